@@ -1,5 +1,5 @@
 #pragma once
-// What shares memory with what: through views, getitem, calls that write in place and operands that they give back. One
+// Which values share memory, through views, getitem, calls that write in place and operands that these return. One
 // analysis for passes and schedule.
 #include <unordered_map>
 #include <unordered_set>
@@ -9,8 +9,8 @@
 
 namespace cutaway {
 
-/// Which nodes share memory: a view shares its operand's, everything else has its own. A picture of the graph at one
-/// moment; nodes made later count as having memory of their own.
+/// Which nodes share memory: a view shares its operand's, everything else has its own. Computed once: nodes made later
+/// count as having memory of their own.
 class StorageRoots {
   public:
     explicit StorageRoots(const Graph& graph);
@@ -34,13 +34,13 @@ class StorageRoots {
 const Node& storageRoot(const Node& node);
 /// The root and everything that shares its memory, operands first.
 std::vector<const Node*> sharersOf(const Node& root);
-/// StorageRoots::mayReplace of the graph as it stands, for one replacement: looks only at what shares memory with the
-/// two.
+/// StorageRoots::mayReplace on the graph as it stands, for a single replacement: looks only at what shares memory with
+/// the two nodes.
 bool mayReplace(const Node& node, const Node& source);
 
-/// The order that writes ask for: a call that writes to memory stays behind what reads or writes it before, and before
-/// what reads or writes it later, in the order of the graph. Of calls on other memory it says nothing. A picture of the
-/// graph at one moment. Inputs are taken to have memory of their own each.
+/// The order that writes require: a call that writes to memory stays after the calls that read or write this memory
+/// before it, and before those that do so later, in the order of the graph. Calls on other memory are free. Computed
+/// once. Each input is taken to have memory of its own.
 class MemoryOrder {
   public:
     explicit MemoryOrder(const Graph& graph);
@@ -56,8 +56,8 @@ class MemoryOrder {
     Edges m_before, m_after;
 };
 
-/// Whether as_strided reads the value or a view of it: it counts from the beginning of the storage, whatever its
-/// operand shows of it.
+/// Whether as_strided reads the value or a view of it, since as_strided counts from the beginning of the storage, not
+/// of its operand.
 bool storageIsRead(const Node& node);
 
 }  // namespace cutaway

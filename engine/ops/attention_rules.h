@@ -1,5 +1,5 @@
 #pragma once
-// What the shape rules of the attention kernels ask of their operands.
+// What the shape rules of the attention kernels check of their operands.
 #include "engine/ir/infer.h"
 
 namespace cutaway {

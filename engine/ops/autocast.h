@@ -10,15 +10,14 @@ namespace cutaway {
 /// The devices for which autocast is on, and the lower precision of each.
 using AutocastState = std::map<DeviceType, DType>;
 
-/// The names of PyTorch's lists for a device; Other: the operator is in none, and what it is written as may be.
+/// PyTorch's lists for a device; Other: the operator is in none, but the operators that it expands to may be.
 enum class AutocastPolicy : uint8_t { Other, Lower, Float32, Float32Result, Widest };
 AutocastPolicy autocastPolicy(const Op& op, DeviceType device);
 
-/// The bound arguments of a call, with conversions, which the builder makes, of its floating operands on these devices.
+/// The bound arguments of a call, its floating operands on these devices converted by calls that the builder makes.
 std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
                                         const AutocastState& state);
-/// The same for a call that is there already, which is typed anew. Shorthand for products gets operands of one
-/// precision.
+/// The same for an existing call, whose type is inferred again. Shorthand for products gets operands of one precision.
 Result<void> autocastCall(Node& call, const AutocastState& state);
 
 }  // namespace cutaway

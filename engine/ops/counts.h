@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of elements, which are numbers or, where sizes are symbols, expressions: what is known of them, and factors.
+// Numbers of elements, which are expressions where sizes are symbols: comparing them, and using them as factors.
 #include "engine/ops/build.h"
 
 namespace cutaway {
@@ -11,8 +11,8 @@ inline bool differ(const SymDims& a, const SymDims& b) {
                        [](const SymInt& x, const SymInt& y) { return !differ(x, y); });
 }
 
-/// x times factor/count: one product where the count is a number, a product and a quotient where it is only known at
-/// run time.
+/// x times factor/count: one product if the count is a number, a product and a quotient if it is known at run time
+/// only.
 inline Value scaledByCount(const Value& x, double factor, const SymInt& count) {
     if (count.isInt()) return x * (factor / static_cast<double>(count.value()));
     const Value scaled = factor == 1 ? x : x * factor;

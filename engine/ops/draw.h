@@ -43,7 +43,7 @@ Tensor drawnFromRun(const EvalContext& c, Draw draw) {
     RandomState& state = c.values().random();
     return drawn(c, state.seed, state.draws++, draw);
 }
-/// How many integers there are from `low` to below `high`, which a signed number may not hold.
+/// How many integers there are from `low` to below `high`; unsigned, since it may exceed int64.
 inline uint64_t integersBetween(int64_t low, int64_t high) {
     return static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
 }

@@ -24,14 +24,14 @@ constexpr OpDef shorthand(std::string_view schema, Fn<Values(Decomposition&)> ru
             .decompose = rule,
             .samples = samples};
 }
-/// What a Result-returning reader gave, or nothing; then the builder has its error.
+/// The value of a Result; if it is an error, nothing, and the builder keeps the error.
 template <class T>
 std::optional<T> read(Decomposition& d, Result<T> result) {
     if (result) return std::move(*result);
     d.builder().fail(std::move(result).error());
     return std::nullopt;
 }
-/// The answer of a rule to a call that it must not accept; the error names the op.
+/// The error of a rule for a call that it does not accept; names the op.
 Values refuse(Decomposition& d, std::string what);
 /// An int64 range 0, 1, ... (or from `start`, by `step`), as PyTorch's traces write it.
 Value iota(GraphBuilder& builder, const SymInt& length, Device device, const SymInt& start = 0, const SymInt& step = 1,

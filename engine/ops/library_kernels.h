@@ -1,6 +1,6 @@
 #pragma once
-// The f32 kernels that a library (oneDNN) computes for us. Plain arrays in, plain arrays out: this header is all that
-// the rest of the engine sees of the library. Callers fall back to our own kernels where these answer false.
+// The f32 kernels that a library (oneDNN) computes. They take and give plain arrays: this header is all that the rest
+// of the engine sees of the library. Callers fall back to our own kernels where these answer false.
 #include <cstdint>
 #include <vector>
 

@@ -26,7 +26,7 @@ Value triangle(const Value& x, bool upper, int64_t diagonal = 0);
 Value diagonalOf(const Value& x);
 /// A diagonal matrix per row of x.
 Value diagonalMatrix(const Value& x);
-/// Both may be missing.
+/// The sum; either or both may be missing.
 Value plus(const Value& a, const Value& b);
 
 }  // namespace cutaway

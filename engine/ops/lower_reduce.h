@@ -4,7 +4,7 @@
 
 namespace cutaway {
 
-/// Reduces operand 0, each element converted to `dtype`, over the op's dims (see reduce_rules.h).
+/// Reduces operand 0, with each element converted to `dtype`, over the op's dims (see reduce_rules.h).
 Expr lowerReduction(LowerContext& c, ReduceKind kind, DType dtype);
 
 }  // namespace cutaway

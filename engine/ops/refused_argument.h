@@ -1,13 +1,13 @@
 #pragma once
-// Where an expansion stands for its op's shape rule, or values decide the shape, arguments are asked for that nothing
-// has accepted yet.
+// Arguments that nothing has checked yet: an expansion that serves as its op's shape rule reads them, and a kernel
+// whose result's shape depends on values.
 #include "cutaway/result.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 
-/// Thrown where a call's argument is not what it is asked for. Typing and evaluating a call make an Error of it; in the
-/// passes, which expand only what types have accepted, it is a bug.
+/// Thrown when an argument is not of the kind that is read. Typing and evaluating a call turn it into an Error; in
+/// passes, which expand only calls whose types were accepted, it is a bug.
 class RefusedArgument : public InternalError {
   public:
     explicit RefusedArgument(Error error)

@@ -1,6 +1,6 @@
 #pragma once
-// The inside of torch_calls: a Python call bound to a signature, and the tables of functions that have logic of their
-// own in Python. Everything else goes to the ATen operator of the same name (aten_packet.cpp).
+// Internals of torch_calls: a Python call bound to a signature, and the tables of functions with logic of their own in
+// Python. Any other function becomes the ATen operator of the same name (aten_packet.cpp).
 #include <span>
 
 #include "engine/ops/torch/torch_calls.h"
@@ -50,7 +50,7 @@ class PythonCall {
     Argument aten(std::string_view packet, std::vector<Argument> args, NamedArguments keywords = {});
     /// The same with a trailing underscore if the call's `inplace` is set.
     Argument atenInplace(std::string_view packet, std::vector<Argument> args);
-    /// Keeps the first error; the value means nothing.
+    /// Reports an error, of which the first is kept; the returned value means nothing.
     Argument fail(std::string what, std::vector<std::string> notes = {});
     bool failed() const { return m_builder->error().has_value(); }
     /// A tensor of literal data: a constant of the module.
@@ -71,7 +71,7 @@ class PythonCall {
 const TensorType* tensorOf(const Argument& argument);
 /// A number known while compiling, or an expression over sizes.
 bool isPythonNumber(const Argument& argument);
-/// Nodes whose value is known (sizes, tuples of sizes) as that value.
+/// Replaces nodes whose value is known (sizes, tuples of sizes) by the value.
 Argument knownValue(const Argument& argument);
 
 /// The overload that takes these arguments. Names Python also knows (axis for dim) are understood; None for a keyword
@@ -81,7 +81,7 @@ Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, cons
 bool hasPacket(std::string_view packet);
 /// Its overloads, in the order in which Python tries them.
 std::span<const Op* const> packetOverloads(std::string_view packet);
-/// The arguments by parameter if a call like this means the overload.
+/// The arguments by parameter if they fit the overload.
 std::optional<std::vector<Argument>> bindOverload(const Op& op, const std::vector<Argument>& args,
                                                   const NamedArguments& keywords, bool numbersAsTensors);
 int overloadParameter(const Schema& schema, std::string_view keyword);

@@ -1,5 +1,5 @@
 #pragma once
-// Calls as Python writes them - torch.nn.functional.relu(x), x.view(2, 3), x + y, x[:, 0] - in terms of ATen operators.
+// Writes Python's calls - torch.nn.functional.relu(x), x.view(2, 3), x + y, x[:, 0] - as calls of ATen operators.
 // Dynamo's graphs consist of such calls; the text parser keeps them as opaque ops. Leaves alone: calls of modules
 // (self.fc(x)), whose code is not in the graph, and operators of other libraries.
 #include <functional>
@@ -9,7 +9,8 @@
 
 namespace cutaway {
 
-/// A function of torch.*, operator.*, math.* or builtins.*, a method, or a subscript of a tensor or of a size.
+/// Whether this is such a call: of a function of torch.*, operator.*, math.* or builtins.*, of a method, or a subscript
+/// of a tensor or of a size.
 bool isTorchCall(const Node& node);
 bool hasTorchCalls(const Module& module);
 
@@ -31,7 +32,7 @@ struct TorchSignature {
     const Schema* schema = nullptr;
     const Op* aten = nullptr;  // the overload that it means; null for functions that are written here
 };
-/// In the order in which Python tries them; empty: nothing is known about a function of this name.
+/// In the order in which Python tries them; empty if the function is unknown.
 std::vector<TorchSignature> torchSignatures(const Op& op);
 /// Position of the parameter that a keyword means (axis is dim, input is self); -1 if there is none.
 int torchParameter(const TorchSignature& signature, std::string_view keyword);
