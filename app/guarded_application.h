@@ -1,6 +1,6 @@
 #pragma once
-// Qt's event loop is no place for exceptions: what a window throws is told as any other failure, and the windows live
-// on.
+// Exceptions may not pass through Qt's event loop: what a window throws is reported as any other failure, and the
+// windows stay open.
 #include <QApplication>
 #include <functional>
 

@@ -169,9 +169,8 @@ int run(int argc, char** argv) {
                                      QStringLiteral("Compile after opening, with the default options."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."),
                                   QStringLiteral("key"));
-    const QCommandLineOption graph(QStringLiteral("graph"),
-                                   QStringLiteral("Of a file with several graphs: the one to open."),
-                                   QStringLiteral("name"));
+    const QCommandLineOption graph(
+        QStringLiteral("graph"), QStringLiteral("The graph to open, of a file with several."), QStringLiteral("name"));
     const QCommandLineOption rewrite(QStringLiteral("rewrite"),
                                      QStringLiteral("With --step: go to this single rewrite of it, counted from 1."),
                                      QStringLiteral("number"));
@@ -179,7 +178,7 @@ int run(int argc, char** argv) {
                                         QStringLiteral("file"));
     const QCommandLineOption window(
         QStringLiteral("window"),
-        QStringLiteral("Picture of this window alone: %1.").arg(windowNames().join(QStringLiteral(", "))),
+        QStringLiteral("Take the picture of this window only: %1.").arg(windowNames().join(QStringLiteral(", "))),
         QStringLiteral("name"));
     const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."),
                                   QStringLiteral("name"));

@@ -1,13 +1,12 @@
 #pragma once
-// Work that must not hold the window up.
+// Work that must not block the window.
 #include <QFutureWatcher>
 #include <QtConcurrentRun>
 
 namespace cutaway::ui {
 
-/// Hands the result to `then` on the thread of `owner`, which is the caller's; never, if `owner` is gone by then.
-/// Always after the caller has returned: QFuture::then would call at once, in the middle of its caller, if the result
-/// is there already.
+/// Hands the result to `then` on the thread of `owner`, which is the caller's, unless `owner` is gone by then. Always
+/// after the caller has returned: QFuture::then would call at once if the result is there already.
 template <class Made, class Then>
 void whenMade(QObject* owner, const QFuture<Made>& future, Then then) {
     auto* watcher = new QFutureWatcher<Made>(owner);

@@ -75,15 +75,16 @@ void addOptions(CLI::App& command, Context& context) {
     };
     auto arguments = std::make_shared<Arguments>();
     auto* models = command.add_option("MODEL", arguments->paths, "One model or more")->default_str("");
-    auto* curve = command
-                      .add_option("--curve", arguments->curve,
-                                  "Instead of a model: graphs made of so many nodes each, and the time of every stage")
-                      ->type_name("N,N,...")
-                      ->default_str("")
-                      ->delimiter(',')
-                      ->check(wholeNumber(1, 10'000'000))
-                      ->excludes(models);
-    command.add_option("--repeat", arguments->repeat, "How many times; medians are of so many")
+    auto* curve =
+        command
+            .add_option("--curve", arguments->curve,
+                        "Instead of a model: generated graphs with these numbers of nodes, and the time of every stage")
+            ->type_name("N,N,...")
+            ->default_str("")
+            ->delimiter(',')
+            ->check(wholeNumber(1, 10'000'000))
+            ->excludes(models);
+    command.add_option("--repeat", arguments->repeat, "How many times to measure; the medians of these are printed")
         ->type_name("N")
         ->check(wholeNumber(1, kMostRepeats));
     command.add_flag("--run", arguments->runs, "Time the reference and the compiled CPU run as well")->excludes(curve);

@@ -49,7 +49,7 @@ CLI::Option* addModel(CLI::App& command, std::string& path) {
 }
 
 void OpenArguments::addTo(CLI::App& command) {
-    command.add_option("--graph", graph, "Of a file with several graphs: the one to open, by the name that info lists")
+    command.add_option("--graph", graph, "The graph to open, of a file with several, by the name that info lists")
         ->type_name("NAME");
     command.add_option("--size", sizes, "Make a size symbol a number: --size s77=4 (may be repeated)")
         ->type_name("SYMBOL=N")

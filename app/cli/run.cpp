@@ -57,7 +57,7 @@ void addOptions(CLI::App& command, Context& context) {
     command
         .add_option(
             "--values", arguments->run.valuesFile,
-            "Tensors named after nodes (safetensors), taken in place of what those compute: a recorded random choice")
+            "Tensors (safetensors) named after nodes, used instead of what these compute, such as recorded random draws")
         ->type_name("FILE");
     command.add_option("--backend", arguments->backend, "The interpreter, or kernels compiled for the CPU")
         ->check(runBackend());

@@ -97,7 +97,8 @@ void addOptions(CLI::App& command, Context& context) {
         std::string owner, json;
     };
     auto arguments = std::make_shared<Arguments>();
-    command.add_option("OWNER", arguments->owner, "Of this pass alone; 'compile' for the options of a compilation");
+    command.add_option("OWNER", arguments->owner,
+                       "Only the settings of this pass; 'compile' for the options of a compilation");
     addJson(command, arguments->json);
     command.callback([arguments, &context] { context.status = statusOf(run(arguments->owner, arguments->json)); });
 }

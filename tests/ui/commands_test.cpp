@@ -69,7 +69,7 @@ class CommandsTest : public QObject, private testing::MainWindowFixture {
         greyActionsSayWhy();
         QVERIFY(actionNamed(*m_main, "F10")->isEnabled() && actionNamed(*m_main, "Alt+2")->isEnabled());
         QCOMPARE(actionNamed(*m_main, "Ctrl+Shift+G")->statusTip(), "This file holds one graph.");
-        QCOMPARE(actionNamed(*m_main, "Alt+Right")->statusTip(), "Nobody has gone back.");
+        QCOMPARE(actionNamed(*m_main, "Alt+Right")->statusTip(), "There is nothing to go forward to.");
         press(Qt::Key_W, Qt::ControlModifier);
         greyActionsSayWhy();
         QVERIFY(!actionNamed(*m_main, "F10")->isEnabled());

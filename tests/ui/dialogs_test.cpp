@@ -288,7 +288,7 @@ class DialogsTest : public QObject {
         QTest::newRow("NaN") << 1 << "Inputs"
                              << "";
         QTest::newRow("command") << 2 << "Command"
-                                 << "Say which command tells good from bad.";
+                                 << "Enter a command that fails on a bad graph.";
     }
     void theSearchAsksForWhatItNeeds() {
         QFETCH(int, check);

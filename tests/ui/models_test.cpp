@@ -221,7 +221,7 @@ class ModelsTest : public QObject {
                  "  b\n"
                  "  %9\n"
                  "Users | none\n"
-                 "Biography | 2 events\n"
+                 "History | 2 events\n"
                  "  as opened | read from the file\n"
                  "  fuse_bias_add | edited\n"
                  "    b\n"

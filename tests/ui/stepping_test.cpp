@@ -181,7 +181,7 @@ class SteppingTest : public QObject, private testing::MainWindowFixture {
         QTEST(names, "tree");
     }
 
-    void theBiographyLeadsToTheRewrite() {
+    void theHistoryLeadsToTheRewrite() {
         openAndCompile();
         press(Qt::Key_F10);
         m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeKey>(16));

@@ -1,6 +1,6 @@
 #pragma once
-// Shows a scene and lets hand and keyboard walk it. Knows nothing of runs and steps: the current node comes in by
-// setCurrent and goes out by nodeChosen. One tab stop; its nodes are accessible children (graph_accessible.h).
+// Shows a scene, to be moved through by mouse and keyboard. Knows nothing of runs and steps: the current node comes in
+// by setCurrent and goes out by nodeChosen. One tab stop; its nodes are accessible children (graph_accessible.h).
 #include <QPixmap>
 #include <QWidget>
 #include <memory>
@@ -16,7 +16,7 @@ class GraphCanvas : public QWidget {
   public:
     explicit GraphCanvas(QWidget* parent = nullptr);
 
-    /// Keeps the current node where it stands on the screen if both scenes show it; otherwise frames the change.
+    /// Keeps the current node at its place on the screen if both scenes show it; otherwise frames the change.
     void setScene(std::shared_ptr<const GraphScene> scene);
     const GraphScene* scene() const { return m_scene.get(); }
     const std::shared_ptr<const GraphScene>& sharedScene() const { return m_scene; }
@@ -27,7 +27,7 @@ class GraphCanvas : public QWidget {
     /// What is written in the corner: of two panes, which one it is.
     void setTitle(const QString& title);
     const QString& title() const { return m_title; }
-    /// Marks the node, or the box that stands for it; brings it into view if asked. Emits nothing.
+    /// Marks the node, or the box that contains it; brings it into view if asked. Emits nothing.
     void setCurrent(NodeKey id, bool reveal);
     NodeKey currentId() const { return m_currentId; }
     int currentIndex() const { return m_current; }
@@ -56,7 +56,7 @@ class GraphCanvas : public QWidget {
     QSize minimumSizeHint() const override { return {160, 120}; }
 
   signals:
-    /// Somebody asks what can be done with a node; `at` on the screen.
+    /// The user asks for a node's context menu; `at` on the screen.
     void menuWanted(cutaway::NodeKey id, QPoint at);
     /// By click or key. None: the empty canvas, or a fold, which has no id.
     void nodeChosen(cutaway::NodeKey id);

@@ -25,8 +25,8 @@ struct GraphScene {
         QString name;
         int edge = 0;
     };
-    /// A label at one end of such edges, as wide as its node at most; clicking it goes to the other end. What has no
-    /// label of its own stands in the list of the last.
+    /// A label at one end of such edges, at most as wide as its node; clicking it goes to the other end. Ends without a
+    /// label of their own are in the list of the last label.
     struct Stub {
         QRectF box;
         QString text;
@@ -68,7 +68,7 @@ class SceneBuilder : public QObject {
 
   signals:
     void started(int nodes);
-    /// `note` says what was not as usual about the layout; empty otherwise.
+    /// `note` says what was unusual about the layout; empty otherwise.
     void ready(std::shared_ptr<const cutaway::ui::GraphScene> scene, const QString& note);
 
   private:

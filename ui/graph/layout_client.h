@@ -32,7 +32,7 @@ class LayoutClient : public QObject {
     static QString defaultProgram();
 
   signals:
-    /// `note` says what was not as usual (time limit reached, process failed); empty otherwise.
+    /// `note` says what was unusual (time limit reached, process failed); empty otherwise.
     void finished(int request, std::shared_ptr<const cutaway::ui::LayoutAnswer> answer, const QString& note);
 
   private:

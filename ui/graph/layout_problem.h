@@ -1,6 +1,6 @@
 #pragma once
-// What a layout is asked and what it answers, and the line format in which both cross the pipe to cutaway-layout.
-// No Qt here: the process starts faster without it. Lengths are points (1/72 inch), y grows downwards.
+// Request and answer of a layout, and the line format in which both pass through the pipe to cutaway-layout. No Qt
+// here: the process starts faster without it. Lengths are points (1/72 inch), y grows downwards.
 //
 // Request, one record a line:          Answer:
 //   cutaway-layout 1                     cutaway-layout 1

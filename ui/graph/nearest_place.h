@@ -1,5 +1,5 @@
 #pragma once
-// Of two panes on one place: where a pane looks in which there would be nothing to see.
+// Where one of two panes should look if its part of the graph would otherwise be empty.
 #include "ui/graph/graph_painter.h"
 
 namespace cutaway::ui {

@@ -122,7 +122,7 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         addNodes(tr("Users"), now.node.users);
 
         if (!now.history.empty()) {
-            Item* lives = m_root->add(tr("Biography"),
+            Item* lives = m_root->add(tr("History"),
                                       counted(static_cast<qsizetype>(now.history.size()), tr("event"), tr("events")));
             for (const auto& life : now.history) {
                 const bool known = life.step >= 0 && life.step < static_cast<int>(facts.steps.size());

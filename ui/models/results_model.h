@@ -1,5 +1,5 @@
 #pragma once
-// What an execution gave: a table of outputs with their comparison.
+// The results of an execution: a table of outputs with their comparison.
 #include <QAbstractTableModel>
 
 #include "cutaway/session.h"

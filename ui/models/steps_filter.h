@@ -1,6 +1,6 @@
 #pragma once
-// Of the tree of steps what a text asks for: passes by name, and single rewrites by rule and node, also those whose
-// rows were not asked for yet. Every word must be found.
+// Filters the tree of steps by a text: passes by name, and single rewrites by rule and node, even those without rows
+// yet. Every word must be found.
 #include <QSet>
 #include <QSortFilterProxyModel>
 #include <QStringList>

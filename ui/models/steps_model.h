@@ -23,7 +23,7 @@ class StepsModel : public QAbstractItemModel {
 
     /// Steps of a run. An empty list shows nothing.
     void setRun(RunId run, std::vector<StepInfo> steps);
-    /// Further steps of a run under way: rows come, none go but those of neighbours that fold.
+    /// Further steps of a run under way: adds rows, and removes none but those of neighbours that fold.
     void addSteps(const std::vector<StepInfo>& steps);
     /// A run under way has no id: its rows stand for no place, and its passes cannot be switched.
     static constexpr RunId kUnderWay = -1;

@@ -34,7 +34,7 @@ class TextModel : public QAbstractTableModel {
     /// First row that shows the node; -1 if none does.
     int rowOf(NodeKey node) const;
     NodeKey nodeAt(int row) const;
-    /// First row at or after `row`, or at or before it, wrapping round, that holds a change; -1 without any.
+    /// First row at or after `row`, or at or before it, wrapping round, that has a change; -1 if none has.
     int nextChange(int row, bool forward = true) const;
     int changeCount() const;
     /// Rows as text, "+", "-" or " " first in the unified layout.

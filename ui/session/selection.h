@@ -1,6 +1,6 @@
 #pragma once
-// The one current place that all windows share: what is compared with what, and which node. Windows talk to each other
-// through this only. Every change of place is remembered, so that Alt+Left goes back.
+// The current place that all windows share: the two graphs that are compared, and the current node. Windows talk to
+// each other only through it. Every change is remembered, so that Alt+Left goes back.
 #include <QObject>
 #include <optional>
 #include <vector>
@@ -40,7 +40,7 @@ class Selection : public QObject {
 
     std::optional<Place> markA() const { return m_markA; }
     std::optional<Place> markB() const { return m_markB; }
-    /// The second mark set shows the comparison of both.
+    /// Once both marks are set, their comparison is shown.
     void setMarkA(std::optional<Place> place);
     void setMarkB(std::optional<Place> place);
 

@@ -80,7 +80,7 @@ void Stepper::toFuel(int number) {
         if (number <= info.rewrites) return show({now->id, info.index, number});
         number -= info.rewrites;
     }
-    emit message(tr("The run has %1 rewrites only.").arg(fuelOfRun()));
+    emit message(tr("This run made only %1 rewrites.").arg(fuelOfRun()));
 }
 
 int Stepper::fuel() const {

@@ -1,6 +1,6 @@
 #pragma once
-// Goes from place to place as a debugger does: to the next changed step, into a step's single rewrites, on and back
-// among them, to a rewrite by its number. Moves the selection only; says so when there is nowhere to go.
+// Steps as a debugger does: to the next changed step, into a step's single rewrites, forward and back among them, to a
+// rewrite by its number. Moves only the selection; says so when there is nowhere to go.
 #include <QObject>
 
 #include "ui/session/session_controller.h"
@@ -19,12 +19,12 @@ class Stepper : public QObject {
     const StepInfo* currentStep() const;
     /// The next or previous step, of those that changed the graph or of all.
     void step(bool forward, bool onlyChanged);
-    /// On or back by one rewrite: from a whole step into its first, from its last to the next changed step, and the
-    /// same way back.
+    /// Forward or back by one rewrite: from a whole step to its first, from its last to the next changed step, and back
+    /// in the same way.
     void rewrite(bool forward);
     /// A rewrite of the current step, counted from 1; 0 is the whole step.
     void toRewrite(int number);
-    /// Out of single rewrites, to the whole step.
+    /// From a single rewrite to its whole step.
     void out() { toRewrite(0); }
     /// A rewrite by its number in the whole run, counted from 1: what `--fuel` counts.
     void toFuel(int number);

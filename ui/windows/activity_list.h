@@ -1,6 +1,6 @@
 #pragma once
-// A line for each thing that goes on: what, how far, for how long, and a button that stops it. Work that ends within
-// 0.2 s shows no line.
+// A line for each activity: what it is, how far it is, for how long it has run, and a button that stops it. Work that
+// ends within 0.2 s shows no line.
 #include <QTimer>
 #include <QWidget>
 
@@ -20,7 +20,7 @@ class ActivityList : public QWidget {
 
   public:
     explicit ActivityList(QWidget* parent = nullptr);
-    /// What goes on now, as it was begun. Esc stops the last.
+    /// The activities, in the order in which they began. Esc stops the last.
     void setActivities(const QVector<Activity>& activities);
     /// The lines on show.
     QStringList texts() const;

@@ -1,6 +1,6 @@
 #pragma once
-// The columns of a table or tree as its user wants them: a menu on the header hides and shows them, dragging puts them
-// in another order, and both are there again when the program starts the next time.
+// Lets the user choose the columns of a table or tree: a menu on the header hides and shows them, dragging reorders
+// them, and both are kept between runs of the program.
 #include <QHeaderView>
 #include <QObject>
 #include <QSet>

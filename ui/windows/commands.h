@@ -1,6 +1,6 @@
 #pragma once
-// What the menus offer: a table for each menu, a row for each command, in the file of the functions that the rows name.
-// Menus, the tool bar, the list of keys and Go To are made from these tables.
+// The commands of the menus: a table for each menu, with a row for each command, in the file with the functions of
+// these rows. Menus, the tool bar, the list of keys and Go To are made from these tables.
 #include <QMenu>
 #include <functional>
 #include <optional>
@@ -54,7 +54,7 @@ void showKeys(MainWindow& main);
 
 /// The run whose steps are looked at, else the last; null before the first.
 const Run* latestRun(MainWindow& main);
-/// Its id; without one, says what is to be done first.
+/// Its id; if there is none, shows a message that says what to do first.
 std::optional<RunId> currentRun(MainWindow& main);
 
 }  // namespace cutaway::ui

@@ -58,7 +58,7 @@ const Command kCommands[] = {
      .run = [](MainWindow& main) { main.selection().goBack(); },
      .whyNot =
          [](MainWindow& main) {
-             return main.selection().canGoBack() ? QString() : MainWindow::tr("Nothing was looked at before.");
+             return main.selection().canGoBack() ? QString() : MainWindow::tr("There is nothing to go back to.");
          }},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Forward"),
      .key = "Alt+Right",
@@ -67,7 +67,7 @@ const Command kCommands[] = {
      .run = [](MainWindow& main) { main.selection().goForward(); },
      .whyNot =
          [](MainWindow& main) {
-             return main.selection().canGoForward() ? QString() : MainWindow::tr("Nobody has gone back.");
+             return main.selection().canGoForward() ? QString() : MainWindow::tr("There is nothing to go forward to.");
          }},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Search Nodes"),
      .key = "Ctrl+F",

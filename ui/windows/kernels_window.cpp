@@ -27,7 +27,7 @@ KernelsWindow::KernelsWindow(const WindowRow& tableRow, const WindowParts& parts
       m_texts(new QTabWidget),
       m_source(new CodeView(Language::Cpp, tr("Kernel source"), tr("Source of the chosen kernel"))),
       m_compileLog(
-          new CodeView(Language::Cpp, tr("Compile log"), tr("What the compiler said about the generated code"))) {
+          new CodeView(Language::Cpp, tr("Compile log"), tr("The compiler's messages about the generated code"))) {
     m_summary->setWordWrap(true);
     m_columns = new Columns(m_table->horizontalHeader(), objectName());
     m_texts->setDocumentMode(true);
@@ -91,7 +91,7 @@ void KernelsWindow::listKernels(const BuildInfo& info, const QString& run) {
     if (m_kernels.microseconds() > 0)
         said << tr("all kernels together %1").arg(durationText(m_kernels.microseconds() / 1000));
     m_summary->setText(said.join(QStringLiteral(" · ")));
-    m_compileLog->setCode(info.compileLog.empty() ? tr("// The compiler had nothing to say.")
+    m_compileLog->setCode(info.compileLog.empty() ? tr("// The compiler printed no messages.")
                                                   : QString::fromStdString(info.compileLog));
     m_source->setCode(QString::fromStdString(info.source));
 }

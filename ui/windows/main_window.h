@@ -26,8 +26,8 @@ class MainWindow : public QMainWindow {
     ~MainWindow() override;
 
     void open(const QString& path, const QString& graph = {});
-    /// Compiles what is being opened with the default options, whatever was chosen last time: a command does the same
-    /// for everybody.
+    /// Compiles the model that is being opened with the default options, not those chosen last time, so that a command
+    /// line always does the same.
     void compileWhenOpened();
     SessionController& controller() { return *m_controller; }
     Selection& selection() { return *m_selection; }
@@ -51,7 +51,7 @@ class MainWindow : public QMainWindow {
     bool isOnScreen(const QWidget* widget) const;
     /// Nothing runs, no layout is under way, and what is on show belongs to the current place.
     bool isSettled() const;
-    /// What commands say of themselves is looked at again: what can be done now, what is ticked.
+    /// Updates which commands are enabled and ticked.
     void updateCommands();
   public slots:
     void say(const QString& message);

@@ -1,5 +1,5 @@
 #pragma once
-// The actions of a menu bar, found again: for the list of keys, for Go To and by name.
+// Finds the actions of a menu bar: for the list of keys, for Go To and by name.
 #include <QMainWindow>
 #include <QMenuBar>
 #include <QVector>

@@ -63,8 +63,8 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
     m_pages->setCurrentIndex(any ? 1 : 0);
     m_empty->setText(
         m_selection.node() == NodeKey::None
-            ? tr("The current node is described here: op, arguments, shapes, source lines, and what became of it.\n\nClick a node in the Graph or a line in the Text window.")
-            : tr("The current node is not part of this step's graphs.\n\nIts history tells in which steps it lived: go back with Alt+Left."));
+            ? tr("The current node is described here: op, arguments, shapes, source lines, and its history.\n\nClick a node in the Graph or a line in the Text window.")
+            : tr("The current node is not part of this step's graphs.\n\nGo back with Alt+Left; its history lists the steps that have it."));
     m_model.setFacts(facts);
     if (!any) return;
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;

@@ -30,21 +30,21 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
         addButton(tr("Step"), tr("Previous changed step (Shift+F10)"), [this] { m_stepper.step(false, true); });
     m_next = addButton(tr("Step"), tr("Next changed step (F10)"), [this] { m_stepper.step(true, true); });
     row->addSpacing(10);
-    m_back = addButton(QStringLiteral("◀"), tr("One rewrite back (Shift+F11)"), [this] { m_stepper.rewrite(false); });
+    m_back = addButton(QStringLiteral("◀"), tr("Previous rewrite (Shift+F11)"), [this] { m_stepper.rewrite(false); });
     m_number->setAccessibleName(tr("Rewrite of the step; 0 shows the whole step"));
     m_number->setToolTip(m_number->accessibleName());
     m_number->setSpecialValueText(tr("all"));
     m_number->setKeyboardTracking(false);
     row->addWidget(m_number);
     row->addWidget(m_count);
-    m_on = addButton(QStringLiteral("▶"), tr("One rewrite on (F11)"), [this] { m_stepper.rewrite(true); });
+    m_on = addButton(QStringLiteral("▶"), tr("Next rewrite (F11)"), [this] { m_stepper.rewrite(true); });
     m_slider->setAccessibleName(tr("Rewrites done"));
     m_slider->setToolTip(tr("Drag through the rewrites of the step"));
     m_slider->setMinimumWidth(70);
     m_slider->setMaximumWidth(180);
     m_slider->setTracking(false);
     row->addWidget(m_slider, 1);
-    m_whole = addButton(tr("Step out"), tr("Out of the single rewrites, to the whole step (Ctrl+F11)"),
+    m_whole = addButton(tr("Step out"), tr("Leave the single rewrites and show the whole step (Ctrl+F11)"),
                         [this] { m_stepper.out(); });
     m_soFar = addButton(tr("Cumulative"), tr("Show each rewrite together with those before it in its step"), {});
     m_soFar->setCheckable(true);

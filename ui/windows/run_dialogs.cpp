@@ -59,7 +59,7 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, Q
     auto* form = new QFormLayout(this);
     form->addRow(tr("&Backend"), m_backend);
     if (!notCompiled.isEmpty()) {
-        auto* why = new QLabel(tr("Generated code is not to be had: %1.").arg(notCompiled));
+        auto* why = new QLabel(tr("Generated code is not available: %1.").arg(notCompiled));
         why->setObjectName(QStringLiteral("notCompiled"));
         why->setWordWrap(true);
         form->addRow(why);
@@ -130,11 +130,11 @@ BisectDialog::BisectDialog(QWidget* parent)
     m_check->addItems({tr("its numbers differ from those of the graph as opened"),
                        tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails")});
     m_tolerance->setValidator(new QDoubleValidator(0, 1e6, 12, m_tolerance));
-    m_tolerance->setToolTip(tr("Largest error that is good, as a share of the largest expected value"));
+    m_tolerance->setToolTip(tr("Largest acceptable error, as a share of the largest expected value"));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_command->setPlaceholderText(tr("python check.py {}"));
-    m_command->setToolTip(
-        tr("{} stands for the graph as a Python file that runs in PyTorch; another exit status than 0 is bad"));
+    m_command->setToolTip(tr(
+        "{} stands for the graph as a Python file that runs in PyTorch; an exit status other than 0 means that the graph is bad"));
     auto* form = new QFormLayout(this);
     form->addRow(tr("The graph is &bad when"), m_check);
     form->addRow(tr("&Tolerance"), m_tolerance);
@@ -152,8 +152,8 @@ BisectDialog::BisectDialog(QWidget* parent)
         form->setRowVisible(m_command, check == BisectCheck::Command);
         const bool noCommand = check == BisectCheck::Command && m_command->text().trimmed().isEmpty();
         const bool noTolerance = check == BisectCheck::Numbers && !m_tolerance->hasAcceptableInput();
-        problem->setText(noCommand     ? tr("Say which command tells good from bad.")
-                         : noTolerance ? tr("The tolerance is a number from 0 on.")
+        problem->setText(noCommand     ? tr("Enter a command that fails on a bad graph.")
+                         : noTolerance ? tr("The tolerance must be a number, 0 or greater.")
                                        : QString());
         form->setRowVisible(problem, noCommand || noTolerance);
         buttons->button(QDialogButtonBox::Ok)->setEnabled(!noCommand && !noTolerance);

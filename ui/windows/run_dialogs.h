@@ -1,5 +1,5 @@
 #pragma once
-// How to execute, and what to look for among rewrites, asked before it is done.
+// The dialogs before executing a graph and before searching the rewrite that broke it.
 #include <QDialog>
 
 #include "cutaway/session.h"

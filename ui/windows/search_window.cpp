@@ -55,7 +55,7 @@ SearchWindow::SearchWindow(const WindowRow& tableRow, const WindowParts& parts)
     column->addWidget(m_hits, 1);
     setWidget(page);
     setFocusProxy(m_field);
-    m_count->setText(tr("no graph on show"));
+    m_count->setText(tr("no graph is shown"));
 
     connect(m_field, &QLineEdit::textChanged, this, &SearchWindow::search);
     connect(m_field, &QLineEdit::returnPressed, this, [this] { nextHit(true); });

@@ -43,22 +43,22 @@ class Window : public QDockWidget {
     const WindowRow& row() const { return m_row; }
     /// Whether what belongs to the current place is on the screen.
     virtual bool isSettled() const { return true; }
-    /// Work of its own that takes long enough for a line in the status bar, and what ends it.
+    /// Work of the window's own that is listed in the status bar while it runs, and how to cancel it.
     virtual std::optional<Activity> activity() const { return {}; }
     virtual void stopActivity() {}
 
   signals:
     void message(const QString& text);
-    /// What isSettled() says may have changed.
+    /// The result of isSettled() may have changed.
     void settled();
     void activityChanged();
-    /// Somebody asks what can be done with a node; `at` on the screen.
+    /// The user asks for a node's context menu; `at` on the screen.
     void menuWanted(cutaway::NodeKey id, QPoint at);
-    /// Somebody wants to read all about a node.
+    /// The user wants to see a node in the Node window.
     void nodeOpened(cutaway::NodeKey id);
-    /// Somebody wants to see a node in the graph.
+    /// The user wants to see a node in the Graph window.
     void nodeWanted(cutaway::NodeKey id);
-    /// Somebody wants the steps and rewrites listed that these words name.
+    /// The user wants the steps and rewrites listed that match these words.
     void rewritesWanted(const QString& words);
 
   private:
