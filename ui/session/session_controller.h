@@ -1,9 +1,8 @@
 #pragma once
 // Between the windows and the engine: puts work on job queues and brings results back to the window's thread. Looking
-// has a queue of its own, and so has each kind of work that takes long: none waits for another. What was asked for
-// before the latest request of its kind, or before the current model was opened, is dropped. Follows the Selection: a
-// new place loads its difference and texts, a new node its details. What cannot be loaded, or is cancelled, is not gone
-// to.
+// and each kind of long work have a queue of their own, so that none waits for another. Results of a request are
+// dropped once a later one of its kind, or another model, was asked for. Follows the Selection: a new place loads its
+// difference and texts, a new node its details. If loading fails or is cancelled, the place does not change.
 #include <QElapsedTimer>
 #include <QHash>
 #include <QObject>
@@ -63,13 +62,13 @@ class SessionController : public QObject {
     SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent = nullptr);
     ~SessionController() override;
 
-    /// `graph`: of a file with several, the one to work on; empty for the first, and then severalGraphs() tells of the
+    /// `graph`: the one to open, of a file with several; empty for the first, and then severalGraphs() reports the
     /// others.
     void open(const QString& path, const QString& graph = {});
-    /// Forgets model and runs; nothing is open then.
+    /// Closes the model and its runs.
     void close();
-    /// Compiles, telling of every step when it is done (compilingChanged); then shows the first change of the new run,
-    /// or, with `comparedWith`, the difference of both results.
+    /// Compiles, emitting compilingChanged after every step; then shows the first change of the new run, or, with
+    /// `comparedWith`, the difference of both results.
     void compile(const CompileRequest& options, std::optional<RunId> comparedWith = {});
     /// Compiles again with a pass or a rule ("pass/rule") on or off; then shows the difference of both results.
     void setEnabled(RunId run, const QString& name, bool enabled);
@@ -81,10 +80,10 @@ class SessionController : public QObject {
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.
     void runnableText(const Place& place, std::function<void(const QString&)> then);
-    /// Stops one activity. A compile that has done some steps ends soon, with these as its run. If looking is stopped,
-    /// what is on show is the current place again.
+    /// Stops one activity. A compile that has done some steps keeps these as its run. If loading a place is stopped,
+    /// the selection returns to the place that is shown.
     void cancel(const QString& tag);
-    /// What goes on, as it was begun.
+    /// The activities, in the order in which they began.
     QVector<Activity> activities() const;
     bool isBusy() const { return !m_pending.isEmpty(); }
 
@@ -96,7 +95,7 @@ class SessionController : public QObject {
     /// The compiler's passes in running order, for a mode.
     std::vector<PassInfo> passes(Mode mode) const { return m_source->passes(mode); }
     const std::vector<Run>& runs() const { return m_runs; }
-    /// Somebody looks at the run under way again, and wants to see it when it is done though the place has changed
+    /// The user looks at the run under way again, so it will be shown when it is done even if the place has changed
     /// meanwhile.
     void awaitCompile() { m_awaited = m_moves; }
     /// The run under way with the steps that are done; null before the first. It has no id, and its graphs cannot be
@@ -105,8 +104,8 @@ class SessionController : public QObject {
     const Run* runOf(RunId id) const;
     /// The single rewrite that leads to a place; null if the place is none.
     const RewriteInfo* rewriteAt(const Place& place) const;
-    /// The first rewrite of a step, counted from 1, after which the node is not as it was before the step; 0 if there
-    /// is none or the node was not touched. Replays the step some times (the logarithm of its rewrites).
+    /// The first rewrite of a step, counted from 1, that changed the node; 0 if none did. Replays the step some times
+    /// (the logarithm of its rewrites).
     void findRewrite(RunId run, int step, NodeKey node, std::function<void(int)> then);
     /// "3 fuse_bias_add", "as opened": for titles.
     QString placeName(const Place& place) const;
@@ -116,7 +115,7 @@ class SessionController : public QObject {
   signals:
     void modelOpened();
     void modelClosed();
-    /// The file holds several graphs, and nobody said which one to open; the first is open. Comes after modelOpened().
+    /// The file holds several graphs and none was named, so the first is open. Comes after modelOpened().
     void severalGraphs();
     /// Another step of the run under way is done, or there is no such run any more.
     void compilingChanged();
@@ -132,7 +131,7 @@ class SessionController : public QObject {
     void ran(cutaway::RunId run, std::shared_ptr<const cutaway::RunReport> report);
     /// Also in the log.
     void problem(const cutaway::ui::LogEntry& entry);
-    /// Something was done that is worth a word and is not on show.
+    /// A message about something that was done and cannot be seen.
     void message(const QString& text);
     void activitiesChanged();
     void busyChanged(bool busy);

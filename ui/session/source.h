@@ -15,9 +15,9 @@ class Source {
     /// All passes of a mode in running order, optional ones included.
     virtual std::vector<PassInfo> passes(Mode mode) const = 0;
     virtual Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) = 0;
-    /// Lets go of what is open; what still works on it ends with it.
+    /// Closes what is open; work on it that is still running is ended.
     virtual void close() = 0;
-    /// `ended` is told of every step when it is done. Cancelled, it leaves those as a run, if there are any.
+    /// `ended` is called after each step. When cancelled, the steps done so far become the run, if there are any.
     virtual Result<RunId> compile(const CompileRequest& request, const std::function<void(const StepInfo&)>& ended,
                                   const Progress& progress) = 0;
     virtual Result<bool> wasCancelled(RunId run) = 0;
@@ -35,7 +35,7 @@ class Source {
     virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) = 0;
     virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
     virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;
-    /// Whether the two can be asked for at all; the error says why not.
+    /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;
     virtual Result<void> canRun(RunId run, Backend backend) = 0;
 };
