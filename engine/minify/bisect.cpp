@@ -6,7 +6,7 @@
 namespace cutaway {
 namespace {
 
-/// The rewrites of the steps in one row: number k is the graph after k of them.
+/// The rewrites of all steps numbered through: number k is the graph after k of them.
 class RewriteLine {
   public:
     RewriteLine(const CompileTrace& trace, int firstStep, size_t endStep)

@@ -84,12 +84,12 @@ std::vector<Node*> takeIndependent(std::vector<Node*>& nodes, const Search& sear
     return subset;
 }
 
-/// What is said of a candidate that comes into no batch, kept until all readers have had their turn.
+/// The refusal of a candidate, kept until all readers were tried, since it may still come into a batch.
 class LeftOver {
   public:
     LeftOver(const BatchRule& rule, const Search& search, Rewriter& rewriter)
         : m_rule(rule), m_search(search), m_rewriter(rewriter) {}
-    /// `alike`: the group that was found before `root`, or what is left of it.
+    /// `alike`: the calls found above `root` that could be fused, or those still left.
     void tooFew(const std::vector<Node*>& alike, const Node& root, bool someTaken) {
         const auto watched =
             std::find_if(alike.begin(), alike.end(), [&](const Node* node) { return m_rewriter.watches(*node); });

@@ -41,7 +41,7 @@ std::vector<Argument> operands(const Nodes& subset, size_t position, std::string
     return out;
 }
 
-/// The fused value, taken apart again: item i in the place of call i.
+/// Splits the fused value again: item i replaces call i.
 void takeApart(TorchBuilder& builder, Node& tuple, const Nodes& subset, Rewriter& rewriter) {
     Nodes items;  // all before the first replacement: they are written before a call that then goes
     for (size_t i = 0; i < subset.size(); ++i) items.push_back(&builder.item(tuple, static_cast<int64_t>(i)));
@@ -284,7 +284,8 @@ Result<void> fuseAtenLinear(const Nodes& subset, const BatchRule&, const Search&
                             &search);
 }
 
-/// Products and products with a bias apart; PyTorch's library wants even sizes, and small ones.
+/// Products with and without a bias are grouped separately; PyTorch's library wants sizes that are even and not too
+/// large.
 std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, const Search& search,
                                           const Refusing& no) {
     const bool biased = node.isCall("aten.addmm.default");

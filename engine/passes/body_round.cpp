@@ -22,7 +22,7 @@ std::set<std::string> namedIn(const Graph& graph) {
     return names;
 }
 
-/// Outermost ones only: the passes go into what is inside by themselves.
+/// Only the outermost: passes go into nested subgraphs themselves.
 void collectNew(const Module& before, const Module& after, const Path& inside, std::vector<Path>& out) {
     const std::set<std::string> named = namedIn(after.graph());
     for (const auto& [name, body] : after.subgraphs) {

@@ -9,7 +9,7 @@
 namespace cutaway {
 namespace {
 
-/// The last part of a dotted name; PyTorch has moved these functions about.
+/// The last part of a dotted name, since PyTorch has moved these functions between modules.
 std::string_view functionOf(const Node& node) {
     const std::string_view name = node.isCall() ? std::string_view(node.op().name()) : std::string_view();
     return name.starts_with("torch.") ? name.substr(name.rfind('.') + 1) : std::string_view();
@@ -29,8 +29,8 @@ void enterAutocast(const Node& node, ModeState& state) {
                                                                                : DType::F16);
 }
 
-/// A product that Dynamo's graph types in half precision, of operands in full: autocast was on around the whole
-/// program, and the graph does not say so anywhere else.
+/// A product of full-precision operands that Dynamo's graph types in half precision: autocast was on around the whole
+/// program, which the graph says nowhere else.
 std::optional<std::pair<DeviceType, DType>> surroundingAutocast(const Module& module) {
     constexpr std::string_view kProducts[] = {
         "linear", "matmul", "bmm", "conv1d", "conv2d", "conv3d", "scaled_dot_product_attention"};
@@ -145,7 +145,7 @@ Result<void> ExecutionModes::cast(Node& call) {
     const uint32_t fresh = graph.idLimit();
     CT_TRY(const bool expanded, expandCall(call, m_rewriter));
     if (!expanded) return {};
-    // By id: what one call is written as may take the place of others (the items of a tuple).
+    // By id, since expanding one call may replace others (the items of its tuple).
     for (uint32_t slot = fresh, end = graph.idLimit(); slot < end; ++slot) {
         Node* node = graph.find(NodeId{slot});
         if (node == nullptr || !node->isCall()) continue;

@@ -19,8 +19,8 @@ constexpr std::string_view kWrappers[] = {kWithGradients,
                                           "higher_order.wrap",
                                           "higher_order.strict_mode"};
 
-/// A function with a derivative of its own, which nobody needs without gradients. Its graph gives its results and what
-/// it keeps.
+/// A function with a derivative of its own, which is not needed without gradients. Its graph returns its results and
+/// the values kept for the derivative.
 constexpr std::string_view kOwnDerivative = "higher_order.autograd_function_apply";
 
 constexpr std::string_view kInvoke = "higher_order.invoke_subgraph";
@@ -30,7 +30,7 @@ std::string_view plainName(const Node& node) {
     if (name.ends_with(".default")) name.remove_suffix(8);
     return name;
 }
-/// Which calls give way to their graph: their names, without an overload; empty for others.
+/// The name, without overload, of a call that is inlined; empty for other calls.
 using NameOf = std::string_view (*)(const Node& node, Mode mode);
 
 std::string_view invokeName(const Node& node, Mode) {
@@ -86,7 +86,7 @@ Result<Wrapped> readWrapped(const Module& module, const Node& call) {
     return wrapped;
 }
 
-/// Arguments with other values in place of nodes, which may be no nodes.
+/// Arguments with their nodes replaced by other values, which need not be nodes.
 using Twins = std::map<const Node*, Argument>;
 Argument exchanged(const Argument& argument, const Twins& twins) {
     if (const Node* node = argument.node()) {
@@ -142,7 +142,7 @@ class Inlining {
     }
 
   private:
-    /// The first node of what takes the call's place, so that wrappers in it are next.
+    /// The first node that replaces the call, so that wrappers among these are inlined next.
     Result<Node*> inlineCall(Node& call, std::string_view name, const Wrapped& wrapped, const ModeState& state) {
         Node* const before = call.previous();
         Node* const entered = enter(call, name);
@@ -207,7 +207,7 @@ class Inlining {
         m_graph.setProvenance(copy, node.provenance());
         return &copy;
     }
-    /// The body's own graphs, tensors and symbols come along; those that need it under another name.
+    /// Takes over the body's own graphs, tensors and symbols, renamed where a name is taken.
     std::map<std::string, std::string> takeOver(const Module& body) {
         std::map<std::string, std::string> names;
         const auto fresh = [&](const std::string& wanted) {

@@ -38,7 +38,7 @@ std::string_view unlessWrittenTo(const Match& m) {
     return "";
 }
 
-/// The call as its row writes it out: the same values in memory of their own.
+/// The expansion of the call by its row: the same values in memory of their own.
 Values buildWrittenOut(const Match& m, GraphBuilder& builder) {
     Decomposition call(m.root(), builder);
     return m.root().op().def()->decompose(call);
@@ -55,7 +55,7 @@ std::string_view unlessItemsAreRead(const Match& m) {
     }
     return "";
 }
-/// Each item that is read: the tensor itself where that shares nothing it must not, else a copy of it.
+/// For each item that is read the tensor itself, or a copy where sharing its memory is not allowed.
 Values buildItems(const Match& m, GraphBuilder& builder) {
     const auto* items = m["items"].list();
     std::vector<const Node*> readers(items->size());

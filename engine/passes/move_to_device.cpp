@@ -23,7 +23,7 @@ ValueType moved(ValueType type) {
     }
     return type;
 }
-/// A written device that is the CPU; or, where a tensor is made from numbers, one that was left to the default.
+/// A device argument that says CPU, or one that is left out by a call that creates a tensor.
 bool namesCpu(const Node& node, size_t position) {
     const Schema* schema = node.op().schema();
     if (schema == nullptr || position >= schema->params.size() || schema->params[position].kind != ParamKind::Device)

@@ -13,7 +13,7 @@
 namespace cutaway {
 namespace {
 
-/// Grows with every edit of the module's graphs, undone ones and those of provenance included.
+/// Counts every edit of the module's graphs, including edits that are undone and edits of provenance.
 uint64_t editsOf(const Module& module) {
     uint64_t edits = module.graph().edits();
     for (const auto& [name, body] : module.subgraphs) edits += editsOf(*body);
@@ -24,7 +24,7 @@ double millisecondsSince(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Typing every call again after every pass takes a third of its time: tests ask for it.
+/// Inferring all types again after every pass takes a third of a run's time, so only tests ask for it.
 bool checksTypes() {
     static const bool asked = std::getenv("CUTAWAY_VERIFY_TYPES") != nullptr;
     return asked;
@@ -89,7 +89,7 @@ Step stepOf(const Pass& pass, const Snapshot& before) {
     return step;
 }
 
-/// Makes of the graph one for each track, and holds each to be well formed.
+/// Splits the graph into one for each track, and verifies each.
 Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
     return guarded([&]() -> Result<std::vector<Snapshot>> {
         CT_TRY(const auto modules, pass.split(*before, rewriter));
@@ -125,7 +125,7 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     if (pass.split) return splitPass(pass, before, rewriter);
     Step step = stepOf(pass, before);
     const auto start = std::chrono::steady_clock::now();
-    // Hashes that are known before the copy is made are known to the copy too.
+    // Computed before copying, so that the copy has the hashes, too.
     fingerprint(*before);
     WorkingCopy copy;
     if (working) copy = std::exchange(*working, {});

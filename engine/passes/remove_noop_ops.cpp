@@ -119,7 +119,7 @@ Node* unchanged(const Node& node, const Noop& noop, const StorageRoots& storages
         return no("it is an output, and would share the memory of ",
                   storages.isInput(*source) ? "an input" : "another output"),
                nullptr;
-    // PyTorch does not look; then elements from elsewhere are read.
+    // PyTorch does not check, and then reads elements from other places.
     if (!(node.tensor().offset == source->tensor().offset) && !parity && storageIsRead(node))
         return no("as_strided counts from the beginning of its storage, where ", *source, " does not begin"), nullptr;
     return source;
@@ -150,8 +150,8 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
         const Go go = rewriter.begin(node->op().name(), *node, noop->why);
         if (go == Go::Stop) return changed;
         if (go == Go::Skip) continue;
-        // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with
-        // parity.
+        // PyTorch checks the storages as they were before the pass, so two outputs may come to share one; ours does so
+        // only with parity.
         if (!rewriter.request().parity) storages.merge(*node, *source);
         rewriter.replace(*node, *source);
         changed = true;

@@ -20,7 +20,7 @@ Result<void> checkName(const std::string& what, const std::string& name, const s
     return error;
 }
 
-/// All that can be switched off: passes, then rules, then rules behind their pass and a slash.
+/// All names that can be switched off: passes, rules, and rules as "pass/rule".
 std::vector<std::string> switchableNames(const UserPasses& own) {
     std::vector<std::string> out, rules, both;
     const auto addRule = [&](std::string_view pass, std::string_view rule) {

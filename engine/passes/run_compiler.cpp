@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Adds a stage's passes once more, for the graphs that they have made, when the last of them has run (Stage::again).
+/// After the last pass of a stage with Stage::again, adds its passes once more for the subgraphs that they have made.
 class BodyRounds {
   public:
     void beforePass(const PlannedPass& one, const Snapshot& current) {
@@ -112,7 +112,7 @@ class Run {
             sayProgress(at, plan);
             if (m_progress.cancelled()) return cancelledAt(*one.pass);
             Step step = runOne(one);
-            // An interrupted pass has done some of its rewrites, or has failed for want of the others.
+            // An interrupted pass has done only some of its rewrites, or failed because it could not do the others.
             if (m_progress.cancelled()) return cancelledAt(*one.pass);
             const Snapshot before = step.before, after = step.after;
             const bool failed = step.info.state == StepState::Failed;

@@ -31,7 +31,7 @@ Result<const UserPlace*> findPlace(std::string_view name) {
     return Error{ErrorCode::InvalidInput, "no place named '" + std::string(name) + "'", {}, {"there are: " + names}};
 }
 
-/// Python's calls are gone where graphs are functional, so a rule that names them would never match there.
+/// Functional graphs have no calls of Python functions, so a rule that names some would never match there.
 Result<void> checkCalls(const Rule& rule, const UserPlace& place) {
     if (!place.functional) return {};
     for (const std::string_view text : {rule.find, rule.replace}) {

@@ -1,4 +1,4 @@
-// Rewriter::applyRules: the sweep over a graph, and the exchange of what was found for what replaces it.
+// Rewriter::applyRules: the sweep over a graph, and replacing what was found.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -171,8 +171,9 @@ class RuleApplication {
         return std::find(m_created.begin(), m_created.end(), &node) != m_created.end();
     }
 
-    /// A result that is replaced by a value that was there before must not make an output share memory with an input or
-    /// another output (spec: passes G-2): the first for which it would, and that value. PyTorch does not look (parity).
+    /// Replacing a result by an existing value must not make an output share memory with an input or another output
+    /// (spec: passes G-2). Returns the first result for which it would, and that value. PyTorch does not check
+    /// (parity).
     std::pair<const Node*, const Node*> sharedByExchange() const {
         if (m_rewriter.request().parity) return {};
         for (const Exchange& one : m_exchanges)
@@ -194,7 +195,7 @@ class RuleApplication {
         return nullptr;
     }
 
-    /// A value that as_strided reads is replaced only by one that has the same elements at the same places of its
+    /// A value that as_strided reads may be replaced only by one with the same elements at the same positions of its
     /// storage.
     bool keepsWhatIsRead() const {
         if (m_rewriter.request().parity) return true;
@@ -235,7 +236,7 @@ class RuleApplication {
         for (Node* node : retyped) CT_TRY_VOID(retypeReaders(m_graph, *node, !m_rewriter.request().parity));
         return {};
     }
-    /// The getitem readers of a tuple go; it itself goes with the matched nodes.
+    /// Erases the getitem readers of a tuple; the tuple itself is erased with the matched nodes.
     Result<void> replaceItems(Exchange& one) {
         const std::vector<Node*> readers = one.old->users();
         for (Node* reader : readers) {
@@ -281,8 +282,8 @@ class RuleApplication {
     std::string m_refusal;
 };
 
-/// Whether the operands of the root are calls where the pattern wants calls. Cheap, and most rules fail here: what a
-/// table costs is nodes times the rules that begin like them.
+/// Whether the operands of the root are calls where the pattern wants calls. A cheap test that most rules fail, since a
+/// table costs nodes times the rules that may begin at them.
 bool beginsLike(const CompiledRule& rule, const Node& node) {
     const Pattern& pattern = rule.pattern;
     const auto callOf = [&](int slot) -> const PatternCall& {

@@ -84,7 +84,7 @@ Result<void> retype(Graph& graph, Node& node) {
     return {};
 }
 
-/// Everybody who reads the node reads a copy that is laid out as the node was.
+/// All readers of the node read a copy in the node's old layout.
 void giveLayoutBack(Graph& graph, Node& node, const TensorType& before) {
     const std::vector<Node*> readers = node.users();
     Provenance provenance = node.provenance();

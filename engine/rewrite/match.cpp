@@ -1,4 +1,4 @@
-// What a match has found, and the stretches between mutations within which it must lie.
+// What a match has found, and the regions between mutations within which it must lie.
 #include <algorithm>
 
 #include "engine/rewrite/matcher.h"

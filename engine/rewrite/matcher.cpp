@@ -37,13 +37,13 @@ class Matcher {
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
     const Argument*& bound(int slot) { return m_match.m_bound[static_cast<size_t>(slot)]; }
-    /// A name of the rule, in other quotes than the nodes of the graph; calls nested in others have none.
+    /// A name of the rule, quoted differently from nodes of the graph; nested calls have none.
     std::string nameOf(int slot) const {
         const std::string& name = m_pattern.names[static_cast<size_t>(slot)];
         return name[0] == '%' ? "an operand" : "'" + name + "'";
     }
 
-    /// Notes why this way failed; `sentence` is built only when somebody asks.
+    /// Notes why this attempt failed; `sentence` is composed only when explaining.
     template <class Sentence>
     bool fail(const Node* about, Sentence&& sentence, bool sayBothOrders = false) {
         if (m_trace && m_progress > m_trace->progress) {
@@ -164,7 +164,7 @@ class Matcher {
         return bindValue(pattern.starSlot, others, &head);
     }
 
-    /// Items that one call stands for: what they have bound for themselves is put aside after each.
+    /// The items that one call of the pattern stands for: the bindings of each item are put aside before the next.
     bool proceedItems(const Frame& frame) {
         const size_t found = m_match.m_items.size();
         const std::vector<const Argument*> saved = m_match.m_bound;
@@ -187,7 +187,7 @@ class Matcher {
         --m_progress;
         return ok;
     }
-    /// What the call of this slot, and the calls that it alone reads, have found for one item or sibling.
+    /// The matches of the call of this slot, and of the calls that only it reads, for one item or sibling.
     void putAside(int slot) {
         for (const PatternCall& call : m_pattern.calls) {
             const bool others = call.each != PatternCall::Each::No && call.slot != slot;
@@ -351,8 +351,8 @@ class Matcher {
         }
         return m_pattern.repeats() ? matchSiblings() : finish();
     }
-    /// The root fits, or a sibling: the next one (O-4). Names mean one value for all of them, and one that does not
-    /// match fails all.
+    /// The root or a sibling matches: go on to the next sibling (O-4). Names mean one value for all of them; if one
+    /// sibling does not match, none does.
     bool matchSiblings() {
         const int slot = m_pattern.results[0];
         const bool first = !m_siblings;
@@ -474,8 +474,8 @@ class Matcher {
     const MutationRegions& m_regions;
     Match& m_match;
     MatchTrace* m_trace;
-    /// Of calls, at one root. The rules of the pipeline take some hundred at most; one with many calls that commute and
-    /// look alike could take more than anybody waits for.
+    /// Most attempts at one root. The pipeline's rules take a few hundred at most; a rule with many commutative calls
+    /// of one op could take practically forever.
     static constexpr int kMostTries = 1 << 18;
     int m_progress = 0, m_tries = 0;
     bool m_probing = false;

@@ -6,7 +6,7 @@
 namespace cutaway {
 namespace {
 
-/// Numbers of programs that keep none, by target and key: devices do not mix.
+/// Numbers remembered where no service keeps them, by target and key, so that devices do not mix.
 struct Memory {
     std::mutex mutex;
     std::map<std::string, double> values;

@@ -13,7 +13,7 @@ namespace {
 
 using Each = PatternStatement::Each;
 
-/// Of tensors and numbers; tuples do not add up in either order.
+/// Commutative for tensors and numbers; adding tuples is not.
 bool isCommutativeOperator(std::string_view name) {
     for (const std::string_view one : {"operator.add", "operator.mul", "operator.and_", "operator.or_", "operator.xor",
                                        "operator.eq", "operator.ne"})

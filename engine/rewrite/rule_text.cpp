@@ -166,7 +166,7 @@ std::string printRules(std::span<const Rule> rules) {
         if (rule.changesType) out += "  changes_type\n";
         if (!rule.parameters.empty()) out += "  parameters " + std::string(rule.parameters) + "\n";
         if (rule.training) out += "  training\n";
-        // What was traced says it all: `find`, `unless` and `build` follow from it.
+        // The traced texts are enough: `find`, `unless` and `build` follow from them.
         printBlock(out, rule.search.empty() ? "find" : "search", rule.search.empty() ? rule.find : rule.search);
         if (rule.unless && rule.search.empty()) out += "  unless (code)\n";
         if (!rule.example.empty()) printBlock(out, "replace_by_example", rule.example);

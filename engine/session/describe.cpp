@@ -94,7 +94,8 @@ std::vector<size_t> unionOrder(const std::vector<double>& wish, const std::vecto
     std::vector<size_t> order;
     order.reserve(wish.size());
     while (!ready.empty() || !blocked.empty()) {
-        // Both sides are acyclic, their union need not be: then the node that should come first does.
+        // Both sides are acyclic, but their union need not be; on a cycle the node with the smallest wanted position
+        // comes first.
         auto& from = ready.empty() ? blocked : ready;
         const size_t node = *from.begin();
         from.erase(from.begin());
@@ -301,7 +302,7 @@ NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph) {
     const Provenance& provenance = now.node->provenance();
     if (newGraph) {
         life.what += ", with the graph " + path;
-        // What was copied into a new graph kept its provenance, whose ids are those of its graph then.
+        // Nodes that were copied into a new graph keep provenance with the ids of their old graph.
         if (!step.pass || provenance.createdBy != step.pass->name) return life;
         path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
     }
@@ -365,7 +366,7 @@ std::vector<NodeDetails::Life> historyOf(const CompileTrace& trace, NodeKey key)
 
 namespace {
 
-/// Why calls of an operator cannot be run, or where only; empty if they can.
+/// Why calls of an operator cannot be run, or on which backend only; empty if they can.
 std::string problemOf(const Node& node) {
     const Op& op = node.op().functional() ? *node.op().functional() : node.op();
     const std::string& name = op.name();
@@ -457,7 +458,7 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
     return info;
 }
 
-/// What a run does about weights that the file names and does not hold.
+/// What a run does about weights that the file names but does not hold.
 static std::string missingData(const std::vector<std::string>& names) {
     constexpr size_t kNamed = 5;
     std::string list;

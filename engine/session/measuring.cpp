@@ -16,7 +16,7 @@
 namespace cutaway {
 namespace {
 
-/// The GPU's figures, asked for once in a program; none if there is no GPU that can be used.
+/// The GPU's figures, read once per program; none if there is no usable GPU.
 const std::optional<CudaFacts>& gpu() {
     static const std::optional<CudaFacts> facts = [] {
         auto asked = cudaFacts();

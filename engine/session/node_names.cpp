@@ -39,7 +39,7 @@ Result<NodeKey> findNode(Session& session, const Place& place, const std::string
         for (const Named& node : nodes) {
             if (node.name == name) return keyIn(node.path, node.id);
             all.push_back(node.name);
-            // A body's name may be left out, and those of the graphs around it.
+            // The names of the subgraph and of those around it may be left out.
             if (!node.name.ends_with("/" + name)) continue;
             fitting.push_back(node.name);
             only = &node;

@@ -148,7 +148,7 @@ Result<Facts> readFacts(const std::string& folder) {
     return facts;
 }
 
-/// Answers as they were recorded, each question's in turn, and the last of them from then on.
+/// Gives the recorded answers: to each question its own in turn, then always its last.
 CompileServices recordedServices(const std::vector<Answer>& answers, const CompileServices& lent) {
     struct Record {
         std::map<std::pair<std::string, std::string>, std::vector<std::optional<double>>> values;

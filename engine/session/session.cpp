@@ -110,7 +110,7 @@ Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& setti
         const auto there = names(*file);
         if (std::find(there.begin(), there.end(), settings.graph) != there.end()) return file;
     } else if (file.error().code != ErrorCode::NotFound) return file;
-    // Readers skip the graphs that nobody asked for; here all their names are wanted.
+    // Opens without naming a graph, since readers skip the others and here all names are needed.
     CT_TRY(OpenedFile whole, known.open());
     // What describeFile calls the only graph of a file.
     if (whole.graphs.size() == 1 && settings.graph == "main") return whole;

@@ -70,7 +70,7 @@ Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, co
     return Verdict{!end.ok(), "the command " + end.text()};
 }
 
-/// One test of many: stopped like them, and what it says of itself is not how far the search is.
+/// The progress of one test within the search: can be cancelled, but does not report its own fraction.
 Progress quiet(const Progress& progress) { return {progress.cancel, {}}; }
 
 Result<GraphTest> makeTest(const Session::State& state, const Module& good, const BisectOptions& options,

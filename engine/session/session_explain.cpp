@@ -19,7 +19,7 @@ struct Asked {
     PassContext context() const { return {request, &services}; }
 };
 
-/// What a rule's matching starts at, in the order of the pattern's choice.
+/// The ops at which a rule's matching starts, in the order in which the pattern names them.
 std::vector<const Op*> startingOps(const Rule& rule) {
     std::vector<const Op*> ops;
     const auto set = RuleSet::compile({&rule, 1});
@@ -94,7 +94,7 @@ std::string wrongStart(const CodeRule& rule, const Node& node) {
            kindText(node);
 }
 
-/// A run of a pass that was watched at a node, because only the attempt shows what a function does.
+/// A run of a pass that watches a node, because only running a function shows what it does.
 struct Attempt {
     Step step;
     WatchedNode watched;
@@ -293,7 +293,7 @@ Result<std::vector<RuleInfo>> ruleList(const CompileRequest& options) {
     });
 }
 
-/// Rules of operators that no table has a row for never match, and would not load.
+/// Leaves out rules of operators without a row: they never match and would not load.
 static std::vector<Rule> workingRules(const RuleTable& table) {
     const RuleSet set = RuleSet::compileWorking(table.rules);
     std::vector<Rule> rules;

@@ -9,10 +9,10 @@
 namespace cutaway {
 namespace {
 
-/// What one graph computes: its outputs, its inputs as it leaves them, and what its random ops drew.
+/// The results of one graph: its outputs, its inputs after the run, and the values of its random ops.
 using Outcome = ReferenceRun;
 
-/// A random op draws what the node of the graph before drew that is the same or that it was made from.
+/// A random op takes the values of the node in the graph before that is the same, or from which it was made.
 Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs, const Module* before,
                          const Draws& known, const Progress& progress) {
     std::map<std::string, std::vector<TensorList>> candidates;

@@ -97,8 +97,8 @@ Result<void> checkLowered(const CompileTrace& trace) {
     return {};
 }
 
-/// A graph that a pass left half done computes something else. Scheduling is no pass: what it refuses the interpreter
-/// can run.
+/// A graph that a failed pass left unfinished would give wrong results. The schedule is no pass: a graph that it
+/// refuses can still be interpreted.
 Result<void> checkPasses(const CompileTrace& trace) {
     if (!trace.failed() || trace.steps.back().pass == nullptr) return {};
     Error error = failureOf(trace);
@@ -106,7 +106,7 @@ Result<void> checkPasses(const CompileTrace& trace) {
     return error;
 }
 
-/// Of such a run the gradients of the results are inputs, and no file has values for those.
+/// In a training run the gradients of the results are inputs, for which no file has values.
 Result<void> checkTrainable(const Module& module) {
     for (const InputSpec& input : module.inputs)
         if (input.kind == InputSpec::Kind::Tangent)
@@ -115,7 +115,7 @@ Result<void> checkTrainable(const Module& module) {
     return {};
 }
 
-/// What types alone tell, before inputs are drawn or read and before anything is compiled.
+/// Checks that types alone decide, before inputs are made and before anything is compiled.
 Result<void> checkSizes(const Module& module, Backend backend) {
     std::vector<MemoryWish> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
     if (backend == Backend::Reference)

@@ -44,7 +44,7 @@ std::string_view unlessOperandsAgree(const Match& m) {
     m.note({});
     return "";
 }
-/// #24's check in PyTorch is a function that makes a check, which is true of everything (H-2).
+/// In PyTorch the check of #24 is a function that returns a check, which is always true (H-2).
 std::string_view unlessOperandsAgreeExceptParity(const Match& m) { return m.parity() ? "" : unlessOperandsAgree(m); }
 std::string_view unlessScaleIsNumber(const Match& m, std::string_view op) {
     const Node* scaling = firstMatched(m, op);

@@ -14,7 +14,7 @@ std::string_view unlessChunked(const Match& match) {
     if (!planning.plan) match.note(planning.reason);
     return planning.plan ? "" : "the product is not computed in chunks";
 }
-/// The pass takes more apart than the match: whoever asks about the product alone gets it as it stands.
+/// The pass rewrites more than the match, so building for the product alone leaves it as it is.
 template <bool bias>
 Values productItself(const Match& match, GraphBuilder& builder) {
     return builder.callBound(match.root().op(), match.root().args());
@@ -43,7 +43,8 @@ class Chunker {
 
   private:
     const Cut& cut(const Node& node) const { return *m_plan.cutOf(node); }
-    /// What is neither of the part nor needed by it moves behind it; the node that the part is inserted before.
+    /// Moves behind the part what neither belongs to it nor is needed by it. Returns the node before which the part is
+    /// inserted.
     Node* makeRoom();
     void makeOperands(GraphBuilder& builder);
     Result<std::string> bodyFor(int64_t rows);
@@ -112,7 +113,7 @@ void Chunker::makeOperands(GraphBuilder& builder) {
     m_made.resize(m_plan.outputs.size());
 }
 
-/// The body's calls on chunks. What makes a tensor from numbers makes it as large as a chunk.
+/// Writes the body's calls on chunks. Calls that create tensors create them in the size of a chunk.
 void Chunker::copyBody(GraphBuilder& builder, std::vector<Node*>& copies, int64_t rows) {
     for (const Node* node : m_plan.body) {
         std::vector<Argument> args;

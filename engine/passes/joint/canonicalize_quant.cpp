@@ -40,7 +40,7 @@ Argument optionsOf(const Node* made) {
     return Argument(std::make_shared<const ArgumentDict>(std::move(options)));
 }
 
-/// The body returns its one value bare, and the getitem that read it out of the tuple goes.
+/// The body returns its single value instead of a tuple, and the getitem goes.
 void unwrap(Module& module, Node& call, Rewriter& rewriter) {
     const auto* reference = call.args().empty() ? nullptr : call.arg(0).get<SubgraphRef>();
     Node* reader = call.users().size() == 1 ? call.users()[0] : nullptr;

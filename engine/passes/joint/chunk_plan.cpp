@@ -90,8 +90,8 @@ constexpr Cut kWhole{};
 constexpr Cut kSummed{.summed = true};
 Cut alongDim(int64_t dim) { return {.dim = dim}; }
 
-/// Spreads cuts over the graph. Every rule looks at one call and says what its operands and its result must be, given
-/// what is known of any of them.
+/// Spreads cuts over the graph. Every rule looks at one call and says how its operands and its result must be cut,
+/// given what is known of any of them.
 class Spreading {
   public:
     Spreading(Graph& graph, const Node& product)
@@ -327,8 +327,8 @@ void Spreading::expand(Node& node) {
     if (cut(node)) set(operand, kWhole);
 }
 
-/// How gradients that are taken for 1 pass through the part: the factor is carried by exactly one operand of each call,
-/// or by both sides of a sum. The empty sentence, or where that fails.
+/// Follows incoming gradients, which are taken to be 1, through the part: exactly one operand of each call may carry
+/// the factor, or both sides of a sum. Returns "" or a sentence that says where that fails.
 class Scaling {
   public:
     explicit Scaling(std::vector<std::optional<Cut>>& cuts) : m_cuts(cuts) {}
@@ -426,7 +426,7 @@ std::string takeOut(Graph& graph, ChunkPlan& plan) {
         } else {
             plan.body.push_back(node);
             inBody[static_cast<size_t>(node->id())] = true;
-            // What is the same for every chunk can also be computed outside.
+            // Values that are the same for every chunk can also be computed outside of the part.
             before[static_cast<size_t>(node->id())] = cut->dim < 0 && !cut->summed && ready;
         }
     }

@@ -85,7 +85,7 @@ class UniformFolding {
             if (!mayBeUniform(node, no)) continue;
             if (multipliesByZero(node)) {
                 no("a product with 0 is for the rule zero_product");
-                // Not handed on to its users, as in PyTorch: they see an unknown tensor.
+                // As in PyTorch, users are not told: to them it is an unknown tensor.
                 m_folded.insert(node.id());
                 m_zeroProducts.insert(node.id());
                 continue;
@@ -176,7 +176,7 @@ class UniformFolding {
     /// last user, if that is folded, it compares how often folded calls name the node with its number of users, and a
     /// call may name it twice.
     bool onFrontier(const Node& node, const Refusing& no) const {
-        // PyTorch makes a full of that, too; after it all are such, again and again.
+        // PyTorch replaces a full by a full, too, in every run anew.
         if (!node.hasUsers()) return no("nobody reads it");
         const auto isFolded = [&](const Node& user) {
             return m_folded.contains(user.id()) && !m_zeroProducts.contains(user.id());

@@ -84,7 +84,7 @@ class FormulaText {
         const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
         return read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(number) : std::nullopt;
     }
-    /// What "(x)" or "(x, d)" at `at` stands for; `at` moves behind it.
+    /// Reads "(x)" or "(x, d)" at `at` and moves `at` behind it.
     std::string callText(std::string_view function, size_t& at) {
         constexpr std::string_view kRoot = "sqrt_size";
         if (function == "inverse" && m_text.substr(at + 1).starts_with(kRoot) &&

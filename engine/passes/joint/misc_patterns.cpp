@@ -22,8 +22,8 @@ std::string_view unlessRowsAreAdded(const Match& m) {
     return unlessRowsOfX(m);
 }
 
-/// PyTorch means to find the beginning of a permutation too, but its traced pattern loses the slice and asks for the
-/// slice's length where it finds the whole permutation (H-5).
+/// PyTorch intends to match the beginning of a permutation, too, but its traced pattern loses the slice, and so
+/// compares the slice's length with the whole permutation (H-5).
 Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
     if (m.parity())
         builder.fail(Error{ErrorCode::Unsupported,
@@ -32,8 +32,7 @@ Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
                            {"compile without parity", "index by a slice of the permutation"}});
     return builder.call("aten._unsafe_index.Tensor", {m["x"], Argument(std::vector<Argument>{m["i"]})});
 }
-/// No graph of PyTorch's has been through this rule, so graphs agree with PyTorch's only without it: it is off by
-/// default.
+/// PyTorch's own rule never matches, so graphs agree with PyTorch's only without this one: off by default.
 std::string_view unlessBeginningOfRows(const Match& m) {
     if (m.parity()) return "PyTorch's pattern has lost its slice (H-5)";
     if (!m.request().enabled("randperm_index_slice"))
@@ -62,8 +61,8 @@ constexpr Rule kRules[] = {
      .why = "the beginning of a permutation is never out of range"},
 };
 
-/// The instruction exists from capability 10.0 on, in f32. PyTorch compares the whole device, index and all, with
-/// "cuda", so that the rules are there for nobody who writes "cuda:0" (H-11: only with parity).
+/// The instruction exists from capability 10.0 on, in f32. PyTorch compares the whole device with "cuda", so that its
+/// rules never apply on "cuda:0" (H-11: only with parity).
 std::string_view unlessConvertsInHardware(const Match& m) {
     if (m.parity()) return "PyTorch has this rule for a device without an index only (H-11)";
     if (!m.isTensor("x") || m.tensor("x").device.type != DeviceType::Cuda) return "{x}, {x:type}, is not on the GPU";

@@ -74,8 +74,8 @@ Value buildPadded(GraphBuilder& builder, ProductKind kind, const PaddedOperands&
 
 namespace {
 
-/// What a view is a view of. PyTorch's search means to look through getitem too, but compares the node's kind with the
-/// function, so it never does (H-10): the pieces of a split count as computed, even those of an input.
+/// The tensor that a view is a view of. PyTorch intends to look through getitem, too, but compares the node's kind with
+/// the function, so it never does (H-10): pieces of a split count as computed, even those of an input.
 const Node& producerOf(const Node& value) {
     const Node* node = &value;
     while (node->isCall() && (node->is(Tag::View) || node->isCall("aten.reshape.default")) &&

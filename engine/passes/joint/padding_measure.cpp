@@ -36,8 +36,8 @@ TensorType exampleType(const Match& match, TensorType type) {
     return type;
 }
 
-/// Writes zeros into the corner of an operand that comes padded, as whoever makes it would have to; not where a length
-/// is 0, from where PyTorch's slice starts at the beginning.
+/// Writes zeros into the padding of an operand that comes padded, as its maker would have to. Not where a length is 0,
+/// since PyTorch's slice would then start at the beginning.
 void zeroCorner(GraphBuilder& builder, const Value& operand, int64_t row, int64_t first, int64_t second) {
     constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
     Value corner = operand;
@@ -78,7 +78,7 @@ std::optional<std::string> timedGraph(const Match& match, ProductKind kind, cons
     return printText(module, {.comments = false}).text;
 }
 
-/// What PyTorch does not keep; for whoever asks later why a decision was made.
+/// Not kept by PyTorch; explains later why a decision was made.
 const std::string kPaddedTime = "padded mm time: ";
 
 std::string milliseconds(double value) {

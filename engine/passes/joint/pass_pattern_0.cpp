@@ -17,9 +17,8 @@ std::vector<Rule> withAttention(TracedForms forms) {
     return joinRules({jointCleanupRules(), padProductRules(), attentionFormulas(forms).rules, randpermRules()});
 }
 
-/// What of attention a graph can hold. Every form has two batched products and an exponential; the backward of a
-/// softmax ends in an fma. What no graph of the module has need not be traced, which takes some 30 ms once for each
-/// fourth of the rules.
+/// Which forms of attention a graph can hold. Every form has two batched products and an exponential; the backward of a
+/// softmax ends in an fma. Other forms need not be traced, which takes some 30 ms for each quarter of the rules.
 struct AttentionSigns {
     bool forward = false, backward = false, half = false;
 

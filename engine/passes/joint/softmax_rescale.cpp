@@ -61,7 +61,7 @@ std::string_view unlessRescalable(const Match& m) {
         return "the scale, {scale}, is a number that is known only at run time";
     if (m["keep"].asInt() != 1) return "{top} does not keep the dims that it reduces";
     if (m.pattern().slotOf("c") < 0 || m.parity()) return "";
-    // Scaling comes after the conversion then; PyTorch does not look whether that changes the dtype again.
+    // Scaling then comes after the conversion; PyTorch does not check whether it changes the dtype again.
     const auto scaled = inferCall(m.node("s").op(), std::array{m["c"], m["scale"]});
     if (!scaled || !scaled->tensor() || scaled->tensor()->dtype != m.tensor("c").dtype)
         return "the scale, {scale}, would change the dtype that {c} converts to, {c:type}";

@@ -11,7 +11,7 @@
 namespace cutaway {
 namespace {
 
-/// Stands for numbers while a pattern is traced; no formula has it as a constant (T-4a).
+/// The value given to number parameters while a pattern is traced; no formula has it as a constant (T-4a).
 constexpr double kAnyNumber = 0.113377;
 
 /// Calls whose second argument says the sizes of the result, which may be written in several ways.
@@ -54,7 +54,7 @@ class PatternPrinter {
     }
 
   private:
-    /// What a pattern leaves open (T-4): numbers, devices, dtypes and lists of nothing else; not truth values.
+    /// Constants that a pattern leaves open (T-4): numbers, devices, dtypes and lists of these; not truth values.
     static bool isOpen(const Argument& value) {
         if (const auto* items = value.list())
             return !items->empty() && std::all_of(items->begin(), items->end(), isOpen);
@@ -109,7 +109,7 @@ std::vector<FormulaInput> realInputs(const TracedRule& formula, const Match& mat
     return *inputs;
 }
 
-/// Whether what `traced` holds with symbols is what stands or is computed at its place in `found`.
+/// Whether the symbolic sizes in `traced` equal what is written or computed at the same place in `found`.
 bool sameSizes(const Argument& traced, const Argument& found) {
     if (const auto size = symIntOf(traced)) return symIntOf(found) == size;
     const auto *left = traced.list(), *right = found.list();

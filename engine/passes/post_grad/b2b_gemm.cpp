@@ -183,7 +183,7 @@ Result<void> fuse(Module& module, Rewriter& rewriter, const BackToBack& found) {
     return {};
 }
 
-/// The graphs that an earlier run has made hold two products as well.
+/// Skips the graphs that an earlier run of the pass has made: they hold two products as well.
 bool isFusedGraph(const Module& module, const std::string& name) {
     for (const Node& node : module.graph().nodes())
         if (node.isCall(kFused))

@@ -35,7 +35,7 @@ bool isPlain(const Node& node, const Family& family, const Refusing& refuse) {
         return refuse("the sizes of ", operandOf(node), ", ", *in, ", are not known numbers");
     return in->rank() > 0 || family.kind == Kind::AllReduce || refuse(operandOf(node), " is a single number, ", *in);
 }
-/// Whether both do the same with tensors of the same dtype and device. `refuse`: of `b`.
+/// Whether both are the same operation on tensors of the same dtype and device. `refuse` speaks of `b`.
 bool isAlike(const Node& a, const Node& b, const Refusing& refuse) {
     for (size_t i = 1; i < a.args().size(); ++i)
         if (!equal(a.arg(i), b.arg(i)))
@@ -80,7 +80,7 @@ class Buckets {
     static constexpr double kMegabyte = 1024 * 1024;
     Refusing refusalAt(const Node& node) const { return {m_rewriter, m_family.pass, node}; }
 
-    /// Runs of alike collectives, in the order in which they are waited for.
+    /// Buckets of collectives that can be joined, in the order in which they are waited for.
     std::vector<std::vector<Node*>> runs() const {
         std::vector<std::vector<Node*>> runs;
         bool open = false;  // whether the last run goes on
@@ -125,7 +125,7 @@ class Buckets {
         refusalAt(node)("with ", other, " the bucket would have ", bytes / kMegabyte, " MB, more than bucket_cap_mb, ",
                         m_capacity / kMegabyte);
     }
-    /// Those that are in the bucket of another, and those that are in none and of which nothing has been said yet.
+    /// Collectives that are in another's bucket, and collectives in no bucket that were not refused yet.
     void refuseRest() const {
         for (const std::vector<Node*>& bucket : m_buckets)
             for (const Node* node : bucket)
@@ -204,7 +204,8 @@ class Joining {
         for (const Node* node : m_bucket) {
             const Value x = m_builder.value(operandOf(*node));
             const SymInt count = numel(x.sizes());
-            // Of a scatter every member's share is a row, so that the joined rows are its shares of all.
+            // Each member's share of a reduce_scatter becomes a row, so that joined rows are the member's shares of
+            // all.
             const bool rows = m_kind == Kind::ReduceScatter;
             SymInt section = rows ? floorDiv(count, SymInt(m_group)) : count;
             Value part = rows ? reshaped(x, {SymInt(m_group), section}) : reshaped(x, {count});

@@ -43,7 +43,7 @@ std::optional<Gradient> gradientOf(Node& sum, const Refusing& no) {
         return refused(reader, *wait, " is read in this graph, by ", Found{reader});
     return Gradient{divided, &sum, wait};
 }
-/// Whether both are divided by the same and sum the same dtype over the same group.
+/// Whether both have the same divisor, dtype and group.
 bool isAlike(const Gradient& a, const Gradient& b) {
     for (size_t i = 1; i < a.sum->args().size(); ++i)
         if (!equal(a.sum->arg(i), b.sum->arg(i))) return false;
@@ -245,7 +245,7 @@ Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
         after = withMoved(after, waits);
         plan.emplace_back(node, std::move(waits));
     }
-    // Waits for the same reader change places while they are moved one after the other, and end as they stood.
+    // Waits for the same reader are moved one after the other, and keep their order in the end.
     if (after == before) return changed;
     for (const auto& [collective, waits] : plan) {
         const std::vector<Node*> now = graph.nodeList();

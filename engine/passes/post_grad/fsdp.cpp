@@ -43,8 +43,8 @@ class BufferCheck {
     }
 
   private:
-    /// Every time the memory is given it is taken back. PyTorch takes a buffer whose memory stays for one of these,
-    /// though it is left filled.
+    /// Whether the memory is taken back as often as it is given. PyTorch also takes buffers whose memory stays,
+    /// although these remain filled.
     bool isReturned() const {
         const auto &enlarged = m_buffer.enlarged, &emptied = m_buffer.emptied;
         if (enlarged.empty() && emptied.empty())

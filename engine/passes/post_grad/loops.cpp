@@ -10,8 +10,7 @@
 namespace cutaway {
 namespace {
 
-/// A call of scan(body, carried, items, others) or map_impl(body, items, others) with everything that a loop needs to
-/// know.
+/// A call of scan(body, carried, items, others) or map_impl(body, items, others), with all that writing the loop takes.
 struct Loop {
     Node* call = nullptr;
     std::string bodyName;

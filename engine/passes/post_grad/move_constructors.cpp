@@ -48,7 +48,7 @@ std::string_view unlessConstructor(const Node& node) {
 }
 bool isConstructor(const Node& node) { return unlessConstructor(node).empty(); }
 
-/// Calls whose result is on the GPU whatever device this operand is on.
+/// Calls whose result is on the GPU, no matter where this operand is.
 bool absorbs(const Node& user) {
     static constexpr std::string_view kOps[] = {"aten.index.Tensor",       "aten.index_put.default",
                                                 "aten.index_put_.default", "aten.copy.default",
@@ -58,7 +58,8 @@ bool absorbs(const Node& user) {
 
 bool isCpuScalar(const Node& node) { return onCpu(node) && node.tensor().rank() == 0; }
 
-/// Whether the reader lets its operand move: it takes it in, moves itself, or does not mind.
+/// Whether the reader allows its operand to move: its result is on the GPU anyway, it moves along, or the device does
+/// not matter to it.
 enum class Reader { TakesIn, Moves, Indifferent, Blocks };
 /// `scalars`: numbers move, whether made here or passed by the caller.
 Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity) {
@@ -166,7 +167,7 @@ Result<void> moveConstructor(Graph& graph, Node& constructor, Device gpu) {
     graph.setType(constructor, std::move(type));
     return {};
 }
-/// One copy for numbers of one dtype; PyTorch joins all, whatever becomes of their dtypes.
+/// One copy per dtype; PyTorch joins all numbers, which changes some of their dtypes.
 Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& scalars, Device gpu) {
     Node* position = graph.first();
     while (position->isPlaceholder() || position->kind() == NodeKind::GetAttr) position = position->next();
@@ -182,7 +183,7 @@ Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Nod
     if (builder.error()) return *builder.error();
     for (const Node* node : builder.created()) made.insert(node->id());
     for (size_t i = 0; i < scalars.size(); ++i) {
-        // What is copied into the number at the end goes where the caller looks for it.
+        // A final copy_ into the number writes to the caller's tensor.
         graph.replaceUses(*scalars[i], *there[i], [&](const Node& user) {
             return made.contains(user.id()) || user.isCall("aten.copy_.default");
         });

@@ -139,7 +139,7 @@ bool OverlapBuckets::hasPath(size_t from, size_t to) const {
                     if (std::find(sources.begin(), sources.end(), earlier) != sources.end()) return true;
                     if (seen[earlier]) continue;
                     seen[earlier] = true;
-                    // A way through what the source itself needs would be a circle.
+                    // A path through what the source itself needs would be a cycle.
                     if (std::none_of(sources.begin(), sources.end(),
                                      [&](size_t source) { return needs(source, earlier); }))
                         pending.push_back(earlier);
@@ -178,7 +178,7 @@ std::vector<std::vector<size_t>> OverlapBuckets::find() {
     return buckets;
 }
 
-/// Those that are hidden least have most to gain, and begin the buckets.
+/// Collectives that are hidden least have most to gain, so buckets begin with them.
 std::vector<std::vector<size_t>> OverlapBuckets::divide(std::vector<size_t> alike) {
     constexpr int64_t kMostBytes = int64_t{2} << 30;
     constexpr int kMostFailures = 20;
@@ -203,8 +203,7 @@ std::vector<std::vector<size_t>> OverlapBuckets::divide(std::vector<size_t> alik
             if (bytes + collective(candidate).bytes > kMostBytes) break;
             if (taken.contains(candidate)) continue;
             if (m_exposedFirst && std::abs(place(candidate) - place(alike[i])) > kMostFailures) continue;
-            // PyTorch's key is the same for sums and for shares of them, and it fails when it has put both into one
-            // bucket.
+            // PyTorch's key is the same for all_reduce and reduce_scatter, and it fails once both are in one bucket.
             const bool sameKind = collective(candidate).kind == collective(alike[i]).kind;
             if (sameKind && !hides(candidate) && mayJoin(bucket, candidate)) {
                 bucket.push_back(candidate);

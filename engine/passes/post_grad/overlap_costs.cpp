@@ -198,7 +198,7 @@ int64_t OverlapCosts::groupSize(const Node& collective) const {
         return node.arg("group_size").asInt();
     };
     if (const auto size = given(collective)) return *size;
-    // Sums do not say how many they are of: other calls on the group may.
+    // An all_reduce does not tell the size of its group, but other calls on the group may.
     for (const Node& node : m_graph->nodes())
         if (node.isCall() && !node.op().isOpaque() && node.op().schema()->find("group_name") >= 0 &&
             equal(node.arg("group_name"), collective.arg("group_name")))

@@ -18,7 +18,7 @@ bool isCollectiveName(std::string_view op) {
         if (op.find(name) != std::string_view::npos) return true;
     return false;
 }
-/// The collective that the unit waits for, if it is one whose time can be told.
+/// The collective that the unit waits for, if its time can be estimated.
 const Node* waitedFor(const OverlapUnit& unit) {
     const Node* wait = unit.call();
     const Node* start = wait && wait->isCall(kWait) ? wait->arg(0).node() : nullptr;
@@ -37,7 +37,7 @@ void setBucket(OverlapCollective& collective, const Node& start) {
         collective.kind = "all_gather", collective.bucket = collective.group;
     else if (start.isCall("_c10d_functional.reduce_scatter_tensor.default")) collective.kind = "reduce_scatter";
     else if (start.isCall("_c10d_functional.all_reduce.default")) collective.kind = "all_reduce";
-    // PyTorch's key does not say whether shares of a sum are kept or all of it.
+    // PyTorch's key does not tell reduce_scatter from all_reduce.
     if (!collective.kind.empty() && collective.bucket.empty())
         collective.bucket = collective.group + " " + textOf(start.arg("reduce_op")) + " " + dtype();
 }
@@ -145,7 +145,7 @@ bool OverlapPlan::leadsToCollective(size_t unit) const {
         if (!isCheap(m_units.all()[unit])) return false;
     }
 }
-/// Collectives and what leads to them first, waits for what is not hidden yet last.
+/// First collectives and what they need, last waits for collectives that are not hidden yet.
 size_t OverlapPlan::localPriority(size_t unit) const {
     if (const OverlapCollective* waited = waitedBy(unit)) return waited->isExposed() ? 2 : 1;
     return leadsToCollective(unit) ? 0 : 1;
@@ -210,7 +210,7 @@ void OverlapPlan::computeWithOverlap(size_t unit) {
 void OverlapPlan::start(size_t number) {
     OverlapCollective& collective = m_collectives[number];
     const auto joins = [&](size_t running) { return m_collectives[running].bucket == collective.bucket; };
-    // As one message with another, it would not begin with a message's latency.
+    // Joined with another into one message, it costs no latency of its own.
     if (m_limits.assumeBuckets && !collective.bucket.empty() &&
         std::any_of(m_inFlight.begin(), m_inFlight.end(), joins))
         collective.exposed =

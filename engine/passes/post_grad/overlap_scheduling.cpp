@@ -68,7 +68,8 @@ class Reordering {
     bool run() {
         stay();
         bool changed = false;
-        // What is put off: from the end, right behind what stays. Then what comes earlier, from the beginning.
+        // Nodes that move later first, from the end, each right behind what stays; then nodes that move earlier, from
+        // the beginning.
         for (size_t i = m_order.size(); i-- > 0;)
             if (!m_placed[i] && isPutOff(i) && !place(i, changed)) return changed;
         for (size_t i = 0; i < m_order.size(); ++i)
@@ -248,8 +249,8 @@ class Joining {
         m_before = std::move(before);
         return {};
     }
-    /// Every node behind its operands and behind what the buckets want before it; none if that cannot be, or where
-    /// layouts have asked for calls of which the order knows nothing.
+    /// An order with every node behind its operands and behind what the buckets want before it; none if there is no
+    /// such order, or if layouts required calls that the order does not know.
     std::optional<std::vector<Node*>> sorted() const {
         std::vector<NodeId> pending(m_order.rbegin(), m_order.rend());
         std::set<NodeId> ready;
@@ -304,7 +305,7 @@ bool waitForCopies(Graph& graph, Rewriter& rewriter) {
     return changed;
 }
 
-/// Says of the node that somebody asks about why it stands where it does.
+/// Refuses the watched node with the reason why it stays where it is.
 class Explaining {
   public:
     Explaining(Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan)

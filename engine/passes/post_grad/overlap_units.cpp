@@ -155,7 +155,8 @@ class Runs {
     std::set<NodeId> m_members;
 };
 
-/// As PyTorch puts a run into a graph of its own: what waits for nothing first, then what waited for it.
+/// In the order in which PyTorch puts a run into a graph of its own: first calls without operands in the run, then
+/// those that need these.
 std::vector<Node*> sorted(const std::vector<Node*>& run, const std::set<NodeId>& members) {
     std::map<NodeId, size_t> missing;
     std::deque<Node*> ready;
@@ -272,7 +273,7 @@ void OverlapUnits::addRun(const std::vector<Node*>& run) {
     for (const Node* node : nodes) m_values[index(node->id())].unit = at;
     make(at, results);
     if (results.size() < 2) return;
-    // Several results are taken out of a tuple, each by a call that seems to read them all.
+    // Results are taken out of a tuple by getitem calls, each of which seems to read all of them.
     for (const Node* result : results) {
         OverlapUnit item;
         item.inputs = {at};

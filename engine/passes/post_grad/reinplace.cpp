@@ -104,7 +104,7 @@ class Reinplacing {
         return why.empty() || refuse(why);
     }
 
-    /// Whether operand and result surely are in memory: else the write is computed in the kernel of who reads it.
+    /// Whether operand and result are certain to be in memory; else the write is computed in the kernel of its reader.
     static bool isWorthAWrite(const Node& node, const Refusing& refuse) {
         const Node* target = node.arg(0).node();
         constexpr std::string_view kWhy =
@@ -158,7 +158,7 @@ class Reinplacing {
         }
         return true;
     }
-    /// Whether the result is copied into its input. PyTorch takes any result of the call for the right one.
+    /// Whether the result is copied into its own input. PyTorch accepts any result of the call.
     bool comesBack(Node& target, const Node* result, const std::vector<std::pair<Node*, size_t>>& items) const {
         if (result && copyBack(*result, target)) return true;
         return m_rewriter.request().parity && std::any_of(items.begin(), items.end(), [&](const auto& item) {

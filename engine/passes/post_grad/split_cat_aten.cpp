@@ -130,7 +130,7 @@ std::vector<int64_t> sectionsOf(const Node& split) {
 }
 std::optional<int64_t> splitDim(const Node& split) { return dimOf(split, "dim", split.arg(0).node()->tensor().rank()); }
 
-/// The item becomes this; what nobody reads any more goes.
+/// Replaces the item; erases nodes that nobody reads any more.
 Result<bool> exchange(Rewriter& rewriter, const Concatenation& cat, const GraphBuilder& builder, Node& made) {
     if (builder.error()) return *builder.error();
     Graph& graph = cat.node->graph();
@@ -336,7 +336,7 @@ std::vector<int64_t> swappedDims(int64_t rank, int64_t a, int64_t b) {
     std::swap(dims[static_cast<size_t>(a)], dims[static_cast<size_t>(b)]);
     return dims;
 }
-/// The permutation that PyTorch puts before the reshape, whatever it computes.
+/// The permutation that PyTorch puts before the reshape, even where it computes something else.
 std::optional<std::vector<int64_t>> permutationAsInPyTorch(const TensorType& whole, const TensorType& shaped,
                                                            int64_t splitDim, int64_t catDim) {
     if (splitDim == catDim) return std::vector<int64_t>{};

@@ -29,7 +29,7 @@ Node* laidOutCopy(GraphBuilder& builder, Node& value) {
     const TensorType& type = value.tensor();
     const Value copy = builder.call("aten.clone.default", {builder.value(value)});
     if (!copy || copy.type().strides == type.strides || numel(type.sizes) == SymInt(0)) return copy.node();
-    // The memory from the first place to the last, and the same places of the copy.
+    // Copies the memory from the first element to the last, and views the same elements of the copy.
     builder.graph().erase(*copy.node());
     SymInt length = 1;
     for (size_t i = 0; i < type.sizes.size(); ++i) length = length + (type.sizes[i] - SymInt(1)) * type.strides[i];
@@ -72,8 +72,8 @@ std::optional<std::vector<std::string>> writtenByTypes(const Node& node) {
     std::vector<const std::pair<std::string, Argument>*> operands;
     for (const auto& keyword : node.kwargs())
         if (keyword.second.node() && keyword.second.node()->type().tensor()) operands.push_back(&keyword);
-    // How many ways there are to find the results from `result` on among the operands from `operand` on, two standing
-    // for more.
+    // In how many ways the results from `result` on can be matched with operands from `operand` on; 2 means two or
+    // more.
     const size_t results = types->size() - 1;
     const auto fits = [&](size_t operand, size_t result) {
         return sameType(operands[operand]->second.node()->type(), (*types)[result + 1]);
@@ -248,8 +248,8 @@ Node* itemOf(const Node& tuple, size_t position) {
             return reader;
     return nullptr;
 }
-/// For each base the tensor that the operator writes to: the base where nobody misses the old value, else a copy. Of
-/// two that share memory one may be written to.
+/// For each base the tensor that the operator writes to: the base itself if its old value is not needed, else a copy.
+/// Of two bases that share memory only one may be written to.
 std::vector<Node*> writableBases(GraphBuilder& builder, const Node& node, const Wrapped& wrapped, bool parity) {
     const InplaceWrites writes(builder.graph(), parity);
     std::vector<const Node*> others;

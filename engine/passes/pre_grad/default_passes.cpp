@@ -80,7 +80,7 @@ std::optional<CatArguments> catArguments(const Node& cat) {
     return out;
 }
 
-/// What keeps the function from sinking; asked when its concatenation has had its turn.
+/// What keeps the function behind its concatenation; found after that concatenation was visited.
 bool refuseToSink(const Node& function, const Refusing& no) {
     const Node *reader = &function, *at = function.inputs().empty() ? nullptr : function.inputs()[0];
     for (; at && isMethod(*at, "view"); reader = at, at = at->arg(0).node())

@@ -1,4 +1,4 @@
-// split_cat_pass and unbind_stack_pass: parts that are joined again in runs.
+// split_cat_pass and unbind_stack_pass: neighbouring parts that are joined again.
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/pre_grad/split_parts.h"
 

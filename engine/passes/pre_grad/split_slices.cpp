@@ -101,7 +101,7 @@ class Collector {
         return std::move(m_pieces);
     }
 
-    /// What became of the operands: all are there in order, or in another order, or not.
+    /// What became of the operands: all present in order, all in another order, or not all.
     enum class Fate { Kept, Reordered, Lost };
     static Fate fateOf(const std::vector<Node*>& operands, const std::vector<Piece>& pieces, const Family& family) {
         std::vector<Source> before, after;
