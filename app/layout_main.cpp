@@ -1,5 +1,5 @@
-// cutaway-layout: reads one layout problem on stdin, writes its answer on stdout (format: ui/graph/layout_problem.h).
-// A process of its own, so that whoever asks can kill it. Exit status: 0 answered, 1 bad request, 2 dot failed.
+// cutaway-layout: reads one layout problem on stdin, writes its answer on stdout (format: ui/graph/layout_problem.h). A
+// process of its own, so that it can be killed. Exit status: 0 answered, 1 bad request, 2 dot failed.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// Outlives nobody: ends with the asker, or where that had gone before, by the limits.
+/// Ends together with the process that started it, or, if that was gone before, by its limits.
 void limitSelf() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const rlimit seconds{120, 120};

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-/// On a terminal the pass that runs, once somebody would wonder: a large graph takes its time.
+/// On a terminal the pass that runs, shown only if the work takes long.
 class ShownProgress {
   public:
     ShownProgress() {
@@ -110,7 +110,7 @@ void addOption(CLI::App& command, const Setting& setting, std::vector<std::strin
     } else if (setting.kind != Setting::Kind::Flag) {
         option->type_name(std::string(setting.choices));
     }
-    // What is not there yet is refused with a sentence (resolved), and not offered.
+    // Settings that do nothing yet are not listed in the help, and refused with a sentence (resolved).
     const bool offered = setting.key != "freeze" && setting.key != "plugin";
     option->group(offered ? kCompiling : "");
 }

@@ -16,7 +16,7 @@
 namespace cutaway::cli {
 namespace {
 
-/// A stream that the caller has closed would be given to the next file that is opened, and be written over.
+/// If the caller has closed a standard stream, the next file to be opened would get its descriptor and our output.
 void keepStreamsApart() {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]

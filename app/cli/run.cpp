@@ -24,7 +24,7 @@ void printRun(const RunReport& report) {
               report.repeats);
 }
 
-/// What `run` can run on. A GPU is somebody's first guess, and gets its own sentence.
+/// The backends of `run`. Many will try a GPU first, so it gets a sentence of its own.
 CLI::Validator runBackend() {
     const auto known = oneOf({"reference", "cpu"});
     const auto check = [known](std::string& text) -> std::string {

@@ -165,7 +165,7 @@ Result<void> Backward::run() {
     return {};
 }
 
-/// Attention leaves out a result that only its derivative reads, as long as nobody has asked for one.
+/// Attention omits a result that only its derivative reads until a derivative asks for it.
 Result<void> Backward::keepSums(Node& call) {
     const Schema* schema = call.op().schema();
     for (size_t i = 0; schema && i < schema->params.size() && i < call.args().size(); ++i) {

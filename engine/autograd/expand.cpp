@@ -39,7 +39,7 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
 
 namespace {
 
-/// What of an operator is written as smaller ones (OpDef::decompose declines the rest), for whoever asks why one stays.
+/// Which calls of an operator are expanded (OpDef::decompose declines the others), to explain why one stays.
 struct Kept {
     std::string_view op, why;
 };

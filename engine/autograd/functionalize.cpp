@@ -108,9 +108,8 @@ Node& finalCopyPosition(const Node& input) {
     return *position;
 }
 
-/// A tensor or a view of one, whatever node stands for it at the moment. A view is derived again from its parent's
-/// newest value when somebody reads it, so that many writes through many views of one tensor cost no more than they
-/// read.
+/// A tensor or a view of one, and the node that currently has its value. A view is derived again from its parent's
+/// newest value only when it is read, so that many writes through many views of one tensor cost no more than the reads.
 struct Alias {
     const Node* origin = nullptr;  // the view as the program derives it
     Alias* parent = nullptr;       // null: it owns its memory
@@ -222,7 +221,7 @@ class Functionalization {
         return list ? writeList(node, written) : write(node, *written[0]);
     }
 
-    /// Reads of values that have been written since become reads of what they are now.
+    /// Reads of values that were written to become reads of the newest value.
     Result<void> renewInputs(Node& node) {
         for (Node* input : node.inputs()) {
             if (node.isCall("operator.getitem") && isTuple(*input)) {
@@ -241,7 +240,7 @@ class Functionalization {
         return {};
     }
 
-    /// detach_ and its kin change no data: who reads the tensor later reads the view.
+    /// detach_ and similar calls change no data: later readers of the tensor read the view.
     Result<void> rename(Node& mutation, Alias& before, GraphBuilder& builder, const Value& view) {
         if (builder.error()) return failed(builder, mutation);
         add(*view.node(), &before);
@@ -282,7 +281,8 @@ class Functionalization {
         root.current = whole.node();
         ++root.version;
 
-        // The written view is derived again at once, as in PyTorch; the passes drop the way there and back.
+        // The written view is derived again at once, as in PyTorch; later passes remove the scatter and view that
+        // cancel out.
         const auto& readers = written.origin->users();
         const bool read = mutation.hasUsers() || (!readers.empty() && m_graph.isBefore(mutation, *readers.back()));
         if (read) renewed(builder, written);

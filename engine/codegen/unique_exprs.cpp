@@ -26,7 +26,7 @@ Expr UniqueExprs::unique(const Expr& expr) {
         operands.push_back(unique(operand));
         changed |= &*operands.back() != &*operand;
     }
-    // Rebuilt as it is: simplification has been done and must not be repeated differently here.
+    // Rebuilt without simplifying, which was done before and might now give another result.
     Expr candidate = expr;
     if (changed) {
         ExprNode node = *expr;

@@ -18,7 +18,7 @@ double costOfStride(std::optional<int64_t> stride) {
     return *stride == 0 ? 0.5 : 6;
 }
 
-/// What it costs to read or write a vector of elements at these indices when it goes along a symbol, in instructions.
+/// The cost, in instructions, of reading or writing a vector of elements along a symbol at these indices.
 double accessCost(const std::vector<Expr>& indices, const std::string& symbol) {
     double cost = 0;
     for (const Expr& index : indices) {
@@ -36,7 +36,7 @@ std::vector<Expr> loadsUnder(const Expr& value) {
     return found;
 }
 
-/// The share of a vector's lanes that a loop fills: all instructions of a short one do little.
+/// The share of a vector's lanes that a loop fills: in a short loop most lanes are idle.
 double filled(const Loop& loop) {
     return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(kLanes), 1, kLanes)) / kLanes;
 }

@@ -97,7 +97,8 @@ class ExprReader {
     static DType common(const Expr& a, const Expr& b) {
         return a->dtype == DType::F64 || b->dtype == DType::F64 ? DType::F64 : DType::I64;
     }
-    /// A chain of operations is a tree as deep, and whatever simplifies, prints or frees it goes down to its end.
+    /// A chain of operations is a tree as deep as the chain is long, and simplifying, printing or freeing it recurses
+    /// that deep.
     Expr counted(Expr made) {
         return ++m_operations > kMaxOperations ? fail("more than " + std::to_string(kMaxOperations) + " operations")
                                                : std::move(made);

@@ -15,7 +15,7 @@ constexpr int kMaxDepth = 8;
 
 std::string_view baseName(std::string_view file) { return file.substr(file.rfind('/') + 1); }
 
-/// A place in a name is a number there if digits stand on both sides: 2.py before 10.py.
+/// Numbers in names compare as numbers: 2.py before 10.py.
 bool naturalLess(const std::string& a, const std::string& b) {
     size_t i = 0, j = 0;
     const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -85,7 +85,7 @@ class FolderReader {
     }
 
     void readGraphs(const std::string& file) {
-        // One graph per file: whoever asks for another need not wait for this one. Logs name their own.
+        // One graph per file, so a file whose graph was not asked for is not read. Logs name their graphs themselves.
         if (!m_options.graph.empty() && m_options.graph != file && !m_options.graph.starts_with(file + ": ")) return;
         const auto bytes = readText(file);
         if (!bytes) return m_file.remarks.push_back(bytes.error().text());

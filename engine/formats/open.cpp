@@ -114,7 +114,7 @@ std::string_view name(FileFormat format) {
 struct RecognisedFile::Known {
     std::string path;
     FileFormat format = FileFormat::Unknown;
-    // What had to be read to find out; of a folder its list of files.
+    // What was read to recognise it; of a folder its list of files.
     std::optional<FileTree> folder;
     std::optional<ByteSource> source;
     std::optional<ZipArchive> archive;

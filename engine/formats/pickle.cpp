@@ -12,7 +12,7 @@ constexpr size_t kMaxNodes = 10'000'000, kMaxStack = 10'000'000;
 constexpr uint64_t kMaxString = uint64_t{1} << 30;
 constexpr int kMaxDepth = 256;
 
-/// Depth and size of the tree below each node, without cycles: the last check before anybody walks it.
+/// Checks for cycles and computes depth and size of the tree below each node, before it is walked.
 class ShapeCheck {
   public:
     explicit ShapeCheck(const std::string& where) : m_where(where) {}

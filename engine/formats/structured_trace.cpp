@@ -151,7 +151,7 @@ class TraceReader {
             name += std::to_string(*frame) + "/" + std::to_string(number("frame_compile_id").value_or(0));
         if (const auto attempt = number("attempt"); attempt && *attempt > 0) name += "." + std::to_string(*attempt);
         name += (name.empty() ? "" : " ") + stage;
-        // Graphs that nobody asked for count, too: a name means the same graph however much is read.
+        // Graphs that were not asked for are counted, too, so that a name means the same graph in every case.
         std::string unique = name;
         for (int n = 2; !m_names.insert(unique).second; ++n) unique = name + " #" + std::to_string(n);
         return unique;

@@ -106,7 +106,7 @@ class LogSplitter {
     std::set<std::string> m_names;
 };
 
-/// "12:5" becomes "graph.py:12:5", for whoever reads the error beside those of other files.
+/// "12:5" becomes "graph.py:12:5", so that errors of several files can be told apart.
 template <class T>
 Result<T> placedIn(const std::string& path, Result<T> read) {
     if (!read) read.error().where = path + (read.error().where.empty() ? "" : ":") + read.error().where;

@@ -196,7 +196,7 @@ class SavedReader {
         if (found.numel < 0) return fail("SAVE-3: storage '" + found.key + "' of negative size");
         return found;
     }
-    /// The payload, shared by all who name its key. `component` is the width that big-endian data is swapped by.
+    /// The payload, shared by all storages with its key. `component` is the width that big-endian data is swapped by.
     Result<std::shared_ptr<Storage>*> payload(const StorageId& id, size_t component) {
         const auto known = m_storages.find(id.key);
         if (known == m_storages.end()) {

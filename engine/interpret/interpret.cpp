@@ -133,9 +133,8 @@ class Interpreter : public ValueSource {
         m_values[index(node.id())] = std::move(result.tensors());
         return learnSymbols(node);
     }
-    /// Kernels go by the types of the graph, which a file may have got wrong. One result of several is told by its own
-    /// type: PyTorch's tracing writes an LSTM's states with a dim that its kernel does not give, and items are only
-    /// taken.
+    /// Kernels rely on the types of the graph, which a file may have wrong. For one of several results the getitem's
+    /// own type counts: PyTorch's tracing writes an LSTM's states with a dim that its kernel does not give.
     Result<void> checkOperands(const Node& node) const {
         std::optional<Error> wrong;
         const auto look = [&](const ValueType& written, const Tensor& value, const Node& input) {
@@ -162,7 +161,7 @@ class Interpreter : public ValueSource {
         if (expr->kind == ExprKind::Float) return Scalar(expr->real);
         return std::nullopt;
     }
-    /// Sizes that depend on data get their numbers from the value at hand.
+    /// Sizes that depend on data get their numbers from the value just computed.
     Result<void> learnSymbols(const Node& node) {
         if (m_editable == nullptr) return {};
         const TensorList& values = m_values[index(node.id())];
@@ -380,7 +379,7 @@ void draw(DType dtype, std::span<std::byte> into, Random random) {
     }
 }
 
-/// Drawn when it is read: whoever refuses the run has drawn nothing.
+/// Drawn when it is read, so that a refused run has drawn nothing.
 Tensor toBeDrawn(const Wanted& wanted, Random& random) {
     const auto count = static_cast<uint64_t>(numel(wanted.sizes));
     auto fetch = [dtype = wanted.dtype, random](std::span<std::byte> into) -> Result<void> {

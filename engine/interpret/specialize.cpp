@@ -259,7 +259,8 @@ Result<void> specialize(Module& module, const SymbolValues& values) {
         const auto known = module.symbols.find(symbol);
         if (known == module.symbols.end()) continue;
         const SymbolInfo& info = known->second;
-        // A lower bound of 2 says only that the exporter told no apart: as in PyTorch, such programs run at 0 and 1.
+        // A lower bound of 2 means only that the exporter did not distinguish 0 and 1: as in PyTorch, such programs run
+        // with these, too.
         const bool tooSmall = info.lower && *info.lower > 2 && value < *info.lower;
         if (tooSmall || value < 0 || (info.upper && value > *info.upper))
             return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" +

@@ -47,7 +47,7 @@ std::pair<size_t, size_t> reach(const Tensor& tensor) {
     return {static_cast<size_t>(first) * item, static_cast<size_t>(last + 1) * item};
 }
 
-/// What of a storage is sent, and where it comes to lie, counted from the first block.
+/// The part of a storage that is sent, and its offset from the first block.
 struct Block {
     const Storage* storage = nullptr;
     size_t begin = 0, end = 0, at = 0;
@@ -84,7 +84,8 @@ struct Blocks {
 Result<SharedMemory> SharedMemory::create(std::string what) {
     const int made = ::memfd_create("cutaway", MFD_CLOEXEC);
     if (made < 0) return systemError(what, 0);
-    // Above the standard streams, also where one of those is closed: a child puts its own there.
+    // A descriptor above those of the standard streams, even if one of these is closed, since a child puts its own
+    // there.
     const int descriptor = ::fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     ::close(made);
     if (descriptor < 0) return systemError(what, 0);

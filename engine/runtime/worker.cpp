@@ -55,7 +55,8 @@ ProcessEnd follow(ChildProcess& child, const std::string& doing, const Board& bo
     return child.wait(progress);
 }
 
-/// What the machine has left, and room for threads' stacks and libraries; 0 where the process inherits a limit.
+/// The memory that the machine has left, plus room for threads' stacks and libraries; 0 if the process inherits a
+/// limit.
 int64_t addressSpaceLimit() {
     rlimit inherited{};
     const auto available = availableMemory(Whose::ChildOwn);
@@ -100,7 +101,7 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
 
 namespace {
 
-/// The system ends this process rather than the one with the windows when memory is short.
+/// When memory is short, the system should end this process rather than the one with the windows.
 void volunteer() { std::ofstream("/proc/self/oom_score_adj") << 500; }
 
 Result<Message> perform(WorkerTask task, const SharedMemory& memory, Board& board) {

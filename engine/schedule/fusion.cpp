@@ -26,7 +26,7 @@ class Grouper {
         constexpr size_t kSaidEach = 256;
         size_t done = 0;
         for (const Node& node : m_graph->nodes()) {
-            // Each merge builds the kernel of the whole group anew: some 0.3 ms a node, which large graphs feel.
+            // Each merge builds the kernel of the whole group again: some 0.3 ms a node, which adds up in large graphs.
             if (done++ % kSaidEach == 0) {
                 if (progress.cancelled()) break;
                 progress.say(static_cast<double>(done) / static_cast<double>(m_graph->size()),
@@ -78,7 +78,8 @@ class Grouper {
         if (!own.rule.lowers) return Role::External;
         return isFree(node, own.rule) ? Role::Free : Role::Lowered;
     }
-    /// Constants and functions of the index alone: cheaper to compute again than to read. Not if somebody needs memory.
+    /// Constants and functions of the index alone: cheaper to compute again than to read, unless a reader needs them in
+    /// memory.
     bool isFree(const Node& node, const RuleFacts& rule) {
         if (rule.reduces || node.type().tuple() || rule.cost > kFreeCost) return false;
         for (const Node* input : node.inputs()) {
@@ -123,7 +124,7 @@ class Grouper {
         for (const Node* sibling : siblings) tryMerge(*sibling, node, true);
     }
 
-    /// Lowered nodes whose values this one reads, through views and free nodes; nearest in the graph first.
+    /// Nodes with lowering rules whose values this one reads, through views and free nodes; nearest in the graph first.
     void collectProducers(const Node& node, std::vector<const Node*>& found) {
         const std::vector<Node*> inputs = node.inputs();
         for (const Node* input : inputs) {
@@ -224,8 +225,8 @@ class Grouper {
         return fullX == fullY ? std::vector<Space>{x.sizes.size() >= y.sizes.size() ? x : y} : std::vector<Space>{y};
     }
 
-    /// A producer that is smaller than the loop it moves into is computed again and again; fine if it is cheap, or if
-    /// it does not depend on the innermost loop, out of which it is then lifted.
+    /// A producer that is smaller than the loop it moves into is computed repeatedly; acceptable if it is cheap, or if
+    /// it does not depend on the innermost loop, out of which it is then hoisted.
     std::string recomputation(const FusionGroup& merged, const Node& a, const Node& b) {
         const SymInt own = numel(tensorOf({&a, 0})->sizes);
         const auto count = own.asInt(), full = knownNumel(merged.space.sizes), rows = knownNumel(merged.space.outer());

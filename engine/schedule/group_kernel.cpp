@@ -5,7 +5,7 @@
 namespace cutaway {
 namespace {
 
-/// Reads through views and free nodes: who really looks at this value?
+/// The real readers of this value, looking through views and free nodes.
 void forEachReader(const Grouping& grouping, const Node& node, const std::function<void(const Node&)>& visit) {
     for (const Node* user : node.users()) {
         const NodeFacts::Role role = grouping.of(*user).role;

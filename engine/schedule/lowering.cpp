@@ -162,7 +162,7 @@ Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext:
         at.push_back(symbol(temporary.back(), size));
     }
     Expr inside = body(at);
-    // Named by height, a reduction has the same name wherever it is asked for, and never that of one inside it.
+    // Named by height, a reduction has the same name wherever it is built, and never that of one inside it.
     int height = 0;
     forEachExpr({inside}, [&](const Expr& e) {
         if (reduceKindOf(e)) height = std::max(height, std::stoi(e->operands[1]->name.substr(1)));

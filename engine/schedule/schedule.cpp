@@ -13,7 +13,7 @@ namespace {
 
 using Role = NodeFacts::Role;
 
-/// For estimates of work, which need not be exact where they are absurd: the largest number instead of one that wraps.
+/// For estimates of work, where a saturated number is good enough: the largest number instead of one that wraps.
 int64_t product(std::initializer_list<int64_t> factors) {
     int64_t result = 1;
     for (const int64_t factor : factors)
@@ -258,7 +258,7 @@ class Scheduler {
     std::map<std::string, size_t> m_kernelOf;
 };
 
-/// Kernels read views at addresses, without asking how large the memory is. What leads outside of it is refused here.
+/// Kernels read views at addresses without bounds checks, so views that lead outside of their memory are refused here.
 Result<void> checkViews(const Graph& graph) {
     for (const Node& node : graph.nodes()) {
         if (!node.isCall() || !node.is(Tag::View) || node.op().mutates()) continue;

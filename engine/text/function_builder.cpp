@@ -102,7 +102,7 @@ void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId anno
     // In our own form omitted strides are row-major by definition; PyTorch's text may just not show them (TXT-6).
     if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
     if (written.type.isNone()) written.type = OpaqueType{};
-    // Dynamo names its inputs after where they come from; what a module holds as a parameter takes a gradient.
+    // Dynamo names its inputs after where they come from; those named as a module's parameters get gradients.
     if (TensorType* tensor = written.type.tensor(); tensor && isFloating(tensor->dtype) && raw.starts_with("L_") &&
                                                     raw.find("_parameters_") != std::string_view::npos)
         tensor->requiresGrad = true;

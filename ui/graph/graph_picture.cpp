@@ -103,7 +103,7 @@ class PictureMaker {
             const int node = queue.front();
             queue.pop_front();
             if (distance[node] >= m_options.hops || m_chip[node]) continue;
-            // All that an unchanged hub touches (the output, an input that every layer reads) is no neighbourhood.
+            // Neighbours through an unchanged hub (the output, an input that every layer reads) do not count.
             if (distance[node] > 0 && m_inputs[node].size() + m_users[node].size() > kHub) continue;
             for (int other : m_inputs[node]) start(other, distance[node] + 1);
             for (int other : m_users[node]) start(other, distance[node] + 1);

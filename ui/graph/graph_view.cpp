@@ -37,7 +37,7 @@ GraphView::GraphView(QWidget* parent)
     connect(&m_builder, &SceneBuilder::started, this, &GraphView::layoutStarted);
     connect(&m_builder, &SceneBuilder::ready, this,
             [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
-                // Tens of thousands of boxes take a while to go: not on the window's time.
+                // Freeing tens of thousands of boxes takes a while, so it is not done on the window's thread.
                 std::shared_ptr<const GraphScene> old = m_first->sharedScene();
                 m_second->setScene(scene);
                 m_first->setScene(scene);
@@ -91,7 +91,7 @@ void GraphView::setMode(GraphMode mode) {
     if (two == isSideBySide()) return;
     m_second->setVisible(two);
     if (two) setSizes({width() / 2, width() / 2});
-    // Of half the width another part is the best to see: the change, and the node that somebody looks at.
+    // At half the width another part should be in view: the change, and the current node.
     QMetaObject::invokeMethod(
         this,
         [this] {
@@ -113,8 +113,7 @@ void GraphView::lookTogether() { lookTogether(m_first->isApart() ? m_second : m_
 
 bool GraphView::isSideBySide() const { return m_second->isVisibleTo(this); }
 
-/// The other pane shows what `leader` shows. Of a pane under somebody's hand the view stays as it is until the hand
-/// rests.
+/// The other pane shows what `leader` shows. While the user moves a pane, its own view stays as it is.
 void GraphView::lookTogether(GraphCanvas* leader, bool byHand) {
     const double scale = leader->scale();
     const QPointF offset = leader->toWidget({0, 0});

@@ -9,7 +9,7 @@
 namespace cutaway::ui {
 namespace {
 
-/// dot finishes about 2 000 boxes within its time limit on a quiet machine; asking it for more only costs that time.
+/// dot finishes about 2 000 boxes within its time limit on an idle machine; with more the wait would be for nothing.
 constexpr size_t kTooManyForDot = 3000;
 
 }  // namespace

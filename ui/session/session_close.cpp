@@ -19,7 +19,7 @@ void SessionController::close() {
     m_shown.reset();
     m_shownNode = NodeKey::None;
     m_selection.clear();
-    // Where looks are answered: it waits for none, and what is opened next comes after it.
+    // On the queue for looking: closing waits for no other work, and the next opening comes after it.
     m_queues[static_cast<size_t>(Lane::Looks)]->post("close", [this](const Progress&) { m_source->close(); });
     emit modelClosed();
     emit activitiesChanged();

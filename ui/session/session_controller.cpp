@@ -71,7 +71,7 @@ QVector<Activity> SessionController::activities() const {
     return list;
 }
 
-/// Whether there was such work. It is told to stop, and what it still says is not heard.
+/// Stops such work and ignores what it still reports; false if there was none.
 bool SessionController::drop(const QString& tag) {
     const auto found = m_pending.find(tag);
     if (found == m_pending.end()) return false;
@@ -97,7 +97,7 @@ void SessionController::cancel(const QString& tag) {
         }
     } else if (tag == QLatin1String("compile") && m_compiling && m_pending.contains(tag) &&
                !m_pending[tag].cancel->cancelled()) {
-        // Its answer, the steps that are done, is on the way. Who asks again does not want to wait for it.
+        // The steps that are done are still to arrive. A second cancel does not wait for them.
         m_pending[tag].cancel->cancel();
         m_pending[tag].shown.doing = tr("Stopping the compile");
         m_pending[tag].shown.progress.clear();
@@ -110,7 +110,7 @@ void SessionController::cancel(const QString& tag) {
     if (!isBusy()) emit busyChanged(false);
 }
 
-/// The windows show what they showed; so the current place and node are those again.
+/// The windows have not changed, so the current place and node return to what they show.
 void SessionController::returnToShown() {
     if (!m_shown || !m_selection.hasPlace()) return;
     m_returning = true;
@@ -122,7 +122,7 @@ void SessionController::open(const QString& path, const QString& graph) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     OpenSettings settings;
     settings.graph = graph.toStdString();
-    // In line with the looks: none of them may meet the new model with a place of the old one.
+    // On the queue for looking, so that no request with a place of the old model meets the new one.
     ask<ModelInfo>(
         Lane::Looks, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
         [text = absolute.toStdString(), settings](Source& source, const Progress& progress) {

@@ -12,7 +12,7 @@ class SessionSource : public Source {
         options.mode = mode;
         return passList(options);
     }
-    /// In a session of its own: what still goes on in the one before ends there.
+    /// In a new session: work that is still running in the old one ends there.
     Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
         auto fresh = std::make_shared<Session>();
         auto opened = fresh->open(path, settings, progress);

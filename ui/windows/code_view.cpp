@@ -27,7 +27,7 @@ class CodeView::Highlighter : public QSyntaxHighlighter {
         LineState state = std::max(previousBlockState(), kNothingOpen);
         const int line = currentBlock().blockNumber();
         const bool seen = line >= m_first && line <= m_last;
-        // What is not seen is asked only what it leaves open for the lines below.
+        // Of lines that are not visible only the state that they leave for the lines below is computed.
         if (!seen && state == kNothingOpen && !mayStayOpen(text)) return setCurrentBlockState(kNothingOpen);
         const QVector<TokenRange> parts = tokensOf(text, m_language, state);
         setCurrentBlockState(state);

@@ -44,7 +44,7 @@ KernelsWindow::KernelsWindow(const WindowRow& tableRow, const WindowParts& parts
     setWidget(page);
     clear();
 
-    // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
+    // Not when the current row changes: getting the focus makes a row current, although the user chose none.
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this,
             [this] { showKernel(rowAt(m_table->selectionModel()->selectedRows().value(0))); });
     connect(&parts.controller, &SessionController::built, this,

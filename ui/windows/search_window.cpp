@@ -68,7 +68,7 @@ SearchWindow::SearchWindow(const WindowRow& tableRow, const WindowParts& parts)
         if (item) emit nodeWanted(idOf(*item));
         showCount();
     };
-    // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
+    // Not when the current row changes: getting the focus makes a row current, although the user chose none.
     connect(m_hits, &QTreeWidget::itemSelectionChanged, this,
             [this, choose] { choose(m_hits->selectedItems().value(0)); });
     connect(m_hits, &QTreeWidget::itemActivated, this, choose);

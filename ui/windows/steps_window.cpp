@@ -126,8 +126,8 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
             [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });
 }
 
-/// A compile that begins is on show, unless somebody turns to another run; one that leaves no run gives way to what was
-/// there.
+/// A compile that begins is shown unless the user turns to another run; if it leaves no run, the one before is shown
+/// again.
 void StepsWindow::followCompile() {
     const Run* run = m_controller.compiling();
     const int at = m_run->findData(StepsModel::kUnderWay);

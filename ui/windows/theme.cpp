@@ -67,7 +67,7 @@ void applyShades(bool dark) {
     QToolTip::setPalette(palette);
 }
 
-/// Hears of the system's choice: from the platform, and from the desktop's settings.
+/// Is notified of the system's choice by the platform and by the desktop's settings.
 class SystemTheme : public QObject {
     Q_OBJECT
 

@@ -289,7 +289,7 @@ void WelcomePage::resizeEvent(QResizeEvent* event) {
     if (direction != m_columns->direction()) {
         m_columns->setDirection(direction);
         arrangeFormats(narrow);
-        // From the inside out, at once: or the page stays as wide as it had to be until now.
+        // Updates layouts from the inside out, at once; otherwise the page keeps its old width.
         for (QWidget* at = m_formatGrid->parentWidget(); at != viewport(); at = at->parentWidget())
             if (at->layout()) at->layout()->activate();
     }

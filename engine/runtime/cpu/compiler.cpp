@@ -60,7 +60,7 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
         run.argv.push_back(option);
     run.argv.insert(run.argv.end(), {library, source});
     run.wallSeconds = options.timeoutSeconds;
-    // What it keeps between its own stages lies beside the library and goes when that goes, also when it is killed.
+    // The compiler's temporary files lie beside the library and are removed with it, even if the compiler is killed.
     run.environment = {{"LC_ALL", "C"}, {"TMPDIR", std::filesystem::path(library).parent_path().string()}};
     std::error_code none;
     std::filesystem::remove(library, none);  // what is there afterwards is new

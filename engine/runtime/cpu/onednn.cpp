@@ -14,7 +14,7 @@ memory::desc anyLayout(const Dims& sizes) {
     return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
 }
 
-/// oneDNN reads dense matrices in either order; broadcast or overlapping strides are not its business.
+/// oneDNN reads dense matrices in either order, but no broadcast or overlapping strides.
 bool isPlain(const Tensor& tensor) {
     if (tensor.numel() == 0) return false;
     for (size_t d = 0; d < tensor.sizes().size(); ++d)

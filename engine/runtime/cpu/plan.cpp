@@ -238,7 +238,7 @@ class Binder {
         m_bound.plan.calls.push_back(std::move(plan));
         return {};
     }
-    /// What to say of a kernel that fails: the nodes as the user knows them, and where to look for its code.
+    /// What an error says of a failed kernel: its nodes by the names that the user sees, and where its code is.
     void nameNodes(const ScheduledCall& call, PlanCall& plan) const {
         std::vector<std::string> all, checking;
         const std::set<std::string>& helpers = (*m_printed)[call.kernel].helpers;

@@ -51,8 +51,7 @@ class Answers {
     std::optional<cuda::Timer> m_timer;
 };
 
-/// Text from stdin. Nothing comes any more when the other end is closed, or silent for so long that the GPU's memory is
-/// better given back.
+/// Text from stdin; none once the other end is closed, or silent for so long that the GPU's memory should be released.
 class Questions {
   public:
     std::optional<std::string> line() {
