@@ -36,7 +36,7 @@ std::span<const ExitStatus> exitStatuses() {
          "It was not: stderr says what failed, where, and what to do next. Also when the answer is no, as each command "
          "tells: outputs that differ, nothing to find."},
         {"2", "The command line could not be understood: stderr names the option and what it takes."},
-        {"128 + N", "Signal N ended it. 141: whoever read the output had gone, as `head` does."},
+        {"128 + N", "Signal N ended it. 141: the program that read the output ended first, as `head` does."},
     };
     return kStatuses;
 }

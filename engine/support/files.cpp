@@ -53,7 +53,8 @@ Result<void> InputFile::checkUnchanged() const {
     std::string message = "the file has changed since it was opened";
     if (static_cast<uint64_t>(status.st_size) != m_size)
         message += ": it had " + std::to_string(m_size) + " bytes and has " + std::to_string(status.st_size) + " now";
-    return Error{ErrorCode::InvalidInput, message, m_path, {"open it again when whoever writes it has finished"}};
+    return Error{
+        ErrorCode::InvalidInput, message, m_path, {"open it again when the program that writes it has finished"}};
 }
 
 Result<void> InputFile::read(uint64_t offset, std::span<std::byte> into) const {

@@ -153,7 +153,8 @@ void FunctionBuilder::statement(const Statement& statement) {
         case StatementKind::Return: return finish(statement);
         case StatementKind::Expression: {
             const SyntaxNode& value = m_state.at(statement.value);
-            if (value.kind != SyntaxKind::Call) return m_state.fail(statement.begin, "a value that nobody can read");
+            if (value.kind != SyntaxKind::Call)
+                return m_state.fail(statement.begin, "a value on a line of its own must be a call");
             m_written = {};
             const SyntaxNode& callee = m_state.at(value.first);
             // args_list.clear() of the boxed form and the profiler's records compute nothing.

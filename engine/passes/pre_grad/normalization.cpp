@@ -124,7 +124,7 @@ Result<bool> normalize(Graph& graph, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const Refusing no(rewriter, kRule, *node);
         auto normal = normalForm(*node, no);
-        if (!normal || (isNormal(*node, *normal) && !no("it is spelled so already"))) continue;
+        if (!normal || (isNormal(*node, *normal) && !no("it is in this form already"))) continue;
         if (rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for") !=
             Go::Yes)
             return changed;

@@ -178,8 +178,8 @@ Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
         const Refusing no(rewriter, "merge_getitem_cat_pass", *cat);
         const auto found = joinedRun(*cat, no);
         if (!found || !readByNobodyElse(*cat, found->run, no)) continue;
-        if (rewriter.begin("merge_getitem_cat_pass", *cat,
-                           "nobody but the concatenation reads these neighbouring parts") != Go::Yes)
+        if (rewriter.begin("merge_getitem_cat_pass", *cat, "only the concatenation reads these neighbouring parts") !=
+            Go::Yes)
             return changed;
         widen(*found->split, *cat, found->facts, found->run, rewriter);
         changed = true;
@@ -233,7 +233,7 @@ bool isAddedSum(const Node& node, const Refusing& no) {
     return std::any_of(
                readers.begin(), readers.end(),
                [](const Node* reader) { return isMethod(*reader, "add") || isFunction(*reader, {"operator.add"}); }) ||
-           no("nobody adds something to it (operator.add or the method add)");
+           no("its result is not added to anything (operator.add or the method add)");
 }
 
 Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {

@@ -177,7 +177,8 @@ bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_vie
     if (unbind && ranges->size() != 1)
         return no("its readers need ", ranges->size(), " runs of its items, not all of them together");
     if (!canJoin(readers, split, node, unbind, no)) return false;
-    if (rewriter.begin(rule, node, "its parts are joined again in runs that nobody else cuts") != Go::Yes) return false;
+    if (rewriter.begin(rule, node, "neighbouring parts are joined again, and nothing else splits them") != Go::Yes)
+        return false;
 
     Graph& graph = node.graph();
     const std::vector<Node*> parts = node.users();
