@@ -55,13 +55,19 @@ struct FunctionName {
     DType dtype;
 };
 constexpr FunctionName kFunctionNames[] = {
-    {"CeilToInt", DType::I64},    {"FloorToInt", DType::I64},
-    {"TruncToInt", DType::I64},   {"RoundToInt", DType::I64},
-    {"TruncToFloat", DType::F64}, {"RoundDecimal", DType::F64},
-    {"FloatPow", DType::F64},     {"pow", DType::F64},
-    {"FloatTrueDiv", DType::F64}, {"IntTrueDiv", DType::F64},
-    {"sqrt", DType::F64},         {"floor", DType::I64},
-    {"ceiling", DType::I64},      {"IsNonOverlappingAndDenseIndicator", DType::I64},
+    {"CeilToInt", DType::I64},
+    {"FloorToInt", DType::I64},
+    {"TruncToInt", DType::I64},
+    {"RoundToInt", DType::I64},
+    {"TruncToFloat", DType::F64},
+    {"RoundDecimal", DType::F64},
+    {"pow", DType::F64},
+    {"FloatTrueDiv", DType::F64},
+    {"IntTrueDiv", DType::F64},
+    {"sqrt", DType::F64},
+    {"floor", DType::I64},
+    {"ceiling", DType::I64},
+    {"IsNonOverlappingAndDenseIndicator", DType::I64},
 };
 
 class ExprReader {
@@ -314,6 +320,7 @@ class ExprReader {
         if (count == 0) return fail("'" + std::string(function) + "' without operands");
         if ((function == "Integer" || function == "Identity") && count == 1) return operands[0];
         if (function == "Rational" && count == 2) return Expr::call("IntTrueDiv", std::move(operands), DType::F64);
+        if (function == "FloatPow" && count == 2) return Expr::call("pow", std::move(operands), DType::F64);
         if (function == "ToFloat" && count == 1) return Expr::cast(operands[0], DType::F64);
         if (function == "Where" && count == 3) return Expr::where(operands[0], operands[1], operands[2]);
         if (function == "ModularIndexing" && count == 3)

@@ -21,16 +21,8 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
                             std::function<void()> orElse) {
     const bool wasBusy = isBusy();
     const int generation = ++m_generation[tag], epoch = m_epoch;
-    auto job = [this, tag, doing, generation, epoch, work = std::move(work), then = std::move(then),
-                orElse = std::move(orElse)](const Progress& progress) {
-        std::shared_ptr<Result<T>> result;
-        try {
-            result = std::make_shared<Result<T>>(work(*m_source, progress));
-        } catch (const std::exception& error) {
-            result = std::make_shared<Result<T>>(thrown(error.what()));
-        } catch (...) {
-            result = std::make_shared<Result<T>>(thrown("unknown exception"));
-        }
+    auto ended = [this, tag, doing, generation, epoch, then = std::move(then),
+                  orElse = std::move(orElse)](std::shared_ptr<Result<T>> result) {
         QMetaObject::invokeMethod(
             this,
             [=, this] {
@@ -46,6 +38,19 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
             },
             Qt::QueuedConnection);
     };
+    auto job = [this, ended, work = std::move(work)](const Progress& progress) {
+        std::shared_ptr<Result<T>> result;
+        try {
+            result = std::make_shared<Result<T>>(work(*m_source, progress));
+        } catch (const std::exception& error) {
+            result = std::make_shared<Result<T>>(thrown(error.what()));
+        } catch (...) {
+            result = std::make_shared<Result<T>>(thrown("unknown exception"));
+        }
+        ended(std::move(result));
+    };
+    // What goes wrong around the work, for want of memory, ends it too.
+    auto failed = [ended](const Error& error) { ended(std::make_shared<Result<T>>(error)); };
     auto report = [this, tag, epoch, generation](double fraction, const std::string& what) {
         QMetaObject::invokeMethod(
             this,
@@ -62,7 +67,8 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
     pending.shown.tag = lane == Lane::Looks ? QString(kLook) : tag;
     pending.shown.doing = doing;
     pending.shown.since.start();
-    pending.cancel = m_queues[static_cast<size_t>(lane)]->post(tag.toStdString(), std::move(job), std::move(report));
+    pending.cancel = m_queues[static_cast<size_t>(lane)]->post(tag.toStdString(), std::move(job), std::move(report),
+                                                               std::move(failed));
     m_pending.insert(tag, pending);
     emit activitiesChanged();
     if (!wasBusy) emit busyChanged(true);
