@@ -398,16 +398,16 @@ class UserPassesTest : public QObject {
                                                << "";
         QTest::newRow("before what it depends on")
             << "pass_pattern_1=before:pass_pattern_0"
-            << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is known by its softmax, which pass_pattern_1 rewrites";
+            << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is recognised by its softmax, which pass_pattern_1 rewrites";
         QTest::newRow("before a pass in between")
             << "pass_pattern_1=before:remove_noop_ops"
-            << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is known by its softmax, which pass_pattern_1 rewrites";
+            << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is recognised by its softmax, which pass_pattern_1 rewrites";
         QTest::newRow("out of its stage")
             << "early_patterns=before:functionalize"
             << "'early_patterns' cannot run before 'decompose': the rules of the joint stage are written for expanded operators";
         QTest::newRow("behind reinplacing")
             << "stable_sort=after:reinplace_inplaceable_ops"
-            << "'reinplace_inplaceable_ops' cannot run before 'stable_sort': behind it the graph is not functional any more";
+            << "'reinplace_inplaceable_ops' cannot run before 'stable_sort': after it the graph is no longer functional";
         QTest::newRow("no such pass") << "nothing=before:early_patterns"
                                       << "no pass named 'nothing' runs";
         QTest::newRow("no such anchor") << "early_patterns=before:nothing"
