@@ -209,7 +209,7 @@ class CliCommandsTest : public QObject {
         row("exit-status", "could not be understood");
         row("json", "a sentence in place of each value");
         row("compiling", "--parity");
-        row("pass-settings", "`min_fuse_set_size`: The fewest cal");
+        row("pass-settings", "`min_fuse_set_size`: The fewest calls");
         row("passes", "### decompose\n");
         row("decompose", "Stage ");
         row("batch_linear", "batch_linear=min_fuse_set_size`");
