@@ -6,8 +6,8 @@
 #include <chrono>
 #include <iostream>
 #include <limits>
-#include <sstream>
 
+#include "app/cli/setting_words.h"
 #include "cutaway/settings.h"
 #include "cutaway/words.h"
 
@@ -101,10 +101,7 @@ void addOption(CLI::App& command, const Setting& setting, std::vector<std::strin
             what);
     }
     if (setting.kind == Setting::Kind::Choice) {
-        std::vector<std::string> choices;
-        std::istringstream all{std::string(setting.choices)};
-        for (std::string one; all >> one;) choices.push_back(one);
-        option->check(oneOf(std::move(choices)))->default_str(std::string(setting.initial));
+        option->check(oneOf(cli::words(setting.choices)))->default_str(std::string(setting.initial));
     } else if (setting.kind == Setting::Kind::Integer) {
         option->type_name("N")->check(wholeNumber(static_cast<int64_t>(setting.least), kNoLimit));
     } else if (setting.kind != Setting::Kind::Flag) {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
-#include <sstream>
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "app/cli/setting_words.h"
 #include "cutaway/settings.h"
 #include "cutaway/words.h"
 
@@ -112,10 +112,9 @@ std::string settingText(const Setting& setting) {
 }
 
 /// "`a`, `b`" of "a b".
-std::string quotedWords(std::string_view words) {
+std::string quotedWords(std::string_view text) {
     std::string out;
-    std::istringstream all{std::string(words)};
-    for (std::string word; all >> word;) out += (out.empty() ? "`" : ", `") + word + "`";
+    for (const std::string& word : words(text)) out += (out.empty() ? "`" : ", `") + word + "`";
     return out;
 }
 

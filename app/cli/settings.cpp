@@ -6,9 +6,17 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "app/cli/setting_words.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
+std::vector<std::string> words(std::string_view text) {
+    std::vector<std::string> out;
+    std::istringstream all{std::string(text)};
+    for (std::string word; all >> word;) out.push_back(word);
+    return out;
+}
+
 namespace {
 
 const char* kindName(Setting::Kind kind) {
@@ -22,13 +30,6 @@ const char* kindName(Setting::Kind kind) {
         case Setting::Kind::List: return "list";
     }
     return "";
-}
-
-std::vector<std::string> words(std::string_view text) {
-    std::vector<std::string> out;
-    std::istringstream all{std::string(text)};
-    for (std::string word; all >> word;) out.push_back(word);
-    return out;
 }
 
 /// Owners in the order in which settings name them; "" stands for every optional pass.

@@ -36,16 +36,28 @@ RunId Session::State::add(CompileTrace trace) {
     return static_cast<RunId>(runs.size()) - 1;
 }
 
-Failure Session::State::failureOf(const char* operation, RunId id, const RunOptions* options) const {
+namespace {
+
+/// A compilation of the graph that failed; with the trace, what its passes asked and were answered.
+Failure compileFailure(const Snapshot& graph, const CompileRequest& request, const CompileTrace* trace) {
     Failure failure;
-    failure.operation = operation;
-    failure.graph = input;
-    if (options) failure.run = *options;
-    if (const auto found = run(id)) {
-        failure.request = (*found)->trace.request;
-        for (const Step& step : (*found)->trace.steps)
+    failure.operation = "compile";
+    failure.graph = graph;
+    failure.request = request;
+    if (trace)
+        for (const Step& step : trace->steps)
             failure.answers.insert(failure.answers.end(), step.answers.begin(), step.answers.end());
-    }
+    return failure;
+}
+
+}  // namespace
+
+Failure Session::State::failureOf(const char* operation, RunId id, const RunOptions* options) const {
+    const auto found = run(id);
+    Failure failure =
+        found ? compileFailure(input, (*found)->trace.request, &(*found)->trace) : compileFailure(input, {}, nullptr);
+    failure.operation = operation;
+    if (options) failure.run = *options;
     return failure;
 }
 
@@ -208,15 +220,7 @@ void sayHowToRepeat(CompileTrace& trace) {
     Step& step = trace.steps.back();
     const Error error{step.errorCode, step.info.error, {}, {}};
     if (!isReproducible(error)) return;
-    step.info.error = withReproducer(error, [&] {
-                          Failure failure;
-                          failure.operation = "compile";
-                          failure.graph = trace.input;
-                          failure.request = trace.request;
-                          for (const Step& each : trace.steps)
-                              failure.answers.insert(failure.answers.end(), each.answers.begin(), each.answers.end());
-                          return failure;
-                      }).text();
+    step.info.error = withReproducer(error, [&] { return compileFailure(trace.input, trace.request, &trace); }).text();
 }
 
 }  // namespace
@@ -248,13 +252,7 @@ Result<RunId> Session::compileWatched(const CompileRequest& request, const Compi
         return m_state->add(std::move(trace));
     });
     if (compiled || !isOpen() || !isReproducible(compiled.error())) return compiled;
-    return withReproducer(compiled.error(), [&] {
-        Failure failure;
-        failure.operation = "compile";
-        failure.graph = m_state->input;
-        failure.request = request;
-        return failure;
-    });
+    return withReproducer(compiled.error(), [&] { return compileFailure(m_state->input, request, nullptr); });
 }
 
 Result<bool> Session::wasCancelled(RunId id) const {
