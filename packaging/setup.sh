@@ -10,6 +10,7 @@ packages=(
     qt6-base-dev libqt6svg6-dev libgl1-mesa-dev  # windows, icons, QtTest
     libgraphviz-dev pkg-config              # graph layout, and how CMake finds it
     libdnnl-dev                             # matrix products and convolutions on the CPU
+    libboost-dev coinor-libcbc-dev           # minimum cuts and exact knapsacks of the partitioner
     libsqlite3-dev                          # measured values that are kept from run to run
     libsimdjson-dev zlib1g-dev              # reading .pt2
     nlohmann-json3-dev libcli11-dev         # the command line

@@ -285,7 +285,7 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
         const Node& node = *placeholders[i];
         const InputSpec spec = i < module.inputs.size() ? module.inputs[i] : InputSpec{};
         Tensor value;
-        if (spec.kind == InputSpec::Kind::UserInput || spec.kind == InputSpec::Kind::Tangent) {
+        if (spec.isGiven()) {
             if (nextUser >= user.size()) return invalidInput("no value for input '" + node.name() + "'", node.name());
             value = user[nextUser++];
         } else if (spec.kind == InputSpec::Kind::ConstantInput) {
@@ -339,8 +339,7 @@ Result<std::vector<Wanted>> wantedInputs(const Module& module) {
     const SymbolValues hints = hintedSymbols(module);
     const std::vector<Node*> placeholders = module.graph().placeholders();
     for (size_t i = 0; i < placeholders.size(); ++i) {
-        const auto kind = i < module.inputs.size() ? module.inputs[i].kind : InputSpec::Kind::UserInput;
-        if (kind != InputSpec::Kind::UserInput && kind != InputSpec::Kind::Tangent) continue;
+        if (i < module.inputs.size() && !module.inputs[i].isGiven()) continue;
         const Node& input = *placeholders[i];
         if (const SymType* symbol = input.type().sym(); symbol && symbol->expr) {
             CT_TRY(const int64_t number, exampleOf(SymInt(symbol->expr), hints, input));

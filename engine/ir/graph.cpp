@@ -165,6 +165,38 @@ Node& Graph::insert(std::unique_ptr<Node> node, Node* before, std::string_view n
     return placed;
 }
 
+Node& Graph::append(std::unique_ptr<Node> node) {
+    const size_t slot = index(node->m_id);
+    if (m_slots.size() <= slot) m_slots.resize(slot + 1);
+    CT_CHECK(!m_slots[slot] && !findByName(node->m_name), "a node is taken once, and its name is free");
+    m_names.insert(node->m_name, node->m_id);
+    Node& placed = *node;
+    m_slots[slot] = std::move(node);
+    ++m_size;
+    link(placed, nullptr);
+    touch(placed);
+    addUses(placed);
+    return placed;
+}
+Node& Graph::take(const Node& other) {
+    std::unique_ptr<Node> node(new Node(*this, other));
+    const auto twin = [&](const Node* read) {
+        Node* found = find(read->m_id);
+        CT_CHECK(found, "what a node reads is taken before it");
+        return found;
+    };
+    for (const Argument& arg : other.m_args) node->m_args.push_back(arg.mapNodes(twin));
+    for (const auto& [key, arg] : other.m_kwargs) node->m_kwargs.emplace_back(key, arg.mapNodes(twin));
+    return append(std::move(node));
+}
+Node& Graph::takeAsInput(const Node& other) {
+    std::unique_ptr<Node> node(new Node(*this, other));
+    node->m_kind = NodeKind::Placeholder;
+    node->m_op = nullptr;
+    if (!other.isPlaceholder()) node->m_target = other.name();
+    return append(std::move(node));
+}
+
 Node& Graph::placeholder(std::string_view name, ValueType type, Node* before) {
     auto node = make(NodeKind::Placeholder);
     node->m_target = std::string(name);

@@ -29,6 +29,11 @@ class Graph {
     Node& call(const Op& op, std::vector<Argument> args, ValueType type, Node* before = nullptr,
                std::string_view name = {}, std::vector<std::pair<std::string, Argument>> kwargs = {});
     Node& output(Argument value);
+    /// A node of another graph at the end of this one, with its id, name and provenance, which must be free here. The
+    /// nodes that it reads are here already, under their ids.
+    Node& take(const Node& other);
+    /// A value of another graph as an input of this one, with its id and name.
+    Node& takeAsInput(const Node& other);
 
     // -- editing
     void setArg(Node& node, size_t position, Argument value);
@@ -119,6 +124,7 @@ class Graph {
   private:
     std::unique_ptr<Node> make(NodeKind kind);
     Node& insert(std::unique_ptr<Node> node, Node* before, std::string_view nameHint);
+    Node& append(std::unique_ptr<Node> node);
     void touch(Node& node);
     /// The arguments read `replacement` instead of `old`, which still lists the user.
     void exchangeInput(Node& user, Node& old, Node& replacement);

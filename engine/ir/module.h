@@ -12,16 +12,38 @@
 namespace cutaway {
 
 struct InputSpec {
-    enum class Kind : uint8_t { UserInput, Parameter, Buffer, Constant, ConstantInput, CustomObject, Token, Tangent };
+    enum class Kind : uint8_t {
+        UserInput,
+        Parameter,
+        Buffer,
+        Constant,
+        ConstantInput,
+        CustomObject,
+        Token,
+        Tangent,
+        Saved,  // of a backward: what its forward saved for it
+    };
     Kind kind = Kind::UserInput;
     std::string target;      // the tensor's name in Module::tensors; empty for user inputs
     bool persistent = true;  // buffers
     Argument constant;       // ConstantInput
+
+    /// Whether its value is handed in for each run; all others belong to the module.
+    bool isGiven() const { return kind == Kind::UserInput || kind == Kind::Tangent || kind == Kind::Saved; }
 };
 struct OutputSpec {
-    enum class Kind : uint8_t { UserOutput, Loss, BufferMutation, ParameterMutation, InputMutation, Gradient, Token };
+    enum class Kind : uint8_t {
+        UserOutput,
+        Loss,
+        BufferMutation,
+        ParameterMutation,
+        InputMutation,
+        Gradient,
+        Token,
+        Saved,  // of a forward: for its backward
+    };
     Kind kind = Kind::UserOutput;
-    std::string target;  // buffer, parameter or user input that the value is written back to
+    std::string target;  // buffer, parameter or user input that the value is written back to, or is the gradient of
 };
 /// Bounds and example value of a size symbol.
 struct SymbolInfo {

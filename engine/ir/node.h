@@ -32,7 +32,8 @@ struct Provenance {
     std::string sourceName;                                  // the node's name in the file it was read from
     std::string createdBy;                                   // pass or rule; empty for imported nodes
     bool backward = false;                                   // computed by differentiation
-    int8_t recompute = 0;                                    // 1 prefer, 2 must recompute; -1 must save
+    int8_t recompute = 0;  // 1 prefer, 2 must be computed again in the backward; -1 must save
+    int32_t region = 0;    // checkpointed region that it belongs to, counted from 1 (ac_graph_id + 1); 0: none
 };
 
 class Node {

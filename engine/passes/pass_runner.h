@@ -40,6 +40,10 @@ struct CompileTrace {
 
     /// The graph behind the last step.
     const Snapshot& result() const { return steps.empty() ? input : steps.back().after; }
+    /// The graph behind the last step of a track ("forward"); null if it has none.
+    Snapshot resultOf(std::string_view track) const;
+    /// Whether the graph was split, so that there are a forward and a backward.
+    bool isSplit() const;
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }
 };
 

@@ -3,12 +3,18 @@
 #include <algorithm>
 
 namespace cutaway {
+namespace {
+
+bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
+
+}  // namespace
 
 const std::vector<Part>& compiler() {
     static const std::vector<Part> all = {
         stage(kPreGrad),
         stage(kCapture),
         stage(kJoint),
+        when(isTraining, {split(kPartition, {"forward", "backward"})}),
         onEach({
             stage(kPostGrad),
             stage(kLowering),

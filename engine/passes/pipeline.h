@@ -33,6 +33,13 @@ Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequ
                                         const std::function<void(const StepInfo&)>& ended,
                                         const Progress& progress = {});
 
+/// A run that shares all steps before `step` with `run`, and goes on from there as `request` says; the two requests
+/// differ only in what later passes read. Errors: as runPipelineWatched, and a step that the request's plan does not
+/// have.
+Result<CompileTrace> deriveRun(const CompileTrace& run, int step, const CompileRequest& request,
+                               const CompileServices& services, const std::function<void(const StepInfo&)>& ended = {},
+                               const Progress& progress = {});
+
 /// Runs a list other than Cutaway's own; for tests of plans.
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
                                  const CompileRequest& request, const CompileServices& services = {},

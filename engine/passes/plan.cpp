@@ -73,6 +73,20 @@ class Planner {
     std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int> m_count;
 };
 
+/// A graph that was split before it was recorded, or is not split in this run, stays one graph: the passes behind the
+/// split are planned once, on the track of the others.
+void dropUnsplitTracks(std::vector<PlannedPass>& plan) {
+    if (plan.empty() || std::any_of(plan.begin(), plan.end(), [](const auto& one) { return !one.tracks.empty(); }))
+        return;
+    std::vector<std::string_view> tracks;
+    for (const PlannedPass& one : plan)
+        if (std::find(tracks.begin(), tracks.end(), one.track) == tracks.end()) tracks.push_back(one.track);
+    if (tracks.size() == 1 && tracks.front() == "joint") return;
+    const std::string_view kept = tracks.front() == "joint" && tracks.size() > 1 ? tracks[1] : tracks.front();
+    std::erase_if(plan, [&](const PlannedPass& one) { return one.track != tracks.front() && one.track != kept; });
+    for (PlannedPass& one : plan) one.track = "main";
+}
+
 void collectStages(const std::vector<Part>& parts, std::vector<const Stage*>& out) {
     for (const Part& part : parts) {
         if (part.stage && std::find(out.begin(), out.end(), part.stage) == out.end()) out.push_back(part.stage);
@@ -129,6 +143,7 @@ Result<std::vector<PlannedPass>> makePlan(const std::vector<Part>& compiler, con
         if (!request.onlyStage.empty() && one.stage->name != request.onlyStage) return true;
         return one.pass->when != nullptr && !one.pass->when(request);
     });
+    dropUnsplitTracks(plan);
     CT_TRY_VOID(movePasses(plan, request.moves));
     return plan;
 }

@@ -102,11 +102,25 @@ class Run {
     Run(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended, const Progress& progress)
         : m_trace(trace), m_ended(ended), m_progress(progress) {}
 
+    /// Takes over the first steps of another run with the same plan up to there; called before run().
+    void share(const CompileTrace& other, size_t steps) {
+        m_trace.own = other.own;
+        m_trace.rounds = other.rounds;
+        for (size_t i = 0; i < steps; ++i) {
+            const Step& step = other.steps[i];
+            if (!step.pass->required) m_used += step.info.rewrites;
+            m_graphs[step.info.track] = step.after;
+            for (const auto& [track, graph] : step.made) m_graphs[track] = graph;
+            record(step, step.before);
+            m_trace.stages.back().after = opHistogram(*step.after);
+        }
+    }
+
     /// What the trace holds after an error was done all the same.
     Result<void> run(std::vector<PlannedPass> plan) {
         const Clock::time_point start = Clock::now();
-        const std::string_view track = plan.empty() ? "main" : plan.front().track;
-        m_graphs[std::string(track)] = m_trace.input;
+        const std::string track(plan.empty() ? "main" : plan.front().track);
+        if (!m_graphs.contains(track)) m_graphs[track] = m_trace.input;
         for (size_t at = 0; at < plan.size(); ++at) {
             const PlannedPass one = plan[at];  // rounds add to the plan
             sayProgress(at, plan);
@@ -121,6 +135,7 @@ class Run {
             const bool ends =
                 at + 1 == plan.size() || plan[at + 1].stage != one.stage || plan[at + 1].track != one.track;
             if (failed || ends) m_trace.stages.back().after = opHistogram(*after);
+            recordMade();
             m_trace.seconds = secondsSince(start);
             if (failed) return {};
         }
@@ -174,6 +189,7 @@ class Run {
             step.made[i].first = std::string(one.tracks[i]);
             m_graphs[step.made[i].first] = step.made[i].second;
         }
+        m_made = step.made;
     }
 
     void record(Step step, const Snapshot& before) {
@@ -191,6 +207,21 @@ class Run {
         if (m_ended) m_ended(m_trace.steps.back().info);
     }
 
+    /// A split stage has one row for itself, and one for each graph that it makes: from the graph before the stage.
+    void recordMade() {
+        if (m_made.empty()) return;
+        const StageInfo split = m_trace.stages.back();
+        for (const auto& [track, graph] : m_made) {
+            StageInfo made;
+            made.track = track;
+            made.stage = split.stage;
+            made.before = split.before;
+            made.after = opHistogram(*graph);
+            m_trace.stages.push_back(std::move(made));
+        }
+        m_made.clear();
+    }
+
     CompileTrace& m_trace;
     const std::function<void(const StepInfo&)>& m_ended;
     const Progress& m_progress;
@@ -200,8 +231,27 @@ class Run {
     const Stage* m_stage = nullptr;
     std::string_view m_track;
     Snapshot m_stageInput;
-    int64_t m_used = 0;  // fuel
+    int64_t m_used = 0;                                    // fuel
+    std::vector<std::pair<std::string, Snapshot>> m_made;  // by the split that has just run
 };
+
+}  // namespace
+
+Snapshot CompileTrace::resultOf(std::string_view track) const {
+    Snapshot found;
+    for (const Step& step : steps) {
+        if (step.info.track == track) found = step.after;
+        for (const auto& [made, graph] : step.made)
+            if (made == track) found = graph;
+    }
+    return found;
+}
+
+bool CompileTrace::isSplit() const {
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return !step.made.empty(); });
+}
+
+namespace {
 
 Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
                      const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
@@ -213,7 +263,46 @@ Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
     return Run(trace, ended, progress).run(std::move(plan));
 }
 
+Result<void> deriveInto(CompileTrace& trace, const CompileTrace& from, size_t shared,
+                        const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+    CT_TRY_VOID(checkNames(trace.request));
+    CT_TRY(std::vector<PlannedPass> plan, makePlan(compiler(), trace.request, *from.own, trace.input->origin.stage));
+    const StepInfo& next = from.steps[shared].info;
+    const auto begin = std::find_if(plan.begin(), plan.end(), [&](const PlannedPass& one) {
+        return one.pass->name == next.name && one.stage->name == next.stage && one.track == next.track &&
+               one.occurrence == next.occurrence;
+    });
+    if (begin == plan.end())
+        return Error{ErrorCode::NotFound, "the request's plan has no step " + next.key(), {}, {"compile anew"}};
+    plan.erase(plan.begin(), begin);
+    Run run(trace, ended, progress);
+    run.share(from, shared);
+    return run.run(std::move(plan));
+}
+
+/// What was done of a run, which may have been cancelled.
+Result<CompileTrace> finished(CompileTrace trace, const Result<void>& done) {
+    if (done) return trace;
+    if (done.error().code != ErrorCode::Cancelled || trace.steps.empty()) return done.error();
+    trace.cancelled = true;
+    trace.stages.back().after = opHistogram(*trace.result());
+    return trace;
+}
+
 }  // namespace
+
+Result<CompileTrace> deriveRun(const CompileTrace& run, int step, const CompileRequest& request,
+                               const CompileServices& services, const std::function<void(const StepInfo&)>& ended,
+                               const Progress& progress) {
+    if (step < 0 || step >= static_cast<int>(run.steps.size()) || run.steps[static_cast<size_t>(step)].pass == nullptr)
+        return Error{ErrorCode::NotFound, "the run has no pass at step " + std::to_string(step), {}, {}};
+    CompileTrace trace;
+    trace.request = request;
+    trace.services = services;
+    trace.input = run.input;
+    const Result<void> done = deriveInto(trace, run, static_cast<size_t>(step), ended, progress);
+    return finished(std::move(trace), done);
+}
 
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
                                  const CompileRequest& request, const CompileServices& services,
@@ -223,11 +312,7 @@ Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapsh
     trace.services = services;
     trace.input = input;
     const Result<void> done = runInto(trace, compiler, ended, progress);
-    if (done) return trace;
-    if (done.error().code != ErrorCode::Cancelled || trace.steps.empty()) return done.error();
-    trace.cancelled = true;
-    trace.stages.back().after = opHistogram(*trace.result());
-    return trace;
+    return finished(std::move(trace), done);
 }
 
 }  // namespace cutaway

@@ -14,8 +14,7 @@ namespace {
 
 bool isUserInput(const Module& module, size_t position) {
     if (position >= module.inputs.size()) return true;
-    const auto kind = module.inputs[position].kind;
-    return kind == InputSpec::Kind::UserInput || kind == InputSpec::Kind::Tangent;
+    return module.inputs[position].isGiven();
 }
 
 /// Names of the user inputs, in order: those of the nodes, and what the file itself calls them.

@@ -223,7 +223,38 @@ void sayHowToRepeat(CompileTrace& trace) {
     step.info.error = withReproducer(error, [&] { return compileFailure(trace.input, trace.request, &trace); }).text();
 }
 
+/// The last steps of a run for the CPU, one a track.
+Result<void> addSchedules(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended,
+                          const Progress& progress) {
+    const std::vector<std::string> tracks =
+        trace.isSplit() ? std::vector<std::string>{"forward", "backward"}
+                        : std::vector<std::string>{trace.steps.empty() ? "main" : trace.steps.back().info.track};
+    for (const std::string& track : tracks) {
+        Step scheduled = lowerStep(trace, track, progress);
+        // A run that was stopped keeps the steps that are whole.
+        trace.cancelled = progress.cancelled();
+        if (trace.cancelled && !ended)
+            return Error{ErrorCode::Cancelled, "compilation was cancelled", scheduled.info.name, {}};
+        if (trace.cancelled) return {};
+        trace.steps.push_back(std::move(scheduled));
+        if (ended) ended(trace.steps.back().info);
+        if (trace.failed()) return {};
+    }
+    return {};
+}
+
 }  // namespace
+
+Result<RunId> Session::State::finish(Result<CompileTrace> compiled, const std::function<void(const StepInfo&)>& ended,
+                                     const Progress& progress) {
+    CT_TRY(CompileTrace trace, std::move(compiled));
+    const bool whole = trace.request.onlyStage.empty() && !trace.failed() && !trace.cancelled;
+    if (whole && trace.request.target == Target::Cpu) {
+        CT_TRY_VOID(addSchedules(trace, ended, progress));
+    }
+    sayHowToRepeat(trace);
+    return add(std::move(trace));
+}
 
 Result<RunId> Session::compile(const CompileRequest& request, const CompileServices& services,
                                const Progress& progress) {
@@ -238,18 +269,7 @@ Result<RunId> Session::compileWatched(const CompileRequest& request, const Compi
         CT_TRY_VOID(lendMeasuring(request, lent));
         CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, request, lent, ended, progress)
                                          : runPipeline(m_state->input, request, lent, progress));
-        const bool whole = request.onlyStage.empty() && !trace.failed() && !trace.cancelled;
-        if (whole && request.mode == Mode::Inference && request.target == Target::Cpu) {
-            Step lowered = lowerStep(trace, progress);
-            // A run that was stopped keeps the steps that are whole.
-            trace.cancelled = progress.cancelled();
-            if (trace.cancelled && !ended)
-                return Error{ErrorCode::Cancelled, "compilation was cancelled", lowered.info.name, {}};
-            if (!trace.cancelled) trace.steps.push_back(std::move(lowered));
-            if (ended && !trace.cancelled) ended(trace.steps.back().info);
-        }
-        sayHowToRepeat(trace);
-        return m_state->add(std::move(trace));
+        return m_state->finish(std::move(trace), ended, progress);
     });
     if (compiled || !isOpen() || !isReproducible(compiled.error())) return compiled;
     return withReproducer(compiled.error(), [&] { return compileFailure(m_state->input, request, nullptr); });

@@ -16,13 +16,17 @@
 
 namespace cutaway {
 
+class Partitioner;
+
 struct Session::State {
     struct Run {
         CompileTrace trace;
-        std::mutex turn;                          // held while building or running; guards the members below
-        std::optional<CpuProgram> cpu;            // built on first use
-        std::map<std::string, int64_t> cpuSizes;  // numbers of the size symbols that it was built for
-        std::vector<double> kernelMicroseconds;   // of the last compiled run, in the order of its kernels
+        std::mutex turn;                           // held while building or running; guards the members below
+        std::optional<CpuProgram> cpu;             // built on first use
+        std::map<std::string, int64_t> cpuSizes;   // numbers of the size symbols that it was built for
+        std::vector<double> kernelMicroseconds;    // of the last compiled run, in the order of its kernels
+        std::mutex choosing;                       // guards `partitioner`
+        std::shared_ptr<Partitioner> partitioner;  // of the joint graph; made on first use
     };
     std::optional<OpenedFile> file;
     Snapshot input;
@@ -38,6 +42,9 @@ struct Session::State {
     Result<Run*> run(RunId id);
     size_t runCount() const;
     RunId add(CompileTrace trace);
+    /// What a session adds to the passes of a run, and the run's number: schedules, how to repeat a failure.
+    Result<RunId> finish(Result<CompileTrace> compiled, const std::function<void(const StepInfo&)>& ended,
+                         const Progress& progress);
     Result<RunReport> execute(RunId id, const RunOptions& options, const Progress& progress);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
 

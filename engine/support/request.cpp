@@ -127,6 +127,18 @@ Result<void> readFuel(CompileRequest& request, const std::string& value) {
     request.fuel = fuel;
     return {};
 }
+Result<void> readMemoryBudget(CompileRequest& request, const std::string& value) {
+    const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), request.memoryBudget);
+    if (status != std::errc() || end != value.data() + value.size() || !(request.memoryBudget >= 0) ||
+        request.memoryBudget > 1)
+        return misshapen("memory-budget", value,
+                         "a number from 0 (saves the inputs alone) to 1 (the fastest backward)");
+    return {};
+}
+std::string shortest(double value) {
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
 Result<void> readEnable(CompileRequest& request, const std::string& value) {
     auto pass = parseOptionalPass(value);
     if (!pass) return misshapen("enable", value, "NAME or NAME=key:value,key:value");
@@ -190,6 +202,20 @@ const Option kOptions[] = {
      }},
     {"plugin", readPlugin, writeTexts<&CompileRequest::plugins>},
     {"move", readMove, writeTexts<&CompileRequest::moves>},
+    {"grad",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.gradients.push_back(value);
+         return {};
+     },
+     [](const CompileRequest& request) { return request.gradients; }},
+    {"memory-budget", readMemoryBudget,
+     [](const CompileRequest& request) { return unless(request.memoryBudget == 1, shortest(request.memoryBudget)); }},
+    {"solver",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.solver = value;
+         return {};
+     },
+     [](const CompileRequest& request) { return unless(request.solver == "dp", request.solver); }},
     {"fuel", readFuel,
      [](const CompileRequest& request) {
          return request.fuel ? std::vector{std::to_string(*request.fuel)} : std::vector<std::string>();
@@ -255,6 +281,8 @@ Result<CompileRequest> parseRequest(std::span<const std::string> words) {
 Result<void> checkRequest(const CompileRequest& request) {
     if (request.freeze && request.mode == Mode::Training)
         return invalidInput("--freeze makes parameters constants, and --mode training asks for their gradients");
+    if (!request.gradients.empty() && request.mode == Mode::Inference)
+        return invalidInput("--grad asks for gradients, which --mode training computes");
     if (request.allStages && !request.onlyStage.empty())
         return invalidInput("--only runs one stage, and --all-stages all of them");
     for (const std::string& name : request.disabledPasses)

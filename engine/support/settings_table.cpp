@@ -14,6 +14,9 @@ constexpr std::string_view kSlices =
 constexpr std::string_view kDevice = "device pad_mm overlap_scheduling", kRates = "device pad_mm";
 constexpr std::string_view kOverlap = "overlap_scheduling";
 
+constexpr std::string_view kPartition = "partition";
+constexpr std::string_view kSolvers = "greedy ilp dp dp_knapsack_sliding_hirschberg dynamic_memory_budget_dp";
+
 constexpr std::string_view kAnyPass = "";
 
 constexpr Setting flag(std::string_view owners, std::string_view key, std::string_view initial, std::string_view what) {
@@ -55,10 +58,39 @@ constexpr Setting kSettings[] = {
          "Run a pass of a plugin at one of the places for passes of one's own (may be repeated)."),
     list(kRequest, "move", "NAME=...",
          "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)."),
+    list(kRequest, "grad", "NAME", "Differentiate this input, too, beside the parameters (may be repeated)."),
+    real(kRequest, "memory-budget", "1", 0, 1,
+         "What the forward may save for the backward: 0 its inputs alone, 1 all that makes the backward fastest."),
+    choice(kRequest, "solver", "dp", kSolvers, "How what is saved within a memory budget is chosen."),
     integer(kRequest, "fuel", "no limit", 0, kMany, "Stop after this many rewrites of passes that are not required."),
 
     // Of optional passes: --enable PASS=key:value.
     integer(kAnyPass, "counter", "1", 0, 100, "How often the pass runs."),
+
+    choice(kPartition, "partitioner", "min_cut", "min_cut default",
+           "min_cut computes again what is cheap; default saves all that the backward reads."),
+    flag(kPartition, "cse", "true", "Merges equal calls before the graph is split."),
+    flag(kPartition, "aggressive_recomputation", "false", "Computes again whatever is no product, reduction or draw."),
+    flag(kPartition, "ban_recompute_used_far_apart", "true",
+         "Does not compute again what readers far apart would keep for long."),
+    flag(kPartition, "ban_recompute_long_fusible_chains", "true",
+         "Does not compute long chains of cheap operators again."),
+    flag(kPartition, "ban_recompute_materialized_backward", "true",
+         "Does not compute again what has to be in memory in the backward anyway."),
+    flag(kPartition, "ban_recompute_not_in_allowlist", "true",
+         "Computes again only operators that are known as cheap."),
+    flag(kPartition, "ban_recompute_reductions", "true",
+         "Does not compute again what is far smaller than its operands."),
+    flag(kPartition, "recompute_views", "false", "Never saves views."),
+    flag(kPartition, "treat_parameters_as_free_to_save", "true", "Saving parameters and buffers costs nothing."),
+    flag(kPartition, "is_non_builtin_to_include", "false", "Does not compute operators of other libraries again."),
+    integer(kPartition, "max_dist_from_bw", "1000", 0, kMany,
+            "Values that the backward reads further away than this are not computed again."),
+    choice(kPartition, "activation_memory_budget_runtime_estimator", "flops", "flops profile testing",
+           "What computing again costs: floating point operations, measured time, or 1."),
+    {kPartition, "static_lifetime_input_indices", Name, "parameters and buffers",
+     "Inputs whose memory stays anyway, for graphs that do not say which are parameters: numbers from 0, separated by blanks.",
+     0, 0, "NUMBERS"},
 
     integer(kBatches, "min_fuse_set_size", "5", 2, kMany, "The fewest calls that are batched."),
     integer(kBatches, "max_fuse_set_size", "300", 2, kMany, "The most calls in one batch; more become several."),
@@ -155,6 +187,7 @@ constexpr Switch kSwitches[] = {
     {"randperm_index_slice", "Reads the first items of a random permutation without making all of it"},
     {"cudagraphs", "Compiles for CUDA graphs, which are recorded once and replayed"},
     {"is_predispatch", "Runs PyTorch's passes for graphs before dispatch in place of the other pre-grad passes"},
+    {"partition", "Settings of the partition into forward and backward"},
     {"max_autotune", "Switches on what PyTorch's option of that name does"},
 };
 

@@ -78,11 +78,38 @@ std::optional<int64_t> integer(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+/// "recompute: MUST_SAVE", "ac_graph_id: 3 - PREFER_RECOMPUTE", "ac_graph_id: 3".
+void readRecompute(std::string_view words, CommentState& state) {
+    std::string_view policy;
+    if (const size_t at = words.find("recompute: "); at != std::string_view::npos) policy = words.substr(at + 11);
+    if (const size_t at = words.find("ac_graph_id: "); at != std::string_view::npos) {
+        const std::string_view rest = words.substr(at + 13);
+        const std::string_view number = rest.substr(0, rest.find_first_not_of("0123456789"));
+        if (const auto id = integer(number); id && *id < (1 << 30)) state.region = static_cast<int32_t>(*id) + 1;
+        if (rest.substr(number.size()).starts_with(" - ")) policy = rest.substr(number.size() + 3);
+    }
+    for (const auto& [name, value] : kRecompute)
+        if (policy.starts_with(name)) state.recompute = value;
+}
+
+std::string recomputeText(const Provenance& provenance) {
+    std::string policy;
+    for (const auto& [name, value] : kRecompute)
+        if (provenance.recompute == value) policy = name;
+    if (provenance.region == 0) return policy.empty() ? policy : "recompute: " + policy;
+    return "ac_graph_id: " + std::to_string(provenance.region - 1) + (policy.empty() ? "" : " - " + policy);
+}
+
+}  // namespace
+
 void CommentState::applyTo(Provenance& provenance) const {
     provenance.stackTrace = stackTrace;
     provenance.modulePath = modulePath;
     provenance.moduleType = moduleType;
     provenance.recompute = recompute;
+    provenance.region = region;
 }
 
 bool readComment(std::string_view comment, CommentState& state) {
@@ -93,7 +120,9 @@ bool readComment(std::string_view comment, CommentState& state) {
     }
     const bool isModule = comment.starts_with("module: ");
     const size_t file = comment.starts_with("File: ") ? 0 : comment.find(" File: ");
-    if (file == std::string_view::npos && !isModule && !comment.starts_with("recompute: ")) return false;
+    if (file == std::string_view::npos && !isModule && !comment.starts_with("recompute: ") &&
+        !comment.starts_with("ac_graph_id: "))
+        return false;
     state = {};
     if (isModule) {
         std::string_view words = comment.substr(8);
@@ -102,9 +131,7 @@ bool readComment(std::string_view comment, CommentState& state) {
         state.modulePath = shared(words.substr(0, blank));
         if (blank != std::string_view::npos) state.moduleType = shared(trimmed(words.substr(blank)));
     }
-    if (const size_t at = comment.substr(0, file).find("recompute: "); at != std::string_view::npos)
-        for (const auto& [name, value] : kRecompute)
-            if (comment.substr(at + 11).starts_with(name)) state.recompute = value;
+    readRecompute(comment.substr(0, file), state);
     if (file == std::string_view::npos) return true;
     // File: PATH:LINE in FN, code: TEXT
     std::string_view place = comment.substr(comment.find("File: ", file) + 6);
@@ -129,8 +156,7 @@ std::string commentOf(const Provenance& provenance) {
         out = "module: " + *provenance.modulePath;
         if (provenance.moduleType && !provenance.moduleType->empty()) out += " " + *provenance.moduleType;
     }
-    for (const auto& [name, value] : kRecompute)
-        if (provenance.recompute == value) out += (out.empty() ? "recompute: " : " # recompute: ") + std::string(name);
+    if (const std::string said = recomputeText(provenance); !said.empty()) out += (out.empty() ? "" : " # ") + said;
     const std::string_view trace =
         provenance.stackTrace ? std::string_view(*provenance.stackTrace) : std::string_view();
     const size_t frame = trace.rfind("File \"");
@@ -183,6 +209,7 @@ InputSpec readInputRole(std::string_view description) {
     if (head == "CustomObjectAOTInput") return with(InputSpec::Kind::CustomObject);
     if (head == "ConstantInputAOTInput") return with(InputSpec::Kind::ConstantInput);
     if (head == "TokenAOTInput") return with(InputSpec::Kind::Token);
+    if (head == "SavedForBackwardsAOTInput") spec.kind = InputSpec::Kind::Saved;
     if (head == "TangentAOTInput") {
         spec.kind = InputSpec::Kind::Tangent;
         spec.target = std::string(valueOf(description, "output"));
@@ -202,6 +229,7 @@ std::string inputRole(const InputSpec& spec, size_t userIndex) {
         case InputSpec::Kind::Token: return "TokenAOTInput(" + target + ")";
         case InputSpec::Kind::Tangent:
             return spec.target.empty() ? "TangentAOTInput()" : "TangentAOTInput(output=" + spec.target + ")";
+        case InputSpec::Kind::Saved: return "SavedForBackwardsAOTInput()";
         case InputSpec::Kind::UserInput: break;
     }
     return "PlainAOTInput(idx=" + std::to_string(userIndex) + ")";
@@ -233,6 +261,7 @@ OutputSpec readOutputRole(std::string_view description, const InputNames& inputs
                      Kind::BufferMutation);
     if (head == "LossAOTOutput") spec.kind = Kind::Loss;
     if (head == "TokenAOTOutput") spec.kind = Kind::Token;
+    if (head == "SavedForBackwardsAOTOutput" || head == "SavedForBackwardsNoVcCheckAOTOutput") spec.kind = Kind::Saved;
     return spec;
 }
 
@@ -261,6 +290,7 @@ std::string outputRole(const OutputSpec& spec, size_t userIndex, const InputName
         case Kind::InputMutation: return "InputMutationAOTOutput(mutated_input=" + input() + ")";
         case Kind::Loss: return "LossAOTOutput()";
         case Kind::Token: return "TokenAOTOutput()";
+        case Kind::Saved: return "SavedForBackwardsAOTOutput(idx=" + std::to_string(userIndex) + ")";
         case Kind::UserOutput: break;
     }
     return "PlainAOTOutput(idx=" + std::to_string(userIndex) + ")";

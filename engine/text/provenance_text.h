@@ -12,6 +12,7 @@ namespace cutaway::fxtext {
 struct CommentState {
     std::shared_ptr<const std::string> stackTrace, modulePath, moduleType;
     int8_t recompute = 0;
+    int32_t region = 0;
 
     void applyTo(Provenance& provenance) const;
 };

@@ -10,7 +10,7 @@ constexpr size_t kRemembered = 200;
 Comparison comparisonAt(const Place& place) {
     if (place.step < 0) return {place, place};
     if (place.rewrites > 0) return {{place.run, place.step, place.rewrites - 1}, place};
-    return {{place.run, place.step - 1, -1}, place};
+    return {{place.run, place.step, 0}, place};
 }
 
 void Selection::remember() {

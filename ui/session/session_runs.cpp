@@ -191,7 +191,7 @@ void SessionController::findRewrite(RunId run, int step, NodeKey node, std::func
     ask<int>(
         Lane::Looks, QStringLiteral("find"), tr("Looking for the rewrite"),
         [run, step, node, count](Source& source, const Progress& progress) -> Result<int> {
-            CT_TRY(const std::string before, nodeAt(source, {run, step - 1, -1}, node, progress));
+            CT_TRY(const std::string before, nodeAt(source, {run, step, 0}, node, progress));
             CT_TRY(const std::string after, nodeAt(source, {run, step, -1}, node, progress));
             if (before == after) return 0;
             int untouched = 0, touched = count;

@@ -106,7 +106,7 @@ int Stepper::fuelOfRun() const {
 
 void Stepper::show(const Place& place) {
     Comparison what = comparisonAt(place);
-    if (place.rewrites > 0 && m_allSoFar) what.before = {place.run, place.step - 1, -1};
+    if (place.rewrites > 0 && m_allSoFar) what.before = {place.run, place.step, 0};
     const RewriteInfo* rewrite = m_controller.rewriteAt(place);
     m_selection.go(what, rewrite && rewrite->key != NodeKey::None ? rewrite->key : m_selection.node());
 }

@@ -73,7 +73,10 @@ struct CompileRequest {
     std::vector<PassMove> moves;  // in this order, each on what the ones before it made
     /// Optional passes switched on. The split-cat and fusion passes run in this order (as pre_grad_fusion_options are).
     std::vector<OptionalPass> enabledPasses;
-    std::optional<int64_t> fuel;  // rewrites allowed in passes that are not required; none = unlimited
+    std::vector<std::string> gradients;  // inputs whose gradient is wanted beside the parameters'
+    double memoryBudget = 1;             // of what the forward saves: 0 its inputs, 1 what makes the backward fastest
+    std::string solver = "dp";           // which chooses what is saved within a budget
+    std::optional<int64_t> fuel;         // rewrites allowed in passes that are not required; none = unlimited
 
     /// The settings of an optional pass; null if it is off.
     const OptionalPass* enabled(std::string_view name) const;

@@ -10,6 +10,7 @@
 
 #include "cutaway/jobs.h"
 #include "cutaway/node_key.h"
+#include "cutaway/partition.h"
 #include "cutaway/request.h"
 #include "cutaway/result.h"
 #include "cutaway/snapshot.h"
@@ -204,6 +205,25 @@ class Session {
     /// Runs the graphs on both sides of every changed step. Random ops draw the same numbers before and after a step
     /// that replaces them. Inputs that a graph writes to count as results. Errors: the graph as opened does not run.
     Result<NumbersReport> checkNumbers(RunId run, const NumbersOptions& options = {}, const Progress& progress = {});
+
+    // The partition of a training run into forward and backward. Errors of all: the run has none, with the reason.
+    /// What the run's forward saves.
+    Result<PartitionChoice> partition(RunId run, const Progress& progress = {});
+    /// What it would save with another memory budget. Makes no step; what does not depend on the budget is computed
+    /// once, so a slider may ask while it moves.
+    Result<PartitionChoice> partitionAt(RunId run, double budget, const Progress& progress = {});
+    /// Memory against recomputation over all budgets: neighbours differ, first the smallest budget.
+    Result<std::vector<BudgetPoint>> budgetCurve(RunId run, const Progress& progress = {});
+    /// A run like this one with another memory budget; it shares all steps before the partition.
+    Result<RunId> deriveWithBudget(RunId run, double budget, const CompileServices& services = {},
+                                   const std::function<void(const StepInfo&)>& ended = {},
+                                   const Progress& progress = {});
+    /// Where each node of the joint graph is computed.
+    Result<std::vector<NodeSide>> sides(RunId run, const Progress& progress = {});
+    /// Why a node of the joint graph is saved, computed again, or on one side only: a sentence.
+    Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress = {});
+    /// What is held for the backward after each call, by the types' sizes.
+    Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress = {});
 
     /// Internals for the command line and tests (engine/session/session_state.h).
     struct State;

@@ -1,0 +1,106 @@
+#include "engine/partition/saved_values.h"
+
+#include <algorithm>
+
+#include "engine/ops/alias.h"
+#include "engine/partition/runtime_estimate.h"
+
+namespace cutaway {
+namespace {
+
+constexpr double kGigabyte = 1e9;  // PyTorch compares gigabytes; the quotients are rounded the same this way
+
+}  // namespace
+
+SavedValuesSearch::SavedValuesSearch(const JointFacts& facts, const PartitionOptions& options, bool parity,
+                                     const PassContext& context)
+    : m_facts(facts), m_options(options), m_bans(options.bans), m_parity(parity), m_context(context) {}
+
+double SavedValuesSearch::bytes(const std::vector<int>& values) const {
+    double sum = 0;
+    for (const int value : values) sum += static_cast<double>(m_facts[value].bytes);
+    return sum / kGigabyte;
+}
+
+Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::attempt(std::optional<Attempt>& kept,
+                                                                     const BanOptions& bans) {
+    if (!kept) {
+        auto network = std::make_shared<BannedNetwork>(banRecomputation(m_facts, m_options, bans, m_parity));
+        CT_TRY(std::vector<int> saved, network->network.minimumCut());
+        kept = Attempt{std::move(network), std::move(saved)};
+    }
+    return &*kept;
+}
+Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::fastest() { return attempt(m_fastest, m_bans); }
+Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::lessBanned() {
+    BanOptions bans = m_bans;
+    bans.usedFarApart = bans.longFusibleChains = bans.materializedBackward = false;
+    return attempt(m_lessBanned, bans);
+}
+Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::leastBanned() {
+    BanOptions bans = m_bans;
+    bans.usedFarApart = bans.longFusibleChains = bans.materializedBackward = bans.notInAllowlist = false;
+    return attempt(m_leastBanned, bans);
+}
+
+SavedValues SavedValuesSearch::made(double budget, const Attempt& attempt, std::string_view name) const {
+    return {budget, attempt.saved, attempt.network, name, 0};
+}
+
+void SavedValuesSearch::findCandidates(const Attempt& leastBanned) {
+    const StorageRoots roots(m_facts.output().graph());
+    for (const int node : leastBanned.network->banned) {
+        if (m_facts[node].distance >= kNotNeeded || roots.isInput(*m_facts[node].node)) continue;
+        if (m_facts[node].recompute < 0) m_mustSave.push_back(node);
+        else m_candidates.push_back(node);
+    }
+    std::stable_sort(m_candidates.begin(), m_candidates.end(),
+                     [&](int a, int b) { return m_facts[a].bytes > m_facts[b].bytes; });
+    KnapsackItems items;
+    for (const int node : m_candidates) {
+        items.memory.push_back(static_cast<double>(m_facts[node].bytes) / kGigabyte / (m_most - m_least));
+        items.runtime.push_back(runtimeOf(*m_facts[node].node, m_options.estimator, m_context.sizeHints, m_context));
+    }
+    m_runtimes = items.runtime;
+    m_knapsack = makeKnapsack(m_options.solver, std::move(items));
+}
+
+Result<SavedValues> SavedValuesSearch::choose(double budget) {
+    if (!(budget >= 0 && budget <= 1))
+        return Error{ErrorCode::InvalidInput,
+                     "a memory budget is a number from 0 to 1, not " + std::to_string(budget),
+                     {},
+                     {"0 saves the inputs alone, 1 what makes the backward fastest"}};
+    if (budget == 0) return SavedValues{budget, m_facts.inputs, nullptr, "the inputs alone", 0};
+    CT_TRY(const Attempt* first, fastest());
+    if (budget == 1) return made(budget, *first, "the fastest backward");
+    m_least = bytes(m_facts.inputs);
+    m_most = bytes(first->saved);
+    if (m_most <= m_least) return made(budget, *first, "the fastest backward, which saves no more than the inputs");
+    CT_TRY(const Attempt* second, lessBanned());
+    if (ratio(second->saved) < budget) return made(budget, *second, "more is computed again where it is cheap");
+    CT_TRY(const Attempt* third, leastBanned());
+    if (ratio(third->saved) < budget)
+        return made(budget, *third, "all is computed again but products and random numbers");
+    if (!m_knapsack) findCandidates(*third);
+    if (m_candidates.empty()) {
+        SavedValues only{budget, m_facts.inputs, nullptr, "the inputs and what is marked to be saved", 0};
+        only.saved.insert(only.saved.end(), m_mustSave.begin(), m_mustSave.end());
+        return only;
+    }
+    std::vector<bool> allowed(m_facts.nodes.size());
+    for (const int node : m_candidates) allowed[static_cast<size_t>(node)] = true;
+    double recomputed = 0;
+    for (const double runtime : m_runtimes) recomputed += runtime;
+    for (const int item : m_knapsack->solve(budget)) {
+        allowed[static_cast<size_t>(m_candidates[static_cast<size_t>(item)])] = false;
+        recomputed -= m_runtimes[static_cast<size_t>(item)];
+    }
+    BanOptions bans = m_bans;
+    bans.usedFarApart = bans.longFusibleChains = bans.materializedBackward = bans.notInAllowlist = false;
+    auto network = std::make_shared<BannedNetwork>(banRecomputation(m_facts, m_options, bans, m_parity, allowed));
+    CT_TRY(std::vector<int> saved, network->network.minimumCut());
+    return SavedValues{budget, std::move(saved), std::move(network), "what fits into the budget is saved", recomputed};
+}
+
+}  // namespace cutaway

@@ -1,0 +1,67 @@
+#pragma once
+// Which values the forward saves for the backward (spec: autograd B.9). What does not depend on the memory budget is
+// computed once, so that a slider may ask for one budget after the other.
+#include <memory>
+
+#include "engine/partition/knapsack.h"
+#include "engine/partition/recompute_bans.h"
+#include "engine/rewrite/pass_context.h"
+
+namespace cutaway {
+
+/// The saved values for one budget, by number in JointFacts, in the order of the graph.
+struct SavedValues {
+    double budget = 1;
+    std::vector<int> saved;
+    /// Whose network the values are the cut of; null where nothing was cut (budget 0, or nothing may be computed
+    /// again).
+    std::shared_ptr<const BannedNetwork> network;
+    /// Which of PyTorch's attempts gave them: "the fastest", ...
+    std::string_view attempt;
+    /// Of what the knapsack computes again, in the estimator's unit; 0 where there was none.
+    double recomputedRuntime = 0;
+};
+
+class SavedValuesSearch {
+  public:
+    /// Both live as long as the search. The context answers the estimator's questions.
+    SavedValuesSearch(const JointFacts& facts, const PartitionOptions& options, bool parity,
+                      const PassContext& context);
+
+    /// Errors: a budget outside of 0 to 1; a value that can be neither saved nor computed again.
+    Result<SavedValues> choose(double budget);
+
+    /// For the first knapsack, whose runtime it estimates: how many values may be computed again.
+    const std::vector<int>& candidates() const { return m_candidates; }
+    /// Bytes, as the budget counts them, at 0 and at 1.
+    double leastBytes() const { return m_least; }
+    double mostBytes() const { return m_most; }
+
+  private:
+    struct Attempt {
+        std::shared_ptr<const BannedNetwork> network;
+        std::vector<int> saved;
+    };
+    Result<const Attempt*> attempt(std::optional<Attempt>& kept, const BanOptions& bans);
+    Result<const Attempt*> fastest();
+    Result<const Attempt*> lessBanned();
+    Result<const Attempt*> leastBanned();
+    double bytes(const std::vector<int>& values) const;
+    /// Where between the inputs alone (0) and what is fastest (1) these values are.
+    double ratio(const std::vector<int>& values) const { return (bytes(values) - m_least) / (m_most - m_least); }
+    void findCandidates(const Attempt& leastBanned);
+    SavedValues made(double budget, const Attempt& attempt, std::string_view name) const;
+
+    const JointFacts& m_facts;
+    PartitionOptions m_options;
+    BanOptions m_bans;
+    bool m_parity;
+    const PassContext& m_context;
+    std::optional<Attempt> m_fastest, m_lessBanned, m_leastBanned;
+    double m_least = 0, m_most = 0;
+    std::vector<int> m_candidates, m_mustSave;
+    std::vector<double> m_runtimes;
+    std::unique_ptr<Knapsack> m_knapsack;
+};
+
+}  // namespace cutaway

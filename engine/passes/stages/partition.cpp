@@ -1,0 +1,51 @@
+// The joint graph becomes a forward and a backward (spec: autograd part B).
+#include <algorithm>
+
+#include "engine/passes/dead_code.h"
+#include "engine/passes/operator_rewrites.h"
+#include "engine/passes/partition/merge_equal_calls.h"
+#include "engine/passes/partition/split_joint_graph.h"
+#include "engine/passes/stage.h"
+
+namespace cutaway {
+namespace {
+
+bool mergesCalls(const CompileRequest& request) {
+    const OptionalPass* given = request.enabled("partition");
+    if (given == nullptr) return true;
+    const bool minCut = std::none_of(given->settings.begin(), given->settings.end(), [](const auto& one) {
+        return one.first == "partitioner" && one.second == "default";
+    });
+    return minCut && given->flag("cse", true);
+}
+
+constexpr CodeRewrite kMergeRewrites[] = {
+    {"equal call", "A call that computes what an earlier one has computed is that one", "call"}};
+constexpr CodeRewrite kSplitRewrites[] = {
+    {"partition", "What the backward needs of the forward is saved, or computed again where that is cheaper",
+     "output"}};
+constexpr Dependency kMergeAfter[] = {{"eliminate_dead_code", "dead calls need not be compared"}};
+
+constexpr Row kRows[] = {Pass{.name = "eliminate_dead_code",
+                              .summary = "Drops nodes that nobody reads",
+                              .run = eliminateDeadCode,
+                              .rewrites = kDeadCodeRewrites},
+                         Pass{.name = "fx_graph_cse",
+                              .summary = "Merges calls that compute the same",
+                              .run = mergeEqualCalls,
+                              .when = mergesCalls,
+                              .after = kMergeAfter,
+                              .rewrites = kMergeRewrites},
+                         Pass{.name = "min_cut_rematerialization_partition",
+                              .summary = "Splits the joint graph into forward and backward",
+                              .split = splitJointGraph,
+                              .required = true,
+                              .rewrites = kSplitRewrites}};
+constexpr Dependency kStageAfter[] = {
+    {"joint", "what is computed again is decided for the graph as its rules leave it"}};
+
+}  // namespace
+
+const Stage kPartition{.name = "partition", .rows = kRows, .after = kStageAfter};
+
+}  // namespace cutaway

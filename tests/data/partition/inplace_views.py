@@ -1,0 +1,27 @@
+class joint(torch.nn.Module):
+    def forward(self, primals, tangents):
+        primals_1: "f32[4]"; primals_2: "f32[4]"; tangents_1: "f32[4]"; tangents_2: "f32[2, 2]"; 
+
+        primals_1, primals_2, tangents_1, tangents_2, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        mul: "f32[4]" = torch.ops.aten.mul.Tensor(primals_1, 2)
+        clone: "f32[4]" = torch.ops.aten.clone.default(mul)
+        mul_1: "f32[4]" = torch.ops.aten.mul.Tensor(mul, primals_2)
+        view_1: "f32[2, 2]" = torch.ops.aten.view.default(mul_1, [2, 2])
+        add: "f32[2, 2]" = torch.ops.aten.add.Tensor(view_1, 1.0)
+        view_2: "f32[4]" = torch.ops.aten.view.default(add, [4])
+        view_3: "f32[2, 2]" = torch.ops.aten.view.default(view_2, [2, 2])
+        sin: "f32[4]" = torch.ops.aten.sin.default(view_2)
+        cos: "f32[4]" = torch.ops.aten.cos.default(view_2)
+        mul_2: "f32[4]" = torch.ops.aten.mul.Tensor(tangents_1, cos)
+        view_5: "f32[4]" = torch.ops.aten.view.default(tangents_2, [4])
+        add_1: "f32[4]" = torch.ops.aten.add.Tensor(mul_2, view_5)
+        new_empty_strided: "f32[4]" = torch.ops.aten.new_empty_strided.default(add_1, [4], [1])
+        copy: "f32[4]" = torch.ops.aten.copy.default(new_empty_strided, add_1)
+        view_7: "f32[2, 2]" = torch.ops.aten.view.default(copy, [2, 2])
+        clone_1: "f32[2, 2]" = torch.ops.aten.clone.default(view_7, memory_format = torch.contiguous_format)
+        copy_1: "f32[2, 2]" = torch.ops.aten.copy.default(view_7, clone_1)
+        view_8: "f32[4]" = torch.ops.aten.view.default(copy_1, [4])
+        mul_3: "f32[4]" = torch.ops.aten.mul.Tensor(view_8, clone)
+        mul_4: "f32[4]" = torch.ops.aten.mul.Tensor(view_8, primals_2)
+        mul_5: "f32[4]" = torch.ops.aten.mul.Tensor(mul_4, 2)
+        return pytree.tree_unflatten([sin, view_3, mul_5, mul_3], self._out_spec)

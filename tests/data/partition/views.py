@@ -1,0 +1,25 @@
+class joint(torch.nn.Module):
+    def forward(self, primals, tangents):
+        primals_1: "f32[8, 8]"; primals_2: "f32[16, 8]"; tangents_1: "f32[32]"; 
+
+        primals_1, primals_2, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        permute: "f32[8, 8]" = torch.ops.aten.permute.default(primals_1, [1, 0])
+        clone: "f32[8, 8]" = torch.ops.aten.clone.default(permute, memory_format = torch.contiguous_format)
+        view: "f32[4, 16]" = torch.ops.aten.view.default(clone, [4, 16])
+        sin: "f32[4, 16]" = torch.ops.aten.sin.default(view)
+        mm: "f32[4, 8]" = torch.ops.aten.mm.default(sin, primals_2)
+        view_1: "f32[32]" = torch.ops.aten.view.default(mm, [-1])
+        cos: "f32[32]" = torch.ops.aten.cos.default(view_1)
+        sin_1: "f32[32]" = torch.ops.aten.sin.default(view_1)
+        neg: "f32[32]" = torch.ops.aten.neg.default(sin_1)
+        mul: "f32[32]" = torch.ops.aten.mul.Tensor(tangents_1, neg)
+        view_2: "f32[4, 8]" = torch.ops.aten.view.default(mul, [4, 8])
+        permute_1: "f32[16, 4]" = torch.ops.aten.permute.default(sin, [1, 0])
+        mm_1: "f32[16, 8]" = torch.ops.aten.mm.default(permute_1, view_2)
+        permute_2: "f32[8, 16]" = torch.ops.aten.permute.default(primals_2, [1, 0])
+        mm_2: "f32[4, 16]" = torch.ops.aten.mm.default(view_2, permute_2)
+        cos_1: "f32[4, 16]" = torch.ops.aten.cos.default(view)
+        mul_1: "f32[4, 16]" = torch.ops.aten.mul.Tensor(mm_2, cos_1)
+        view_3: "f32[8, 8]" = torch.ops.aten.view.default(mul_1, [8, 8])
+        permute_3: "f32[8, 8]" = torch.ops.aten.permute.default(view_3, [1, 0])
+        return pytree.tree_unflatten([cos, permute_3, mm_1], self._out_spec)
