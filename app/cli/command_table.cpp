@@ -12,6 +12,7 @@ namespace cutaway::cli {
     row(diffCommand)          \
     row(runCommand)           \
     row(benchCommand)         \
+    row(partitionCommand)     \
     row(bisectCommand)        \
     row(explainCommand)       \
     row(rulesCommand)         \

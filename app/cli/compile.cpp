@@ -70,7 +70,12 @@ void addOptions(CLI::App& command, Context& context) {
             if (!arguments->stages.empty()) {
                 CT_TRY(const std::vector<StageInfo> stages, compiled.session.stages(compiled.run));
                 Json rows = Json::array();
-                for (const StageInfo& stage : stages) rows.push_back(toJson(stage));
+                for (const StageInfo& stage : stages) {
+                    rows.push_back(toJson(stage));
+                    if (stage.stage != "partition" || stage.track != "forward") continue;
+                    CT_TRY(const PartitionChoice choice, compiled.session.partition(compiled.run));
+                    addSaved(rows.back(), choice);
+                }
                 status |= writeText(arguments->stages, dump(rows));
             }
             if (!arguments->folder.empty() && status == 0) status = dumpRun(compiled, arguments->folder, options);

@@ -73,9 +73,32 @@ Json toJson(const StepInfo& step) {
 Json toJson(const RewriteInfo& rewrite) {
     return {{"index", rewrite.index + 1}, {"rule", rewrite.rule}, {"node", rewrite.node}, {"why", rewrite.why}};
 }
+Json toJson(const PartitionChoice& choice) {
+    Json report{{"budget", choice.budget}, {"attempt", choice.attempt}};
+    addSaved(report, choice);
+    Json reasons = Json::object();
+    for (const SavedTensor& value : choice.saved) reasons[value.name] = value.why;
+    report["why"] = std::move(reasons);
+    report["recomputed"] = choice.recomputed.size();
+    report["recomputed_runtime"] = choice.recomputedRuntime;
+    report["milliseconds"] = choice.milliseconds;
+    return report;
+}
+void addSaved(Json& row, const PartitionChoice& choice) {
+    Json saved = Json::array();
+    for (const SavedTensor& value : choice.saved)
+        saved.push_back(
+            Json::array({value.name, value.sizes, "torch." + value.dtype, value.bytes,
+                         value.op == "placeholder" || value.op == "get_attr" ? value.op : "call_function"}));
+    row["saved"] = std::move(saved);
+    row["saved_bytes"] = choice.savedBytes;
+    row["saved_activation_bytes"] = choice.activationBytes;
+}
 Json toJson(const StageInfo& stage) {
+    // The graphs that a split makes have rows of their own, which other tools call after what they hold.
+    const bool half = stage.stage == "partition" && (stage.track == "forward" || stage.track == "backward");
     return {{"track", stage.track},
-            {"stage", stage.stage},
+            {"stage", half ? (stage.track == "forward" ? "partition_fw" : "partition_bw") : stage.stage},
             {"before", stage.before},
             {"after", stage.after},
             {"seconds", stage.seconds}};
@@ -149,14 +172,35 @@ Json shapeOfRewrite() {
             {"node", "string: where it started"},
             {"why", "string: a sentence"}};
 }
+namespace {
+Json shapeOfSaved() {
+    return Json::array({Json::array({"string: name", Json::array({"string: size"}), "string: dtype, as torch.float32",
+                                     "integer: bytes", "string: placeholder, get_attr or call_function"})});
+}
+}  // namespace
+
 Json shapeOfStage() {
     const Json counts{
         {"*", "integer: calls of the op of that name; placeholder, get_attr and output are counted, too"}};
     return {{"track", "string: as of a step"},
-            {"stage", "string: name"},
+            {"stage", "string: name; partition_fw and partition_bw: the graphs that the partition makes"},
             {"before", counts},
             {"after", counts},
-            {"seconds", "number: of all its passes"}};
+            {"seconds", "number: of all its passes"},
+            {"saved?", shapeOfSaved()},
+            {"saved_bytes?", "integer: of all saved values, of partition_fw"},
+            {"saved_activation_bytes?", "integer: of those that are no inputs"}};
+}
+Json shapeOfPartition() {
+    return {{"budget", "number: from 0 to 1"},
+            {"attempt", "string: which of the attempts at a partition this is"},
+            {"saved", shapeOfSaved()},
+            {"saved_bytes", "integer: of all saved values"},
+            {"saved_activation_bytes", "integer: of those that are no inputs"},
+            {"why", {{"*", "string: why the value of that name is saved"}}},
+            {"recomputed", "integer: nodes that are computed on both sides"},
+            {"recomputed_runtime", "number: of what the budget computes again, as the estimator counts"},
+            {"milliseconds", "number: that choosing took"}};
 }
 Json shapeOfRun() {
     const Json worst{{"index", Json::array({"integer: of the element, a number for each dim"})},

@@ -13,6 +13,9 @@ Json toJson(const StepInfo& step);
 Json toJson(const RewriteInfo& rewrite);
 Json toJson(const StageInfo& stage);
 Json toJson(const RunReport& report);
+Json toJson(const PartitionChoice& choice);
+/// Adds what a forward saves to the row of the stage that made it.
+void addSaved(Json& row, const PartitionChoice& choice);
 std::string dump(const Json& json);
 
 // Their shapes, for the manual (json_shape.h).
@@ -21,5 +24,6 @@ Json shapeOfStep();
 Json shapeOfRewrite();
 Json shapeOfStage();
 Json shapeOfRun();
+Json shapeOfPartition();
 
 }  // namespace cutaway::cli

@@ -43,8 +43,12 @@ std::string shapeProblem(const Json& json, const Json& shape, const std::string&
     if (shape.is_string()) return valueProblem(json, shape.get<std::string>(), at);
     if (shape.is_object()) return objectProblem(json, shape, at);
     if (!json.is_array()) return at + " is no list";
+    const bool fixed = shape.size() > 1;
+    if (fixed && json.size() != shape.size())
+        return at + " has " + std::to_string(json.size()) + " items, not " + std::to_string(shape.size());
     for (size_t i = 0; i < json.size(); ++i)
-        if (std::string problem = shapeProblem(json[i], shape[0], at + "[" + std::to_string(i) + "]"); !problem.empty())
+        if (std::string problem = shapeProblem(json[i], shape[fixed ? i : 0], at + "[" + std::to_string(i) + "]");
+            !problem.empty())
             return problem;
     return "";
 }

@@ -3,6 +3,7 @@
 //   "integer: counted from 1"   the type, and what it says. Types: string, integer, number, boolean, real (a number,
 //                               or one of the strings NaN, Infinity and -Infinity: JSON has no numbers for these)
 //   [SHAPE]                     a list of any length
+//   [SHAPE, SHAPE]              a list of exactly these; of two and more
 //   {"name": SHAPE}             an object with these keys and no others; "name?" may be absent or null, "*" is any name
 #include <string>
 

@@ -108,6 +108,13 @@ Node& finalCopyPosition(const Node& input) {
     return *position;
 }
 
+/// The first of the copies into inputs in front of the output; the output itself without any.
+Node& firstFinalCopy(Node& output) {
+    Node* position = &output;
+    while (position->previous() && isFinalCopy(*position->previous())) position = position->previous();
+    return *position;
+}
+
 /// A tensor or a view of one, and the node that currently has its value. A view is derived again from its parent's
 /// newest value only when it is read, so that many writes through many views of one tensor cost no more than the reads.
 struct Alias {
@@ -230,7 +237,9 @@ class Functionalization {
             }
             Alias* alias = known(*input);
             if (alias == nullptr || rootOf(*alias).version == 0) continue;
-            GraphBuilder builder = m_rewriter.builder(m_graph, &node, *alias->origin);
+            // Copies into inputs stay last.
+            Node& position = node.isOutput() ? firstFinalCopy(node) : node;
+            GraphBuilder builder = m_rewriter.builder(m_graph, &position, *alias->origin);
             Node* now = renewed(builder, *alias);
             if (builder.error()) return failed(builder, node);
             // An output that is the input itself stays that: what is returned is the input after the copy (A.7.6).

@@ -125,7 +125,9 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     const std::vector<Node*> primals = graph.placeholders();
     for (const InputSpec& spec : module.inputs)
         if (spec.kind == InputSpec::Kind::Tangent)
-            return invalidInput("the graph is a joint graph already: it has tangents");
+            return rewriter.refuse(rewriter.pass(), *graph.outputNode(),
+                                   "the graph has tangents: it is a joint graph already");
+    for (const std::string& name : rewriter.request().gradients) CT_TRY_VOID(requireGradient(module, name));
     const std::vector<bool> flow = gradientFlow(module);
     ForwardOutputs outputs = forwardOutputs(module);
     returnMutatedInputs(module, flow, outputs);
@@ -133,6 +135,9 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     for (size_t i = 0; i < outputs.values.size(); ++i)
         if (getsTangent(outputs.values[i], outputs.specs[i], flow)) differentiated.push_back(i);
     for (const auto& [name, body] : module.subgraphs) refuseOutputs(*body, rewriter);
+    if (differentiated.empty() && !rewriter.request().gradients.empty())
+        return invalidInput("no returned value depends on '" + rewriter.request().gradients.front() +
+                            "', so there is no gradient by it");
     if (differentiated.empty())
         return rewriter.refuse(rewriter.pass(), *graph.outputNode(),
                                "no returned value depends on an input that requires a gradient");
@@ -167,24 +172,36 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     return true;
 }
 
-Result<void> requireGradients(Module& module, const JointOptions& options) {
+namespace {
+
+/// Marks an input as one whose gradient is wanted; false where it is no floating tensor.
+bool want(Graph& graph, Node& placeholder) {
+    ValueType type = placeholder.type();
+    TensorType* tensor = type.tensor();
+    if (tensor == nullptr || !isFloating(tensor->dtype)) return false;
+    tensor->requiresGrad = true;
+    graph.setType(placeholder, std::move(type));
+    return true;
+}
+
+}  // namespace
+
+Result<void> requireGradient(Module& module, const std::string& name) {
     Graph& graph = module.graph();
-    const auto want = [&](Node& placeholder) {
-        ValueType type = placeholder.type();
-        TensorType* tensor = type.tensor();
-        if (tensor == nullptr || !isFloating(tensor->dtype)) return false;
-        tensor->requiresGrad = true;
-        graph.setType(placeholder, std::move(type));
-        return true;
-    };
-    for (const std::string& name : options.inputs) {
-        Node* input = graph.findByName(name);
-        if (input == nullptr || !input->isPlaceholder()) return invalidInput("no input named '" + name + "'");
-        if (!want(*input))
+    for (Node* input : graph.placeholders())
+        if (input->name() == name || input->target() == name || input->provenance().sourceName == name) {
+            if (want(graph, *input)) return {};
             return invalidInput("input '" + name + "' is not a floating tensor, so it has no gradient", name);
-    }
+        }
+    std::vector<std::string> notes = {"there are:"};
+    for (const Node* input : graph.placeholders()) notes.front() += " " + input->name();
+    return Error{ErrorCode::NotFound, "no input named '" + name + "'", {}, std::move(notes)};
+}
+
+Result<void> requireGradients(Module& module, const JointOptions& options) {
+    for (const std::string& name : options.inputs) CT_TRY_VOID(requireGradient(module, name));
     if (options.allInputs)
-        for (Node* input : graph.placeholders()) want(*input);
+        for (Node* input : module.graph().placeholders()) want(module.graph(), *input);
     return {};
 }
 

@@ -28,6 +28,10 @@ struct JointOptions {
     bool allInputs = false;
 };
 
+/// Marks an input, by its name or its name in the file, as one whose gradient is wanted. Errors: an unknown name, or
+/// not a floating tensor.
+Result<void> requireGradient(Module& module, const std::string& name);
+
 /// Marks the inputs that the options name as requiring a gradient. Errors: an unknown name, or not a floating tensor.
 Result<void> requireGradients(Module& module, const JointOptions& options);
 

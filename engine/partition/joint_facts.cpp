@@ -32,8 +32,20 @@ bool isSeed(const Node& placeholder, std::string_view side) {
            name.find(std::string(side) + "_base_offset") != std::string::npos;
 }
 
+/// Dynamo's text names inputs after where they come from.
+bool isNamedState(const Node& placeholder) {
+    const std::string& source = placeholder.provenance().sourceName;
+    const std::string& name = source.empty() ? placeholder.target() : source;
+    return (name.starts_with("L_") || name.starts_with("l_")) &&
+           (name.find("_parameters_") != std::string::npos || name.find("_buffers_") != std::string::npos);
+}
+
 /// How many of the returned values are the forward's (A6.3).
 Result<size_t> countForwardOutputs(const Module& joint, size_t returned, size_t primals) {
+    // Nothing was differentiated (A3.2): all is forward.
+    if (std::none_of(joint.inputs.begin(), joint.inputs.end(),
+                     [](const InputSpec& input) { return input.kind == InputSpec::Kind::Tangent; }))
+        return returned;
     size_t leading = 0;
     while (leading < joint.outputs.size() && joint.outputs[leading].kind != OutputSpec::Kind::Gradient) ++leading;
     if (leading < joint.outputs.size()) return leading;
@@ -113,7 +125,7 @@ class Classifier {
             else m_facts.inputs.push_back(number);
             const auto kind = m_joint.inputs[i].kind;
             m_facts.nodes[static_cast<size_t>(number)].stays =
-                kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer;
+                kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || isNamedState(*placeholders[i]);
         }
         m_primals = m_facts.inputs.size();
         m_facts.inputs.insert(m_facts.inputs.end(), seeds.begin(), seeds.end());

@@ -54,10 +54,12 @@ SavedTensor describe(const JointFacts& facts, int value, std::string why) {
     out.name = fact.node->name();
     out.op = fact.node->isCall() ? fact.node->op().name() : fact.node->isPlaceholder() ? "placeholder" : "get_attr";
     if (const TensorType* tensor = fact.node->type().tensor()) {
-        out.dtype = info(tensor->dtype).abbreviation;
+        out.type = tensor->text();
+        out.dtype = info(tensor->dtype).torchName;
         for (const SymInt& size : tensor->sizes) out.sizes.push_back(size.text());
     } else if (const SymType* number = fact.node->type().sym()) {
-        out.dtype = info(number->dtype).abbreviation;
+        out.type = fact.node->type().text();
+        out.dtype = info(number->dtype).torchName;
     }
     out.bytes = fact.bytes;
     out.input = fact.forwardInput;

@@ -12,7 +12,8 @@ namespace cutaway {
 struct SavedTensor {
     NodeKey node = NodeKey::None;  // in the joint graph, and in the forward and the backward
     std::string name, op;          // "placeholder" for inputs
-    std::string dtype;             // "f32"
+    std::string type;              // "f32[8, 64]"
+    std::string dtype;             // "float32"
     std::vector<std::string> sizes;
     int64_t bytes = 0;   // symbols without an example count as 4096
     bool input = false;  // of the forward: its memory is there anyway

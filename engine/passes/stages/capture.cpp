@@ -66,7 +66,6 @@ constexpr Row kRows[] = {
          .summary = "Adds the backward: the gradients of all parameters, computed from the gradients of the outputs",
          .run = differentiate,
          .when = isTraining,
-         .repeats = "a joint graph is refused: it is differentiated already",
          .after = kDifferentiateAfter,
          .starts = "output",
          .undivided = "The graph computes the gradients of its outputs"},
