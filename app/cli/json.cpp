@@ -103,9 +103,10 @@ Json toJson(const StageInfo& stage) {
             {"after", stage.after},
             {"seconds", stage.seconds}};
 }
-Json toJson(const RunReport& report) {
+namespace {
+Json toJson(const std::vector<OutputReport>& reports) {
     Json outputs = Json::array();
-    for (const OutputReport& output : report.outputs) {
+    for (const OutputReport& output : reports) {
         Json row{{"name", output.name},           {"type", output.type},         {"min", number(output.minimum)},
                  {"max", number(output.maximum)}, {"mean", number(output.mean)}, {"non_finite", output.nonFinite}};
         if (output.compared) {
@@ -120,10 +121,26 @@ Json toJson(const RunReport& report) {
         if (!output.problem.empty()) row["problem"] = output.problem;
         outputs.push_back(std::move(row));
     }
-    return {{"inputs", report.inputsFrom},      {"expected", report.expectedFrom},
-            {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
-            {"min_ms", report.minMilliseconds}, {"compared", report.compared},
-            {"matches", report.matches},        {"outputs", outputs}};
+    return outputs;
+}
+}  // namespace
+
+Json toJson(const RunReport& report) {
+    Json out{{"inputs", report.inputsFrom},      {"expected", report.expectedFrom},
+             {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
+             {"min_ms", report.minMilliseconds}, {"compared", report.compared},
+             {"matches", report.matches},        {"outputs", toJson(report.outputs)}};
+    if (const auto& training = report.training) {
+        out["loss"] = number(training->loss);
+        out["loss_from"] = training->lossFrom;
+        out["gradients"] = toJson(training->gradients);
+        out["forward_ms"] = training->forwardMilliseconds;
+        out["backward_ms"] = training->backwardMilliseconds;
+        out["saved_activation_bytes"] = training->savedBytes;
+        out["estimated_saved_activation_bytes"] = training->estimatedSavedBytes;
+        out["held_bytes"] = training->heldBytes;
+    }
+    return out;
 }
 Json shapeOfModel() {
     const Json op{
@@ -224,7 +241,15 @@ Json shapeOfRun() {
             {"min_ms", "number: of the timed runs"},
             {"compared", "boolean: whether anything was expected"},
             {"matches", "boolean: false if an output differs"},
-            {"outputs", Json::array({output})}};
+            {"outputs", Json::array({output})},
+            {"loss?", "real: of a training run, as all that follows"},
+            {"loss_from?", "string: what it is made of"},
+            {"gradients?", Json::array({output})},
+            {"forward_ms?", "number: median"},
+            {"backward_ms?", "number: median"},
+            {"saved_activation_bytes?", "integer: measured; of saved values that are no inputs"},
+            {"estimated_saved_activation_bytes?", "integer: the same as the types say"},
+            {"held_bytes?", "integer: of all saved values, each memory once"}};
 }
 std::string dump(const Json& json) {
     // Names may hold bytes that are no UTF-8; JSON cannot.

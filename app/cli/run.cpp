@@ -3,14 +3,13 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/words.h"
 
 namespace cutaway::cli {
 namespace {
 
-void printRun(const RunReport& report) {
-    std::cout << "inputs: " << report.inputsFrom << "\n";
-    if (report.compared) std::cout << "expected: " << report.expectedFrom << "\n";
-    for (const OutputReport& output : report.outputs) {
+void printOutputs(const std::vector<OutputReport>& outputs) {
+    for (const OutputReport& output : outputs) {
         print("  %-20s %-24s min %-12.6g max %-12.6g mean %-12.6g%s", output.name.c_str(), output.type.c_str(),
               output.minimum, output.maximum, output.mean,
               output.nonFinite ? (" " + std::to_string(output.nonFinite) + " not finite").c_str() : "");
@@ -19,6 +18,23 @@ void printRun(const RunReport& report) {
                   output.maxExpected);
         print("%s%s\n", output.problem.empty() ? "" : "  ", output.problem.c_str());
     }
+}
+
+void printTraining(const TrainingReport& training) {
+    std::cout << "gradients:\n";
+    printOutputs(training.gradients);
+    print("loss %.9g (%s)\n", training.loss, training.lossFrom.c_str());
+    print("forward %.3f ms, backward %.3f ms\n", training.forwardMilliseconds, training.backwardMilliseconds);
+    print("saved for the backward: %s of activations (estimated %s), %s with inputs\n",
+          bytesText(training.savedBytes).c_str(), bytesText(training.estimatedSavedBytes).c_str(),
+          bytesText(training.heldBytes).c_str());
+}
+
+void printRun(const RunReport& report) {
+    std::cout << "inputs: " << report.inputsFrom << "\n";
+    if (report.compared) std::cout << "expected: " << report.expectedFrom << "\n";
+    printOutputs(report.outputs);
+    if (report.training) printTraining(*report.training);
     if (report.repeats > 0)
         print("median %.3f ms, best %.3f ms of %d\n", report.medianMilliseconds, report.minMilliseconds,
               report.repeats);
@@ -58,6 +74,16 @@ void addOptions(CLI::App& command, Context& context) {
         .add_option(
             "--values", arguments->run.valuesFile,
             "Tensors (safetensors) named after nodes, used instead of what these compute, such as recorded random draws")
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--gradients", arguments->run.gradientsFile,
+            "With --mode training: write loss, outputs and gradients (safetensors), these under the parameters' "
+            "own names")
+        ->type_name("FILE");
+    command
+        .add_option("--expect-gradients", arguments->run.expectGradientsFile,
+                    "With --mode training: such a file to compare with; status 1 where something differs")
         ->type_name("FILE");
     command.add_option("--backend", arguments->backend, "The interpreter, or kernels compiled for the CPU")
         ->check(runBackend());

@@ -158,6 +158,7 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
             graph.placeholder("tangents_" + std::to_string(i + 1), tangentType(output.tensor()), afterInputs);
         InputSpec spec;
         spec.kind = InputSpec::Kind::Tangent;
+        spec.target = std::to_string(differentiated[i]);
         module.inputs.push_back(spec);
         backward.accumulate(output, tangentBuilder.value(tangent), output);
     }

@@ -24,7 +24,7 @@ struct InputSpec {
         Saved,  // of a backward: what its forward saved for it
     };
     Kind kind = Kind::UserInput;
-    std::string target;      // the tensor's name in Module::tensors; empty for user inputs
+    std::string target;      // the tensor's name in Module::tensors; of a tangent the number of the output, if known
     bool persistent = true;  // buffers
     Argument constant;       // ConstantInput
 

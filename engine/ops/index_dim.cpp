@@ -215,7 +215,8 @@ constexpr OpDef kOps[] = {
              const auto alpha = d.scalar("alpha");
              const Value shaped =
                  d.in("source").rank() == 0 ? reshape(picked, {}) : expand(picked, d.in("source").sizes());
-             d.input(3) = alpha && toDouble(*alpha) != 1 ? shaped * OperandValue(*alpha) : shaped;
+             d.input(3) =
+                 alpha && toDouble(*alpha) != 1 ? d.call("aten.mul.Scalar", {shaped, Argument(*alpha)}) : shaped;
          },
      .samples =
          "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]"},

@@ -19,11 +19,14 @@ namespace cutaway {
 class Partitioner;
 
 struct Session::State {
+    struct Built {
+        std::optional<CpuProgram> program;
+        std::map<std::string, int64_t> sizes;  // numbers of the size symbols that it was built for
+    };
     struct Run {
         CompileTrace trace;
         std::mutex turn;                           // held while building or running; guards the members below
-        std::optional<CpuProgram> cpu;             // built on first use
-        std::map<std::string, int64_t> cpuSizes;   // numbers of the size symbols that it was built for
+        std::map<std::string, Built> cpu;          // by track, "" for the run's last; built on first use
         std::vector<double> kernelMicroseconds;    // of the last compiled run, in the order of its kernels
         std::mutex choosing;                       // guards `partitioner`
         std::shared_ptr<Partitioner> partitioner;  // of the joint graph; made on first use

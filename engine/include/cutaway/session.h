@@ -68,6 +68,8 @@ enum class Backend : uint8_t { Reference, Cpu, Cuda };
 struct RunOptions {
     Backend backend = Backend::Reference;
     std::string inputsFile, expectFile;  // safetensors; empty = the model's sample inputs, else seeded random ones
+    std::string gradientsFile;           // of training: where loss, outputs and gradients are written, safetensors
+    std::string expectGradientsFile;     // of training: such a file, to compare with
     std::string valuesFile;              // safetensors; tensors named after nodes, taken in place of what those compute
     int repeat = 1;
     double timeoutSeconds = 60;  // of the child process
@@ -86,6 +88,15 @@ struct OutputReport {
     std::optional<ElementDifference> worst;  // absent where no element differs
     std::string problem;                     // why it does not match
 };
+/// What a forward and its backward computed.
+struct TrainingReport {
+    double loss = 0;
+    std::string lossFrom;                 // "the returned scalar", "the mean of squares of the results, summed"
+    std::vector<OutputReport> gradients;  // by parameter or input
+    double forwardMilliseconds = 0, backwardMilliseconds = 0;  // medians
+    int64_t savedBytes = 0, estimatedSavedBytes = 0;           // of activations: as measured, and as types say
+    int64_t heldBytes = 0;  // of everything that is handed over, inputs too, each memory once
+};
 struct RunReport {
     std::vector<OutputReport> outputs;
     double medianMilliseconds = 0, minMilliseconds = 0;
@@ -93,6 +104,7 @@ struct RunReport {
     bool compared = false, matches = true;
     std::string inputsFrom;    // "sample inputs of the file", "random, seed 0", a path
     std::string expectedFrom;  // the path, and how its tensors were told apart; empty if nothing was compared
+    std::optional<TrainingReport> training;
 };
 
 /// Finding the rewrite that broke the graph.

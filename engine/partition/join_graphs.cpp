@@ -1,0 +1,113 @@
+#include "engine/partition/join_graphs.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/autograd/functionalize.h"
+
+namespace cutaway {
+
+Result<std::vector<size_t>> savedOutputs(const Module& forward, const Module& backward) {
+    std::map<std::string, size_t> saved;
+    for (size_t i = 0; i < forward.outputs.size(); ++i)
+        if (forward.outputs[i].kind == OutputSpec::Kind::Saved) saved.emplace(forward.outputs[i].target, i);
+    std::vector<size_t> found;
+    const std::vector<Node*> placeholders = backward.graph().placeholders();
+    for (size_t i = 0; i < placeholders.size() && i < backward.inputs.size(); ++i) {
+        if (backward.inputs[i].kind != InputSpec::Kind::Saved) continue;
+        const auto at = saved.find(placeholders[i]->name());
+        if (at == saved.end())
+            return invalidInput("the backward takes '" + placeholders[i]->name() + "', which the forward does not save",
+                                placeholders[i]->name());
+        found.push_back(at->second);
+    }
+    return found;
+}
+
+namespace {
+
+using Twins = std::map<const Node*, Node*>;
+
+Argument twinOf(const Argument& argument, const Twins& twins) {
+    return argument.mapNodes([&](const Node* node) { return twins.at(node); });
+}
+
+/// A copy of a backward's node, with an id of its own: recomputed nodes are in the forward, too.
+Node& copyOf(Graph& graph, const Node& node, const Twins& twins) {
+    if (node.kind() == NodeKind::GetAttr) return graph.getAttr(node.target(), node.type(), nullptr, node.name());
+    std::vector<Argument> args;
+    for (const Argument& arg : node.args()) args.push_back(twinOf(arg, twins));
+    std::vector<std::pair<std::string, Argument>> kwargs;
+    for (const auto& [key, arg] : node.kwargs()) kwargs.emplace_back(key, twinOf(arg, twins));
+    Node& made = graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(kwargs));
+    Provenance provenance = node.provenance();
+    provenance.backward = true;
+    graph.setProvenance(made, std::move(provenance));
+    return made;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& backward) {
+    CT_TRY(const std::vector<size_t> saved, savedOutputs(forward, backward));
+    auto joined = std::make_shared<Module>();
+    joined->name = forward.name;
+    joined->tensors = forward.tensors;
+    joined->tensors.insert(backward.tensors.begin(), backward.tensors.end());
+    joined->symbols = forward.symbols;
+    joined->origin = forward.origin;
+    for (const Module* half : {&forward, &backward})
+        for (const auto& [name, body] : half->subgraphs)
+            if (!joined->subgraph(name)) joined->subgraphs.emplace_back(name, std::make_unique<Module>(*body));
+
+    Graph& graph = joined->graph();
+    graph.reserveIds(forward.graph().idLimit());
+    joined->inputs = forward.inputs;
+    std::vector<const Node*> copies;
+    for (const Node& node : forward.graph().nodes()) {
+        if (node.isOutput()) continue;
+        if (isFinalCopy(node)) copies.push_back(&node);
+        else graph.take(node);
+    }
+    const auto inForward = [&](const Node* node) { return graph.find(node->id()); };
+    const std::vector<Argument> forwardOutputs = forward.graph().outputs();
+
+    Twins twins;
+    Node* afterInputs = graph.first();
+    while (afterInputs && afterInputs->isPlaceholder()) afterInputs = afterInputs->next();
+    const std::vector<Node*> placeholders = backward.graph().placeholders();
+    size_t nextSaved = 0;
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+        if (backward.inputs[i].kind == InputSpec::Kind::Saved) {
+            twins[placeholders[i]] = graph.find(forwardOutputs[saved[nextSaved++]].node()->id());
+            continue;
+        }
+        twins[placeholders[i]] = &graph.placeholder(placeholders[i]->name(), placeholders[i]->type(), afterInputs);
+        joined->inputs.push_back(backward.inputs[i]);
+    }
+    std::vector<const Node*> backwardCopies;
+    for (const Node& node : backward.graph().nodes()) {
+        if (node.isOutput() || node.isPlaceholder()) continue;
+        if (isFinalCopy(node)) backwardCopies.push_back(&node);
+        else twins[&node] = &copyOf(graph, node, twins);
+    }
+    for (const Node* copy : copies) graph.take(*copy);
+    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, *copy, twins);
+
+    ArgumentList outputs{{}, true};
+    for (size_t i = 0; i < forwardOutputs.size(); ++i) {
+        const OutputSpec spec = i < forward.outputs.size() ? forward.outputs[i] : OutputSpec{};
+        if (spec.kind == OutputSpec::Kind::Saved) continue;
+        outputs.items.push_back(forwardOutputs[i].mapNodes(inForward));
+        joined->outputs.push_back(spec);
+    }
+    const std::vector<Argument> gradients = backward.graph().outputs();
+    for (size_t i = 0; i < gradients.size(); ++i) {
+        outputs.items.push_back(twinOf(gradients[i], twins));
+        joined->outputs.push_back(i < backward.outputs.size() ? backward.outputs[i] : OutputSpec{});
+    }
+    graph.output(Argument(std::move(outputs)));
+    return joined;
+}
+
+}  // namespace cutaway

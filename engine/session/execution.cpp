@@ -1,0 +1,123 @@
+#include "engine/session/execution.h"
+
+#include <algorithm>
+
+#include "engine/interpret/peak.h"
+#include "engine/runtime/reference.h"
+#include "engine/support/machine.h"
+
+namespace cutaway {
+namespace {
+
+double median(std::vector<double>& values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// The graph with numbers for its size symbols: those of the inputs, or without inputs its example values; `known` for
+/// symbols that the inputs do not tell.
+Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
+                             const SymbolValues& known) {
+    const std::vector<std::string> symbols = freeSymbols(*module);
+    if (symbols.empty()) return module;
+    values = hintedSymbols(*module);
+    if (inputs) {
+        CT_TRY(values, solveSymbols(*module, *inputs));
+    }
+    values.insert(known.begin(), known.end());
+    auto fixed = std::make_shared<Module>(*module);
+    CT_TRY_VOID(specialize(*fixed, values));
+    for (const std::string& symbol : freeSymbols(*fixed))
+        return unsupported("kernels need numbers, and size symbol '" + symbol + "' has none", {},
+                           {"set it when opening: --size " + symbol + "=8",
+                            "or run with --backend reference, which takes sizes that depend on data as they come"});
+    return Snapshot(std::move(fixed));
+}
+
+Error failureOf(const CompileTrace& trace) {
+    const StepInfo& step = trace.steps.back().info;
+    return {ErrorCode::InvalidInput,
+            "compiling failed, so there is nothing to run: " + step.error,
+            "step " + step.name,
+            {}};
+}
+
+}  // namespace
+
+Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
+                                 const Progress& progress, const SymbolValues& known) {
+    if (!known.empty()) {
+        Module fixed(module);
+        CT_TRY_VOID(specialize(fixed, known));
+        return runInterpreted(fixed, inputs, repeat, progress, {});
+    }
+    CT_TRY(ReferenceRun run, runReference(module, inputs, {.repeat = repeat}, progress));
+    Execution execution;
+    execution.outputs = std::move(run.outputs);
+    execution.minimum = *std::min_element(run.milliseconds.begin(), run.milliseconds.end());
+    execution.median = median(run.milliseconds);
+    return execution;
+}
+
+Result<void> checkLowered(const CompileTrace& trace) {
+    if (trace.failed()) return failureOf(trace);
+    return {};
+}
+
+/// A graph that a failed pass left unfinished would give wrong results. The schedule is no pass: a graph that it
+/// refuses can still be interpreted.
+Result<void> checkPasses(const CompileTrace& trace) {
+    if (!trace.failed() || trace.steps.back().pass == nullptr) return {};
+    Error error = failureOf(trace);
+    error.notes = {"to run without it: --disable " + trace.steps.back().info.name};
+    return error;
+}
+
+Result<void> checkSizes(const Module& module, Backend backend) {
+    std::vector<MemoryWish> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
+    if (backend == Backend::Reference)
+        wishes.insert(wishes.begin() + 1, {"values", peakBytes(module)});  // kernels keep fewer
+    return checkMemory("the run", wishes, Whose::ChildOwn);
+}
+
+Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
+                                    const std::vector<Tensor>* inputs, const Progress& progress,
+                                    const SymbolValues& known) {
+    CT_TRY_VOID(checkLowered(run.trace));
+    Session::State::Built& built = run.cpu[track];
+    if (!inputs && built.program) return &*built.program;  // of the sizes that it last ran with
+    SymbolValues sizes;
+    CT_TRY(Snapshot module,
+           withNumbers(track.empty() ? run.trace.result() : run.trace.resultOf(track), inputs, sizes, known));
+    if (!built.program || built.sizes != sizes) {
+        progress.say(-1, "compiling kernels");
+        CT_TRY(CpuProgram program, buildCpu(std::move(module), {}, progress));
+        built.program = std::move(program);
+        built.sizes = std::move(sizes);
+    }
+    return &*built.program;
+}
+
+Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,
+                              const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress,
+                              const SymbolValues& known) {
+    std::optional<CpuProgram> own;
+    if (given) {
+        SymbolValues sizes;
+        CT_TRY(Snapshot module, withNumbers(given, &inputs, sizes, known));
+        CT_TRY(own, buildCpu(std::move(module), {}, progress));
+    }
+    const CpuProgram* program = own ? &*own : nullptr;
+    if (!program) {
+        CT_TRY(program, programOf(run, track, &inputs, progress, known));
+    }
+    progress.say(-1, "running");
+    CpuRunOptions runOptions;
+    runOptions.repeat = std::max(1, options.repeat);
+    runOptions.timeoutSeconds = options.timeoutSeconds;
+    CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
+    return Execution{std::move(result.outputs), result.minMilliseconds, result.medianMilliseconds,
+                     std::move(result.microseconds)};
+}
+
+}  // namespace cutaway

@@ -1,0 +1,34 @@
+#pragma once
+// One run of one graph of a session's run, interpreted or compiled.
+#include "engine/interpret/specialize.h"
+#include "engine/session/session_state.h"
+
+namespace cutaway {
+
+struct Execution {
+    std::vector<Tensor> outputs;
+    double minimum = 0, median = 0;         // milliseconds
+    std::vector<double> microseconds = {};  // of compiled kernels, in their order
+};
+
+/// `known`, here and below: numbers of size symbols that the inputs do not tell, such as those of a backward that its
+/// forward knew.
+Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
+                                 const Progress& progress, const SymbolValues& known = {});
+/// The kernels of a track ("" for the run's last graph), built where they are not yet. `given`: a graph to build and
+/// run in its place; null for that.
+Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,
+                              const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress,
+                              const SymbolValues& known = {});
+/// Without inputs: of the sizes that it last ran with, else of the example sizes.
+Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
+                                    const std::vector<Tensor>* inputs, const Progress& progress,
+                                    const SymbolValues& known = {});
+
+/// Errors: the run failed; whoever interprets may do without the schedule (checkPasses).
+Result<void> checkLowered(const CompileTrace& trace);
+Result<void> checkPasses(const CompileTrace& trace);
+/// Checks that types alone decide, before inputs are made and before anything is compiled.
+Result<void> checkSizes(const Module& module, Backend backend);
+
+}  // namespace cutaway

@@ -1,0 +1,307 @@
+#include "engine/session/training_run.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/formats/safetensors.h"
+#include "engine/interpret/interpret.h"
+#include "engine/partition/join_graphs.h"
+#include "engine/session/execution.h"
+#include "engine/session/output_report.h"
+#include "engine/session/run_inputs.h"
+
+namespace cutaway {
+namespace {
+
+using NamedTensor = std::pair<std::string, Tensor>;
+
+/// The loss of the forward's results, and its derivative by each of them; undefined where there is none.
+struct Loss {
+    double value = 0;
+    std::string from;
+    std::vector<Tensor> gradients;  // one per output of the forward
+};
+
+double meanOfSquares(const Tensor& tensor) {
+    double sum = 0;
+    const int64_t count = tensor.numel();
+    for (int64_t i = 0; i < count; ++i) {
+        const double value = toDouble(tensor.item(i));
+        sum += value * value;
+    }
+    return count ? sum / static_cast<double>(count) : 0;
+}
+/// 2 y / n, row-major.
+Tensor gradientOfMeanOfSquares(const Tensor& tensor) {
+    Tensor gradient = Tensor::zeros(DType::F64, tensor.sizes());
+    const int64_t count = tensor.numel();
+    for (int64_t i = 0; i < count; ++i)
+        gradient.as<double>()[i] = 2 * toDouble(tensor.item(i)) / static_cast<double>(count);
+    return gradient.to(tensor.dtype());
+}
+
+Result<Loss> lossOf(const Module& forward, const std::vector<Tensor>& outputs) {
+    Loss loss;
+    loss.gradients.resize(outputs.size());
+    std::vector<size_t> floating;
+    for (const size_t position : userOutputs(forward)) {
+        const Tensor& output = outputs[position];
+        if (!output.defined()) continue;
+        if (isComplex(output.dtype()))
+            return unsupported("a result is complex, so there is no loss that is a number", {},
+                               {"return torch.view_as_real of it"});
+        if (isFloating(output.dtype())) floating.push_back(position);
+    }
+    if (floating.size() == 1 && outputs[floating[0]].rank() == 0) {
+        loss.value = toDouble(outputs[floating[0]].item(0));
+        loss.from = "the returned number";
+        loss.gradients[floating[0]] = Tensor::full(outputs[floating[0]].dtype(), {}, Scalar(1.0));
+        return loss;
+    }
+    loss.from = "the mean of squares of each floating result, summed";
+    for (const size_t position : floating) {
+        loss.value += meanOfSquares(outputs[position]);
+        loss.gradients[position] = gradientOfMeanOfSquares(outputs[position]);
+    }
+    return loss;
+}
+
+/// Which output of the forward each tangent belongs to: as differentiation noted it, else the next one of its type.
+Result<std::vector<size_t>> tangentOutputs(const Module& forward, const Module& backward) {
+    const std::vector<Argument> outputs = forward.graph().outputs();
+    const std::vector<Node*> placeholders = backward.graph().placeholders();
+    std::vector<size_t> found;
+    size_t next = 0;
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+        if (backward.inputs[i].kind != InputSpec::Kind::Tangent) continue;
+        const TensorType* type = placeholders[i]->type().tensor();
+        if (const std::string& noted = backward.inputs[i].target;
+            !noted.empty() && noted.find_first_not_of("0123456789") == std::string::npos && noted.size() < 9)
+            next = static_cast<size_t>(std::stoul(noted));
+        while (next < outputs.size() && type) {
+            const TensorType* output = outputs[next].node() ? outputs[next].node()->type().tensor() : nullptr;
+            if (output && output->dtype == type->dtype && output->sizes == type->sizes) break;
+            ++next;
+        }
+        if (next >= outputs.size() || !type)
+            return invalidInput("no result of the forward has the type of '" + placeholders[i]->name() + "'",
+                                placeholders[i]->name());
+        found.push_back(next++);
+    }
+    return found;
+}
+
+/// In the strides that the backward's input has; other layouts are copied to it (A4.4).
+Tensor laidOut(const Tensor& tensor, const Node& placeholder) {
+    const TensorType* type = placeholder.type().tensor();
+    if (type == nullptr || !allInts(type->strides) || toInts(type->strides) == tensor.strides()) return tensor;
+    return tensor.clone(toInts(type->strides));
+}
+
+class TrainingRun {
+  public:
+    TrainingRun(const Session::State& state, Session::State::Run& run, const RunOptions& options,
+                const Progress& progress)
+        : m_state(state),
+          m_run(run),
+          m_options(options),
+          m_progress(progress),
+          m_forward(run.trace.resultOf("forward")),
+          m_backward(run.trace.resultOf("backward")) {}
+
+    Result<RunReport> execute() {
+        CT_TRY_VOID(checkSizes(*m_forward, m_options.backend));
+        CT_TRY(RunInputs inputs,
+               chooseInputs(*m_state.input, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
+        Snapshot fixed;
+        if (!m_options.valuesFile.empty()) {
+            CT_TRY(fixed, withValues(*m_forward, m_options.valuesFile, inputs.user));
+        }
+        const Module& forward = fixed ? *fixed : *m_forward;
+        CT_TRY(const std::vector<Tensor> bound, bindInputs(forward, inputs.user));
+        SymbolValues sizes;
+        if (!freeSymbols(forward).empty()) {
+            CT_TRY(sizes, solveSymbols(forward, bound));
+        }
+        m_progress.say(-1, "forward");
+        CT_TRY(Execution ahead, runHalf("forward", fixed, forward, bound, {}));
+        CT_TRY(const Loss loss, lossOf(forward, ahead.outputs));
+        keepInputs(forward, bound, ahead.outputs);
+        CT_TRY(const std::vector<Tensor> handed, backwardInputs(forward, ahead.outputs, loss));
+        m_progress.say(-1, "backward");
+        CT_TRY(Execution back, runHalf("backward", nullptr, *m_backward, handed, sizes));
+
+        RunReport report;
+        report.inputsFrom = inputs.from;
+        if (const size_t made = tensorsWithoutData(forward).size())
+            report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
+        report.repeats = std::max(1, m_options.repeat);
+        report.minMilliseconds = ahead.minimum + back.minimum;
+        report.medianMilliseconds = ahead.median + back.median;
+        CT_TRY_VOID(describe(forward, ahead, back, loss, report));
+        return report;
+    }
+
+  private:
+    Result<Execution> runHalf(const std::string& track, const Snapshot& given, const Module& module,
+                              const std::vector<Tensor>& inputs, const SymbolValues& known) {
+        if (m_options.backend == Backend::Reference)
+            return runInterpreted(module, inputs, m_options.repeat, m_progress, known);
+        if (m_options.backend == Backend::Cpu)
+            return runCompiled(m_run, track, given, inputs, m_options, m_progress, known);
+        return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
+    }
+
+    /// An input that is saved is saved as it was: the forward may have written to it at its end.
+    static void keepInputs(const Module& forward, const std::vector<Tensor>& bound, std::vector<Tensor>& outputs) {
+        const std::vector<Node*> placeholders = forward.graph().placeholders();
+        const std::vector<Argument> returned = forward.graph().outputs();
+        for (size_t i = 0; i < returned.size() && i < forward.outputs.size(); ++i) {
+            if (forward.outputs[i].kind != OutputSpec::Kind::Saved) continue;
+            const auto input = std::find(placeholders.begin(), placeholders.end(), returned[i].node());
+            if (input != placeholders.end()) outputs[i] = bound[static_cast<size_t>(input - placeholders.begin())];
+        }
+    }
+
+    Result<std::vector<Tensor>> backwardInputs(const Module& forward, const std::vector<Tensor>& outputs,
+                                               const Loss& loss) const {
+        CT_TRY(const std::vector<size_t> saved, savedOutputs(forward, *m_backward));
+        CT_TRY(const std::vector<size_t> tangents, tangentOutputs(forward, *m_backward));
+        const std::vector<Node*> placeholders = m_backward->graph().placeholders();
+        std::vector<Tensor> given;
+        size_t nextSaved = 0, nextTangent = 0;
+        for (size_t i = 0; i < placeholders.size(); ++i) {
+            if (m_backward->inputs[i].kind == InputSpec::Kind::Saved) {
+                given.push_back(laidOut(outputs[saved[nextSaved++]], *placeholders[i]));
+            } else if (m_backward->inputs[i].kind == InputSpec::Kind::Tangent) {
+                const size_t output = tangents[nextTangent++];
+                // Nothing flows back from what is no result, such as an input's new value.
+                const Tensor& gradient = loss.gradients[output];
+                given.push_back(laidOut(
+                    gradient.defined() ? gradient : Tensor::zeros(outputs[output].dtype(), outputs[output].sizes()),
+                    *placeholders[i]));
+            }
+        }
+        return bindInputs(*m_backward, given);
+    }
+
+    Result<void> describe(const Module& forward, const Execution& ahead, const Execution& back, const Loss& loss,
+                          RunReport& report) const {
+        std::vector<NamedTensor> outputs, gradients;
+        const std::vector<Argument> returned = forward.graph().outputs();
+        for (const size_t position : userOutputs(forward)) {
+            const Node* node = returned[position].node();
+            outputs.emplace_back(node ? node->name() : "output_" + std::to_string(position), ahead.outputs[position]);
+        }
+        for (size_t i = 0; i < back.outputs.size() && i < m_backward->outputs.size(); ++i)
+            if (back.outputs[i].defined()) gradients.emplace_back(gradientName(i), back.outputs[i]);
+
+        std::optional<RunInputs> expected;
+        if (!m_options.expectFile.empty()) {
+            CT_TRY(expected, readExpected(*m_state.input, forward, m_options.expectFile));
+            report.expectedFrom = expected->from;
+        }
+        std::map<std::string, Tensor> wanted;
+        if (!m_options.expectGradientsFile.empty()) {
+            CT_TRY(const SafeTensors file, readSafeTensors(m_options.expectGradientsFile));
+            wanted.insert(file.tensors.begin(), file.tensors.end());
+            report.expectedFrom += (report.expectedFrom.empty() ? "" : "; ") + m_options.expectGradientsFile;
+        }
+        report.compared = expected || !m_options.expectGradientsFile.empty();
+
+        TrainingReport training;
+        training.loss = loss.value;
+        training.lossFrom = loss.from;
+        training.forwardMilliseconds = ahead.median;
+        training.backwardMilliseconds = back.median;
+        measureSaved(forward, ahead.outputs, training);
+        const auto expectedOf = [&](const std::string& name) -> std::optional<Tensor> {
+            const auto found = wanted.find(name);
+            if (found == wanted.end()) return std::nullopt;
+            Tensor tensor = found->second;
+            wanted.erase(found);
+            return tensor;
+        };
+        for (size_t i = 0; i < outputs.size(); ++i) {
+            std::optional<Tensor> own = expected ? std::optional(expected->user[i]) : std::nullopt;
+            const std::optional<Tensor> other = expectedOf(outputs[i].first);
+            if (!own) own = other;
+            report.outputs.push_back(reportOf(outputs[i].first, outputs[i].second, own ? &*own : nullptr));
+        }
+        for (const auto& [name, tensor] : gradients) {
+            const std::optional<Tensor> own = expectedOf(name);
+            training.gradients.push_back(reportOf(name, tensor, own ? &*own : nullptr));
+        }
+        const Tensor lossTensor = Tensor::full(lossType(forward, ahead.outputs), {}, Scalar(loss.value));
+        if (const std::optional<Tensor> own = expectedOf("loss")) {
+            Tensor same = Tensor::full(own->dtype(), own->sizes(), Scalar(loss.value));
+            report.outputs.push_back(reportOf("loss", same, &*own));
+        }
+        if (!wanted.empty()) return strangers(wanted, gradients);
+        for (const std::vector<OutputReport>* list : {&report.outputs, &training.gradients})
+            for (const OutputReport& row : *list) report.matches &= !row.compared || row.within;
+        report.training = std::move(training);
+        if (m_options.gradientsFile.empty()) return {};
+        SafeTensors file;
+        file.tensors.emplace_back("loss", lossTensor);
+        for (const std::vector<NamedTensor>* list : {&outputs, &gradients})
+            for (const NamedTensor& one : *list)
+                if (one.second.defined()) file.tensors.push_back(one);
+        return writeSafeTensors(m_options.gradientsFile, file);
+    }
+
+    /// A sum of results is as precise as they are.
+    static DType lossType(const Module& forward, const std::vector<Tensor>& outputs) {
+        for (const size_t position : userOutputs(forward))
+            if (outputs[position].defined() && outputs[position].dtype() == DType::F64) return DType::F64;
+        return DType::F32;
+    }
+
+    Error strangers(const std::map<std::string, Tensor>& unknown, const std::vector<NamedTensor>& gradients) const {
+        std::string known = "there are: loss";
+        for (const NamedTensor& one : gradients) known += ", " + one.first;
+        return Error{ErrorCode::InvalidInput,
+                     "the file has '" + unknown.begin()->first + "', which is no result and no gradient of this run",
+                     m_options.expectGradientsFile,
+                     {known}};
+    }
+
+    /// The parameter's own name, or the input's in the file.
+    std::string gradientName(size_t output) const {
+        const std::string& target = m_backward->outputs[output].target;
+        const Node* input = m_forward->graph().findByName(target);
+        if (input == nullptr || !input->isPlaceholder())
+            return target.empty() ? "gradient_" + std::to_string(output) : target;
+        return input->provenance().sourceName.empty() ? target : input->provenance().sourceName;
+    }
+
+    static void measureSaved(const Module& forward, const std::vector<Tensor>& outputs, TrainingReport& training) {
+        std::set<const Storage*> counted;
+        const std::vector<Argument> returned = forward.graph().outputs();
+        for (size_t i = 0; i < outputs.size() && i < forward.outputs.size(); ++i) {
+            if (forward.outputs[i].kind != OutputSpec::Kind::Saved || !outputs[i].defined()) continue;
+            const bool first = counted.insert(outputs[i].storage().get()).second;
+            const auto bytes = static_cast<int64_t>(outputs[i].storage()->size());
+            if (first) training.heldBytes += bytes;
+            if (returned[i].node() && returned[i].node()->isPlaceholder()) continue;
+            training.savedBytes += first ? bytes : 0;
+            training.estimatedSavedBytes += static_cast<int64_t>(outputs[i].bytes());
+        }
+    }
+
+    const Session::State& m_state;
+    Session::State::Run& m_run;
+    const RunOptions& m_options;
+    const Progress& m_progress;
+    const Snapshot m_forward, m_backward;
+};
+
+}  // namespace
+
+Result<RunReport> runTraining(const Session::State& state, Session::State::Run& run, const RunOptions& options,
+                              const Progress& progress) {
+    return TrainingRun(state, run, options, progress).execute();
+}
+
+}  // namespace cutaway
