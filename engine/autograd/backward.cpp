@@ -124,6 +124,7 @@ GraphBuilder Backward::builderFor(const Node& cause) {
     Provenance provenance = builder.provenance();
     provenance.backward = true;
     provenance.recompute = 0;
+    provenance.region = 0;
     builder.setProvenance(std::move(provenance));
     return builder;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/passes/whole_program.h"
+
 namespace cutaway {
 namespace {
 
@@ -87,7 +89,8 @@ Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const Gra
                      "test " + std::to_string(number) + " of about " + std::to_string(all) +
                          ": the graph after rewrite " + std::to_string(rewrites) + " of " +
                          std::to_string(line.total()) + " (" + step.info.name + ")");
-        CT_TRY(const Snapshot graph, replayRewrites(step, trace, at.inStep, progress.cancel.get()));
+        CT_TRY(const Snapshot part, replayRewrites(step, trace, at.inStep, progress.cancel.get()));
+        CT_TRY(const Snapshot graph, wholeAt(trace, at.step, part, at.inStep > 0));
         CT_TRY(at.verdict, test(*graph));
         outcome.tries.push_back(at);
         return at.verdict.bad;

@@ -42,7 +42,8 @@ class Explaining {
     std::vector<int> readersInBackward(int node) const {
         std::vector<int> out;
         for (const int user : m_facts[node].users)
-            if (user + 1 < static_cast<int>(m_facts.nodes.size()) && m_sides.backward[static_cast<size_t>(user)])
+            if (user + 1 < static_cast<int>(m_facts.nodes.size()) && m_sides.backward[static_cast<size_t>(user)] &&
+                !m_sides.saved[static_cast<size_t>(user)])
                 out.push_back(user);
         return out;
     }
@@ -57,6 +58,7 @@ class Explaining {
         const JointNode& fact = m_facts[node];
         const std::string read = readBy(node);
         if (fact.recompute < 0) return read + ", and it is marked to be saved";
+        if (fact.drawsAnew) return read + ", and " + std::string(sentence(EdgeReason::DrawsAnew));
         if (!network()) return read + ", and " + std::string(m_choice.attempt) + " are saved";
         const EdgeReason banned = (*network())[node].source;
         if (banned != EdgeReason::None) return read + ", and " + std::string(sentence(banned));

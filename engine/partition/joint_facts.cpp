@@ -59,6 +59,12 @@ Result<size_t> countForwardOutputs(const Module& joint, size_t returned, size_t 
     return returned - primals;
 }
 
+bool drawsAnew(const Node& node) {
+    if (!node.is(Tag::Random) || node.op().packet().starts_with("prims.inductor_rand")) return false;
+    const int dropout = node.op().schema()->find("dropout_p");  // attention draws only if it drops something
+    return dropout < 0 || node.arg(static_cast<size_t>(dropout)).asReal() != 0.0;
+}
+
 JointNode describe(const Node& node, const SymbolValues& hints) {
     JointNode made;
     made.node = &node;
@@ -71,6 +77,8 @@ JointNode describe(const Node& node, const SymbolValues& hints) {
     made.heavy = isComputeIntensive(node);
     made.fusible = made.recomputable || made.random;
     made.concatenates = node.isCall() && node.op().packet() == "aten.cat";
+    // What is drawn from a given seed is the same again.
+    made.drawsAnew = drawsAnew(node);
     made.multipleResults = node.type().tuple() != nullptr || node.type().isNone() || node.type().isOpaque();
     made.symbolic = node.type().sym() != nullptr;
     made.recompute = node.provenance().recompute;

@@ -66,7 +66,8 @@ class Banning {
     bool ban(int i, EdgeReason reason) {
         const JointNode& node = m_facts[i];
         if (node.view || node.tagged()) return false;
-        if (!m_allowed.empty() && m_allowed[static_cast<size_t>(i)] && !isCollective(*node.node)) return false;
+        const bool kept = isCollective(*node.node) || (node.drawsAnew && !m_parity);
+        if (!m_allowed.empty() && m_allowed[static_cast<size_t>(i)] && !kept) return false;
         if (node.symbolic && isFloating(node.node->type().sym()->dtype)) return false;
         EdgeReason& source = m_out.network[i].source;
         if (source != EdgeReason::None) return true;
@@ -85,7 +86,7 @@ class Banning {
         if (m_bans.notInAllowlist) {
             if (!node.recomputable) return EdgeReason::NotRecomputable;
         } else {
-            if (node.random || (!m_parity && call.is(Tag::Random))) return EdgeReason::DrawsAnew;
+            if (node.random || (!m_parity && node.drawsAnew)) return EdgeReason::DrawsAnew;
             if (node.heavy) return EdgeReason::ComputeIntensive;
             if (m_options.includeCustomOps && isCustom(call)) return EdgeReason::Custom;
         }

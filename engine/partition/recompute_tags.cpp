@@ -57,7 +57,7 @@ void saveWrittenTwice(JointFacts& facts) {
 
 void settleRecomputeTags(JointFacts& facts, bool defaultPartition) {
     for (JointNode& node : facts.nodes)
-        if (node.tagged() && node.node->is(Tag::Random)) node.recompute = kMustSave;
+        if (node.tagged() && node.drawsAnew) node.recompute = kMustSave;
     if (facts.hasTags) saveRegionBorders(facts, defaultPartition);
     for (size_t i = 0; i < facts.nodes.size(); ++i) {
         JointNode& node = facts.nodes[i];

@@ -47,10 +47,29 @@ SavedValues SavedValuesSearch::made(double budget, const Attempt& attempt, std::
     return {budget, attempt.saved, attempt.network, name, 0};
 }
 
+/// The value, or of a call with several results each of them.
+void SavedValuesSearch::saveResults(int node, std::vector<int>& saved) const {
+    if (!m_facts[node].multipleResults) return saved.push_back(node);
+    for (const int user : m_facts[node].users)
+        if (m_facts[user].node->isCall("operator.getitem")) saveResults(user, saved);
+}
+
+SavedValues SavedValuesSearch::inputsAlone(double budget) const {
+    SavedValues only{budget, m_facts.inputs, nullptr, "the inputs alone", 0};
+    // PyTorch draws again, and its gradients are those of other numbers.
+    for (size_t i = 0; i + 1 < m_facts.nodes.size() && !m_parity; ++i)
+        if (m_facts.nodes[i].drawsAnew && m_facts.nodes[i].requiredForward()) {
+            saveResults(static_cast<int>(i), only.saved);
+            only.attempt = "the inputs, and draws of random numbers";
+        }
+    return only;
+}
+
 void SavedValuesSearch::findCandidates(const Attempt& leastBanned) {
     const StorageRoots roots(m_facts.output().graph());
     for (const int node : leastBanned.network->banned) {
         if (m_facts[node].distance >= kNotNeeded || roots.isInput(*m_facts[node].node)) continue;
+        if (m_facts[node].drawsAnew && !m_parity) continue;  // stays banned
         if (m_facts[node].recompute < 0) m_mustSave.push_back(node);
         else m_candidates.push_back(node);
     }
@@ -71,7 +90,7 @@ Result<SavedValues> SavedValuesSearch::choose(double budget) {
                      "a memory budget is a number from 0 to 1, not " + std::to_string(budget),
                      {},
                      {"0 saves the inputs alone, 1 what makes the backward fastest"}};
-    if (budget == 0) return SavedValues{budget, m_facts.inputs, nullptr, "the inputs alone", 0};
+    if (budget == 0) return inputsAlone(budget);
     CT_TRY(const Attempt* first, fastest());
     if (budget == 1) return made(budget, *first, "the fastest backward");
     m_least = bytes(m_facts.inputs);
@@ -84,7 +103,7 @@ Result<SavedValues> SavedValuesSearch::choose(double budget) {
         return made(budget, *third, "all is computed again but products and random numbers");
     if (!m_knapsack) findCandidates(*third);
     if (m_candidates.empty()) {
-        SavedValues only{budget, m_facts.inputs, nullptr, "the inputs and what is marked to be saved", 0};
+        SavedValues only = inputsAlone(budget);
         only.saved.insert(only.saved.end(), m_mustSave.begin(), m_mustSave.end());
         return only;
     }

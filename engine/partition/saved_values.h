@@ -49,6 +49,8 @@ class SavedValuesSearch {
     double bytes(const std::vector<int>& values) const;
     /// Where between the inputs alone (0) and what is fastest (1) these values are.
     double ratio(const std::vector<int>& values) const { return (bytes(values) - m_least) / (m_most - m_least); }
+    SavedValues inputsAlone(double budget) const;
+    void saveResults(int node, std::vector<int>& saved) const;
     void findCandidates(const Attempt& leastBanned);
     SavedValues made(double budget, const Attempt& attempt, std::string_view name) const;
 

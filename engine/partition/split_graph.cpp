@@ -64,6 +64,7 @@ class Extraction {
 std::shared_ptr<Module> emptyLike(const Module& joint, const std::string& name) {
     auto made = std::make_shared<Module>();
     made->name = name;
+    made->graph().reserveIds(joint.graph().idLimit());  // new nodes, the output first, get ids of their own
     made->tensors = joint.tensors;
     made->symbols = joint.symbols;
     made->origin = joint.origin;

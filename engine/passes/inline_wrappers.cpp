@@ -11,13 +11,12 @@ namespace {
 
 constexpr std::string_view kWithGradients = "higher_order.wrap_with_set_grad_enabled",
                            kWithAutocast = "higher_order.wrap_with_autocast";
-constexpr std::string_view kWrappers[] = {kWithGradients,
-                                          kWithAutocast,
-                                          "higher_order.hints_wrapper",
-                                          "higher_order.tag_activation_checkpoint",
-                                          "higher_order.wrap_activation_checkpoint",
-                                          "higher_order.wrap",
-                                          "higher_order.strict_mode"};
+/// Regions that the backward computes again.
+constexpr std::string_view kCheckpoint = "higher_order.tag_activation_checkpoint",
+                           kWrappedCheckpoint = "higher_order.wrap_activation_checkpoint";
+constexpr std::string_view kWrappers[] = {
+    kWithGradients,     kWithAutocast,       "higher_order.hints_wrapper", kCheckpoint,
+    kWrappedCheckpoint, "higher_order.wrap", "higher_order.strict_mode"};
 
 /// A function with a derivative of its own, which is not needed without gradients. Its graph returns its results and
 /// the values kept for the derivative.
@@ -146,6 +145,8 @@ class Inlining {
     Result<Node*> inlineCall(Node& call, std::string_view name, const Wrapped& wrapped, const ModeState& state) {
         Node* const before = call.previous();
         Node* const entered = enter(call, name);
+        const bool checkpoint = name == kCheckpoint || name == kWrappedCheckpoint;
+        m_region = checkpoint && m_rewriter.request().mode == Mode::Training ? ++m_regions : 0;
         const Twins twins = copyBody(call, wrapped);
         std::vector<Argument> results, outputs = wrapped.body->graph().outputs();
         if (name == kOwnDerivative && !outputs.empty() && outputs[0].list())
@@ -204,7 +205,12 @@ class Inlining {
         NamedArguments keywords;
         for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, adapted(value));
         Node& copy = m_graph.call(node.op(), std::move(args), node.type(), &position, node.name(), std::move(keywords));
-        m_graph.setProvenance(copy, node.provenance());
+        Provenance provenance = node.provenance();
+        if (m_region > 0) {  // computed again in the backward, unless the program marks the call otherwise
+            provenance.region = m_region;
+            if (provenance.recompute == 0) provenance.recompute = 1;
+        }
+        m_graph.setProvenance(copy, std::move(provenance));
         return &copy;
     }
     /// Takes over the body's own graphs, tensors and symbols, renamed where a name is taken.
@@ -263,6 +269,8 @@ class Inlining {
     Graph& m_graph;
     Rewriter& m_rewriter;
     const NameOf m_nameOf;
+    int32_t m_regions = 0;  // checkpointed regions so far
+    int32_t m_region = 0;   // of the call that is inlined; 0: none
     bool m_changed = false;
 };
 

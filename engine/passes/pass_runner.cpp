@@ -111,8 +111,10 @@ Step splitPass(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
     step.answers = rewriter.context().asked();
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     step.info.state = made ? StepState::Changed : StepState::Failed;
-    if (!made) step.info.error = made.error().text();
-    else
+    if (!made) {
+        step.info.error = made.error().text();
+        step.errorCode = made.error().code;
+    } else
         for (const Snapshot& graph : *made) step.made.emplace_back(std::string(), graph);
     return step;
 }
@@ -122,7 +124,13 @@ Step splitPass(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
 Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std::optional<int64_t> fuel,
              const CancelToken* cancel, WorkingCopy* working, WatchedNode* watched) {
     Rewriter rewriter(pass.name, withSizeHints(std::move(context), *before), fuel, cancel);
-    if (pass.split) return splitPass(pass, before, rewriter);
+    if (pass.split) {
+        if (watched)
+            if (const Module* body = before->body(watched->body)) rewriter.watch(body->graph(), watched->node);
+        Step step = splitPass(pass, before, rewriter);
+        if (watched) watched->refusals = rewriter.refusals();
+        return step;
+    }
     Step step = stepOf(pass, before);
     const auto start = std::chrono::steady_clock::now();
     // Computed before copying, so that the copy has the hashes, too.

@@ -5,6 +5,7 @@
 #include "engine/passes/body_round.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/request_names.h"
+#include "engine/passes/whole_program.h"
 
 namespace cutaway {
 namespace {
@@ -247,9 +248,7 @@ Snapshot CompileTrace::resultOf(std::string_view track) const {
     return found;
 }
 
-bool CompileTrace::isSplit() const {
-    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return !step.made.empty(); });
-}
+bool CompileTrace::isSplit() const { return splitStepOf(*this) != nullptr; }
 
 namespace {
 

@@ -339,6 +339,21 @@ NodeDetails::Life death(const Step& step, const Found& was, const Module* after)
 
 }  // namespace
 
+namespace {
+
+/// Where a split puts the node; empty if the graph that it split does not have it.
+std::string sideOf(const Step& split, NodeKey key) {
+    if (!findIn(split.before, key).node) return {};
+    std::string tracks;
+    for (const auto& [track, graph] : split.made)
+        if (const Node* node = findIn(graph, key).node)
+            tracks += (tracks.empty() ? "the " : " and the ") + track + (node->isPlaceholder() ? " (as an input)" : "");
+    return tracks.empty() ? "left out by " + split.info.name + ": neither side needs it"
+                          : "put into " + tracks + " by " + split.info.name;
+}
+
+}  // namespace
+
 std::vector<NodeDetails::Life> historyOf(const CompileTrace& trace, NodeKey key) {
     std::vector<NodeDetails::Life> lives;
     if (const Node* node = findIn(trace.input, key).node) {
@@ -354,6 +369,9 @@ std::vector<NodeDetails::Life> historyOf(const CompileTrace& trace, NodeKey key)
                          {}});
     }
     for (const Step& step : trace.steps) {
+        if (!step.made.empty())
+            if (std::string side = sideOf(step, key); !side.empty())
+                lives.push_back({step.info.index, std::move(side), {}});
         if (step.before == step.after) continue;
         const Found was = findIn(step.before, key), now = findIn(step.after, key);
         if (!was.node && now.node) lives.push_back(birth(step, now, was.graph == nullptr));

@@ -5,6 +5,7 @@
 
 #include "cutaway/guarded.h"
 #include "engine/minify/bisect.h"
+#include "engine/passes/whole_program.h"
 #include "engine/runtime/reference.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/session_state.h"
@@ -17,8 +18,10 @@ namespace {
 
 /// The first step whose graphs from there on take and return as many values as the last one: only those compare.
 int firstComparable(const CompileTrace& trace) {
-    const Graph& last = trace.result()->graph();
-    int first = static_cast<int>(trace.steps.size());
+    // Behind a split both halves together take and return what the joint graph does.
+    const Step* const split = splitStepOf(trace);
+    const Graph& last = (split ? split->before : trace.result())->graph();
+    int first = split ? split->info.index + 1 : static_cast<int>(trace.steps.size());
     for (; first > 0; --first) {
         const Graph& graph = trace.steps[static_cast<size_t>(first) - 1].before->graph();
         if (graph.placeholders().size() != last.placeholders().size() ||

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "cutaway/guarded.h"
+#include "engine/passes/whole_program.h"
 #include "engine/runtime/reference.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
@@ -70,11 +71,14 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
                 report.kept = false;
                 break;
             }
-            if (step.info.state != StepState::Changed || step.after == step.before) continue;
+            const bool splits = !step.made.empty();
+            if (step.info.state != StepState::Changed || (step.after == step.before && !splits)) continue;
+            CT_TRY(const Snapshot was, wholeAt(trace, step.info.index, step.before));
+            CT_TRY(const Snapshot now, wholeAt(trace, step.info.index, step.after, splits));
             progress.say(static_cast<double>(step.info.index) / static_cast<double>(trace.steps.size()),
                          "checking " + step.info.name);
-            CT_TRY(inputs, valuesFor(*step.after, *m_state, options.inputsFile));
-            auto after = runGraph(*step.after, inputs, step.before.get(), before.draws, progress);
+            CT_TRY(inputs, valuesFor(*now, *m_state, options.inputsFile));
+            auto after = runGraph(*now, inputs, was.get(), before.draws, progress);
             if (!after && after.error().code == ErrorCode::Cancelled) return after.error();
             const Verdict verdict = after ? compareOutcomes(before, *after, inputs, options.tolerance)
                                           : Verdict{true, "does not run: " + after.error().text()};

@@ -3,6 +3,7 @@
 
 #include "engine/partition/explain_partition.h"
 #include "engine/passes/pipeline.h"
+#include "engine/passes/whole_program.h"
 #include "engine/session/session_state.h"
 
 namespace cutaway {
@@ -10,8 +11,7 @@ namespace {
 
 /// The step that split the graph. Errors: none did, with the reason.
 Result<const Step*> splitStep(const CompileTrace& trace) {
-    for (const Step& step : trace.steps)
-        if (!step.made.empty()) return &step;
+    if (const Step* found = splitStepOf(trace)) return found;
     for (const Step& step : trace.steps)
         if (step.info.state == StepState::Failed)
             return Error{ErrorCode::NotFound,

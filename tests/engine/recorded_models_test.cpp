@@ -1,9 +1,13 @@
 // Whole models against PyTorch: results of both backends, and the graphs before and after each stage. Two models are in
 // the checkout (tests/data/models); with the recorded results beside it, all of those.
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QtTest>
 
 #include "cutaway/session.h"
 #include "engine/formats/open.h"
+#include "engine/formats/safetensors.h"
 #include "engine/passes/pipeline.h"
 #include "tests/support/paths.h"
 
@@ -46,6 +50,25 @@ Result<Snapshot> graphIn(const QString& file) {
     return Snapshot(std::move(opened.graphs[0].module));
 }
 
+/// Text does not say which inputs are parameters: all but those of the types of the model's inputs.
+std::string parametersOf(const Module& joint, const QString& folder) {
+    const auto file = readSafeTensors((folder + "/../inputs.safetensors").toStdString());
+    if (!file) qFatal("%s", file.error().text().c_str());
+    std::vector<std::pair<DType, Dims>> inputs;
+    for (const auto& [name, tensor] : file->tensors) inputs.emplace_back(tensor.dtype(), tensor.sizes());
+    std::string out;
+    int number = 0;
+    for (const Node* placeholder : joint.graph().placeholders()) {
+        const TensorType* type = placeholder->type().tensor();
+        const auto input =
+            type ? std::find(inputs.begin(), inputs.end(), std::pair(type->dtype, toInts(type->sizes))) : inputs.end();
+        if (input != inputs.end()) inputs.erase(input);
+        else out += std::to_string(number) + " ";
+        ++number;
+    }
+    return out;
+}
+
 }  // namespace
 
 class RecordedModelsTest : public QObject {
@@ -76,6 +99,80 @@ class RecordedModelsTest : public QObject {
             const auto report = session.run(0, options);
             QVERIFY2(report, report ? "" : report.error().text().c_str());
             QVERIFY(report->compared && report->matches);
+        }
+    }
+
+    /// Loss and gradients of eager mode, from both backends.
+    void gradients_data() {
+        QTest::addColumn<QString>("folder");
+        for (const QString& folder : modelFolders())
+            if (QFile::exists(folder + "/gradients.safetensors"))
+                QTest::newRow(qPrintable(QFileInfo(folder).fileName())) << folder;
+    }
+    void gradients() {
+        QFETCH(QString, folder);
+        Session session;
+        QVERIFY(session.open((folder + "/model.pt2").toStdString()));
+        CompileRequest request;
+        request.mode = Mode::Training;
+        for (const double budget : {1.0, 0.3, 0.0}) {
+            request.memoryBudget = budget;
+            const auto run = session.compile(request);
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+                RunOptions options;
+                options.backend = backend;
+                options.inputsFile = (folder + "/inputs.safetensors").toStdString();
+                options.expectGradientsFile = (folder + "/gradients.safetensors").toStdString();
+                const auto report = session.run(*run, options);
+                QVERIFY2(report, report ? "" : report.error().text().c_str());
+                QVERIFY(report->compared && report->training && !report->training->gradients.empty());
+                for (const OutputReport& row : report->training->gradients)
+                    QVERIFY2(row.compared && row.maxAbsoluteError <= 1e-4 * std::max(row.maxExpected, 1e-3),
+                             (row.name + ": " + row.problem).c_str());
+            }
+        }
+    }
+
+    /// What is saved of the very joint graph that PyTorch split, at every recorded budget.
+    void partitions_data() {
+        QTest::addColumn<QString>("joint");
+        for (const QString& folder : modelFolders()) {
+            QDirIterator files(folder, {"partition.json"}, QDir::Files, QDirIterator::Subdirectories);
+            while (files.hasNext()) {
+                const QString at = QFileInfo(files.next()).path();
+                QTest::newRow(qPrintable(QFileInfo(folder).fileName() + at.mid(folder.size())))
+                    << at + "/01_joint.after.py";
+            }
+        }
+    }
+    void partitions() {
+        QFETCH(QString, joint);
+        const auto graph = graphIn(joint);
+        QVERIFY2(graph, graph ? "" : graph.error().text().c_str());
+        QFile file(QFileInfo(joint).path() + "/partition.json");
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QJsonObject budgets = QJsonDocument::fromJson(file.readAll()).object()["budgets"].toObject();
+        QVERIFY(!budgets.isEmpty());
+        CompileRequest request;
+        request.mode = Mode::Training;
+        request.onlyStage = "partition";
+        request.parity = true;  // PyTorch draws random numbers again where a small budget asks for it
+        request.enabledPasses = {
+            {"partition", {{"static_lifetime_input_indices", parametersOf(**graph, QFileInfo(joint).path())}}}};
+        for (auto budget = budgets.begin(); budget != budgets.end(); ++budget) {
+            request.memoryBudget = budget.key().toDouble();
+            const auto trace = runPipeline(*graph, request);
+            QVERIFY2(trace && !trace->failed(),
+                     trace ? trace->steps.back().info.error.c_str() : trace.error().text().c_str());
+            QStringList ours, theirs;
+            const Snapshot forward = trace->resultOf("forward");
+            for (const OutputSpec& output : forward->outputs)
+                if (output.kind == OutputSpec::Kind::Saved) ours << QString::fromStdString(output.target);
+            for (const QJsonValue& value : budget.value().toObject()["saved"].toArray())
+                theirs << value.toArray()[0].toString();
+            QVERIFY2(ours == theirs, qPrintable(QString("budget ") + budget.key() + ": saved " + ours.join(' ') +
+                                                ", recorded " + theirs.join(' ')));
         }
     }
 

@@ -6,6 +6,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pipeline.h"
+#include "engine/passes/whole_program.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
@@ -243,7 +244,9 @@ class CallCheck {
                 problems.push_back(std::string(stage) + ": step " + step.name + " failed: " + step.error);
             return;
         }
-        const Snapshot result = trace->result();
+        auto whole = wholeAt(*trace, static_cast<int>(trace->steps.size()) - 1, trace->result(), true);
+        if (!whole) return problems.push_back(std::string(stage) + ": halves do not fit: " + whole.error().message);
+        const Snapshot result = *whole;
         printText(*result);
         if (ran && affordable(*result)) runPassed(*result, mode, stage);
         if (mode == Mode::Training) return;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/passes/pipeline.h"
+#include "engine/passes/whole_program.h"
 
 namespace cutaway::testing {
 namespace {
@@ -144,7 +145,7 @@ Result<Snapshot> afterPasses(const Snapshot& module, Mode mode) {
     if (trace.failed())
         return Error{
             ErrorCode::Unsupported, trace.steps.back().info.name + ": " + trace.steps.back().info.error, {}, {}};
-    return trace.result();
+    return wholeAt(trace, static_cast<int>(trace.steps.size()) - 1, trace.result(), true);
 }
 
 std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {

@@ -74,9 +74,9 @@ class ControllerTest : public QObject {
     void compilingGoesToTheFirstChange() {
         openAndCompile();
         QCOMPARE(m_selection->place(), (Place{1, 4, -1}));
-        QCOMPARE(m_selection->comparison().before, (Place{1, 3, -1}));
+        QCOMPARE(m_selection->comparison().before, (Place{1, 4, 0}));
         QCOMPARE(m_controller->placeName(m_selection->place()), "fuse_bias_add");
-        QVERIFY(m_control->calls().contains("diff 3 4"));
+        QVERIFY(m_control->calls().contains("diff 4 4"));
     }
 
     void aFailureSaysWhatWhereAndWhatNext() {
@@ -150,7 +150,7 @@ class ControllerTest : public QObject {
         QCOMPARE(run.title(), "Run 2: inference, CPU, stopped, 1 pass off");
         QCOMPARE(run.rewrites[4].size(), size_t(2));
         // Not compared with the run before: it is half of one. Its own first change is on show.
-        QCOMPARE(m_selection->comparison(), (Comparison{{2, 3, -1}, {2, 4, -1}}));
+        QCOMPARE(m_selection->comparison(), (Comparison{{2, 4, 0}, {2, 4, -1}}));
         QVERIFY(
             testing::treeText(m_controller->log())
                 .endsWith(
@@ -246,7 +246,7 @@ class ControllerTest : public QObject {
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         m_control->held = "diff";
         m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeKey>(16));
-        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("diff 4 5"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("diff 5 5"), kPatience);
         QSignalSpy shown(m_controller.get(), &SessionController::shown);
         m_controller->cancel(m_controller->activities()[0].tag);
         QVERIFY(!m_controller->isBusy());
@@ -328,7 +328,7 @@ class ControllerTest : public QObject {
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
         const auto explained = answers[0][0].value<std::shared_ptr<const Explained>>();
-        QCOMPARE(explained->before, (Place{1, 3, -1}));
+        QCOMPARE(explained->before, (Place{1, 4, 0}));
         QCOMPARE(QString::fromStdString(explained->pass), "fuse_bias_add");
         ExplainModel model;
         QAbstractItemModelTester tester(&model);
@@ -350,7 +350,7 @@ class ControllerTest : public QObject {
         openAndCompile();
         QSignalSpy answers(m_controller.get(), &SessionController::explained);
         // Shown with all before it, and still asked for the graph that its rule saw.
-        m_selection->go({{1, 3, -1}, {1, 4, 2}}, static_cast<NodeKey>(15));
+        m_selection->go({{1, 4, 0}, {1, 4, 2}}, static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
