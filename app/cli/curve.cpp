@@ -97,6 +97,16 @@ Result<void> write(const std::string& file, const std::string& text) {
     return {};
 }
 
+/// The first answer to a slider finds out what does not depend on the budget.
+Result<void> measureSlider(Session& session, RunId run, Samples& samples) {
+    for (const auto& [what, budget] : {std::pair{"slider_first", 0.6}, {"slider", 0.5}, {"slider", 0.3}, {"slider", 0.1}}) {
+        const double start = milliseconds();
+        CT_TRY(const PartitionChoice choice, session.partitionAt(run, budget));
+        samples.add(what, milliseconds() - start);
+    }
+    return {};
+}
+
 /// Each stage on its own, on the graph that the one before it leaves. The schedule is left out: it is no pass.
 Result<Json> measure(int nodes, const std::string& file, int repeat, const CompileArguments& compile) {
     Samples samples;
@@ -104,7 +114,7 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
     int opened = 0;
     for (int i = 0; i < repeat; ++i) {
         CT_TRY_VOID(write(file, madeGraph(nodes)));
-        for (const char* stage : {"pre_grad", "capture", "joint", "post_grad"}) {
+        for (const char* stage : {"pre_grad", "capture", "joint", "partition", "post_grad"}) {
             Session session;
             double start = milliseconds();
             CT_TRY(const ModelInfo model, session.open(file));
@@ -122,6 +132,11 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
             for (const StepInfo& step : *steps)
                 if (step.state == StepState::Failed)
                     return Error{ErrorCode::Internal, step.error, "step " + step.name, {}};
+            if (stage == std::string_view("partition")) {
+                // The joint graph goes on; what a slider asks is measured beside it.
+                CT_TRY_VOID(measureSlider(session, run, samples));
+                continue;
+            }
             const Place after{run, static_cast<int>(steps->size()) - 1, -1};
             sizes[stage] = steps->back().nodesAfter;
             start = milliseconds();

@@ -170,6 +170,7 @@ Values decomposeEye(Decomposition& d) {
 EvalResult evalEye(const EvalContext& c) {
     Tensor out = Tensor::zeros(c.resultType().dtype, c.resultSizes());
     const int64_t count = std::min(out.size(0), out.size(1));
+    if (count == 0) return out;
     Tensor diagonal = out.view({count}, {out.size(1) + 1}, out.offset());
     copyInto(diagonal, Tensor::scalar(out.dtype(), int64_t{1}));
     return out;

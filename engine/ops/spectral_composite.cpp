@@ -237,7 +237,7 @@ Values inverseShortTime(Decomposition& d) {
     const int64_t start = centered ? f->size / 2 : 0;
     const auto length = d.has("length") ? read(d, d.integer("length", 0)) : std::optional<int64_t>(whole - 2 * start);
     if (!length) return nothing(d);
-    const int64_t end = std::min(whole, start + *length);
+    const int64_t end = *length < whole - start ? start + *length : whole;
     signal = d.call("aten.slice.Tensor", {signal, 1, start, end});
     envelope = d.call("aten.slice.Tensor", {envelope, 1, start, end});
     signal = signal / envelope;

@@ -5,8 +5,9 @@
     record_gradients.py check MODEL.pt2 CLI [OPTION ...]      compares with `CLI run MODEL --mode training OPTION ...`
 
 The loss is that of `cutaway-cli run --mode training`: the returned number, or the sum of the means of squares of all
-floating results. `check` prints the largest difference of any gradient as a share of that gradient's largest element
-(or of the largest of all gradients, where its own are rounding errors), and fails above 1e-4.
+floating results. `check` prints the largest difference of any gradient as a share of that gradient's largest element.
+Above 1e-4 the gradient is one that cancels out: then both are held to the gradients in float64, and ours may be four times
+as far from these as PyTorch's.
 """
 import os
 import subprocess
@@ -22,13 +23,17 @@ def leaves(value):
     return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def gradients(path, inputs=None):
+def gradients(path, inputs=None, double=False):
     program = torch.export.load(path)
     module = program.module(check_guards=False) if "check_guards" in program.module.__code__.co_varnames else program.module()
     args, kwargs = program.example_inputs
     if inputs:
         tensors = list(load_file(inputs).values())
         args = torch.utils._pytree.tree_map(lambda a: tensors.pop(0) if isinstance(a, torch.Tensor) else a, args)
+    if double:
+        module = module.double()
+        args, kwargs = torch.utils._pytree.tree_map(
+            lambda a: a.double() if isinstance(a, torch.Tensor) and a.is_floating_point() else a, (args, kwargs))
     torch.manual_seed(0)
     for parameter in module.parameters():
         parameter.requires_grad_(parameter.is_floating_point())
@@ -60,17 +65,25 @@ def check(path, cli, options):
             return 1
         actual = load_file(out)
     largest = max([grad.abs().max().item() for name, grad in expected.items() if name != "loss"] or [0])
-    worst, where = 0.0, ""
+    worst, where, exact, beyond = 0.0, "", None, ""
     for name, grad in expected.items():
         if name not in actual:
             print("lacks", name)
             return 1
-        scale = max(grad.abs().max().item() if grad.numel() else 0, 1e-3 * largest, 1e-30)
+        scale = max(grad.abs().max().item() if grad.numel() else 0, 1e-6 * largest, 1e-30)
         error = (actual[name].double() - grad.double()).abs().max().item() / scale if grad.numel() else 0
+        if not error <= 1e-4 and exact is None:
+            exact = gradients(path, double=True)
+        if not error <= 1e-4:
+            own, theirs = ((value.double() - exact[name].double()).abs().max().item() for value in (actual[name], grad))
+            if not own <= 4 * theirs:
+                beyond += f"; {name} is {own:.2g} from float64, PyTorch {theirs:.2g}"
+            continue
         if not error <= worst:
             worst, where = error, name
-    print(f"{len(expected) - 1} gradients, worst {worst:.2g} {where}")
-    return 0 if worst <= 1e-4 else 1
+    print(f"{len(expected) - 1} gradients, worst {worst:.2g} {where}" +
+          ("; some cancel out, and are as near to float64 as PyTorch's" if exact and not beyond else "") + beyond)
+    return 1 if beyond else 0
 
 
 def main():
