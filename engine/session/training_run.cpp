@@ -4,9 +4,11 @@
 #include <map>
 #include <set>
 
+#include "engine/autograd/gradient_flow.h"
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/partition/join_graphs.h"
+#include "engine/passes/whole_program.h"
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
@@ -92,6 +94,15 @@ Result<std::vector<size_t>> tangentOutputs(const Module& forward, const Module& 
     return found;
 }
 
+/// `a` may be undefined.
+Tensor sumOf(const Tensor& a, const Tensor& b) {
+    if (!a.defined()) return b;
+    const Tensor wide = a.to(DType::F64).clone(), other = b.to(DType::F64);
+    Tensor sum = Tensor::empty(DType::F64, a.sizes());
+    for (int64_t i = 0; i < a.numel(); ++i) sum.as<double>()[i] = toDouble(wide.item(i)) + toDouble(other.item(i));
+    return sum.to(a.dtype());
+}
+
 /// In the strides that the backward's input has; other layouts are copied to it (A4.4).
 Tensor laidOut(const Tensor& tensor, const Node& placeholder) {
     const TensorType* type = placeholder.type().tensor();
@@ -131,6 +142,7 @@ class TrainingRun {
         CT_TRY(const std::vector<Tensor> handed, backwardInputs(forward, ahead.outputs, loss));
         m_progress.say(-1, "backward");
         CT_TRY(Execution back, runHalf("backward", nullptr, *m_backward, handed, sizes));
+        CT_TRY_VOID(addOutside(forward, loss, back.outputs));
 
         RunReport report;
         report.inputsFrom = inputs.from;
@@ -200,6 +212,28 @@ class TrainingRun {
             const auto input = std::find(placeholders.begin(), placeholders.end(), returned[i].node());
             if (input != placeholders.end()) outputs[i] = bound[static_cast<size_t>(input - placeholders.begin())];
         }
+    }
+
+    /// A returned input's gradient goes to it directly, outside of both graphs (A8.5).
+    Result<void> addOutside(const Module& forward, const Loss& loss, std::vector<Tensor>& gradients) const {
+        // Later passes turn views into calls that may copy; what is a view of an input is seen in the joint graph.
+        const Module& joint = *splitStepOf(m_run.trace)->before;
+        const std::vector<Node*> placeholders = joint.graph().placeholders();
+        const std::vector<Argument> returned = joint.graph().outputs();
+        for (const size_t position : userOutputs(forward)) {
+            const Node* value = returned[position].node();
+            const Node* input = value && loss.gradients[position].defined() ? aliasedPlaceholder(*value) : nullptr;
+            const auto found = std::find(placeholders.begin(), placeholders.end(), input);
+            if (found == placeholders.end()) continue;
+            const size_t primal = static_cast<size_t>(found - placeholders.begin());
+            if (primal >= gradients.size() || !isDifferentiable(joint.inputs[primal], *input)) continue;
+            if (input != value)
+                return unsupported("result '" + value->name() + "' is a view of '" + input->name() +
+                                       "', whose gradient is wanted, so a part of it never enters the backward",
+                                   value->name(), {"return a clone() of it"});
+            gradients[primal] = sumOf(gradients[primal], loss.gradients[position]);
+        }
+        return {};
     }
 
     Result<std::vector<Tensor>> backwardInputs(const Module& forward, const std::vector<Tensor>& outputs,
@@ -283,9 +317,10 @@ class TrainingRun {
         if (m_options.gradientsFile.empty()) return {};
         SafeTensors file;
         file.tensors.emplace_back("loss", lossTensor);
+        std::set<std::string> written = {"loss"};  // a value may be returned twice
         for (const std::vector<NamedTensor>* list : {&outputs, &gradients})
             for (const NamedTensor& one : *list)
-                if (one.second.defined()) file.tensors.push_back(one);
+                if (one.second.defined() && written.insert(one.first).second) file.tensors.push_back(one);
         return writeSafeTensors(m_options.gradientsFile, file);
     }
 

@@ -1,0 +1,199 @@
+// Training runs: the loss, gradients under their names, what is compared and what is refused.
+#include <QtTest>
+
+#include "cutaway/session.h"
+#include "engine/formats/safetensors.h"
+#include "engine/session/session_state.h"
+
+using namespace cutaway;
+
+namespace {
+
+double number(const Tensor& tensor, int64_t at = 0) { return toDouble(tensor.item(at)); }
+
+}  // namespace
+
+class TrainingTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
+
+    /// Compiles the text for training with gradients by the inputs named, and runs it on `inputs`.
+    struct Ran {
+        std::optional<Error> error;
+        RunReport report;
+        std::map<std::string, Tensor> tensors;  // written
+    };
+    Ran run(const QString& text, const std::vector<std::string>& gradients, const NamedTensors& inputs,
+            RunOptions options = {}) {
+        QFile file(m_folder.filePath("graph.py"));
+        if (!file.open(QIODevice::WriteOnly)) qFatal("cannot write");
+        file.write(text.toUtf8());
+        file.close();
+        Session session;
+        if (const auto opened = session.open(path("graph.py")); !opened) return {opened.error(), {}, {}};
+        CompileRequest request;
+        request.mode = Mode::Training;
+        request.gradients = gradients;
+        const auto compiled = session.compile(request);
+        if (!compiled) return {compiled.error(), {}, {}};
+        const auto steps = session.steps(*compiled);
+        if (!steps->empty() && steps->back().state == StepState::Failed)
+            return {invalidInput(steps->back().error), {}, {}};
+        if (!inputs.empty()) {
+            if (!writeSafeTensors(path("in.safetensors"), {inputs, {}})) qFatal("cannot write");
+            options.inputsFile = path("in.safetensors");
+        }
+        options.gradientsFile = path("out.safetensors");
+        const auto report = session.run(*compiled, options);
+        if (!report) return {report.error(), {}, {}};
+        Ran ran{{}, *report, {}};
+        const auto written = readSafeTensors(options.gradientsFile);
+        if (!written) qFatal("%s", written.error().text().c_str());
+        for (const auto& [name, tensor] : written->tensors) ran.tensors.emplace(name, tensor.clone());
+        return ran;
+    }
+
+  private slots:
+    /// y = x * w: loss = mean(y^2); dw = 2 x^2 w / n. On both backends.
+    void lossAndGradients() {
+        const Tensor x = Tensor::full(DType::F32, {4}, Scalar(3.0)), w = Tensor::full(DType::F32, {4}, Scalar(0.5));
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            RunOptions options;
+            options.backend = backend;
+            const Ran ran =
+                run("def forward(x: \"f32[4]\", w: \"f32[4]\"):\n    y = aten.mul.Tensor(x, w)\n    return (y,)\n",
+                    {"w"}, {{"x", x}, {"w", w}}, options);
+            QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+            QCOMPARE(ran.report.training->loss, 2.25);
+            QVERIFY(ran.report.training->lossFrom.starts_with("the mean of squares"));
+            QCOMPARE(ran.report.training->gradients.size(), size_t(1));
+            QCOMPARE(ran.report.training->gradients[0].name, std::string("w"));
+            QCOMPARE(number(ran.tensors.at("w"), 3), 2 * 9 * 0.5 / 4);
+            QCOMPARE(number(ran.tensors.at("loss")), 2.25);
+            QCOMPARE(number(ran.tensors.at("y"), 1), 1.5);
+        }
+    }
+
+    /// A returned number is the loss itself, and what is not floating has no part in it.
+    void returnedNumber() {
+        const Ran ran = run(
+            "def forward(w: \"f32[3]\"):\n    s = aten.sum.default(w)\n    m = aten.argmax.default(w)\n    return (s, m)\n",
+            {"w"}, {{"w", Tensor::full(DType::F32, {3}, Scalar(2.0))}});
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        QCOMPARE(ran.report.training->loss, 6.0);
+        QCOMPARE(ran.report.training->lossFrom, std::string("the returned number"));
+        QCOMPARE(number(ran.tensors.at("w"), 2), 1.0);
+    }
+
+    /// A value that is returned twice counts twice; views of inputs, and inputs themselves, have no gradient of their
+    /// own.
+    void outputsThatShare() {
+        const Ran ran =
+            run("def forward(x: \"f32[2, 3]\", w: \"f32[2, 3]\"):\n    y = aten.mul.Tensor(x, w)\n"
+                "    t = aten.permute.default(x, [1, 0])\n    return (y, t, y, x)\n",
+                {"w"},
+                {{"x", Tensor::full(DType::F32, {2, 3}, Scalar(1.0))},
+                 {"w", Tensor::full(DType::F32, {2, 3}, Scalar(3.0))}});
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        QCOMPARE(ran.report.training->loss, 9.0 + 1 + 9 + 1);
+        QCOMPARE(number(ran.tensors.at("w")), 2 * 2 * 3.0 / 6);
+    }
+
+    /// The gradient of a returned input goes to it directly.
+    void returnedInputs() {
+        const Ran ran = run("def forward(w: \"f32[2]\"):\n    y = aten.mul.Tensor(w, 3.0)\n    return (y, w)\n", {"w"},
+                            {{"w", Tensor::full(DType::F32, {2}, Scalar(1.0))}});
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        QCOMPARE(ran.report.training->loss, 10.0);
+        QCOMPARE(number(ran.tensors.at("w")), 2 * 9.0 / 2 + 2 * 1.0 / 2);
+    }
+
+    /// The backward reads a buffer as it was, though the forward has written to it at its end.
+    void writtenInputs() {
+        const Ran ran =
+            run("def forward(w: \"f32[2]\", b: \"f32[2]\"):\n    y = aten.mul.Tensor(w, b)\n"
+                "    add_ = aten.add_.Tensor(b, 100.0)\n    return (y,)\n",
+                {"w"},
+                {{"w", Tensor::full(DType::F32, {2}, Scalar(1.0))}, {"b", Tensor::full(DType::F32, {2}, Scalar(2.0))}});
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        QCOMPARE(number(ran.tensors.at("w")), 2 * 2.0 * 2.0 / 2);
+    }
+
+    void comparing() {
+        const QString text =
+            "def forward(x: \"f32[4]\", w: \"f32[4]\"):\n    y = aten.mul.Tensor(x, w)\n    return (y,)\n";
+        const NamedTensors inputs = {{"x", Tensor::full(DType::F32, {4}, Scalar(3.0))},
+                                     {"w", Tensor::full(DType::F32, {4}, Scalar(0.5))}};
+        RunOptions options;
+        options.expectGradientsFile = path("expected.safetensors");
+        const auto expect = [&](NamedTensors tensors) {
+            if (!writeSafeTensors(options.expectGradientsFile, {std::move(tensors), {}})) qFatal("cannot write");
+            return run(text, {"w"}, inputs, options);
+        };
+        const Ran good = expect({{"w", Tensor::full(DType::F32, {4}, Scalar(2.25))}});
+        QVERIFY2(!good.error, good.error ? good.error->text().c_str() : "");
+        QVERIFY(good.report.compared && good.report.matches && good.report.training->gradients[0].within);
+        const Ran bad =
+            expect({{"w", Tensor::full(DType::F32, {4}, Scalar(2.5))}, {"loss", Tensor::scalar(DType::F32, 2.25)}});
+        QVERIFY(!bad.error && bad.report.compared && !bad.report.matches);
+        QVERIFY(!bad.report.training->gradients[0].within);
+        const Ran loss = expect({{"loss", Tensor::scalar(DType::F32, 7.0)}});
+        QVERIFY(!loss.error && !loss.report.matches);
+        const Ran stranger = expect({{"v", Tensor::scalar(DType::F32, 7.0)}});
+        QVERIFY(stranger.error);
+        QCOMPARE(stranger.error->message,
+                 std::string("the file has 'v', which is no result and no gradient of this run"));
+        QCOMPARE(stranger.error->notes[0], std::string("there are: loss, w"));
+    }
+
+    void refusals_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("says");
+        QTest::newRow("complex result")
+            << "def forward(w: \"f32[2]\"):\n    y = aten.fft_fft.default(w)\n    return (y,)\n"
+            << "a result is complex";
+        QTest::newRow("view of a wanted input")
+            << "def forward(w: \"f32[2, 3]\"):\n    y = aten.sin.default(w)\n    v = aten.view.default(w, [6])\n    return (y, v)\n"
+            << "result 'view' is a view of";
+        QTest::newRow("nothing depends on it")
+            << "def forward(w: \"f32[2]\"):\n    y = aten.ones.default([2])\n    return (y,)\n"
+            << "no returned value depends on 'w'";
+    }
+    void refusals() {
+        QFETCH(QString, text);
+        QFETCH(QString, says);
+        const Ran ran = run(text, {"w"}, {});
+        QVERIFY(ran.error);
+        QVERIFY2(ran.error->text().find(says.toStdString()) != std::string::npos, ran.error->text().c_str());
+    }
+
+    /// Only training computes gradients.
+    void inferenceHasNone() {
+        Session session;
+        QVERIFY(run("def forward(w: \"f32[2]\"):\n    y = aten.sin.default(w)\n    return (y,)\n", {"w"}, {}).error ==
+                std::nullopt);
+        QVERIFY(session.open(path("graph.py")));
+        QVERIFY(session.compile({}));
+        RunOptions options;
+        options.gradientsFile = path("none.safetensors");
+        const auto report = session.run(0, options);
+        QVERIFY(!report && report.error().message.find("--mode training") != std::string::npos);
+    }
+
+    /// What is measured of saved values is what their types say.
+    void savedBytes() {
+        const Ran ran =
+            run("def forward(x: \"f32[4, 4]\", w: \"f32[4, 4]\"):\n    m = aten.mm.default(x, w)\n"
+                "    y = aten.tanh.default(m)\n    return (y,)\n",
+                {"w"}, {});
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        QCOMPARE(ran.report.training->estimatedSavedBytes, int64_t(128));  // tanh, and x transposed
+        QCOMPARE(ran.report.training->savedBytes, int64_t(128));
+        QVERIFY(ran.report.training->heldBytes >= 128);
+    }
+};
+
+QTEST_GUILESS_MAIN(TrainingTest)
+#include "training_test.moc"
