@@ -133,11 +133,11 @@ std::string settingsPage() {
     return out;
 }
 
-/// Every pass of both modes and devices, once, in running order.
+/// Every pass of all modes and devices, once, in running order.
 std::vector<PassInfo> allPasses() {
     std::vector<PassInfo> all;
     std::set<std::string> known;
-    for (const Mode mode : {Mode::Training, Mode::Inference})
+    for (const Mode mode : {Mode::Training, Mode::Jvp, Mode::Inference})
         for (const Target target : {Target::Cuda, Target::Cpu}) {
             CompileRequest options;
             options.mode = mode;

@@ -156,6 +156,10 @@ Result<void> Backward::run() {
         if (node == &m_position) break;
         if (node->isCall() && flows(*node)) calls.push_back(node);
     }
+    return run(calls);
+}
+
+Result<void> Backward::run(const std::vector<Node*>& calls) {
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
         const auto arrived = m_arrived.find((*call)->id());
         if (arrived == m_arrived.end()) continue;

@@ -20,6 +20,8 @@ class Backward {
     /// Takes the derivative of every call that a gradient has arrived at, last call first. One rewrite per call; stops
     /// when the fuel is used up. Errors name the op that has no derivative.
     Result<void> run();
+    /// The same for these calls, in the order of the graph.
+    Result<void> run(const std::vector<Node*>& calls);
     /// What has arrived at a value so far; null if nothing.
     Node* gradientOf(const Node& value) const;
 
@@ -31,7 +33,7 @@ class Backward {
     Result<void> keepSums(Node& call);
     Result<void> differentiate(Node& call, const Slots& slots);
     GraphBuilder builderFor(const Node& cause);
-    bool flows(const Node& value) const { return m_flow[index(value.id())]; }
+    bool flows(const Node& value) const { return index(value.id()) < m_flow.size() && m_flow[index(value.id())]; }
 
     Graph& m_graph;
     Node& m_position;

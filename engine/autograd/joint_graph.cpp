@@ -58,6 +58,7 @@ bool getsTangent(const Argument& value, const OutputSpec& spec, const std::vecto
         case OutputSpec::Kind::BufferMutation:
         case OutputSpec::Kind::Gradient:
         case OutputSpec::Kind::Saved:
+        case OutputSpec::Kind::ForwardTangent:
         case OutputSpec::Kind::Token: return false;
     }
     return false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/autograd/backward.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -18,9 +19,23 @@ Value TangentCall::pullBack(size_t position, const Value& dy, size_t result) {
     return made.empty() ? Value() : made[0];
 }
 
+bool TangentCall::hasTangent(size_t position) const {
+    bool found = false;
+    arg(position).forEachNode([&](const Node* operand) { found = found || m_lookup(*operand) != nullptr; });
+    return found;
+}
+
 namespace {
 
-using Tangents = std::vector<Value>;
+bool isContinuous(const Value& value) {
+    return value && value.node()->type().tensor() && (isFloating(value.dtype()) || isComplex(value.dtype()));
+}
+bool isComplexCall(const Node& call) {
+    const auto complex = [](const ValueType& type) { return type.tensor() && isComplex(type.tensor()->dtype); };
+    const std::vector<Node*> inputs = call.inputs();
+    return complex(call.type()) ||
+           std::any_of(inputs.begin(), inputs.end(), [&](const Node* input) { return complex(input->type()); });
+}
 
 /// a + b where either may be missing.
 Value plus(const Value& a, const Value& b) { return a && b ? a + b : (a ? a : b); }
@@ -176,16 +191,19 @@ Tangents constantPad(TangentCall& c) {
     return {c.call("aten.constant_pad_nd.default", {c.tangent(0), c.arg("pad"), 0})};
 }
 
-struct TangentRule {
+Tangents linearInFirst(TangentCall& c) { return linear(c, {c.op().schema()->params[0].name}); }
+
+struct RuleOf {
     std::string_view packet;
-    Tangents (*rule)(TangentCall&);
+    TangentRule rule;
+    std::string_view overload = {};  // the end of the op's name; empty: any
 };
 template <size_t Count>
 bool contains(const std::string_view (&names)[Count], std::string_view name) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-constexpr TangentRule kRules[] = {
+constexpr RuleOf kRules[] = {
     {"aten.mm", [](TangentCall& c) { return Tangents{product(c, "aten.mm.default", 0, 1)}; }},
     {"aten.bmm", [](TangentCall& c) { return Tangents{product(c, "aten.bmm.default", 0, 1)}; }},
     {"aten.mv", [](TangentCall& c) { return Tangents{product(c, "aten.mv.default", 0, 1)}; }},
@@ -200,6 +218,16 @@ constexpr TangentRule kRules[] = {
     {"aten.glu", glu},
     {"aten.constant_pad_nd", constantPad},
     {"aten.as_strided", strided},
+    {"aten.scatter",
+     [](TangentCall& c) {
+         return linear(c, {"self", "src"});
+     },
+     ".src"},
+    {"aten.scatter",
+     [](TangentCall& c) {
+         return Tangents{c.call("aten.scatter.value", {c.tangent(0), c.arg(1), c.arg(2), 0})};
+     },
+     ".value"},
     {"aten.cat", [](TangentCall& c) { return linear(c, {"tensors"}); }},
     {"aten.stack", [](TangentCall& c) { return linear(c, {"tensors"}); }},
     {"aten.embedding", [](TangentCall& c) { return linear(c, {"weight"}); }},
@@ -288,23 +316,70 @@ constexpr std::string_view kSymmetric[] = {"aten._softmax", "aten._safe_softmax"
 
 }  // namespace
 
-std::optional<std::vector<Value>> tangentsOf(TangentCall& call) {
+TangentRule tangentRule(const Node& call) {
     const std::string_view packet = call.op().packet();
-    for (const TangentRule& rule : kRules)
-        if (rule.packet == packet) return rule.rule(call);
-    if (packet == "aten.scatter")
-        return call.op().name() == "aten.scatter.src"
-                   ? linear(call, {"self", "src"})
-                   : Tangents{call.call("aten.scatter.value", {call.tangent(0), call.arg(1), call.arg(2), 0})};
-    if (packet == "aten.max" || packet == "aten.min") {
-        if (call.op().schema()->find("dim") >= 0) return chosenAlong(call);
-        if (call.count() == 1) return reduction(call);
+    const Schema& schema = *call.op().schema();
+    for (const RuleOf& rule : kRules)
+        if (rule.packet == packet && (rule.overload.empty() || call.op().name().ends_with(rule.overload)))
+            return rule.rule;
+    const bool extreme = packet == "aten.max" || packet == "aten.min";
+    if (extreme && schema.find("dim") >= 0) return chosenAlong;
+    if (contains(kLinear, packet) || call.op().is(Tag::View)) return linearInFirst;
+    if (!call.op().def()->derive || isComplexCall(call)) return nullptr;
+    if ((extreme && schema.params.size() == 1) || contains(kReductions, packet)) return reduction;
+    return call.op().is(Tag::Pointwise) || contains(kSymmetric, packet) ? elementwise : nullptr;
+}
+
+Result<Tangents> pulledBackTwice(TangentCall& call, Node& position, Rewriter& rewriter) {
+    Graph& graph = call.builder().graph();
+    // The gradients stand for any: what is computed from their values is dropped again.
+    Tangents gradients;
+    for (const Value& result : call.results())
+        gradients.push_back(isContinuous(result) ? unary("aten.zeros_like.default", result) : Value());
+    const uint32_t first = graph.idLimit();
+    Derivation derivation(call.node(), call.builder(), call.results(), gradients);
+    std::vector<bool> needed(call.count(), false);
+    for (size_t i = 0; i < needed.size(); ++i) needed[i] = call.hasTangent(i);
+    derivation.setNeeded(std::move(needed));
+    call.op().def()->derive(derivation);
+    std::vector<std::pair<Value, Value>> pairs;
+    for (size_t i = 0; i < call.count(); ++i) {
+        const auto* items = call.arg(i).list();
+        const auto& slots = derivation.inputGradients()[i];
+        for (size_t item = 0; item < slots.size(); ++item) {
+            const Argument& operand = items ? (*items)[item] : call.arg(i);
+            const Value tangent = call.tangentOf(operand);
+            if (!tangent || !slots[item]) continue;
+            Value gradient = sumToSize(slots[item], operand.node()->tensor().sizes);
+            if (isComplex(gradient.dtype()) && !isComplex(tangent.dtype()))
+                gradient = unary("aten.real.default", gradient);
+            pairs.emplace_back(convert(gradient, tangent.dtype()), tangent);
+        }
     }
-    if (contains(kLinear, packet) || call.op().is(Tag::View)) return linear(call, {call.op().schema()->params[0].name});
-    if (!call.op().def()->derive) return std::nullopt;
-    if (contains(kReductions, packet)) return reduction(call);
-    if (call.op().is(Tag::Pointwise) || contains(kSymmetric, packet)) return elementwise(call);
-    return std::nullopt;
+    if (call.builder().error()) return *call.builder().error();
+
+    std::vector<bool> flow(graph.idLimit(), false);
+    for (const Value& gradient : gradients)
+        if (gradient) flow[index(gradient.node()->id())] = true;
+    std::vector<Node*> calls;
+    for (uint32_t slot = first, end = graph.idLimit(); slot < end; ++slot) {
+        Node* const node = graph.find(NodeId{slot});
+        if (node == nullptr || node->is(Tag::NoGradient)) continue;
+        for (const Node* operand : node->inputs()) flow[slot] = flow[slot] || flow[index(operand->id())];
+        if (flow[slot]) calls.push_back(node);
+    }
+    std::sort(calls.begin(), calls.end(), [&](const Node* a, const Node* b) { return graph.isBefore(*a, *b); });
+    Rewriter unlimited(rewriter.pass(), rewriter.context());
+    Backward backward(graph, position, flow, unlimited);
+    for (const auto& [gradient, tangent] : pairs)
+        if (flow[index(gradient.node()->id())]) backward.accumulate(*gradient.node(), tangent, call.node());
+    CT_TRY_VOID(backward.run(calls));
+    Tangents tangents;
+    for (const Value& gradient : gradients) {
+        Node* const found = gradient ? backward.gradientOf(*gradient.node()) : nullptr;
+        tangents.push_back(found ? call.builder().value(*found) : Value());
+    }
+    return tangents;
 }
 
 }  // namespace cutaway

@@ -1,8 +1,9 @@
 #pragma once
 // How each op maps tangents of its operands to tangents of its results.
 #include <functional>
+#include <vector>
 
-#include "engine/ops/build.h"
+#include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
 
@@ -20,6 +21,8 @@ class TangentCall : public Decomposition {
         Node* found = value.node() ? m_lookup(*value.node()) : nullptr;
         return found ? Value(builder(), found) : Value();
     }
+    /// Whether an operand, or an item of a list of them, has one.
+    bool hasTangent(size_t position) const;
     /// The derivative rule of the op, with `dy` as the gradient of result `result` and only operand `position` wanted.
     Value pullBack(size_t position, const Value& dy, size_t result = 0);
 
@@ -28,7 +31,14 @@ class TangentCall : public Decomposition {
     const Lookup& m_lookup;
 };
 
-/// One tangent per result, null where there is none; nullopt if the op has no rule.
-std::optional<std::vector<Value>> tangentsOf(TangentCall& call);
+/// One tangent per result, null where there is none.
+using Tangents = std::vector<Value>;
+using TangentRule = Tangents (*)(TangentCall& call);
+/// The rule of the call's op; null if it has none of its own.
+TangentRule tangentRule(const Node& call);
+/// For an op that has a derivative whose ops have one again. What pulls a gradient back is linear in it, so pulling the
+/// operands' tangents back through that, once more, pushes them forward. Built before `position`; errors: an op on the
+/// way without a derivative.
+Result<Tangents> pulledBackTwice(TangentCall& call, Node& position, Rewriter& rewriter);
 
 }  // namespace cutaway

@@ -20,16 +20,21 @@ struct InputSpec {
         ConstantInput,
         CustomObject,
         Token,
-        Tangent,
-        Saved,  // of a backward: what its forward saved for it
+        Tangent,         // of reverse mode: the gradient of an output
+        Saved,           // of a backward: what its forward saved for it
+        ForwardTangent,  // of forward mode: the direction in which an input moves
     };
     Kind kind = Kind::UserInput;
-    std::string target;      // the tensor's name in Module::tensors; of a tangent the number of the output, if known
+    /// The tensor's name in Module::tensors; of a tangent the number of the output, if known, of a forward tangent the
+    /// name of the input.
+    std::string target;
     bool persistent = true;  // buffers
     Argument constant;       // ConstantInput
 
     /// Whether its value is handed in for each run; all others belong to the module.
-    bool isGiven() const { return kind == Kind::UserInput || kind == Kind::Tangent || kind == Kind::Saved; }
+    bool isGiven() const {
+        return kind == Kind::UserInput || kind == Kind::Tangent || kind == Kind::Saved || kind == Kind::ForwardTangent;
+    }
 };
 struct OutputSpec {
     enum class Kind : uint8_t {
@@ -40,10 +45,13 @@ struct OutputSpec {
         InputMutation,
         Gradient,
         Token,
-        Saved,  // of a forward: for its backward
+        Saved,           // of a forward: for its backward
+        ForwardTangent,  // of forward mode: how a result moves
     };
     Kind kind = Kind::UserOutput;
-    std::string target;  // buffer, parameter or user input that the value is written back to, or is the gradient of
+    /// Buffer, parameter or user input that the value is written back to, or is the gradient of; of a forward tangent
+    /// the position of the value whose tangent it is among all returned values.
+    std::string target;
 };
 /// Bounds and example value of a size symbol.
 struct SymbolInfo {

@@ -37,9 +37,9 @@ std::string_view invokeName(const Node& node, Mode) {
 }
 std::string_view wrapperName(const Node& node, Mode mode) {
     const std::string_view name = plainName(node);
-    if (name == kInvoke && mode == Mode::Training)
+    if (name == kInvoke && mode != Mode::Inference)
         return kInvoke;  // what is called is differentiated together with its caller
-    if (name == kOwnDerivative && mode == Mode::Inference) return kOwnDerivative;
+    if (name == kOwnDerivative && mode != Mode::Training) return kOwnDerivative;
     return std::find(std::begin(kWrappers), std::end(kWrappers), name) == std::end(kWrappers) ? std::string_view()
                                                                                               : name;
 }

@@ -1,6 +1,7 @@
 #include "engine/session/run_inputs.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -13,8 +14,7 @@ namespace cutaway {
 namespace {
 
 bool isUserInput(const Module& module, size_t position) {
-    if (position >= module.inputs.size()) return true;
-    return module.inputs[position].isGiven();
+    return position >= module.inputs.size() || module.inputs[position].isGiven();
 }
 
 /// Names of the user inputs, in order: those of the nodes, and what the file itself calls them.
@@ -28,6 +28,19 @@ NameSchemes userInputNames(const Module& module) {
         names[1].push_back(target.substr(std::min(target.find_first_not_of('*'), target.size())));
     }
     return names;
+}
+
+/// Appends those of forward tangents: their own, and what they are tangents of.
+size_t addTangentNames(const Module& run, NameSchemes& names) {
+    const auto placeholders = run.graph().placeholders();
+    size_t count = 0;
+    for (size_t i = 0; i < std::min(placeholders.size(), run.inputs.size()); ++i) {
+        if (run.inputs[i].kind != InputSpec::Kind::ForwardTangent) continue;
+        names[0].push_back(placeholders[i]->name());
+        names[1].push_back(run.inputs[i].target + ".tangent");
+        ++count;
+    }
+    return count;
 }
 
 /// Numbers inside names count as numbers: t2 before t10.
@@ -129,11 +142,11 @@ Result<RunInputs> loaded(std::vector<Tensor> tensors, std::string from) {
 
 }  // namespace
 
-Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path,
-                               const std::string& noSamples) {
+static Result<RunInputs> chooseGiven(const Module& module, const NameSchemes& names, const std::vector<Tensor>& samples,
+                                     const std::string& path, const std::string& noSamples) {
     if (!path.empty()) {
         CT_TRY(SafeTensors file, readSafeTensors(path));
-        CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), userInputNames(module), "input", path));
+        CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "input", path));
         std::string from = sourceText(path, found, "input");
         return loaded(std::move(found.tensors), std::move(from));
     }
@@ -142,27 +155,57 @@ Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& 
     return RunInputs{std::move(tensors), "random, seed 0" + (noSamples.empty() ? "" : "; " + noSamples)};
 }
 
+Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path,
+                               const std::string& noSamples, const Module* run) {
+    NameSchemes names = userInputNames(module);
+    const size_t given = names[0].size(), tangents = run ? addTangentNames(*run, names) : 0;
+    CT_TRY(RunInputs inputs, chooseGiven(module, names, samples, path, noSamples));
+    if (tangents == 0 || inputs.user.size() < given || inputs.user.size() >= given + tangents) return inputs;
+    CT_TRY(const std::vector<Tensor> random, randomInputs(*run, 0));
+    const size_t missing = given + tangents - inputs.user.size();
+    inputs.user.insert(inputs.user.end(), random.end() - static_cast<std::ptrdiff_t>(missing), random.end());
+    inputs.from += "; " + (missing == 1 ? "1 tangent" : std::to_string(missing) + " tangents") + " random, seed 0";
+    return inputs;
+}
+
+std::string outputName(const Module& module, size_t position) {
+    const std::vector<Argument> values = module.graph().outputs();
+    size_t of = position;
+    std::string ending;
+    if (position < module.outputs.size() && module.outputs[position].kind == OutputSpec::Kind::ForwardTangent) {
+        const std::string& target = module.outputs[position].target;
+        std::from_chars(target.data(), target.data() + target.size(), of);
+        ending = ".tangent";
+    }
+    if (const Node* node = of < values.size() ? values[of].node() : nullptr) return node->name() + ending;
+    const std::vector<size_t> results = userOutputs(module);
+    const auto number = std::find(results.begin(), results.end(), of) - results.begin();
+    return "output_" + std::to_string(number) + ending;
+}
+
 std::vector<size_t> userOutputs(const Module& module) {
     std::vector<size_t> positions;
     const size_t count = module.graph().outputs().size();
     for (size_t i = 0; i < count; ++i)
         if (i >= module.outputs.size() || module.outputs[i].kind == OutputSpec::Kind::UserOutput ||
-            module.outputs[i].kind == OutputSpec::Kind::Loss)
+            module.outputs[i].kind == OutputSpec::Kind::Loss ||
+            module.outputs[i].kind == OutputSpec::Kind::ForwardTangent)
             positions.push_back(i);
     return positions;
 }
 
 Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path) {
     const std::vector<size_t> positions = userOutputs(run), before = userOutputs(opened);
-    const auto outputs = run.graph().outputs(), given = opened.graph().outputs();
     NameSchemes names(3);
     for (size_t i = 0; i < positions.size(); ++i) {
-        const std::string numbered = "output_" + std::to_string(i);
-        const auto nameOf = [&](const Argument& value) { return value.node() ? value.node()->name() : numbered; };
-        names[1].push_back(nameOf(outputs[positions[i]]));
-        // Passes may add results, such as gradients, behind those of the file.
-        names[0].push_back(i < before.size() ? nameOf(given[before[i]]) : names[1].back());
-        names[2].push_back(numbered);
+        names[1].push_back(outputName(run, positions[i]));
+        // Passes may add results behind those of the file: gradients, and tangents in the same order.
+        const bool tangent = i >= before.size() && positions[i] < run.outputs.size() &&
+                             run.outputs[positions[i]].kind == OutputSpec::Kind::ForwardTangent;
+        const std::string ending = tangent ? ".tangent" : "";
+        const size_t of = tangent ? i - before.size() : i;
+        names[0].push_back(of < before.size() ? outputName(opened, before[of]) + ending : names[1].back());
+        names[2].push_back("output_" + std::to_string(of) + ending);
     }
     CT_TRY(SafeTensors file, readSafeTensors(path));
     CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "output", path));

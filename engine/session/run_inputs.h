@@ -14,13 +14,17 @@ struct RunInputs {
     std::string from;
 };
 /// Those of the safetensors file `path`; without one `samples`; without those random ones, seed 0. `noSamples`: why the
-/// file that holds the graph gives none.
+/// file that holds the graph gives none. `run`: the graph that runs, which may take forward tangents behind the inputs
+/// of `module`: from the file as "tangent_in_1" or, after the input, "x.tangent"; those that it lacks are random.
 Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path,
-                               const std::string& noSamples = {});
+                               const std::string& noSamples = {}, const Module* run = nullptr);
 
 /// Which of a graph's outputs the caller asked for: those that are written back to buffers or inputs come first in an
 /// exported program and are not compared.
 std::vector<size_t> userOutputs(const Module& module);
+/// The name of a returned value: its node's, of a tangent that of the value that it belongs to and ".tangent", of a
+/// literal "output_2".
+std::string outputName(const Module& module, size_t position);
 /// Expected values of them, and where they come from: by the names that the outputs have in the graph as opened or as
 /// it runs.
 Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path);

@@ -51,7 +51,8 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         return invalidInput("only a run for training computes gradients: compile with --mode training");
     CT_TRY_VOID(checkSizes(*found->trace.result(), options.backend));
     // Inputs are named as in the file; passes never rename or drop placeholders.
-    CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile, noSamples));
+    CT_TRY(RunInputs inputs,
+           chooseInputs(*input, sampleInputs, options.inputsFile, noSamples, found->trace.result().get()));
     Snapshot fixed;
     if (!options.valuesFile.empty()) {
         CT_TRY(fixed, withValues(*found->trace.result(), options.valuesFile, inputs.user));
@@ -88,11 +89,9 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     report.medianMilliseconds = execution.median;
     report.compared = expected.has_value();
     if (expected) report.expectedFrom = expected->from;
-    const auto values = module.graph().outputs();
     for (size_t i = 0; i < positions.size(); ++i) {
-        const Node* value = values[positions[i]].node();
-        report.outputs.push_back(reportOf(value ? value->name() : "output_" + std::to_string(i),
-                                          execution.outputs[positions[i]], expected ? &expected->user[i] : nullptr));
+        report.outputs.push_back(reportOf(outputName(module, positions[i]), execution.outputs[positions[i]],
+                                          expected ? &expected->user[i] : nullptr));
         report.matches &= !report.outputs.back().compared || report.outputs.back().within;
     }
     return report;

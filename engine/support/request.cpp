@@ -167,10 +167,13 @@ Result<void> readPlugin(CompileRequest& request, const std::string& value) {
 const Option kOptions[] = {
     {"mode",
      [](CompileRequest& request, const std::string& value) -> Result<void> {
-         request.mode = value == "training" ? Mode::Training : Mode::Inference;
+         request.mode = modeOf(value).value_or(Mode::Inference);
          return {};
      },
-     [](const CompileRequest& request) { return unless(request.mode == Mode::Inference, "training"); }},
+     [](const CompileRequest& request) {
+         return unless(request.mode == Mode::Inference, std::string(modeName(request.mode)));
+     }},
+    {"strict", readFlag<&CompileRequest::strict>, writeFlag<&CompileRequest::strict>},
     {"device",
      [](CompileRequest& request, const std::string& value) -> Result<void> {
          request.target = value == "cuda" ? Target::Cuda : Target::Cpu;
@@ -241,6 +244,21 @@ Error noOption(const std::string& word) {
 
 }  // namespace
 
+std::string_view modeName(Mode mode) {
+    switch (mode) {
+        case Mode::Inference: return "inference";
+        case Mode::Training: return "training";
+        case Mode::Jvp: return "jvp";
+    }
+    return {};
+}
+
+std::optional<Mode> modeOf(std::string_view name) {
+    for (const Mode mode : kModes)
+        if (modeName(mode) == name) return mode;
+    return std::nullopt;
+}
+
 std::string CompileRequest::text() const {
     std::string out;
     for (const Option& option : kOptions)
@@ -283,6 +301,10 @@ Result<void> checkRequest(const CompileRequest& request) {
         return invalidInput("--freeze makes parameters constants, and --mode training asks for their gradients");
     if (!request.gradients.empty() && request.mode == Mode::Inference)
         return invalidInput("--grad asks for gradients, which --mode training computes");
+    if (request.freeze && request.mode == Mode::Jvp)
+        return invalidInput("--freeze makes parameters constants, and --mode jvp moves along them");
+    if (request.strict && request.mode != Mode::Jvp)
+        return invalidInput("--strict is about the results of --mode jvp: give both");
     if (request.allStages && !request.onlyStage.empty())
         return invalidInput("--only runs one stage, and --all-stages all of them");
     for (const std::string& name : request.disabledPasses)

@@ -44,7 +44,10 @@ constexpr Setting list(std::string_view owners, std::string_view key, std::strin
 
 constexpr Setting kSettings[] = {
     // Of the request, which the command line and the dialog make.
-    choice(kRequest, "mode", "inference", "inference training", "What the graph is compiled for."),
+    choice(
+        kRequest, "mode", "inference", "inference training jvp",
+        "What the graph is compiled for: its results, gradients too, or (jvp, forward mode) their derivative along a direction."),
+    flag(kRequest, "strict", "false", "With --mode jvp, refuse a result that depends on no differentiated input."),
     choice(kRequest, "device", "cpu", "cpu cuda", "What the passes compile for; kernels are made for the CPU."),
     flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
     flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong."),

@@ -210,6 +210,10 @@ InputSpec readInputRole(std::string_view description) {
     if (head == "ConstantInputAOTInput") return with(InputSpec::Kind::ConstantInput);
     if (head == "TokenAOTInput") return with(InputSpec::Kind::Token);
     if (head == "SavedForBackwardsAOTInput") spec.kind = InputSpec::Kind::Saved;
+    if (head == "ForwardTangentInput") {
+        spec.kind = InputSpec::Kind::ForwardTangent;
+        spec.target = unquoted(valueOf(description, "of"));
+    }
     if (head == "TangentAOTInput") {
         spec.kind = InputSpec::Kind::Tangent;
         spec.target = std::string(valueOf(description, "output"));
@@ -230,6 +234,7 @@ std::string inputRole(const InputSpec& spec, size_t userIndex) {
         case InputSpec::Kind::Tangent:
             return spec.target.empty() ? "TangentAOTInput()" : "TangentAOTInput(output=" + spec.target + ")";
         case InputSpec::Kind::Saved: return "SavedForBackwardsAOTInput()";
+        case InputSpec::Kind::ForwardTangent: return "ForwardTangentInput(of=" + quotedTarget(spec.target) + ")";
         case InputSpec::Kind::UserInput: break;
     }
     return "PlainAOTInput(idx=" + std::to_string(userIndex) + ")";
@@ -262,6 +267,10 @@ OutputSpec readOutputRole(std::string_view description, const InputNames& inputs
     if (head == "LossAOTOutput") spec.kind = Kind::Loss;
     if (head == "TokenAOTOutput") spec.kind = Kind::Token;
     if (head == "SavedForBackwardsAOTOutput" || head == "SavedForBackwardsNoVcCheckAOTOutput") spec.kind = Kind::Saved;
+    if (head == "ForwardTangentOutput") {
+        spec.kind = Kind::ForwardTangent;
+        spec.target = std::string(valueOf(description, "of"));
+    }
     return spec;
 }
 
@@ -285,6 +294,7 @@ std::string outputRole(const OutputSpec& spec, size_t userIndex, const InputName
     using Kind = OutputSpec::Kind;
     switch (spec.kind) {
         case Kind::Gradient: return "GradAOTOutput(grad_of=" + input() + ")";
+        case Kind::ForwardTangent: return "ForwardTangentOutput(of=" + spec.target + ")";
         case Kind::BufferMutation:
         case Kind::ParameterMutation:
         case Kind::InputMutation: return "InputMutationAOTOutput(mutated_input=" + input() + ")";

@@ -21,7 +21,8 @@ bool coin(Random& random) { return random.below(2) == 0; }
 
 CompileRequest anyRequest(Random& random) {
     CompileRequest request;
-    request.mode = coin(random) ? Mode::Training : Mode::Inference;
+    request.mode = kModes[random.below(std::size(kModes))];
+    request.strict = request.mode == Mode::Jvp && coin(random);
     request.target = coin(random) ? Target::Cuda : Target::Cpu;
     request.freeze = request.mode == Mode::Inference && coin(random);
     request.parity = coin(random);

@@ -29,9 +29,13 @@ std::vector<std::string> inactivePasses(const Source& source, const CompileReque
     const std::vector<PassInfo> here = source.passes(options.mode);
     for (const PassInfo& pass : here)
         if (pass.optional && !options.enabled(pass.name)) inactive.push_back(pass.name);
-    for (const PassInfo& pass : source.passes(options.mode == Mode::Training ? Mode::Inference : Mode::Training))
-        if (std::none_of(here.begin(), here.end(), [&](const PassInfo& known) { return known.name == pass.name; }))
-            inactive.push_back(pass.name);
+    for (const Mode other : kModes)
+        for (const PassInfo& pass : source.passes(other)) {
+            const auto isThis = [&](const auto& known) { return known.name == pass.name; };
+            if (other != options.mode && std::none_of(here.begin(), here.end(), isThis) &&
+                std::find(inactive.begin(), inactive.end(), pass.name) == inactive.end())
+                inactive.push_back(pass.name);
+        }
     return inactive;
 }
 

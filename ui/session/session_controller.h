@@ -34,6 +34,9 @@ struct ShownText {
     Comparison comparison;
     QVector<DiffLine> lines;
 };
+/// "inference", "training", "forward mode (jvp)".
+QString modeTitle(Mode mode);
+
 struct Run {
     RunId id = 0;
     int number = 1;  // for people: counted from 1 since the model was opened

@@ -13,10 +13,19 @@ QString refusal(const Result<void>& possible) {
 
 }  // namespace
 
+QString modeTitle(Mode mode) {
+    switch (mode) {
+        case Mode::Inference: return QObject::tr("inference");
+        case Mode::Training: return QObject::tr("training");
+        case Mode::Jvp: return QObject::tr("forward mode (jvp)");
+    }
+    return {};
+}
+
 QString Run::title() const {
     QString text = QObject::tr("Run %1: %2, %3")
                        .arg(number)
-                       .arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
+                       .arg(modeTitle(options.mode),
                             options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
     if (options.parity) text += QObject::tr(", as PyTorch");
     if (options.allStages) text += QObject::tr(", all stages");

@@ -59,8 +59,9 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
     auto* tabs = new QTabWidget;
     tabs->addTab(makeGeneral(from), tr("&General"));
     tabs->addTab(makePasses(from), tr("&Passes"));
-    std::vector<PassInfo> all = m_passesOf(Mode::Inference);
-    for (PassInfo& pass : m_passesOf(Mode::Training)) all.push_back(std::move(pass));
+    std::vector<PassInfo> all;
+    for (const Mode mode : kModes)
+        for (PassInfo& pass : m_passesOf(mode)) all.push_back(std::move(pass));
     m_rules = new RulesPage(all, from);
     tabs->addTab(m_rules, tr("&Rules"));
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
@@ -78,7 +79,7 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
 
 QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
     m_mode->setObjectName(QStringLiteral("mode"));
-    m_mode->addItems({tr("Inference"), tr("Training")});
+    m_mode->addItems({tr("Inference"), tr("Training"), tr("Forward mode (jvp)")});
     m_mode->setCurrentIndex(static_cast<int>(from.mode));
     m_mode->setToolTip(sentenceOf("mode"));
     m_stage->setToolTip(sentenceOf("only"));
@@ -193,7 +194,8 @@ void CompileDialog::movePass(bool up) {
 CompileRequest CompileDialog::remembered() {
     const QSettings settings;
     CompileRequest options;
-    options.mode = settings.value(QStringLiteral("compile/training")).toBool() ? Mode::Training : Mode::Inference;
+    const std::string mode = settings.value(QStringLiteral("compile/mode")).toString().toStdString();
+    options.mode = modeOf(mode).value_or(Mode::Inference);
     options.parity = settings.value(QStringLiteral("compile/parity")).toBool();
     return options;
 }
@@ -235,7 +237,9 @@ void CompileDialog::accept() {
     m_problem->setVisible(!problem.isEmpty());
     if (!problem.isEmpty()) return;
     QSettings settings;
-    settings.setValue(QStringLiteral("compile/training"), m_options.mode == Mode::Training);
+    const std::string_view mode = modeName(m_options.mode);
+    settings.setValue(QStringLiteral("compile/mode"),
+                      QString::fromUtf8(mode.data(), static_cast<qsizetype>(mode.size())));
     settings.setValue(QStringLiteral("compile/parity"), m_options.parity);
     m_rules->remember();
     QDialog::accept();

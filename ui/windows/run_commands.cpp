@@ -25,7 +25,7 @@ void compile(MainWindow& main) {
     const CompileRequest options = CompileDialog::remembered();
     main.controller().compile(options);
     QStringList own;
-    if (options.mode == Mode::Training) own << MainWindow::tr("for training");
+    if (options.mode != Mode::Inference) own << MainWindow::tr("for %1").arg(modeTitle(options.mode));
     if (options.parity) own << MainWindow::tr("as PyTorch does where it is known to be wrong");
     if (!own.isEmpty())
         main.say(MainWindow::tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).")

@@ -16,7 +16,16 @@ namespace cutaway {
 class Module;
 class Rewriter;
 
-enum class Mode : uint8_t { Inference, Training };
+enum class Mode : uint8_t {
+    Inference,
+    Training,
+    Jvp,  // forward mode: results and their tangents, the derivative along a direction that the run is given
+};
+constexpr Mode kModes[] = {Mode::Inference, Mode::Training, Mode::Jvp};
+/// As the command line names it: "inference", "training", "jvp".
+std::string_view modeName(Mode mode);
+/// Nullopt for any other name.
+std::optional<Mode> modeOf(std::string_view name);
 enum class Target : uint8_t { Cpu, Cuda };
 
 /// A pass that is off by default, and its settings: counter, min_fuse_set_size, threshold_to_cat, precision.
@@ -64,9 +73,10 @@ struct CompileRequest {
     Mode mode = Mode::Inference;
     Target target = Target::Cpu;
     bool freeze = false;
-    bool parity = false;                      // PyTorch's behaviour where it is wrong
-    std::string onlyStage;                    // empty = all that come next
-    bool allStages = false;                   // also those that PyTorch ran before the graph was recorded
+    bool strict = false;     // of Mode::Jvp: a result that depends on no differentiated input is an error
+    bool parity = false;     // PyTorch's behaviour where it is wrong
+    std::string onlyStage;   // empty = all that come next
+    bool allStages = false;  // also those that PyTorch ran before the graph was recorded
     std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
     std::vector<UserRules> userRules;
     std::vector<PluginPass> plugins;

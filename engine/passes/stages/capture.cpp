@@ -2,6 +2,7 @@
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
+#include "engine/autograd/jvp.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/move_to_device.h"
@@ -13,6 +14,7 @@ namespace cutaway {
 namespace {
 
 bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
+bool isForwardMode(const CompileRequest& request) { return request.mode == Mode::Jvp; }
 bool onGpu(const CompileRequest& request) { return request.target == Target::Cuda; }
 
 constexpr CodeRewrite kInlineWrappersRewrites[] = {
@@ -30,7 +32,8 @@ constexpr Dependency kDifferentiateAfter[] = {
     {"functionalize", "derivatives are taken of functional graphs"},
     {"expand_composites", "shorthand operators have no derivative of their own"}};
 constexpr Dependency kDecomposeAfter[] = {
-    {"differentiate", "derivatives belong to operators as they are before they are expanded"}};
+    {"differentiate", "derivatives belong to operators as they are before they are expanded"},
+    {"jvp", "tangent rules belong to operators as they are before they are expanded"}};
 
 constexpr Row kRows[] = {
     Pass{.name = "inline_wrappers",
@@ -69,6 +72,14 @@ constexpr Row kRows[] = {
          .after = kDifferentiateAfter,
          .starts = "output",
          .undivided = "The graph computes the gradients of its outputs"},
+    Pass{.name = "jvp",
+         .summary = "Adds forward mode: the tangents of the results, computed from the tangents of the inputs",
+         .run = jvp,
+         .when = isForwardMode,
+         .repeats = "what it makes is a function, too, which can be differentiated again",
+         .after = kDifferentiateAfter,
+         .starts = "call, output",
+         .undivided = "The graph computes how its results move when its inputs do"},
     Pass{.name = "decompose",
          .summary = "Decomposes operators into the smaller ones that later passes and kernels know",
          .run = decompose,

@@ -26,7 +26,7 @@ namespace {
 // Why a pass may change its own result again (Pass::repeats).
 constexpr std::string_view kSearchDepth =
     "calls are searched to a limited depth and grouped greedily, and fusing some brings others within reach";
-bool isInference(const CompileRequest& request) { return request.mode == Mode::Inference; }
+bool isOneGraph(const CompileRequest& request) { return request.mode != Mode::Training; }
 
 constexpr std::string_view kScatters =
     "aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, aten.as_strided_scatter.default";
@@ -215,7 +215,7 @@ constexpr Row kRows[] = {
     Pass{.name = "reorder_for_locality",
          .summary = "Moves calls directly before their first reader",
          .run = reorderForLocality,
-         .when = isInference,
+         .when = isOneGraph,
          .starts = "call"},
     Pass{.name = "grouped_gemm_pass",
          .summary = "Computes several oneDNN products of one tensor in one call",

@@ -1,0 +1,122 @@
+#include "engine/autograd/forward_duals.h"
+
+#include <algorithm>
+
+#include "engine/autograd/expand.h"
+#include "engine/autograd/tangent_rules.h"
+
+namespace cutaway {
+namespace {
+
+/// A value as result `item` of the call that makes it.
+std::pair<const Node*, size_t> resultOf(const Node& value) {
+    const Node* tuple = value.isCall("operator.getitem") ? value.arg(0).node() : nullptr;
+    if (tuple == nullptr || !tuple->type().tuple()) return {&value, 0};
+    const int64_t count = static_cast<int64_t>(tuple->type().tuple()->size());
+    const int64_t position = value.arg(1).asInt().value_or(0);
+    return {tuple, static_cast<size_t>(position < 0 ? position + count : position)};
+}
+
+bool carriesTangent(const ValueType& type) {
+    if (const TensorType* tensor = type.tensor()) return isFloating(tensor->dtype) || isComplex(tensor->dtype);
+    if (const TupleType* items = type.tuple()) return std::any_of(items->begin(), items->end(), carriesTangent);
+    return false;
+}
+
+/// Results as values that rules may read; a tuple gets the getitems that it lacks.
+std::vector<Value> resultsOf(Node& call, GraphBuilder& builder) {
+    if (!call.type().tuple()) return {builder.value(call)};
+    std::vector<Value> results(call.type().tuple()->size());
+    for (Node* reader : call.users())
+        if (reader->isCall("operator.getitem")) results[resultOf(*reader).second] = builder.value(*reader);
+    for (size_t i = 0; i < results.size(); ++i)
+        if (!results[i] || !call.graph().isBefore(*results[i].node(), *builder.before()))
+            results[i] = builder.value(call)[static_cast<int64_t>(i)];
+    return results;
+}
+
+Error whileAt(Error error, const Node& call) {
+    error.where = call.name();
+    error.notes.push_back("while taking the tangent of " + call.op().name());
+    return error;
+}
+
+}  // namespace
+
+Error noTangentRule(const Node& call) {
+    std::string name = call.op().name();
+    if (name.ends_with(".default")) name.resize(name.size() - 8);
+    if (name.starts_with("aten.")) name.erase(0, 5);
+    return unsupported(
+        "Trying to use forward AD with " + name + " that does not support it because it has not been implemented yet",
+        call.name(), {"detach() what it reads, or write the op in terms of smaller ones"});
+}
+
+Node* ForwardDuals::tangentOf(const Node& value) const {
+    const auto [node, item] = resultOf(value);
+    const auto found = m_tangents.find(node->id());
+    return found == m_tangents.end() || item >= found->second.size() ? nullptr : found->second[item];
+}
+
+void ForwardDuals::setTangent(const Node& value, Node* tangent) {
+    const auto [node, item] = resultOf(value);
+    std::vector<Node*>& slots = m_tangents[node->id()];
+    slots.resize(std::max(slots.size(), item + 1), nullptr);
+    slots[item] = tangent;
+}
+
+bool ForwardDuals::reaches(const Node& call) const {
+    if (!call.isCall() || call.is(Tag::NoGradient) || call.is(Tag::Factory)) return false;
+    if (resultOf(call).first != &call) return false;  // its call has its tangents
+    if (!call.op().isOpaque() && !carriesTangent(call.type())) return false;
+    const std::vector<Node*> inputs = call.inputs();
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Node* operand) { return tangentOf(*operand); });
+}
+
+Result<std::vector<Value>> ForwardDuals::tangentsOf(Node& call, GraphBuilder& builder, Node& position) {
+    const TangentCall::Lookup lookup = [this](const Node& value) { return tangentOf(value); };
+    TangentCall tangentCall(call, builder, resultsOf(call, builder), lookup);
+    if (const TangentRule rule = tangentRule(call)) return rule(tangentCall);
+    if (!call.op().def()->derive) return noTangentRule(call);
+    auto tangents = pulledBackTwice(tangentCall, position, m_rewriter);
+    if (tangents) return tangents;
+    Error error = noTangentRule(call);
+    error.notes.push_back(tangents.error().message);
+    return error;
+}
+
+Result<Node*> ForwardDuals::push(Node& call) {
+    if (call.op().isOpaque()) return noTangentRule(call);
+    const TangentRule rule = tangentRule(call);
+    if (m_rewriter.begin("tangent of " + call.op().name(), call) != Go::Yes) {
+        m_stopped = true;
+        return &call;
+    }
+    if (!rule) {
+        Node* const previous = call.previous();
+        CT_TRY(const bool expanded, expandCall(call, m_rewriter));
+        if (expanded) return previous ? previous->next() : m_graph.first();
+    }
+    Node* next = call.next();
+    while (resultOf(*next).first == &call) next = next->next();
+    const uint32_t first = m_graph.idLimit();
+    GraphBuilder builder = m_rewriter.builder(m_graph, next, call);
+    CT_TRY(const std::vector<Value> tangents, tangentsOf(call, builder, *next));
+    if (builder.error()) return whileAt(*builder.error(), call);
+    std::vector<Node*> nodes;
+    for (const Value& tangent : tangents) nodes.push_back(tangent.node());
+    // What no tangent reads goes again, last first: results of a tuple, gradients that stood for any.
+    for (Node* node = next->previous(); node != &call;) {
+        Node* const made = node;
+        node = node->previous();
+        if (index(made->id()) < first) continue;
+        const bool isTangent = std::find(nodes.begin(), nodes.end(), made) != nodes.end();
+        if (made->hasUsers() || isTangent) m_graph.setProvenance(*made, builder.sharedProvenance());
+        else m_graph.erase(*made);
+    }
+    m_tangents[call.id()] = std::move(nodes);
+    // What the rule has built has no tangents of its own: it is skipped.
+    return next;
+}
+
+}  // namespace cutaway
