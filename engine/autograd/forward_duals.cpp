@@ -45,11 +45,15 @@ Error whileAt(Error error, const Node& call) {
 
 Error noTangentRule(const Node& call) {
     std::string name = call.op().name();
+    const bool out = name.ends_with("out");
     if (name.ends_with(".default")) name.resize(name.size() - 8);
     if (name.starts_with("aten.")) name.erase(0, 5);
-    return unsupported(
-        "Trying to use forward AD with " + name + " that does not support it because it has not been implemented yet",
-        call.name(), {"detach() what it reads, or write the op in terms of smaller ones"});
+    if (out) std::replace(name.begin(), name.end(), '.', '_');
+    return unsupported("Trying to use forward AD with " + name + " that does not support it because it " +
+                           (out ? "is an out= function" : "has not been implemented yet"),
+                       call.name(),
+                       {out ? "call the form that returns its result"
+                            : "detach() what it reads, or write the op in terms of smaller ones"});
 }
 
 Node* ForwardDuals::tangentOf(const Node& value) const {
@@ -86,7 +90,8 @@ Result<std::vector<Value>> ForwardDuals::tangentsOf(Node& call, GraphBuilder& bu
 }
 
 Result<Node*> ForwardDuals::push(Node& call) {
-    if (call.op().isOpaque()) return noTangentRule(call);
+    const bool asPyTorch = m_rewriter.request().parity && isFusedAttention(call.op());
+    if (call.op().isOpaque() || asPyTorch) return noTangentRule(call);
     const TangentRule rule = tangentRule(call);
     if (m_rewriter.begin("tangent of " + call.op().name(), call) != Go::Yes) {
         m_stopped = true;

@@ -15,6 +15,7 @@ class ForwardDuals {
     /// The tangent of a value; null if it has none. Items of a tuple have those of the call that makes it.
     Node* tangentOf(const Node& value) const;
     void setTangent(const Node& value, Node* tangent);
+    void forget() { m_tangents.clear(); }
     /// Whether the call makes tangents: an operand has one, and so can a result (integers cannot, nor what is
     /// detached).
     bool reaches(const Node& call) const;

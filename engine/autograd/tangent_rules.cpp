@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/autograd/backward.h"
+#include "engine/autograd/expand.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -62,9 +63,24 @@ Tangents linear(TangentCall& c, std::initializer_list<std::string_view> operands
     const Value result = c.builder().callBound(c.op(), std::move(args));
     if (!c.outType().tuple()) return {result};
     Tangents items;
-    for (size_t i = 0; i < c.outType().tuple()->size(); ++i) items.push_back(result[static_cast<int64_t>(i)]);
+    for (size_t i = 0; i < c.outType().tuple()->size(); ++i)
+        items.push_back(isContinuous(c.results()[i]) ? result[static_cast<int64_t>(i)] : Value());
     return items;
 }
+
+/// Linear in each of the operands: the op with one of them replaced by its tangent, added up over all.
+Tangents multilinear(TangentCall& c, std::initializer_list<size_t> operands) {
+    Value total;
+    for (const size_t position : operands) {
+        const Value tangent = c.tangent(position);
+        if (!tangent) continue;
+        std::vector<Argument> args = c.node().args();
+        args[position] = tangent;
+        total = plus(total, c.builder().callBound(c.op(), std::move(args)));
+    }
+    return {total};
+}
+Tangents inBoth(TangentCall& c) { return multilinear(c, {0, 1}); }
 
 /// The op with one of the two factors replaced by its tangent, added up over both.
 Value product(TangentCall& c, std::string_view op, size_t left, size_t right) {
@@ -148,14 +164,49 @@ Tangents chosenAlong(TangentCall& c) {
     return {dropped ? c.call("aten.squeeze.dim", {chosen, dim}) : chosen, Value()};
 }
 
+/// The results are elements of planes of the last `Dims` dims, by their number in the plane.
+template <size_t Dims>
 Tangents maxPool(TangentCall& c) {
     const Value tangent = c.tangent(0), indices = c.results()[1];
-    const SymDims& in = tangent.sizes();
-    SymDims flat(in.begin(), in.end() - 2), flatOut = flat;
-    flat.push_back(in[in.size() - 2] * in[in.size() - 1]);
-    flatOut.push_back(indices.size(-2) * indices.size(-1));
-    const Value chosen = c.call("aten.gather.default", {reshape(tangent, flat), -1, reshape(indices, flatOut)});
+    const auto flat = [](const SymDims& sizes) {
+        SymDims out(sizes.begin(), sizes.end() - static_cast<std::ptrdiff_t>(Dims));
+        SymInt plane = 1;
+        for (size_t dim = sizes.size() - Dims; dim < sizes.size(); ++dim) plane = plane * sizes[dim];
+        out.push_back(plane);
+        return out;
+    };
+    const Value chosen = c.call("aten.gather.default",
+                                {reshape(tangent, flat(tangent.sizes())), -1, reshape(indices, flat(indices.sizes()))});
     return {view(chosen, indices.sizes()), Value()};
+}
+
+/// exp(-y) * the sums so far of exp(x) x', with the largest x taken out of both.
+Tangents logCumsumExp(TangentCall& c) {
+    const Value x = c.in(0), y = c.results()[0], tangent = convert(c.tangent(0), y.dtype());
+    if (x.rank() == 0) return {tangent};
+    const int64_t dim = c.dimOf("dim", x.rank());
+    const Value most = c.call("aten.amax.default", {x, Argument(std::vector<int64_t>{dim}), true});
+    const Value sums = c.call("aten.cumsum.default", {unary("aten.exp.default", x - most) * tangent, dim});
+    return {unary("aten.exp.default", most - y) * sums};
+}
+
+/// Sums and means are linear in rows and in weights; a largest is one of the rows.
+Tangents embeddingBag(TangentCall& c) {
+    constexpr int64_t kMax = 2;
+    Tangents tangents(c.results().size());
+    if (c.integerOr("mode", 0) == kMax) {
+        tangents[0] = c.call("aten.gather.default", {c.tangent(0), 0, c.results()[3]});
+        return tangents;
+    }
+    const size_t weights = static_cast<size_t>(c.position("per_sample_weights"));
+    for (const size_t position : {size_t{0}, weights}) {
+        const Value tangent = c.tangent(position);
+        if (!tangent) continue;
+        std::vector<Argument> args = c.node().args();
+        args[position] = tangent;
+        tangents[0] = plus(tangents[0], c.builder().callBound(c.op(), std::move(args))[0]);
+    }
+    return tangents;
 }
 
 Tangents logSoftmax(TangentCall& c) {
@@ -191,7 +242,49 @@ Tangents constantPad(TangentCall& c) {
     return {c.call("aten.constant_pad_nd.default", {c.tangent(0), c.arg("pad"), 0})};
 }
 
+/// What stands outside of the mask is constant.
+Tangents maskedIndex(TangentCall& c) {
+    return {c.call("aten._unsafe_masked_index.default", {c.tangent(0), c.arg(1), c.arg(2), 0})};
+}
+
+Tangents filled(TangentCall& c) {
+    const Value tangent = c.tangent(1);
+    const TensorType& type = c.out();
+    return {tangent ? expand(convert(tangent, type.dtype), type.sizes) : tangent};
+}
+
 Tangents linearInFirst(TangentCall& c) { return linear(c, {c.op().schema()->params[0].name}); }
+
+/// Linear in these operands together.
+struct LinearIn {
+    std::string_view packet, first, second = {};
+};
+constexpr LinearIn kLinearIn[] = {
+    {"aten.cat", "tensors"},
+    {"aten.stack", "tensors"},
+    {"aten.embedding", "weight"},
+    {"aten.complex", "real", "imag"},
+    {"aten.copy", "src"},
+    {"aten.index_put", "self", "values"},
+    {"aten._unsafe_index_put", "self", "values"},
+    {"aten.index_add", "self", "source"},
+    {"aten.index_copy", "self", "source"},
+    {"aten.masked_scatter", "self", "source"},
+    {"aten.scatter_add", "self", "src"},
+    {"aten.select_scatter", "self", "src"},
+    {"aten.slice_scatter", "self", "src"},
+    {"aten.diagonal_scatter", "self", "src"},
+    {"aten.as_strided_scatter", "self", "src"},
+};
+const LinearIn* linearIn(std::string_view packet) {
+    const auto found = std::find_if(std::begin(kLinearIn), std::end(kLinearIn),
+                                    [&](const LinearIn& row) { return row.packet == packet; });
+    return found == std::end(kLinearIn) ? nullptr : found;
+}
+Tangents linearInTheirs(TangentCall& c) {
+    const LinearIn& row = *linearIn(c.op().packet());
+    return row.second.empty() ? linear(c, {row.first}) : linear(c, {row.first, row.second});
+}
 
 struct RuleOf {
     std::string_view packet;
@@ -204,20 +297,28 @@ bool contains(const std::string_view (&names)[Count], std::string_view name) {
 }
 
 constexpr RuleOf kRules[] = {
-    {"aten.mm", [](TangentCall& c) { return Tangents{product(c, "aten.mm.default", 0, 1)}; }},
-    {"aten.bmm", [](TangentCall& c) { return Tangents{product(c, "aten.bmm.default", 0, 1)}; }},
-    {"aten.mv", [](TangentCall& c) { return Tangents{product(c, "aten.mv.default", 0, 1)}; }},
-    {"aten.dot", [](TangentCall& c) { return Tangents{product(c, "aten.dot.default", 0, 1)}; }},
+    {"aten.mm", inBoth},
+    {"aten.bmm", inBoth},
+    {"aten.mv", inBoth},
+    {"aten.dot", inBoth},
+    {"transformers.grouped_mm_fallback", inBoth},
     {"aten.addmm", [](TangentCall& c) { return scaledProduct(c, "aten.mm.default"); }},
     {"aten.baddbmm", [](TangentCall& c) { return scaledProduct(c, "aten.bmm.default"); }},
     {"aten.convolution", convolution},
     {"aten.sort", chosenAlong},
     {"aten.topk", chosenAlong},
-    {"aten.max_pool2d_with_indices", maxPool},
+    {"aten.max_pool2d_with_indices", maxPool<2>},
+    {"aten.max_pool3d_with_indices", maxPool<3>},
+    {"aten.adaptive_max_pool2d", maxPool<2>},
+    {"aten.adaptive_max_pool3d", maxPool<3>},
     {"aten._log_softmax", logSoftmax},
+    {"aten.logcumsumexp", logCumsumExp},
     {"aten.glu", glu},
     {"aten.constant_pad_nd", constantPad},
     {"aten.as_strided", strided},
+    {"aten.fill", filled, ".Tensor"},
+    {"aten._unsafe_masked_index", maskedIndex},
+    {"aten._embedding_bag", embeddingBag},
     {"aten.scatter",
      [](TangentCall& c) {
          return linear(c, {"self", "src"});
@@ -228,45 +329,6 @@ constexpr RuleOf kRules[] = {
          return Tangents{c.call("aten.scatter.value", {c.tangent(0), c.arg(1), c.arg(2), 0})};
      },
      ".value"},
-    {"aten.cat", [](TangentCall& c) { return linear(c, {"tensors"}); }},
-    {"aten.stack", [](TangentCall& c) { return linear(c, {"tensors"}); }},
-    {"aten.embedding", [](TangentCall& c) { return linear(c, {"weight"}); }},
-    {"aten.index_put",
-     [](TangentCall& c) {
-         return linear(c, {"self", "values"});
-     }},
-    {"aten._unsafe_index_put",
-     [](TangentCall& c) {
-         return linear(c, {"self", "values"});
-     }},
-    {"aten.index_add",
-     [](TangentCall& c) {
-         return linear(c, {"self", "source"});
-     }},
-    {"aten.index_copy",
-     [](TangentCall& c) {
-         return linear(c, {"self", "source"});
-     }},
-    {"aten.scatter_add",
-     [](TangentCall& c) {
-         return linear(c, {"self", "src"});
-     }},
-    {"aten.select_scatter",
-     [](TangentCall& c) {
-         return linear(c, {"self", "src"});
-     }},
-    {"aten.slice_scatter",
-     [](TangentCall& c) {
-         return linear(c, {"self", "src"});
-     }},
-    {"aten.diagonal_scatter",
-     [](TangentCall& c) {
-         return linear(c, {"self", "src"});
-     }},
-    {"aten.as_strided_scatter",
-     [](TangentCall& c) {
-         return linear(c, {"self", "src"});
-     }},
 };
 /// Linear in operand 0, which is their only tensor that carries a tangent. Views are linear too, by their tag.
 constexpr std::string_view kLinear[] = {
@@ -285,10 +347,16 @@ constexpr std::string_view kLinear[] = {
     "aten.gather",
     "aten.index",
     "aten._unsafe_index",
-    "aten._unsafe_masked_index",
     "aten.index_select",
     "aten.avg_pool2d",
     "aten._adaptive_avg_pool2d",
+    "aten._adaptive_avg_pool3d",
+    "aten.avg_pool3d",
+    "aten._upsample_bilinear2d_aa",
+    "aten._upsample_bicubic2d_aa",
+    "aten._fft_r2c",
+    "aten._fft_c2r",
+    "aten._fft_c2c",
     "aten.pixel_shuffle",
     "aten.im2col",
     "aten.col2im",
@@ -311,23 +379,55 @@ constexpr std::string_view kReductions[] = {
 };
 /// Not elementwise by their tag, but with a symmetric derivative, so that pulling back and pushing forward are the
 /// same.
-constexpr std::string_view kSymmetric[] = {"aten._softmax", "aten._safe_softmax", "aten.native_dropout",
-                                           "aten.log_sigmoid_forward"};
+constexpr std::string_view kSymmetric[] = {"aten._softmax",
+                                           "aten._safe_softmax",
+                                           "aten.native_dropout",
+                                           "aten.log_sigmoid_forward",
+                                           "aten.fake_quantize_per_tensor_affine_cachemask",
+                                           "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams"};
 
 }  // namespace
 
+bool isFusedAttention(const Op& op) {
+    return op.packet().starts_with("aten._scaled_dot_product_") &&
+           op.packet().find("_attention") != std::string::npos && op.packet().find("_backward") == std::string::npos;
+}
+
 TangentRule tangentRule(const Node& call) {
+    if (isFusedAttention(call.op())) return attentionTangent;
     const std::string_view packet = call.op().packet();
     const Schema& schema = *call.op().schema();
     for (const RuleOf& rule : kRules)
         if (rule.packet == packet && (rule.overload.empty() || call.op().name().ends_with(rule.overload)))
             return rule.rule;
+    if (linearIn(packet)) return linearInTheirs;
     const bool extreme = packet == "aten.max" || packet == "aten.min";
     if (extreme && schema.find("dim") >= 0) return chosenAlong;
     if (contains(kLinear, packet) || call.op().is(Tag::View)) return linearInFirst;
     if (!call.op().def()->derive || isComplexCall(call)) return nullptr;
     if ((extreme && schema.params.size() == 1) || contains(kReductions, packet)) return reduction;
     return call.op().is(Tag::Pointwise) || contains(kSymmetric, packet) ? elementwise : nullptr;
+}
+
+/// The first of the nodes from the id `first` on that stand before `position`.
+static Node* firstMade(const Graph& graph, uint32_t first, const Node& position) {
+    Node* node = position.previous();
+    while (node && index(node->id()) >= first) node = node->previous();
+    return node ? node->next() : graph.first();
+}
+
+/// Expands what has been built, nodes from the id `first` on, where a call has no derivative of its own.
+static Result<void> expandFrom(Graph& graph, uint32_t first, const Node& position, Rewriter& rewriter) {
+    for (Node* node = firstMade(graph, first, position); node != &position;) {
+        Node* const before = node->previous();
+        const OpDef* def = node->isCall() && index(node->id()) >= first ? node->op().def() : nullptr;
+        bool expanded = false;
+        if (def && !def->derive && def->decompose) {
+            CT_TRY(expanded, expandCall(*node, rewriter));
+        }
+        node = !expanded ? node->next() : before ? before->next() : graph.first();
+    }
+    return {};
 }
 
 Result<Tangents> pulledBackTwice(TangentCall& call, Node& position, Rewriter& rewriter) {
@@ -353,23 +453,24 @@ Result<Tangents> pulledBackTwice(TangentCall& call, Node& position, Rewriter& re
             Value gradient = sumToSize(slots[item], operand.node()->tensor().sizes);
             if (isComplex(gradient.dtype()) && !isComplex(tangent.dtype()))
                 gradient = unary("aten.real.default", gradient);
-            pairs.emplace_back(convert(gradient, tangent.dtype()), tangent);
+            // An alias, which keeps what it reads when that is expanded.
+            pairs.emplace_back(unary("aten.alias.default", convert(gradient, tangent.dtype())), tangent);
         }
     }
     if (call.builder().error()) return *call.builder().error();
+    Rewriter unlimited(rewriter.pass(), rewriter.context());
+    CT_TRY_VOID(expandFrom(graph, first, position, unlimited));
 
     std::vector<bool> flow(graph.idLimit(), false);
     for (const Value& gradient : gradients)
         if (gradient) flow[index(gradient.node()->id())] = true;
     std::vector<Node*> calls;
-    for (uint32_t slot = first, end = graph.idLimit(); slot < end; ++slot) {
-        Node* const node = graph.find(NodeId{slot});
-        if (node == nullptr || node->is(Tag::NoGradient)) continue;
+    for (Node* node = firstMade(graph, first, position); node != &position; node = node->next()) {
+        const uint32_t slot = index(node->id());
+        if (slot < first || node->is(Tag::NoGradient)) continue;
         for (const Node* operand : node->inputs()) flow[slot] = flow[slot] || flow[index(operand->id())];
         if (flow[slot]) calls.push_back(node);
     }
-    std::sort(calls.begin(), calls.end(), [&](const Node* a, const Node* b) { return graph.isBefore(*a, *b); });
-    Rewriter unlimited(rewriter.pass(), rewriter.context());
     Backward backward(graph, position, flow, unlimited);
     for (const auto& [gradient, tangent] : pairs)
         if (flow[index(gradient.node()->id())]) backward.accumulate(*gradient.node(), tangent, call.node());

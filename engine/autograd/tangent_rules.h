@@ -34,6 +34,9 @@ class TangentCall : public Decomposition {
 /// One tangent per result, null where there is none.
 using Tangents = std::vector<Value>;
 using TangentRule = Tangents (*)(TangentCall& call);
+/// Of fused attention without dropout, which PyTorch has no formula for.
+Tangents attentionTangent(TangentCall& call);
+bool isFusedAttention(const Op& op);
 /// The rule of the call's op; null if it has none of its own.
 TangentRule tangentRule(const Node& call);
 /// For an op that has a derivative whose ops have one again. What pulls a gradient back is linear in it, so pulling the

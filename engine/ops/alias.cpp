@@ -23,16 +23,6 @@ bool isSharingReshape(const Node& node) {
            viewStrides(source->tensor().sizes, source->tensor().strides, node.tensor().sizes).has_value();
 }
 
-/// The operand whose memory the call's value shares; null for values with memory of their own.
-const Node* sharedOperand(const Node& node) {
-    if (const Node* written = returnedOperand(node)) return written;
-    const bool item = node.isCall("operator.getitem");
-    const bool aliases = node.is(Tag::View) || item || isSharingReshape(node);
-    const Node* source = aliases && !node.args().empty() ? node.arg(0).node() : nullptr;
-    // An item of a tuple shares memory only when the call that made the tuple is a view (split, unbind).
-    return source && (!item || source->is(Tag::View)) ? source : nullptr;
-}
-
 bool isInput(const Node& root) { return root.isPlaceholder() || root.kind() == NodeKind::GetAttr; }
 
 /// Whether an output shares the memory of this root.
@@ -45,6 +35,15 @@ bool isOutput(const Node& root) {
 }
 
 }  // namespace
+
+const Node* sharedOperand(const Node& node) {
+    if (const Node* written = returnedOperand(node)) return written;
+    const bool item = node.isCall("operator.getitem");
+    const bool aliases = node.is(Tag::View) || item || isSharingReshape(node);
+    const Node* source = aliases && !node.args().empty() ? node.arg(0).node() : nullptr;
+    // An item of a tuple shares memory only when the call that made the tuple is a view (split, unbind).
+    return source && (!item || source->is(Tag::View)) ? source : nullptr;
+}
 
 const Node& storageRoot(const Node& node) {
     const Node* root = &node;

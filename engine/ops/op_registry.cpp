@@ -33,6 +33,7 @@ std::span<const OpDef> gemmNarrowOps();
 std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
+std::span<const OpDef> dualOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -91,7 +92,7 @@ class OpRegistry {
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(),
             recurrentOps(), attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
             linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
-            foreachOps(), collectiveOps()};
+            foreachOps(), collectiveOps(), dualOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

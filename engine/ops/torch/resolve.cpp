@@ -18,7 +18,7 @@ const Functions& functions() {
     static const Functions all = [] {
         Functions found;
         for (auto table : {activationFunctions(), attentionFunctions(), layerFunctions(), lossFunctions(),
-                           tensorFunctions(), castFunctions(), operatorFunctions()})
+                           tensorFunctions(), castFunctions(), operatorFunctions(), forwardAdFunctions()})
             for (const PythonFunction& row : table) {
                 auto signature = parseSchema(row.signature);
                 if (!signature) throw InternalError(std::string(row.signature) + ": " + signature.error().text());

@@ -1,5 +1,6 @@
 // Turns the program, as Python or torch.export wrote it, into a functional graph of ATen calls.
 #include "engine/autograd/expand.h"
+#include "engine/autograd/forward_ad.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/autograd/jvp.h"
@@ -25,7 +26,10 @@ constexpr Dependency kTorchCallsToAtenAfter[] = {
 constexpr Dependency kExpandCompositesAfter[] = {
     {"torch_calls_to_aten", "only ATen operators are expanded"},
     {"move_to_device", "how attention is written out depends on the device"}};
+constexpr Dependency kForwardAdAfter[] = {{"torch_calls_to_aten", "tangent rules belong to ATen operators"},
+                                          {"expand_composites", "shorthand operators have no tangent rule"}};
 constexpr Dependency kFunctionalizeAfter[] = {
+    {"forward_ad", "what writes to a dual in place writes to its tangent, too"},
     {"torch_calls_to_aten", "only of ATen operators is it known which mutate"},
     {"expand_composites", "the views inside shorthand operators must be visible"}};
 constexpr Dependency kDifferentiateAfter[] = {
@@ -59,6 +63,14 @@ constexpr Row kRows[] = {
          .functional = false,
          .after = kExpandCompositesAfter,
          .operatorRewrites = compositeRewrites},
+    Pass{
+        .name = "forward_ad",
+        .summary = "Computes the tangents of dual tensors, where the program itself uses forward mode (torch.func.jvp)",
+        .run = forwardAd,
+        .functional = false,
+        .after = kForwardAdAfter,
+        .starts = "call",
+        .undivided = "What dual tensors carry is computed by calls of its own"},
     Pass{.name = "functionalize",
          .summary = "Turns in-place operators into functional ones",
          .run = functionalize,
