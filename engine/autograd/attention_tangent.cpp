@@ -28,10 +28,19 @@ Value causal(TangentCall& c, const Value& scores) {
     return where(unary("aten.tril.default", ones), scores, low);
 }
 
+/// Keys and values of fewer heads are shared by neighbouring ones of the queries.
+Value forEachHead(TangentCall& c, const Value& x, DType dtype) {
+    const SymInt heads = c.in(0).size(1), own = x.size(1);
+    const Value shared = own.isInt() && heads.isInt() && own.value() > 0 && own.value() < heads.value()
+                             ? c.call("aten.repeat_interleave.self_int", {x, heads.value() / own.value(), 1})
+                             : x;
+    return convert(shared, dtype);
+}
+
 Weights weightsOf(TangentCall& c, DType dtype) {
     Weights w;
     w.query = convert(c.in(0), dtype);
-    w.keyT = c.call("aten.transpose.int", {convert(c.in(1), dtype), -2, -1});
+    w.keyT = c.call("aten.transpose.int", {forEachHead(c, c.in(1), dtype), -2, -1});
     w.scale =
         c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(c.in(0).size(-1).asInt().value_or(1)));
     Value scores = c.call("aten.mul.Scalar", {matmul(w.query, w.keyT), w.scale});
@@ -48,7 +57,7 @@ Value scoresTangent(TangentCall& c, const Weights& w) {
     Value moved;
     if (const Value query = c.tangent(0)) moved = matmul(convert(query, dtype), w.keyT);
     if (const Value key = c.tangent(1)) {
-        const Value along = matmul(w.query, c.call("aten.transpose.int", {convert(key, dtype), -2, -1}));
+        const Value along = matmul(w.query, c.call("aten.transpose.int", {forEachHead(c, key, dtype), -2, -1}));
         moved = moved ? moved + along : along;
     }
     if (moved) moved = c.call("aten.mul.Scalar", {moved, w.scale});
@@ -62,10 +71,9 @@ Value scoresTangent(TangentCall& c, const Weights& w) {
 
 Tangents attentionTangent(TangentCall& c) {
     Tangents tangents(c.results().size());
-    if (c.real("dropout_p") > 0 || c.in(0).size(1) != c.in(1).size(1)) {
-        c.builder().fail(
-            unsupported("the tangent of fused attention with dropout, or with fewer keys than queries, is not known",
-                        c.node().name(), {"run with dropout_p=0 and as many heads everywhere"}));
+    if (c.real("dropout_p") > 0) {
+        c.builder().fail(unsupported("the tangent of fused attention with dropout is not known", c.node().name(),
+                                     {"run with dropout_p=0"}));
         return tangents;
     }
     const Value& out = c.results()[0];
@@ -74,10 +82,10 @@ Tangents attentionTangent(TangentCall& c) {
     Value moved;
     if (const Value scores = scoresTangent(c, w)) {
         const Value weighted = w.softmax * scores;
-        moved = matmul(weighted - w.softmax * sum(weighted, {-1}, true), convert(c.in(2), dtype));
+        moved = matmul(weighted - w.softmax * sum(weighted, {-1}, true), forEachHead(c, c.in(2), dtype));
     }
     if (const Value value = c.tangent(2)) {
-        const Value along = matmul(w.softmax, convert(value, dtype));
+        const Value along = matmul(w.softmax, forEachHead(c, value, dtype));
         moved = moved ? moved + along : along;
     }
     tangents[0] = moved ? convert(moved, out.dtype()) : moved;

@@ -15,11 +15,8 @@ SymInt storageElements(const Node& value) {
 }
 
 bool sameLayout(const Node& a, const Node& b) {
-    const TensorType &x = a.tensor(), &y = b.tensor();
-    if (x.sizes != y.sizes || !(x.offset == y.offset)) return false;
-    for (size_t dim = 0; dim < x.sizes.size(); ++dim)
-        if (!(x.sizes[dim] == SymInt(1)) && !(x.strides[dim] == y.strides[dim])) return false;
-    return storageElements(a) == storageElements(b);
+    return sameStrides(a.tensor(), b.tensor()) && a.tensor().offset == b.tensor().offset &&
+           storageElements(a) == storageElements(b);
 }
 
 Error whileAt(const GraphBuilder& builder, const Node& call) {
@@ -62,12 +59,7 @@ Result<void> DualWrites::inherit(Node& value, Node& reader) {
 
 Value DualWrites::laidOutLike(GraphBuilder& builder, const Value& primal, const Value& tangent) const {
     if (sameLayout(*primal.node(), *tangent.node())) return tangent;
-    const TensorType& type = primal.type();
-    if (type.isContiguous())
-        return builder.call("aten.clone.default", {tangent}, {{"memory_format", MemoryFormat::Contiguous}});
-    const Value room =
-        builder.call("aten.new_empty_strided.default", {tangent, Argument(type.sizes), Argument(type.strides)});
-    return builder.call("aten.copy.default", {room, tangent});
+    return copyLaidOutLike(builder, primal.type(), tangent);
 }
 
 bool DualWrites::begin(const Node& call) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/autograd/expand.h"
-#include "engine/autograd/tangent_rules.h"
 
 namespace cutaway {
 namespace {
@@ -54,6 +53,21 @@ Error noTangentRule(const Node& call) {
                        call.name(),
                        {out ? "call the form that returns its result"
                             : "detach() what it reads, or write the op in terms of smaller ones"});
+}
+
+bool sameStrides(const TensorType& a, const TensorType& b) {
+    if (a.sizes != b.sizes) return false;
+    for (size_t dim = 0; dim < a.sizes.size(); ++dim)
+        if (!(a.sizes[dim] == SymInt(1)) && !(a.strides[dim] == b.strides[dim])) return false;
+    return true;
+}
+
+Value copyLaidOutLike(GraphBuilder& builder, const TensorType& primal, const Value& tangent) {
+    if (primal.isContiguous())
+        return builder.call("aten.clone.default", {tangent}, {{"memory_format", MemoryFormat::Contiguous}});
+    const Value room =
+        builder.call("aten.new_empty_strided.default", {tangent, Argument(primal.sizes), Argument(primal.strides)});
+    return builder.call("aten.copy.default", {room, tangent});
 }
 
 Node* ForwardDuals::tangentOf(const Node& value) const {
@@ -107,9 +121,14 @@ Result<Node*> ForwardDuals::push(Node& call) {
     const uint32_t first = m_graph.idLimit();
     GraphBuilder builder = m_rewriter.builder(m_graph, next, call);
     CT_TRY(const std::vector<Value> tangents, tangentsOf(call, builder, *next));
-    if (builder.error()) return whileAt(*builder.error(), call);
     std::vector<Node*> nodes;
-    for (const Value& tangent : tangents) nodes.push_back(tangent.node());
+    for (size_t i = 0; i < tangents.size() && !builder.error(); ++i) {
+        // What looks at the result, a view, must be able to look at the tangent in the same way.
+        const TensorType* type = call.type().tuple() ? (*call.type().tuple())[i].tensor() : call.type().tensor();
+        const bool copied = tangents[i] && type && !sameStrides(*type, tangents[i].type());
+        nodes.push_back(copied ? copyLaidOutLike(builder, *type, tangents[i]).node() : tangents[i].node());
+    }
+    if (builder.error()) return whileAt(*builder.error(), call);
     // What no tangent reads goes again, last first: results of a tuple, gradients that stood for any.
     for (Node* node = next->previous(); node != &call;) {
         Node* const made = node;

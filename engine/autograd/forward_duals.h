@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/rewrite/rewriter.h"
+#include "engine/autograd/tangent_rules.h"
 
 namespace cutaway {
 
@@ -35,7 +35,9 @@ class ForwardDuals {
     bool m_stopped = false;
 };
 
-/// The error for an op through which no tangent can be pushed.
-Error noTangentRule(const Node& call);
+/// Whether both have the same strides along dims of more than one element.
+bool sameStrides(const TensorType& a, const TensorType& b);
+/// A copy of the tangent, laid out as the primal is.
+Value copyLaidOutLike(GraphBuilder& builder, const TensorType& primal, const Value& tangent);
 
 }  // namespace cutaway

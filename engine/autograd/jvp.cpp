@@ -69,8 +69,11 @@ class ForwardMode {
         m_module.inputs.resize(inputs.size());
         int number = 0;
         for (const size_t i : positions) {
-            TensorType type = inputs[i]->tensor();
-            type.requiresGrad = false;
+            const TensorType& primal = inputs[i]->tensor();
+            // Repeated elements (a stride of 0) each move by themselves.
+            TensorType type = TensorType::contiguous(primal.dtype, primal.sizes, primal.device);
+            if (std::find(primal.strides.begin(), primal.strides.end(), SymInt(0)) == primal.strides.end())
+                type.strides = primal.strides;
             Node& tangent = m_graph.placeholder("tangent_in_" + std::to_string(++number), std::move(type), after);
             InputSpec spec;
             spec.kind = InputSpec::Kind::ForwardTangent;

@@ -195,7 +195,11 @@ Tangents embeddingBag(TangentCall& c) {
     constexpr int64_t kMax = 2;
     Tangents tangents(c.results().size());
     if (c.integerOr("mode", 0) == kMax) {
-        tangents[0] = c.call("aten.gather.default", {c.tangent(0), 0, c.results()[3]});
+        // Of an empty bag there is no row.
+        const Value rows = c.call("aten.clamp_min.default", {c.results()[3], 0});
+        const Value filled = c.call("aten.gt.Scalar", {unsqueeze(c.results()[2], 1), 0});
+        const Value chosen = c.call("aten.gather.default", {c.tangent(0), 0, rows});
+        tangents[0] = where(filled, chosen, unary("aten.zeros_like.default", chosen));
         return tangents;
     }
     const size_t weights = static_cast<size_t>(c.position("per_sample_weights"));
@@ -240,6 +244,43 @@ Tangents strided(TangentCall& c) {
 /// Padding is constant, so the tangent is padded with zero.
 Tangents constantPad(TangentCall& c) {
     return {c.call("aten.constant_pad_nd.default", {c.tangent(0), c.arg("pad"), 0})};
+}
+
+/// tr(A^-1 A'), by which the logarithm of a determinant moves.
+Value logDetTangent(TangentCall& c) {
+    const Value inverse = c.call("aten.linalg_inv_ex.default", {c.in(0)})[0];
+    return sum(c.call("aten.transpose.int", {inverse, -2, -1}) * c.tangent(0), {-2, -1}, false);
+}
+Tangents det(TangentCall& c) {
+    Tangents tangents(c.results().size());
+    tangents[0] = c.results()[0] * logDetTangent(c);
+    return tangents;
+}
+Tangents slogdet(TangentCall& c) {
+    Tangents tangents(c.results().size());
+    const Value moved = logDetTangent(c);
+    const bool complex = isComplex(moved.dtype());
+    tangents[1] = complex ? unary("aten.real.default", moved) : moved;
+    if (complex) tangents[0] = c.results()[0] * (moved - tangents[1]);
+    return tangents;
+}
+
+/// P, L and U are parts of the matrix: L below the diagonal, where there are ones, U from it on.
+Tangents luUnpack(TangentCall& c) {
+    const Value tangent = c.tangent(0);
+    const auto part = [&](int64_t dim, size_t result) {
+        return c.call("aten.slice.Tensor", {tangent, dim, 0, Argument(c.results()[result].size(dim))});
+    };
+    Tangents tangents(c.results().size());
+    if (isContinuous(c.results()[1])) tangents[1] = c.call("aten.tril.default", {part(-1, 1), -1});
+    if (isContinuous(c.results()[2])) tangents[2] = c.call("aten.triu.default", {part(-2, 2)});
+    return tangents;
+}
+
+/// Linear in the picture; how the places that it is sampled at move is not known.
+Tangents gridSample(TangentCall& c) {
+    if (c.hasTangent(1)) return c.builder().fail(noTangentRule(c.node())), Tangents(1);
+    return linear(c, {"input"});
 }
 
 /// What stands outside of the mask is constant.
@@ -319,6 +360,10 @@ constexpr RuleOf kRules[] = {
     {"aten.fill", filled, ".Tensor"},
     {"aten._unsafe_masked_index", maskedIndex},
     {"aten._embedding_bag", embeddingBag},
+    {"aten._linalg_det", det},
+    {"aten.lu_unpack", luUnpack},
+    {"aten._linalg_slogdet", slogdet},
+    {"aten.grid_sampler_3d", gridSample},
     {"aten.scatter",
      [](TangentCall& c) {
          return linear(c, {"self", "src"});

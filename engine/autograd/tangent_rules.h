@@ -34,6 +34,8 @@ class TangentCall : public Decomposition {
 /// One tangent per result, null where there is none.
 using Tangents = std::vector<Value>;
 using TangentRule = Tangents (*)(TangentCall& call);
+/// The error for an op through which no tangent can be pushed, in PyTorch's words.
+Error noTangentRule(const Node& call);
 /// Of fused attention without dropout, which PyTorch has no formula for.
 Tangents attentionTangent(TangentCall& call);
 bool isFusedAttention(const Op& op);

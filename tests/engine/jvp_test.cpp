@@ -29,7 +29,7 @@ namespace {
 QByteArray message(const Error& error) { return QByteArray::fromStdString(error.text()); }
 
 bool isContinuous(const ValueType& type) {
-    return type.tensor() && (type.tensor()->dtype == DType::F64 || isComplex(type.tensor()->dtype));
+    return type.tensor() && (type.tensor()->dtype == DType::F64 || type.tensor()->dtype == DType::C128);
 }
 
 /// Whether gradients reach more results than the first: those of the same kind.
@@ -69,17 +69,19 @@ Result<std::unique_ptr<Module>> passed(const Module& forward, Mode mode, Pass pa
     return module;
 }
 
-Tensor randomTensor(DType dtype, const Dims& sizes, Random& random) {
-    Tensor out = Tensor::empty(dtype, sizes);
+/// A direction, laid out as the graph's input is.
+Tensor randomTensor(const TensorType& type, Random& random) {
+    Tensor out = Tensor::empty(type.dtype, toInts(type.sizes));
     for (int64_t i = 0; i < out.numel(); ++i) {
-        if (dtype == DType::C128) out.as<std::complex<double>>()[i] = {random.normal(), random.normal()};
-        else if (dtype == DType::C64)
-            out.as<std::complex<float>>()[i] = {static_cast<float>(random.normal()),
-                                                static_cast<float>(random.normal())};
+        if (type.dtype == DType::C128) out.as<std::complex<double>>()[i] = {random.normal(), random.normal()};
         else out.as<double>()[i] = random.normal();
     }
-    return out;
+    Tensor laidOut = Tensor::empty(type.dtype, toInts(type.sizes), toInts(type.strides));
+    copyInto(laidOut, out);
+    return laidOut;
 }
+
+void fillZero(Tensor& tensor) { copyInto(tensor, Tensor::zeros(tensor.dtype(), tensor.sizes())); }
 
 /// The real part of <a, b>.
 double dot(const Tensor& first, const Tensor& second) {
@@ -122,6 +124,30 @@ std::vector<Tensor> inputsOf(const SampleCall& sample) {
     return inputs;
 }
 
+/// Operators through which no tangent can be pushed, or not in these samples: what the derivative is made of has none
+/// of its own. PyTorch has a formula only for linalg_lu.
+struct Open {
+    std::string_view op;
+    std::vector<int> samples;
+    std::string named;  // by the error
+};
+const std::vector<Open> kOpen = {
+    {"aten.grid_sampler_2d.default", {6, 7, 8}, "grid_sampler_2d"},  // bicubic
+    {"aten.grid_sampler_3d.default", {0, 1, 2, 3}, "grid_sampler_3d"},
+    {"aten.grid_sampler.default", {2}, "grid_sampler_3d"},
+    {"aten._cdist_forward.default", {0, 1, 2, 3, 4, 5}, "_cdist_forward"},
+    {"aten.cdist.default", {0, 1, 2}, "_cdist_forward"},
+    {"aten.linalg_lu.default", {1, 2}, "linalg_lu"},  // matrices that are not square
+};
+const Open* openIn(const QString& op, const QString& tag) {
+    const int sample = tag.section('#', 1).toInt();
+    for (const Open& one : kOpen)
+        if (op.toStdString() == one.op &&
+            std::find(one.samples.begin(), one.samples.end(), sample) != one.samples.end())
+            return &one;
+    return nullptr;
+}
+
 }  // namespace
 
 class JvpTest : public QObject {
@@ -151,6 +177,17 @@ void JvpTest::transposesReverseMode() {
     auto built = buildSample(requireOp(op.toStdString()), widened(text.toStdString()));
     if (!built) return;  // the call exists for half floats only
     const SampleCall& sample = **built;
+    for (const Tensor& input : sample.inputs)
+        if (input.defined() && input.numel() == 0) return;
+    static const std::map<std::string, const char*> kOtherwise = {
+        {"aten.embedding.default#1", "the padding row gets no gradient by definition"},
+        {"aten.embedding_dense_backward.default#1", "PyTorch's derivative leaves the scale by frequency out"},
+        {"aten.cross_entropy_loss.default#15", "weights of classes get a gradient only where they are smoothed"},
+        {"aten.cross_entropy_loss.default#16", "weights of classes get a gradient only where they are smoothed"},
+        {"aten._embedding_bag.default#5", "gradients scaled by frequency are not the derivative by definition"},
+        {"aten.embedding_bag.default#5", "gradients scaled by frequency are not the derivative by definition"},
+    };
+    if (const auto found = kOtherwise.find(QTest::currentDataTag()); found != kOtherwise.end()) QSKIP(found->second);
     auto forward = functionOf(sample);
     QVERIFY2(forward, forward ? "" : message(forward.error()));
     // Who has no derivative is no question of forward mode.
@@ -162,20 +199,22 @@ void JvpTest::transposesReverseMode() {
     } catch (const InternalError& error) {
         QFAIL(error.what());
     }
-    if (!pushed && pushed.error().message.find("Trying to use forward AD") != std::string::npos)
-        QFAIL(message(pushed.error()));
+    if (const Open* open = openIn(op, QTest::currentDataTag())) {
+        QVERIFY2(!pushed, "it has a tangent now: take it off the list");
+        QVERIFY2(pushed.error().message.find("Trying to use forward AD with " + open->named) == 0,
+                 message(pushed.error()));
+        return;
+    }
     QVERIFY2(pushed, pushed ? "" : message(pushed.error()));
     const std::vector<Tensor> inputs = inputsOf(sample);
     Random random(1);
     std::vector<Tensor> along = inputs, against = inputs, directions(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!isContinuous(sample.placeholders[i]->type())) continue;
-        directions[i] = randomTensor(inputs[i].dtype(), inputs[i].sizes(), random);
-    }
-    const auto placeholders = (*joint)->graph().placeholders();
+    const auto moving = (*pushed)->graph().placeholders(), placeholders = (*joint)->graph().placeholders();
+    for (size_t i = 0, next = inputs.size(); i < inputs.size(); ++i)
+        if (isContinuous(sample.placeholders[i]->type()))
+            directions[i] = randomTensor(moving[next++]->tensor(), random);
     for (size_t i = inputs.size(); i < placeholders.size(); ++i)
-        against.push_back(
-            randomTensor(placeholders[i]->tensor().dtype, toInts(placeholders[i]->tensor().sizes), random));
+        against.push_back(randomTensor(placeholders[i]->tensor(), random));
     const auto pulled = interpret(**joint, against);
     QVERIFY2(pulled, pulled ? "" : message(pulled.error()));
     const size_t firstGradient = pulled->size() - inputs.size();
@@ -184,7 +223,7 @@ void JvpTest::transposesReverseMode() {
         const Tensor& gradient = (*pulled)[firstGradient + i];
         if (!directions[i].defined()) continue;
         if (gradient.defined()) backward += dot(gradient, directions[i]);
-        else directions[i] = Tensor::zeros(inputs[i].dtype(), inputs[i].sizes());
+        else fillZero(directions[i]);  // which is no operand that moves, by definition
         along.push_back(directions[i]);
     }
     const auto moved = interpret(**pushed, along);
