@@ -85,6 +85,10 @@ class ForwardMode {
     }
 
     Result<void> pushAll() {
+        for (const Node& node : m_graph.nodes())
+            if (node.isCall("operator.getitem"))
+                m_rewriter.refuse(m_rewriter.pass(), node,
+                                  "its tangent comes with those of the call that it takes a result of");
         for (Node* node = m_graph.first(); !node->isOutput() && !m_duals.stopped();) {
             Node* const call = node;
             node = node->next();
@@ -97,7 +101,7 @@ class ForwardMode {
             if (call->op().mutates()) continue;
             if (m_duals.reaches(*call)) {
                 CT_TRY(node, m_duals.push(*call));
-            } else m_rewriter.refuse(m_rewriter.pass(), *call, "it reads nothing that moves with the inputs");
+            } else sayWhyStill(*call);
         }
         return {};
     }
@@ -121,6 +125,14 @@ class ForwardMode {
     }
 
   private:
+    void sayWhyStill(const Node& call) {
+        const std::vector<Node*> inputs = call.inputs();
+        const bool reads =
+            std::any_of(inputs.begin(), inputs.end(), [&](const Node* operand) { return m_duals.tangentOf(*operand); });
+        m_rewriter.refuse(m_rewriter.pass(), call,
+                          reads ? "its result does not move, though what it reads does"
+                                : "it reads nothing that moves with the inputs");
+    }
     /// Copies into inputs stay last.
     Node* endOfCalls() const {
         Node* position = m_graph.outputNode();

@@ -144,19 +144,19 @@ class ExplainTest : public QObject {
     /// Every pass on every graph that a compile makes of the bundled models, optional ones where their stage begins.
     void everyModelIsExplained_data() {
         QTest::addColumn<QString>("model");
-        QTest::addColumn<bool>("training");
+        QTest::addColumn<Mode>("mode");
         for (const QString& model : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryList({"*.pt2"}))
-            for (const bool training : {false, true})
-                QTest::newRow(qPrintable(model + (training ? ", training" : ""))) << model << training;
+            for (const Mode mode : kModes)
+                QTest::newRow(qPrintable(model + ", " + modeName(mode).data())) << model << mode;
     }
     void everyModelIsExplained() {
         QFETCH(QString, model);
-        QFETCH(bool, training);
+        QFETCH(Mode, mode);
         auto opened = openFile((CUTAWAY_SOURCE_DIR "/resources/models/" + model).toStdString());
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         const Snapshot input = std::move(opened->graphs.at(0).module);
         CompileRequest options;
-        options.mode = training ? Mode::Training : Mode::Inference;
+        options.mode = mode;
         const auto trace = runPipeline(input, options, {});
         QVERIFY2(trace, trace ? "" : trace.error().text().c_str());
         for (const StagePass& one : pipeline()) {

@@ -169,7 +169,7 @@ const std::vector<Program>& programs() {
 
 /// Cases about the arguments of the Python function torch.func.jvp, which no graph holds.
 const std::map<std::string, const char*> kOnlyPython = {
-    {"jvp_struct", "a tangent too many is an input that the graph does not have: run_test"},
+    {"jvp_struct", "a tangent too many is an input that the graph does not have: jvp_test"},
     {"jvp_notuple", "a graph's inputs are its parameters, never anything but a tuple"},
     {"__jvp_graphs__", "the operators of PyTorch's traces; the numbers are checked by jvp_test"},
 };

@@ -107,25 +107,25 @@ class IdempotentTest : public QObject {
 
     void models_data() {
         QTest::addColumn<QString>("path");
-        QTest::addColumn<bool>("training");
+        QTest::addColumn<Mode>("mode");
         QTest::addColumn<bool>("cuda");
         QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/resources/models"), {"*.pt2"}, QDir::Files);
         while (files.hasNext()) {
             const QString path = files.next(), name = QFileInfo(path).baseName();
-            for (const bool training : {false, true})
+            for (const Mode mode : kModes)
                 for (const bool cuda : {false, true})
-                    QTest::newRow(qPrintable(name + (training ? ", training" : "") + (cuda ? ", cuda" : "")))
-                        << path << training << cuda;
+                    QTest::newRow(qPrintable(name + ", " + modeName(mode).data() + (cuda ? ", cuda" : "")))
+                        << path << mode << cuda;
         }
     }
     void models() {
         QFETCH(QString, path);
-        QFETCH(bool, training);
+        QFETCH(Mode, mode);
         QFETCH(bool, cuda);
         auto opened = openFile(path.toStdString());
         QVERIFY2(opened.has_value(), opened ? "" : opened.error().text().c_str());
         CompileRequest options;
-        options.mode = training ? Mode::Training : Mode::Inference;
+        options.mode = mode;
         options.target = cuda ? Target::Cuda : Target::Cpu;
         const auto trace = runPipeline(Snapshot(std::move(opened->graphs.at(0).module)), options);
         QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());

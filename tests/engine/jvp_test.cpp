@@ -8,10 +8,11 @@
 #include <complex>
 #include <map>
 
+#include "cutaway/session.h"
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
-#include "engine/autograd/tangent_rules.h"
+#include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/op_registry.h"
@@ -20,6 +21,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/paths.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -156,6 +158,11 @@ class JvpTest : public QObject {
   private slots:
     void transposesReverseMode_data();
     void transposesReverseMode();
+    void modelAsPyTorch_data();
+    void modelAsPyTorch();
+    void namesTheTangents();
+    void aTangentTooManyIsRefused();
+    void verifiesAfterAnyFuel();
 };
 
 void JvpTest::transposesReverseMode_data() {
@@ -240,6 +247,91 @@ void JvpTest::transposesReverseMode() {
     QVERIFY2(
         std::abs(ahead - backward) <= 1e-8 * std::max({1.0, std::abs(ahead), std::abs(backward)}),
         (std::to_string(ahead) + " against " + std::to_string(backward) + "\n" + printText(**pushed).text).c_str());
+}
+
+/// A convolution, a norm, attention and a softmax as torch.func.jvp moves them (tests/scripts/record_jvp.py).
+void JvpTest::modelAsPyTorch_data() {
+    QTest::addColumn<Backend>("backend");
+    QTest::newRow("reference") << Backend::Reference;
+    QTest::newRow("cpu") << Backend::Cpu;
+}
+void JvpTest::modelAsPyTorch() {
+    QFETCH(Backend, backend);
+    Session session;
+    QVERIFY(session.open(testFile("data/jvp/model.pt2").toStdString()));
+    CompileRequest request;
+    request.mode = Mode::Jvp;
+    const auto run = session.compile(request);
+    QVERIFY2(run, run ? "" : message(run.error()));
+    RunOptions options;
+    options.backend = backend;
+    options.inputsFile = testFile("data/jvp/inputs.safetensors").toStdString();
+    options.expectFile = testFile("data/jvp/expected.safetensors").toStdString();
+    const auto report = session.run(*run, options);
+    QVERIFY2(report, report ? "" : message(report.error()));
+    QCOMPARE(report->outputs.size(), size_t{6});
+    for (const OutputReport& output : report->outputs)
+        QVERIFY2(output.within, (output.name + ": " + output.problem).c_str());
+    QVERIFY(report->matches);
+}
+
+void JvpTest::namesTheTangents() {
+    Session session;
+    QVERIFY(session.open(testFile("data/jvp/model.pt2").toStdString()));
+    CompileRequest request;
+    request.mode = Mode::Jvp;
+    const auto run = session.compile(request);
+    QVERIFY2(run, run ? "" : message(run.error()));
+    const auto report = session.run(*run, {});
+    QVERIFY2(report, report ? "" : message(report.error()));
+    for (size_t i = 0; i < 3; ++i) QCOMPARE(report->outputs[i + 3].name, report->outputs[i].name + ".tangent");
+    QVERIFY2(report->inputsFrom.find("tangents random, seed 0") != std::string::npos, report->inputsFrom.c_str());
+}
+
+/// As torch.func.jvp wants one tangent for each primal.
+void JvpTest::aTangentTooManyIsRefused() {
+    QTemporaryDir folder;
+    QFile file(folder.filePath("f.txt"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("def forward(x: \"f32[2]\"):\n    y: \"f32[2]\" = aten.sin.default(x)\n    return (y,)\n");
+    file.close();
+    const std::string path = folder.filePath("in.safetensors").toStdString();
+    const Tensor two = Tensor::zeros(DType::F32, {2});
+    QVERIFY(writeSafeTensors(path, {{{"x", two}, {"x.tangent", two}, {"y.tangent", two}}, {}}));
+    Session session;
+    QVERIFY(session.open(file.fileName().toStdString()));
+    CompileRequest request;
+    request.mode = Mode::Jvp;
+    const auto run = session.compile(request);
+    QVERIFY2(run, run ? "" : message(run.error()));
+    RunOptions options;
+    options.inputsFile = path;
+    const auto report = session.run(*run, options);
+    QVERIFY(!report);
+    QVERIFY2(report.error().message.find("no input 'y.tangent'") != std::string::npos, message(report.error()));
+}
+
+void JvpTest::verifiesAfterAnyFuel() {
+    const auto forward = parseText(
+        "def forward(x: \"f32[2, 3]\", w: \"f32[3, 3]\"):\n    y = aten.mm.default(x, w)\n    z = aten.gelu.default(y)\n"
+        "    m = aten.native_layer_norm.default(z, [3], None, None, 1e-5)\n    r = m[0]\n    return (r, y)\n");
+    QVERIFY2(forward, forward ? "" : message(forward.error()));
+    CompileRequest request;
+    request.mode = Mode::Jvp;
+    size_t nodes = 0;
+    for (int64_t fuel = 0;; ++fuel) {
+        Module module(**forward);
+        Rewriter rewriter("jvp", request, fuel);
+        const auto changed = jvp(module, rewriter);
+        QVERIFY2(changed, changed ? "" : message(changed.error()));
+        QCOMPARE(*changed, fuel > 0);
+        const auto valid = verify(module);
+        QVERIFY2(valid, valid ? "" : message(valid.error()));
+        QCOMPARE(module.graph().outputs().size(), fuel > 0 ? size_t{4} : size_t{2});
+        if (static_cast<int64_t>(rewriter.done().size()) < fuel) break;
+        nodes = module.graph().size();
+    }
+    QVERIFY(nodes > 20);
 }
 
 QTEST_GUILESS_MAIN(JvpTest)

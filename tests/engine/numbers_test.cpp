@@ -48,7 +48,7 @@ class NumbersTest : public QObject {
         for (const QString& model : models) {
             const QFileInfo file(model);
             const QString name = file.baseName() == "model" ? file.dir().dirName() : file.baseName();
-            for (const char* how : {"inference", "frozen", "training"})
+            for (const char* how : {"inference", "frozen", "training", "jvp"})
                 QTest::newRow(qPrintable(name + ", " + how)) << model << how;
         }
     }
@@ -59,7 +59,7 @@ class NumbersTest : public QObject {
         QVERIFY(session.open(path.toStdString()));
         CompileRequest options;
         options.freeze = how == "frozen";
-        options.mode = how == "training" ? Mode::Training : Mode::Inference;
+        options.mode = modeOf(how.toStdString()).value_or(Mode::Inference);
         const auto run = session.compile(options);
         QVERIFY2(run, run ? "" : run.error().text().c_str());
         NumbersOptions check;

@@ -264,7 +264,7 @@ class RandomGraphsTest : public QObject {
         const int first = qEnvironmentVariableIntValue("CUTAWAY_SEED"),
                   count = qEnvironmentVariableIntValue("CUTAWAY_SEEDS");
         for (int seed = first; seed < first + (count ? count : 60); ++seed) {
-            for (const char* how : {"inference", "training", "optional passes"})
+            for (const char* how : {"inference", "training", "jvp", "optional passes"})
                 QTest::addRow("seed %d, %s", seed, how) << seed << how;
         }
     }
@@ -285,7 +285,7 @@ class RandomGraphsTest : public QObject {
         });  // QtTest cuts long messages
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         CompileRequest options;
-        options.mode = training ? Mode::Training : Mode::Inference;
+        options.mode = modeOf(how.toStdString()).value_or(Mode::Inference);
         if (training) {
             auto wanting = std::make_shared<Module>(*session.state().input);
             QVERIFY(requireGradients(*wanting, {.inputs = {"x", "y", "z"}}));

@@ -62,7 +62,8 @@ std::vector<CaseFile> readCaseFiles() {
 CompileRequest readOptions(const QString& line, const QString& file) {
     CompileRequest out;
     const QStringList words = line.split(' ', Qt::SkipEmptyParts);
-    if (words.contains("training")) out.mode = Mode::Training;
+    for (const QString& word : words)
+        if (const auto mode = modeOf(word.toStdString())) out.mode = *mode;
     if (words.contains("cuda")) out.target = Target::Cuda;
     out.parity = words.contains("parity");
     for (const QString& word : words) {
