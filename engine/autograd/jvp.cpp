@@ -5,6 +5,7 @@
 #include "engine/autograd/forward_duals.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/gradient_flow.h"
+#include "engine/autograd/joint_graph.h"
 
 namespace cutaway {
 namespace {
@@ -159,6 +160,7 @@ class ForwardMode {
 Result<bool> jvp(Module& module, Rewriter& rewriter) {
     const Node* output = module.graph().outputNode();
     if (output == nullptr) return invalidInput("the graph has no output");
+    for (const std::string& name : rewriter.request().gradients) CT_TRY_VOID(requireGradient(module, name));
     const std::vector<size_t> inputs = differentiatedInputs(module), results = resultPositions(module);
     if (inputs.empty())
         return Error{ErrorCode::InvalidInput,

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/autograd/backward.h"
-#include "engine/autograd/expand.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -20,6 +18,10 @@ Value TangentCall::pullBack(size_t position, const Value& dy, size_t result) {
     return made.empty() ? Value() : made[0];
 }
 
+bool isContinuous(const Value& value) {
+    return value && value.node()->type().tensor() && (isFloating(value.dtype()) || isComplex(value.dtype()));
+}
+
 bool TangentCall::hasTangent(size_t position) const {
     bool found = false;
     arg(position).forEachNode([&](const Node* operand) { found = found || m_lookup(*operand) != nullptr; });
@@ -28,9 +30,6 @@ bool TangentCall::hasTangent(size_t position) const {
 
 namespace {
 
-bool isContinuous(const Value& value) {
-    return value && value.node()->type().tensor() && (isFloating(value.dtype()) || isComplex(value.dtype()));
-}
 bool isComplexCall(const Node& call) {
     const auto complex = [](const ValueType& type) { return type.tensor() && isComplex(type.tensor()->dtype); };
     const std::vector<Node*> inputs = call.inputs();
@@ -452,80 +451,6 @@ TangentRule tangentRule(const Node& call) {
     if (!call.op().def()->derive || isComplexCall(call)) return nullptr;
     if ((extreme && schema.params.size() == 1) || contains(kReductions, packet)) return reduction;
     return call.op().is(Tag::Pointwise) || contains(kSymmetric, packet) ? elementwise : nullptr;
-}
-
-/// The first of the nodes from the id `first` on that stand before `position`.
-static Node* firstMade(const Graph& graph, uint32_t first, const Node& position) {
-    Node* node = position.previous();
-    while (node && index(node->id()) >= first) node = node->previous();
-    return node ? node->next() : graph.first();
-}
-
-/// Expands what has been built, nodes from the id `first` on, where a call has no derivative of its own.
-static Result<void> expandFrom(Graph& graph, uint32_t first, const Node& position, Rewriter& rewriter) {
-    for (Node* node = firstMade(graph, first, position); node != &position;) {
-        Node* const before = node->previous();
-        const OpDef* def = node->isCall() && index(node->id()) >= first ? node->op().def() : nullptr;
-        bool expanded = false;
-        if (def && !def->derive && def->decompose) {
-            CT_TRY(expanded, expandCall(*node, rewriter));
-        }
-        node = !expanded ? node->next() : before ? before->next() : graph.first();
-    }
-    return {};
-}
-
-Result<Tangents> pulledBackTwice(TangentCall& call, Node& position, Rewriter& rewriter) {
-    Graph& graph = call.builder().graph();
-    // The gradients stand for any: what is computed from their values is dropped again.
-    Tangents gradients;
-    for (const Value& result : call.results())
-        gradients.push_back(isContinuous(result) ? unary("aten.zeros_like.default", result) : Value());
-    const uint32_t first = graph.idLimit();
-    Derivation derivation(call.node(), call.builder(), call.results(), gradients);
-    std::vector<bool> needed(call.count(), false);
-    for (size_t i = 0; i < needed.size(); ++i) needed[i] = call.hasTangent(i);
-    derivation.setNeeded(std::move(needed));
-    call.op().def()->derive(derivation);
-    std::vector<std::pair<Value, Value>> pairs;
-    for (size_t i = 0; i < call.count(); ++i) {
-        const auto* items = call.arg(i).list();
-        const auto& slots = derivation.inputGradients()[i];
-        for (size_t item = 0; item < slots.size(); ++item) {
-            const Argument& operand = items ? (*items)[item] : call.arg(i);
-            const Value tangent = call.tangentOf(operand);
-            if (!tangent || !slots[item]) continue;
-            Value gradient = sumToSize(slots[item], operand.node()->tensor().sizes);
-            if (isComplex(gradient.dtype()) && !isComplex(tangent.dtype()))
-                gradient = unary("aten.real.default", gradient);
-            // An alias, which keeps what it reads when that is expanded.
-            pairs.emplace_back(unary("aten.alias.default", convert(gradient, tangent.dtype())), tangent);
-        }
-    }
-    if (call.builder().error()) return *call.builder().error();
-    Rewriter unlimited(rewriter.pass(), rewriter.context());
-    CT_TRY_VOID(expandFrom(graph, first, position, unlimited));
-
-    std::vector<bool> flow(graph.idLimit(), false);
-    for (const Value& gradient : gradients)
-        if (gradient) flow[index(gradient.node()->id())] = true;
-    std::vector<Node*> calls;
-    for (Node* node = firstMade(graph, first, position); node != &position; node = node->next()) {
-        const uint32_t slot = index(node->id());
-        if (slot < first || node->is(Tag::NoGradient)) continue;
-        for (const Node* operand : node->inputs()) flow[slot] = flow[slot] || flow[index(operand->id())];
-        if (flow[slot]) calls.push_back(node);
-    }
-    Backward backward(graph, position, flow, unlimited);
-    for (const auto& [gradient, tangent] : pairs)
-        if (flow[index(gradient.node()->id())]) backward.accumulate(*gradient.node(), tangent, call.node());
-    CT_TRY_VOID(backward.run(calls));
-    Tangents tangents;
-    for (const Value& gradient : gradients) {
-        Node* const found = gradient ? backward.gradientOf(*gradient.node()) : nullptr;
-        tangents.push_back(found ? call.builder().value(*found) : Value());
-    }
-    return tangents;
 }
 
 }  // namespace cutaway

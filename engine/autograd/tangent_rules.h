@@ -39,6 +39,8 @@ Error noTangentRule(const Node& call);
 /// Of fused attention without dropout, which PyTorch has no formula for.
 Tangents attentionTangent(TangentCall& call);
 bool isFusedAttention(const Op& op);
+/// Whether the value can move: integers cannot.
+bool isContinuous(const Value& value);
 /// The rule of the call's op; null if it has none of its own.
 TangentRule tangentRule(const Node& call);
 /// For an op that has a derivative whose ops have one again. What pulls a gradient back is linear in it, so pulling the

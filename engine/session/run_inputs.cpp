@@ -30,17 +30,17 @@ NameSchemes userInputNames(const Module& module) {
     return names;
 }
 
-/// Appends those of forward tangents: their own, and what they are tangents of.
-size_t addTangentNames(const Module& run, NameSchemes& names) {
+/// A forward tangent by its own name, and by that of what it is the tangent of.
+struct TangentInput {
+    std::string name, ofInput;
+};
+std::vector<TangentInput> tangentInputs(const Module& run) {
     const auto placeholders = run.graph().placeholders();
-    size_t count = 0;
-    for (size_t i = 0; i < std::min(placeholders.size(), run.inputs.size()); ++i) {
-        if (run.inputs[i].kind != InputSpec::Kind::ForwardTangent) continue;
-        names[0].push_back(placeholders[i]->name());
-        names[1].push_back(run.inputs[i].target + ".tangent");
-        ++count;
-    }
-    return count;
+    std::vector<TangentInput> tangents;
+    for (size_t i = 0; i < std::min(placeholders.size(), run.inputs.size()); ++i)
+        if (run.inputs[i].kind == InputSpec::Kind::ForwardTangent)
+            tangents.push_back({placeholders[i]->name(), run.inputs[i].target + ".tangent"});
+    return tangents;
 }
 
 /// Numbers inside names count as numbers: t2 before t10.
@@ -142,29 +142,60 @@ Result<RunInputs> loaded(std::vector<Tensor> tensors, std::string from) {
 
 }  // namespace
 
-static Result<RunInputs> chooseGiven(const Module& module, const NameSchemes& names, const std::vector<Tensor>& samples,
-                                     const std::string& path, const std::string& noSamples) {
-    if (!path.empty()) {
-        CT_TRY(SafeTensors file, readSafeTensors(path));
-        CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "input", path));
-        std::string from = sourceText(path, found, "input");
-        return loaded(std::move(found.tensors), std::move(from));
-    }
+namespace {
+
+Result<RunInputs> chooseWithout(const Module& module, const std::vector<Tensor>& samples,
+                                const std::string& noSamples) {
     if (!samples.empty()) return loaded(samples, "sample inputs of the file");
     CT_TRY(std::vector<Tensor> tensors, randomInputs(module, 0));
     return RunInputs{std::move(tensors), "random, seed 0" + (noSamples.empty() ? "" : "; " + noSamples)};
 }
 
+/// Those that the file lacks stand still where it has any, else they are random.
+Result<void> addTangents(const Module& run, const std::vector<bool>& named, size_t given, RunInputs& inputs) {
+    const size_t count = named.size();
+    if (count == 0 || inputs.user.size() < given || inputs.user.size() >= given + count) return {};
+    CT_TRY(const std::vector<Tensor> random, randomInputs(run, 0));
+    const bool any = std::find(named.begin(), named.end(), true) != named.end();
+    std::vector<Tensor> all(inputs.user.begin(), inputs.user.begin() + static_cast<std::ptrdiff_t>(given));
+    size_t next = given, missing = 0;
+    for (size_t k = 0; k < count; ++k) {
+        const Tensor& made = random[random.size() - count + k];
+        if (named[k] && next < inputs.user.size()) all.push_back(inputs.user[next++]);
+        else all.push_back(any ? Tensor::zeros(made.dtype(), made.sizes()) : made), ++missing;
+    }
+    inputs.user = std::move(all);
+    inputs.from += "; " + (missing == 1 ? "1 tangent" : std::to_string(missing) + " tangents") +
+                   (any ? " that it lacks zero" : " random, seed 0");
+    return {};
+}
+
+}  // namespace
+
 Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path,
                                const std::string& noSamples, const Module* run) {
     NameSchemes names = userInputNames(module);
-    const size_t given = names[0].size(), tangents = run ? addTangentNames(*run, names) : 0;
-    CT_TRY(RunInputs inputs, chooseGiven(module, names, samples, path, noSamples));
-    if (tangents == 0 || inputs.user.size() < given || inputs.user.size() >= given + tangents) return inputs;
-    CT_TRY(const std::vector<Tensor> random, randomInputs(*run, 0));
-    const size_t missing = given + tangents - inputs.user.size();
-    inputs.user.insert(inputs.user.end(), random.end() - static_cast<std::ptrdiff_t>(missing), random.end());
-    inputs.from += "; " + (missing == 1 ? "1 tangent" : std::to_string(missing) + " tangents") + " random, seed 0";
+    const size_t given = names[0].size();
+    const std::vector<TangentInput> tangents = run ? tangentInputs(*run) : std::vector<TangentInput>();
+    std::vector<bool> named(tangents.size(), false);
+    RunInputs inputs;
+    if (path.empty()) {
+        CT_TRY(inputs, chooseWithout(module, samples, noSamples));
+    } else {
+        CT_TRY(SafeTensors file, readSafeTensors(path));
+        for (size_t k = 0; k < tangents.size(); ++k) {
+            named[k] = std::any_of(file.tensors.begin(), file.tensors.end(), [&](const auto& one) {
+                return one.first == tangents[k].name || one.first == tangents[k].ofInput;
+            });
+            if (!named[k]) continue;
+            names[0].push_back(tangents[k].name);
+            names[1].push_back(tangents[k].ofInput);
+        }
+        CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "input", path));
+        std::string from = sourceText(path, found, "input");
+        CT_TRY(inputs, loaded(std::move(found.tensors), std::move(from)));
+    }
+    if (run) CT_TRY_VOID(addTangents(*run, named, given, inputs));
     return inputs;
 }
 

@@ -15,7 +15,8 @@ struct RunInputs {
 };
 /// Those of the safetensors file `path`; without one `samples`; without those random ones, seed 0. `noSamples`: why the
 /// file that holds the graph gives none. `run`: the graph that runs, which may take forward tangents behind the inputs
-/// of `module`: from the file as "tangent_in_1" or, after the input, "x.tangent"; those that it lacks are random.
+/// of `module`: from the file as "tangent_in_1" or, after the input, "x.tangent". Those that it lacks are zero if
+/// it has any, else random.
 Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path,
                                const std::string& noSamples = {}, const Module* run = nullptr);
 

@@ -300,7 +300,8 @@ Result<void> checkRequest(const CompileRequest& request) {
     if (request.freeze && request.mode == Mode::Training)
         return invalidInput("--freeze makes parameters constants, and --mode training asks for their gradients");
     if (!request.gradients.empty() && request.mode == Mode::Inference)
-        return invalidInput("--grad asks for gradients, which --mode training computes");
+        return invalidInput(
+            "--grad asks for gradients, which --mode training computes, or for tangents, as --mode jvp does");
     if (request.freeze && request.mode == Mode::Jvp)
         return invalidInput("--freeze makes parameters constants, and --mode jvp moves along them");
     if (request.strict && request.mode != Mode::Jvp)

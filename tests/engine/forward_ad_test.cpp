@@ -36,136 +36,129 @@ struct Program {
 };
 
 const std::string kXT = "x: \"f32[3, 4]\", t: \"f32[3, 4]\"";
-const std::string kEnter = "fwAD.enter_dual_level()", kExit = "fwAD.exit_dual_level()";
 const std::string kDual = "l = fwAD.enter_dual_level(); d = fwAD.make_dual(x, t); ";
 
-const std::vector<Program>& programs() {
-    using enum Program::How;
-    static const std::vector<Program> all = {
-        {"no_level", kXT, "d = fwAD.make_dual(x, t)", "d", {}},
-        {"int_primal", "x: \"i64[3, 4]\", t: \"f32[3, 4]\"", kDual, "d", {}},
-        {"int_tangent", "x: \"f32[3, 4]\", t: \"i64[3, 4]\"", kDual, "d", {}},
-        {"size_mismatch", "x: \"f32[3, 4]\", t: \"f32[4, 3]\"", kDual, "d", {}},
-        {"broadcast_size", "x: \"f32[3, 4]\", t: \"f32[1, 4]\"", kDual, "d", {}},
-        {"dtype_mismatch",
-         "x: \"f32[3, 4]\", t: \"f64[3, 4]\"",
-         kDual + "u = fwAD.unpack_dual(d); q = u[1]",
-         "q",
-         {"f64[3, 4]"}},
-        {"half_tangent",
-         "x: \"f32[3, 4]\", t: \"f16[3, 4]\"",
-         kDual + "u = fwAD.unpack_dual(d); q = u[1]",
-         "q",
-         {"f16[3, 4]"}},
-        {"complex_tangent",
-         "x: \"f32[3, 4]\", t: \"c64[3, 4]\"",
-         kDual + "u = fwAD.unpack_dual(d); q = u[1]",
-         "q",
-         {"c64[3, 4]"}},
-        {"twice", kXT, kDual + "e = fwAD.make_dual(d, t)", "e", {}},
-        {"tangent_is_dual", kXT, kDual + "e = fwAD.make_dual(t, d)", "e", {}},
-        {"nested_level", kXT, "a = fwAD.enter_dual_level(); b = fwAD.enter_dual_level()", "x", {}},
-        {"same_layout_as_is", kXT, kDual + "u = fwAD.unpack_dual(d); q = u[1]", "q", {"memory of t"}},
-        {"diff_stride_copied",
-         "x: \"f32[3, 4]\", t: \"f32[3, 4][1, 3]\"",
-         kDual + "u = fwAD.unpack_dual(d); q = u[1]",
-         "q",
-         {"f32[3, 4]; memory of its own"}},
-        {"diff_offset_copied",
-         "x: \"f32[3, 4]\", s: \"f32[4, 4]\"",
-         "t = s[1:]; " + kDual + "u = fwAD.unpack_dual(d); q = u[1]",
-         "q",
-         {"memory of its own; all 2"}},
-        {"primal_alias", kXT, kDual + "u = fwAD.unpack_dual(d); p = u[0]", "p", {"memory of x"}},
-        {"x_unchanged", kXT, kDual + "u = fwAD.unpack_dual(x); q = u[1]", "q", {"None"}},
-        {"primal_of_unpack_has_no_tangent",
-         kXT,
-         kDual + "u = fwAD.unpack_dual(d); p = u[0]; v = fwAD.unpack_dual(p); q = v[1]",
-         "q",
-         {"None"}},
-        {"view_tangent_is_view",
-         kXT,
-         kDual + "v = d.view(4, 3); u = fwAD.unpack_dual(v); q = u[1]",
-         "q",
-         {"f32[4, 3]; memory of t; all 2"}},
-        {"view_tan_base",
-         kXT,
-         kDual + "v = d[1:2]; u = fwAD.unpack_dual(v); q = u[1]",
-         "q",
-         {"f32[1, 4]; memory of t"}},
-        {"case4_view_to_base",
-         kXT,
-         kDual + "b = x.clone(); v = b[1]; r = d[1]; c = v.copy_(r); u = fwAD.unpack_dual(b); q = u[1]",
-         "q",
-         {"rows 0 2 0"}},
-        {"case5_base_to_view",
-         kXT,
-         kDual + "b = x.clone(); v = b[1]; c = b.copy_(d); u = fwAD.unpack_dual(v); q = u[1]",
-         "q",
-         {"f32[4]; all 2"}},
-        {"inplace_same_tangent_storage",
-         kXT,
-         kDual + "u = fwAD.unpack_dual(d); q = u[1]; m = d.mul_(2); w = fwAD.unpack_dual(d); r = w[1]",
-         "q, r",
-         {"memory of t; all 4", "memory of t; all 4"}},
-        {"detach_tangent", kXT, kDual + "e = d.detach(); u = fwAD.unpack_dual(e); q = u[1]", "q", {"None"}},
-        {"resize_", kXT, kDual + "r: \"f32[2, 2]\" = aten.resize_.default(d, [2, 2])", "r", {}},
-        {"copy_nondual_zero",
-         kXT,
-         kDual + "b = x.clone(); c = d.copy_(b); u = fwAD.unpack_dual(d); q = u[1]; s = q.sum()",
-         "s",
-         {"all 0"}},
-        {"int_op", kXT, kDual + "i = d.to(torch.int64); u = fwAD.unpack_dual(i); q = u[1]", "q", {"None"}},
-        {"argmax", kXT, kDual + "i = d.argmax(); u = fwAD.unpack_dual(i); q = u[1]", "q", {"None"}},
-        {"mul_scalar", kXT, kDual + "y = d * 3; u = fwAD.unpack_dual(y); q = u[1]", "q", {"all 6"}},
-        {"nd", kXT, kDual + "y = d + x; u = fwAD.unpack_dual(y); q = u[1]", "q", {"all 2"}},
-        {"out_variant", kXT + ", o: \"f32[3, 4]\"", kDual + "r: \"f32[3, 4]\" = aten.add.out(d, x, out=o)", "r", {}},
-        {"no_formula",
-         "x: \"f32[1, 1, 4, 4]\", t: \"f32[1, 1, 4, 4]\"",
-         kDual + "y = torch.nn.functional.max_pool2d(d, 2); u = fwAD.unpack_dual(y); p = u[0]; q = u[1]",
-         "p, q",
-         {"f32[1, 1, 2, 2]", "f32[1, 1, 2, 2]; all 2"}},
-        {"sdpa",
-         "x: \"f32[1, 2, 4, 8]\", t: \"f32[1, 2, 4, 8]\"",
-         kDual + "y = torch.nn.functional.scaled_dot_product_attention(d, d, d)",
-         "y",
-         {}},
-        {"embedding",
-         "x: \"f32[3, 4]\", t: \"f32[3, 4]\", i: \"i64[2]\"",
-         kDual + "y = torch.nn.functional.embedding(i, d); u = fwAD.unpack_dual(y); q = u[1]",
-         "q",
-         {"f32[2, 4]; all 2"}},
-        {"inplace_int", kXT + ", i: \"i64[3]\"", kDual + "j = i.add_(0)", "j", {"all 2"}},
-        {"after_exit", kXT, kDual + "e = fwAD.exit_dual_level(); u = fwAD.unpack_dual(d); q = u[1]", "q", {"None"}},
-        {"exit_no_level", kXT, "e = fwAD.exit_dual_level()", "x", {}},
-        {"exit_wrong", kXT, "l = fwAD.enter_dual_level(); e = fwAD.exit_dual_level(level=5)", "x", {}},
-        {"unpack_outside", kXT, "u = fwAD.unpack_dual(x); p = u[0]; q = u[1]", "p, q", {"memory of x", "None"}},
-        {"level1", kXT, "l = fwAD.enter_dual_level(); d = fwAD.make_dual(x, t, level=1)", "d", {}},
-        {"unpack_level1",
-         kXT,
-         kDual + "u = fwAD.unpack_dual(d, level=1); p = u[0]; q = u[1]",
-         "p, q",
-         {"memory of x", "None"}},
-        // torch.func.jvp of a function is --mode jvp of its graph.
-        {"jvp_const", "x: \"f32[2]\"", "y = torch.ones(2)", "y", {"all 1", "all 0"}, Jvp},
-        {"jvp_const_strict", "x: \"f32[2]\"", "y = torch.ones(2)", "y", {}, StrictJvp},
-        {"jvp_nontensor", "x: \"f32[2]\"", "y = x + 1", "1.5", {}, Jvp},
-        {"jvp_empty", "n: \"i64[2]\"", "y = n + 1", "y", {}, Jvp},
-        // As Dynamo writes the derivative of a derivative.
-        {"jvp_nested",
-         kXT,
-         "a = torch._C._functorch._jvp_increment_nesting(); b = torch._C._set_fwd_grad_enabled(True); "
-         "c = torch._C._enter_dual_level(); e = torch.autograd.forward_ad._maybe_load_decompositions(); "
-         "d = torch._make_dual(x, t, level=0); f = torch._C._functorch._jvp_increment_nesting(); "
-         "i = torch._make_dual(d, t, level=0); s = i * i; k = s * i; u = torch._unpack_dual(k, level=0); p = u[0]; q = u[1]; "
-         "v = torch._C._functorch._unwrap_for_grad(q, 2); g = torch._C._functorch._jvp_decrement_nesting(); "
-         "w = torch._unpack_dual(v, level=0); r = w[1]; z = torch._C._functorch._unwrap_for_grad(r, 1); "
-         "h = torch._C._exit_dual_level(0); m = torch._C._functorch._jvp_decrement_nesting(); n = z / x",
-         "n",
-         {"f32[3, 4]; all 24"}},
-    };
-    return all;
-}
+using enum Program::How;
+const std::vector<Program> kPrograms = {
+    {"no_level", kXT, "d = fwAD.make_dual(x, t)", "d", {}},
+    {"int_primal", "x: \"i64[3, 4]\", t: \"f32[3, 4]\"", kDual, "d", {}},
+    {"int_tangent", "x: \"f32[3, 4]\", t: \"i64[3, 4]\"", kDual, "d", {}},
+    {"size_mismatch", "x: \"f32[3, 4]\", t: \"f32[4, 3]\"", kDual, "d", {}},
+    {"broadcast_size", "x: \"f32[3, 4]\", t: \"f32[1, 4]\"", kDual, "d", {}},
+    {"dtype_mismatch",
+     "x: \"f32[3, 4]\", t: \"f64[3, 4]\"",
+     kDual + "u = fwAD.unpack_dual(d); q = u[1]",
+     "q",
+     {"f64[3, 4]"}},
+    {"half_tangent",
+     "x: \"f32[3, 4]\", t: \"f16[3, 4]\"",
+     kDual + "u = fwAD.unpack_dual(d); q = u[1]",
+     "q",
+     {"f16[3, 4]"}},
+    {"complex_tangent",
+     "x: \"f32[3, 4]\", t: \"c64[3, 4]\"",
+     kDual + "u = fwAD.unpack_dual(d); q = u[1]",
+     "q",
+     {"c64[3, 4]"}},
+    {"twice", kXT, kDual + "e = fwAD.make_dual(d, t)", "e", {}},
+    {"tangent_is_dual", kXT, kDual + "e = fwAD.make_dual(t, d)", "e", {}},
+    {"nested_level", kXT, "a = fwAD.enter_dual_level(); b = fwAD.enter_dual_level()", "x", {}},
+    {"same_layout_as_is", kXT, kDual + "u = fwAD.unpack_dual(d); q = u[1]", "q", {"memory of t"}},
+    {"diff_stride_copied",
+     "x: \"f32[3, 4]\", t: \"f32[3, 4][1, 3]\"",
+     kDual + "u = fwAD.unpack_dual(d); q = u[1]",
+     "q",
+     {"f32[3, 4]; memory of its own"}},
+    {"diff_offset_copied",
+     "x: \"f32[3, 4]\", s: \"f32[4, 4]\"",
+     "t = s[1:]; " + kDual + "u = fwAD.unpack_dual(d); q = u[1]",
+     "q",
+     {"memory of its own; all 2"}},
+    {"primal_alias", kXT, kDual + "u = fwAD.unpack_dual(d); p = u[0]", "p", {"memory of x"}},
+    {"x_unchanged", kXT, kDual + "u = fwAD.unpack_dual(x); q = u[1]", "q", {"None"}},
+    {"primal_of_unpack_has_no_tangent",
+     kXT,
+     kDual + "u = fwAD.unpack_dual(d); p = u[0]; v = fwAD.unpack_dual(p); q = v[1]",
+     "q",
+     {"None"}},
+    {"view_tangent_is_view",
+     kXT,
+     kDual + "v = d.view(4, 3); u = fwAD.unpack_dual(v); q = u[1]",
+     "q",
+     {"f32[4, 3]; memory of t; all 2"}},
+    {"view_tan_base", kXT, kDual + "v = d[1:2]; u = fwAD.unpack_dual(v); q = u[1]", "q", {"f32[1, 4]; memory of t"}},
+    {"case4_view_to_base",
+     kXT,
+     kDual + "b = x.clone(); v = b[1]; r = d[1]; c = v.copy_(r); u = fwAD.unpack_dual(b); q = u[1]",
+     "q",
+     {"rows 0 2 0"}},
+    {"case5_base_to_view",
+     kXT,
+     kDual + "b = x.clone(); v = b[1]; c = b.copy_(d); u = fwAD.unpack_dual(v); q = u[1]",
+     "q",
+     {"f32[4]; all 2"}},
+    {"inplace_same_tangent_storage",
+     kXT,
+     kDual + "u = fwAD.unpack_dual(d); q = u[1]; m = d.mul_(2); w = fwAD.unpack_dual(d); r = w[1]",
+     "q, r",
+     {"memory of t; all 4", "memory of t; all 4"}},
+    {"detach_tangent", kXT, kDual + "e = d.detach(); u = fwAD.unpack_dual(e); q = u[1]", "q", {"None"}},
+    {"resize_", kXT, kDual + "r: \"f32[2, 2]\" = aten.resize_.default(d, [2, 2])", "r", {}},
+    {"copy_nondual_zero",
+     kXT,
+     kDual + "b = x.clone(); c = d.copy_(b); u = fwAD.unpack_dual(d); q = u[1]; s = q.sum()",
+     "s",
+     {"all 0"}},
+    {"int_op", kXT, kDual + "i = d.to(torch.int64); u = fwAD.unpack_dual(i); q = u[1]", "q", {"None"}},
+    {"argmax", kXT, kDual + "i = d.argmax(); u = fwAD.unpack_dual(i); q = u[1]", "q", {"None"}},
+    {"mul_scalar", kXT, kDual + "y = d * 3; u = fwAD.unpack_dual(y); q = u[1]", "q", {"all 6"}},
+    {"nd", kXT, kDual + "y = d + x; u = fwAD.unpack_dual(y); q = u[1]", "q", {"all 2"}},
+    {"out_variant", kXT + ", o: \"f32[3, 4]\"", kDual + "r: \"f32[3, 4]\" = aten.add.out(d, x, out=o)", "r", {}},
+    {"no_formula",
+     "x: \"f32[1, 1, 4, 4]\", t: \"f32[1, 1, 4, 4]\"",
+     kDual + "y = torch.nn.functional.max_pool2d(d, 2); u = fwAD.unpack_dual(y); p = u[0]; q = u[1]",
+     "p, q",
+     {"f32[1, 1, 2, 2]", "f32[1, 1, 2, 2]; all 2"}},
+    {"sdpa",
+     "x: \"f32[1, 2, 4, 8]\", t: \"f32[1, 2, 4, 8]\"",
+     kDual + "y = torch.nn.functional.scaled_dot_product_attention(d, d, d)",
+     "y",
+     {}},
+    {"embedding",
+     "x: \"f32[3, 4]\", t: \"f32[3, 4]\", i: \"i64[2]\"",
+     kDual + "y = torch.nn.functional.embedding(i, d); u = fwAD.unpack_dual(y); q = u[1]",
+     "q",
+     {"f32[2, 4]; all 2"}},
+    {"inplace_int", kXT + ", i: \"i64[3]\"", kDual + "j = i.add_(0)", "j", {"all 2"}},
+    {"after_exit", kXT, kDual + "e = fwAD.exit_dual_level(); u = fwAD.unpack_dual(d); q = u[1]", "q", {"None"}},
+    {"exit_no_level", kXT, "e = fwAD.exit_dual_level()", "x", {}},
+    {"exit_wrong", kXT, "l = fwAD.enter_dual_level(); e = fwAD.exit_dual_level(level=5)", "x", {}},
+    {"unpack_outside", kXT, "u = fwAD.unpack_dual(x); p = u[0]; q = u[1]", "p, q", {"memory of x", "None"}},
+    {"level1", kXT, "l = fwAD.enter_dual_level(); d = fwAD.make_dual(x, t, level=1)", "d", {}},
+    {"unpack_level1",
+     kXT,
+     kDual + "u = fwAD.unpack_dual(d, level=1); p = u[0]; q = u[1]",
+     "p, q",
+     {"memory of x", "None"}},
+    // torch.func.jvp of a function is --mode jvp of its graph.
+    {"jvp_const", "x: \"f32[2]\"", "y = torch.ones(2)", "y", {"all 1", "all 0"}, Jvp},
+    {"jvp_const_strict", "x: \"f32[2]\"", "y = torch.ones(2)", "y", {}, StrictJvp},
+    {"jvp_nontensor", "x: \"f32[2]\"", "y = x + 1", "1.5", {}, Jvp},
+    {"jvp_empty", "n: \"i64[2]\"", "y = n + 1", "y", {}, Jvp},
+    // As Dynamo writes the derivative of a derivative.
+    {"jvp_nested",
+     kXT,
+     "a = torch._C._functorch._jvp_increment_nesting(); b = torch._C._set_fwd_grad_enabled(True); "
+     "c = torch._C._enter_dual_level(); e = torch.autograd.forward_ad._maybe_load_decompositions(); "
+     "d = torch._make_dual(x, t, level=0); f = torch._C._functorch._jvp_increment_nesting(); "
+     "i = torch._make_dual(d, t, level=0); s = i * i; k = s * i; u = torch._unpack_dual(k, level=0); "
+     "p = u[0]; q = u[1]; v = torch._C._functorch._unwrap_for_grad(q, 2); "
+     "g = torch._C._functorch._jvp_decrement_nesting(); "
+     "w = torch._unpack_dual(v, level=0); r = w[1]; z = torch._C._functorch._unwrap_for_grad(r, 1); "
+     "h = torch._C._exit_dual_level(0); m = torch._C._functorch._jvp_decrement_nesting(); n = z / x",
+     "n",
+     {"f32[3, 4]; all 24"}},
+};
 
 /// Cases about the arguments of the Python function torch.func.jvp, which no graph holds.
 const std::map<std::string, const char*> kOnlyPython = {
@@ -192,7 +185,7 @@ Result<Passed> pass(const Program& program) {
     CT_TRY(out.duals, parseText(textOf(program)));
     CompileRequest request;
     request.parity = true;
-    request.strict = program.how == Program::How::StrictJvp;
+    request.strict = program.how == StrictJvp;
     Rewriter rewriter("test", request);
     CT_TRY_VOID(torchCallsToAten(*out.duals, rewriter));
     CT_TRY_VOID(expandComposites(*out.duals, rewriter));
@@ -200,7 +193,7 @@ Result<Passed> pass(const Program& program) {
     CT_TRY_VOID(verify(*out.duals));
     out.functional = std::make_unique<Module>(*out.duals);
     CT_TRY_VOID(functionalize(*out.functional, rewriter));
-    if (program.how != Program::How::AsWritten) CT_TRY_VOID(jvp(*out.functional, rewriter));
+    if (program.how != AsWritten) CT_TRY_VOID(jvp(*out.functional, rewriter));
     CT_TRY_VOID(verify(*out.functional));
     return out;
 }
@@ -265,7 +258,7 @@ class ForwardAdTest : public QObject {
 void ForwardAdTest::everyCaseHasAProgram() {
     QStringList missing = recorded().keys();
     QVERIFY(!missing.isEmpty());
-    for (const Program& program : programs())
+    for (const Program& program : kPrograms)
         QVERIFY2(missing.removeOne(QString::fromStdString(program.name)), program.name.c_str());
     for (const auto& [name, why] : kOnlyPython) QVERIFY2(missing.removeOne(QString::fromStdString(name)), name.c_str());
     QVERIFY2(missing.isEmpty(), qPrintable(missing.join(", ")));
@@ -273,12 +266,12 @@ void ForwardAdTest::everyCaseHasAProgram() {
 
 void ForwardAdTest::asPyTorch_data() {
     QTest::addColumn<int>("at");
-    for (size_t i = 0; i < programs().size(); ++i) QTest::newRow(programs()[i].name.c_str()) << static_cast<int>(i);
+    for (size_t i = 0; i < kPrograms.size(); ++i) QTest::newRow(kPrograms[i].name.c_str()) << static_cast<int>(i);
 }
 
 void ForwardAdTest::asPyTorch() {
     QFETCH(int, at);
-    const Program& program = programs()[static_cast<size_t>(at)];
+    const Program& program = kPrograms[static_cast<size_t>(at)];
     const QJsonArray answer = recorded().value(QString::fromStdString(program.name)).toArray();
     Result<Passed> passed = Error{};
     try {
@@ -298,7 +291,7 @@ void ForwardAdTest::asPyTorch() {
     for (const Node& node : passed->duals->graph().nodes())
         QVERIFY2(!node.isCall() || node.op().name().find("dual") == std::string::npos, node.name().c_str());
     const std::vector<Argument> values =
-        (program.how == Program::How::AsWritten ? passed->duals : passed->functional)->graph().outputs();
+        (program.how == AsWritten ? passed->duals : passed->functional)->graph().outputs();
     const auto numbers = interpret(*passed->functional, inputsOf(*passed->functional));
     QVERIFY2(numbers, numbers ? "" : numbers.error().text().c_str());
     QCOMPARE(values.size(), program.returns.size());

@@ -162,6 +162,8 @@ class JvpTest : public QObject {
     void modelAsPyTorch();
     void namesTheTangents();
     void aTangentTooManyIsRefused();
+    void alongSomeInputs_data();
+    void alongSomeInputs();
     void verifiesAfterAnyFuel();
 };
 
@@ -288,32 +290,67 @@ void JvpTest::namesTheTangents() {
     QVERIFY2(report->inputsFrom.find("tangents random, seed 0") != std::string::npos, report->inputsFrom.c_str());
 }
 
-/// As torch.func.jvp wants one tangent for each primal.
-void JvpTest::aTangentTooManyIsRefused() {
+/// x * y for forward mode, run with the tensors of a file.
+Result<RunReport> productRun(const std::vector<std::pair<std::string, Tensor>>& tensors,
+                             const std::vector<std::string>& wanted = {}) {
     QTemporaryDir folder;
-    QFile file(folder.filePath("f.txt"));
-    QVERIFY(file.open(QIODevice::WriteOnly));
-    file.write("def forward(x: \"f32[2]\"):\n    y: \"f32[2]\" = aten.sin.default(x)\n    return (y,)\n");
+    const std::string path = folder.filePath("f.txt").toStdString(),
+                      inputs = folder.filePath("in.safetensors").toStdString();
+    QFile file(QString::fromStdString(path));
+    if (!file.open(QIODevice::WriteOnly)) return Error{};
+    file.write(
+        "def forward(x: \"f32[2]\", y: \"f32[2]\"):\n    z: \"f32[2]\" = aten.mul.Tensor(x, y)\n    return (z,)\n");
     file.close();
-    const std::string path = folder.filePath("in.safetensors").toStdString();
-    const Tensor two = Tensor::zeros(DType::F32, {2});
-    QVERIFY(writeSafeTensors(path, {{{"x", two}, {"x.tangent", two}, {"y.tangent", two}}, {}}));
+    CT_TRY_VOID(writeSafeTensors(inputs, {tensors, {}}));
     Session session;
-    QVERIFY(session.open(file.fileName().toStdString()));
+    CT_TRY_VOID(session.open(path));
     CompileRequest request;
     request.mode = Mode::Jvp;
-    const auto run = session.compile(request);
-    QVERIFY2(run, run ? "" : message(run.error()));
+    request.gradients = wanted;
+    CT_TRY(const RunId run, session.compile(request));
     RunOptions options;
-    options.inputsFile = path;
-    const auto report = session.run(*run, options);
+    options.inputsFile = inputs;
+    return session.run(run, options);
+}
+Tensor two(double value) { return Tensor::full(DType::F32, {2}, Scalar(value)); }
+
+/// As torch.func.jvp wants one tangent for each primal.
+void JvpTest::aTangentTooManyIsRefused() {
+    const auto report = productRun({{"x", two(3)}, {"y", two(5)}, {"x.tangent", two(1)}, {"z.tangent", two(1)}});
     QVERIFY(!report);
-    QVERIFY2(report.error().message.find("no input 'y.tangent'") != std::string::npos, message(report.error()));
+    QVERIFY2(report.error().message.find("no input 'z.tangent'") != std::string::npos, message(report.error()));
+}
+
+void JvpTest::alongSomeInputs_data() {
+    QTest::addColumn<QStringList>("given");
+    QTest::addColumn<QStringList>("wanted");
+    QTest::addColumn<double>("expected");
+    QTest::newRow("both") << QStringList{"x.tangent", "y.tangent"} << QStringList() << 8.0;
+    QTest::newRow("in the order of the inputs") << QStringList{"tangent_in_1", "tangent_in_2"} << QStringList() << 8.0;
+    QTest::newRow("the first, the other stands still") << QStringList{"x.tangent"} << QStringList() << 5.0;
+    QTest::newRow("the second") << QStringList{"tangent_in_2"} << QStringList() << 3.0;
+    QTest::newRow("only y is differentiated") << QStringList{"tangent_in_1"} << QStringList{"y"} << 3.0;
+}
+void JvpTest::alongSomeInputs() {
+    QFETCH(QStringList, given);
+    QFETCH(QStringList, wanted);
+    QFETCH(double, expected);
+    std::vector<std::pair<std::string, Tensor>> tensors = {{"x", two(3)}, {"y", two(5)}};
+    for (const QString& name : given) tensors.emplace_back(name.toStdString(), two(1));
+    std::vector<std::string> names;
+    for (const QString& name : wanted) names.push_back(name.toStdString());
+    const auto report = productRun(tensors, names);
+    QVERIFY2(report, report ? "" : message(report.error()));
+    QCOMPARE(report->outputs.at(1).minimum, expected);
+    QCOMPARE(report->outputs.at(1).maximum, expected);
+    const bool lacks = given.size() == 1 && wanted.isEmpty();
+    QCOMPARE(report->inputsFrom.find("1 tangent that it lacks zero") != std::string::npos, lacks);
 }
 
 void JvpTest::verifiesAfterAnyFuel() {
     const auto forward = parseText(
-        "def forward(x: \"f32[2, 3]\", w: \"f32[3, 3]\"):\n    y = aten.mm.default(x, w)\n    z = aten.gelu.default(y)\n"
+        "def forward(x: \"f32[2, 3]\", w: \"f32[3, 3]\"):\n    y = aten.mm.default(x, w)\n"
+        "    z = aten.gelu.default(y)\n"
         "    m = aten.native_layer_norm.default(z, [3], None, None, 1e-5)\n    r = m[0]\n    return (r, y)\n");
     QVERIFY2(forward, forward ? "" : message(forward.error()));
     CompileRequest request;
