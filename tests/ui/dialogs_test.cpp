@@ -97,16 +97,27 @@ class DialogsTest : public QObject {
         QVERIFY2(differences.isEmpty(), qPrintable(differences.join('\n')));
     }
 
-    void trainingHasPassesOfItsOwn() {
+    void modesHavePassesOfTheirOwn_data() {
+        QTest::addColumn<Mode>("mode");
+        QTest::newRow("training") << Mode::Training;
+        QTest::newRow("forward mode") << Mode::Jvp;
+    }
+    void modesHavePassesOfTheirOwn() {
+        QFETCH(Mode, mode);
         CompileDialog dialog(passes(), {});
-        std::set<std::string> inference, training;
+        std::set<std::string> inference, own;
         for (const PassInfo& pass : m_controller->passes(Mode::Inference)) inference.insert(pass.name);
-        for (const PassInfo& pass : m_controller->passes(Mode::Training))
-            if (!inference.contains(pass.name)) training.insert(pass.name);
-        QVERIFY(!training.empty());
-        for (const std::string& name : training) QVERIFY2(!item(dialog, QString::fromStdString(name)), name.c_str());
-        dialog.findChild<QComboBox*>("mode")->setCurrentIndex(1);
-        for (const std::string& name : training) QVERIFY2(item(dialog, QString::fromStdString(name)), name.c_str());
+        for (const PassInfo& pass : m_controller->passes(mode))
+            if (!inference.contains(pass.name)) own.insert(pass.name);
+        QVERIFY(!own.empty());
+        for (const std::string& name : own) QVERIFY2(!item(dialog, QString::fromStdString(name)), name.c_str());
+        dialog.findChild<QComboBox*>("mode")->setCurrentIndex(static_cast<int>(mode));
+        for (const std::string& name : own) QVERIFY2(item(dialog, QString::fromStdString(name)), name.c_str());
+        dialog.accept();
+        QCOMPARE(dialog.options().mode, mode);
+        QCOMPARE(CompileDialog::remembered().mode, mode);
+        CompileDialog([this](Mode each) { return m_controller->passes(each); }, {}).accept();
+        QCOMPARE(CompileDialog::remembered().mode, Mode::Inference);
     }
 
     void anOptionalPassRunsWhenItIsTicked() {
