@@ -1,8 +1,26 @@
 #include "engine/autograd/expand.h"
 
+#include "engine/autograd/gradient_flow.h"
+#include "engine/autograd/joint_graph.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
+
+namespace {
+
+bool takesGradient(const Node& node) {
+    const TensorType* type = node.type().tensor();
+    return type != nullptr && type->requiresGrad;
+}
+/// What takes the place of a value that a gradient flows through is such a value, too.
+void takeGradient(Node* node) {
+    if (node == nullptr || node->type().tensor() == nullptr || takesGradient(*node)) return;
+    ValueType type = node->type();
+    type.tensor()->requiresGrad = true;
+    node->graph().setType(*node, std::move(type));
+}
+
+}  // namespace
 
 /// Nodes made by a rule that then declines are removed again.
 Result<bool> expandCall(Node& node, Rewriter& rewriter) {
@@ -27,11 +45,16 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
     if (values.isTuple()) {
         std::vector<Node*> nodes;
         for (const Value& value : values.values()) nodes.push_back(value.node());
+        for (const Node* user : node.users())
+            if (const auto position = user->isCall("operator.getitem") ? user->arg(1).asInt() : std::nullopt;
+                position && takesGradient(*user) && *position >= 0 && *position < static_cast<int64_t>(nodes.size()))
+                takeGradient(nodes[static_cast<size_t>(*position)]);
         CT_TRY_VOID(rewriter.replaceTuple(node, nodes));
     } else if (values.values().empty() || values.values()[0].node() == nullptr) {
         CT_CHECK(!node.hasUsers(), "an expansion without a value replaces a call that has none");
         graph.erase(node);
     } else {
+        if (takesGradient(node)) takeGradient(values.values()[0].node());
         rewriter.replace(node, *values.values()[0].node());
     }
     return true;
@@ -113,7 +136,29 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
 
 }  // namespace
 
-Result<bool> expandComposites(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, true); }
+namespace {
+
+/// Notes on the values' types which of them a gradient will flow through: kernels without a derivative by an operand
+/// are not chosen where that is asked for (a mask of attention). Files say what held while they were exported.
+Result<void> markGradients(Module& module, const CompileRequest& request) {
+    for (const std::string& name : request.gradients) CT_TRY_VOID(requireGradient(module, name));
+    const std::vector<bool> flow = gradientFlow(module);
+    for (Node& node : module.graph().nodes()) {
+        const TensorType* tensor = node.type().tensor();
+        if (tensor == nullptr || tensor->requiresGrad == flow[index(node.id())]) continue;
+        ValueType type = node.type();
+        type.tensor()->requiresGrad = flow[index(node.id())];
+        module.graph().setType(node, std::move(type));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<bool> expandComposites(Module& module, Rewriter& rewriter) {
+    if (rewriter.request().mode == Mode::Training) CT_TRY_VOID(markGradients(module, rewriter.request()));
+    return expandAll(module, rewriter, true);
+}
 Result<bool> decompose(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, false); }
 
 }  // namespace cutaway

@@ -110,6 +110,20 @@ class TrainingTest : public QObject {
         QCOMPARE(number(ran.tensors.at("w")), 2 * 9.0 / 2 + 2 * 1.0 / 2);
     }
 
+    /// A mask whose gradient is wanted keeps attention from the kernel that has none by it, although the program was
+    /// exported without gradients, and although other calls stand between.
+    void attentionByItsMask() {
+        const Ran ran =
+            run("def forward(q: \"f32[1, 2, 4, 8]\", m: \"f32[2, 2]\"):\n"
+                "    r = aten.repeat.default(m, [2, 2])\n    u = aten.unflatten.int(r, 0, [1, 4])\n"
+                "    v = aten.select.int(u, 0, 0)\n"
+                "    y = aten.scaled_dot_product_attention.default(q, q, q, v)\n    return (y,)\n",
+                {"m"}, {});
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        QVERIFY(ran.tensors.contains("m"));
+        QVERIFY(number(ran.tensors.at("m")) != 0);
+    }
+
     /// The backward reads a buffer as it was, though the forward has written to it at its end.
     void writtenInputs() {
         const Ran ran =
