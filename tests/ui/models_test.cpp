@@ -56,6 +56,19 @@ class ModelsTest : public QObject {
     }
 
   private slots:
+    /// Nodes of two graphs may have one id.
+    void nodesOfBodiesHaveTheirOwnNames() {
+        auto graph = std::make_shared<UnionGraph>();
+        for (const uint32_t number : {0u, 7u}) {
+            auto& node = graph->nodes.emplace_back();
+            node.info.id = nodeKey(number, static_cast<NodeId>(3));
+            node.info.name = number ? "in_body" : "in_main";
+        }
+        const auto nodes = std::make_shared<const NodeIndex>(graph);
+        QCOMPARE(nameIn(nodes, nodeKey(0, static_cast<NodeId>(3))), "in_main");
+        QCOMPARE(nameIn(nodes, nodeKey(7, static_cast<NodeId>(3))), "in_body");
+    }
+
     void sourceFramesTellTheirEnd_data() {
         QTest::addColumn<QString>("frame");
         QTest::addColumn<QString>("function");

@@ -18,7 +18,7 @@ class NodeIndex {
 
   private:
     std::shared_ptr<const UnionGraph> m_graph;
-    QHash<quint32, qsizetype> m_places;
+    QHash<quint64, qsizetype> m_places;
 };
 
 /// The node's name, or "%7" if nobody knows one.
