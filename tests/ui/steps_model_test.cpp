@@ -78,6 +78,41 @@ class StepsModelTest : public QObject {
             }
     }
 
+    /// The stages of forward and backward take turns; each side is one row with its stages.
+    void tracksAreRowsOfTheirOwn() {
+        std::vector<StepInfo> steps;
+        const auto add = [&](const char* track, const char* stage, const char* name, StepState state) {
+            StepInfo& step = steps.emplace_back();
+            step.index = static_cast<int>(steps.size()) - 1;
+            step.track = track;
+            step.stage = stage;
+            step.name = name;
+            step.state = state;
+        };
+        add("joint", "capture", "differentiate", StepState::Changed);
+        add("joint", "partition", "min_cut", StepState::Changed);
+        add("forward", "post_grad", "view_to_reshape", StepState::Changed);
+        add("backward", "post_grad", "view_to_reshape", StepState::Unchanged);
+        add("forward", "schedule", "schedule", StepState::Unchanged);
+        add("backward", "schedule", "schedule", StepState::Failed);
+        const QString told =
+            "As opened\njoint | 2 changed\n  capture | 1 changed\n    differentiate | reordered | 0 | 0 µs\n"
+            "  partition | 1 changed\n    min_cut | split | 0 | 0 µs\n"
+            "forward | 1 changed\n  post_grad | 1 changed\n    view_to_reshape | reordered | 0 | 0 µs\n"
+            "  schedule\n    schedule | · | 0 | 0 µs\n"
+            "backward | 1 failed\n  post_grad\n    view_to_reshape | · | 0 | 0 µs\n"
+            "  schedule | 1 failed\n    schedule | ✗ failed | 0 | 0 µs\n";
+        StepsModel whole, growing;
+        QAbstractItemModelTester first(&whole, kFatal), second(&growing, kFatal);
+        whole.setRun(1, steps);
+        QCOMPARE(treeText(whole), told);
+        growing.setRun(1, {});
+        for (const StepInfo& step : steps) growing.addSteps({step});
+        QCOMPARE(treeText(growing), told);
+        for (const StepInfo& step : steps)
+            QCOMPARE(whole.placeOf(whole.indexOf(Place{1, step.index, -1})), std::optional(Place{1, step.index, -1}));
+    }
+
     /// Passes at lowering are passes; the schedule behind them is none and stays in sight.
     void theScheduleIsNoPass() {
         std::vector<StepInfo> steps;

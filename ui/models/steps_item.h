@@ -10,7 +10,7 @@ struct StepsModel::Item {
     int step = -1;
     int row = 0;
     RewriteInfo rewrite;
-    QString stage;
+    QString track, stage;
     Item* parent = nullptr;
     std::vector<std::unique_ptr<Item>> children;
     bool asked = false, answered = false;  // for the rewrites of a pass

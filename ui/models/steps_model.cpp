@@ -1,5 +1,7 @@
 #include "ui/models/steps_model.h"
 
+#include <algorithm>
+
 #include "ui/models/steps_item.h"
 
 namespace cutaway::ui {
@@ -48,11 +50,32 @@ StepsModel::Item* StepsModel::insert(Item* above, std::unique_ptr<Item> item) {
 void StepsModel::append(int step) {
     const StepInfo& info = m_steps[static_cast<size_t>(step)];
     const QString stageName = QString::fromStdString(info.stage);
-    Item* stage = m_root->children.back().get();
-    if (stage->kind != Kind::Stage || stage->stage != stageName) {
+    const QString trackName = QString::fromStdString(info.track);
+    // What runs have in common is no level of its own.
+    const bool alone = trackName.isEmpty() || trackName == QStringLiteral("main");
+    const auto lastOf = [](const Item& above) {
+        return above.children.empty() ? nullptr : above.children.back().get();
+    };
+    Item* above = m_root.get();
+    if (!alone) {
+        // The stages of forward and backward take turns; each has its row.
+        const auto found = std::find_if(m_root->children.begin(), m_root->children.end(), [&](const auto& row) {
+            return row->kind == Kind::Track && row->track == trackName;
+        });
+        if (found != m_root->children.end()) {
+            above = found->get();
+        } else {
+            auto fresh = Item::make(Kind::Track);
+            fresh->track = trackName;
+            above = insert(m_root.get(), std::move(fresh));
+        }
+    }
+    Item* stage = lastOf(*above);
+    if (!stage || stage->kind != Kind::Stage || stage->stage != stageName) {
         auto fresh = Item::make(Kind::Stage);
+        fresh->track = trackName;
         fresh->stage = stageName;
-        stage = insert(m_root.get(), std::move(fresh));
+        stage = insert(above, std::move(fresh));
     }
     Item* last = stage->children.empty() ? nullptr : stage->children.back().get();
     const auto folds = [](const StepInfo& each) { return each.state == StepState::Unchanged && !isSchedule(each); };
@@ -70,6 +93,7 @@ void StepsModel::append(int step) {
         insert(unchanged && last && last->kind == Kind::Fold ? last : stage, Item::make(Kind::Pass, step)));
     if (m_resetting) return;
     emit dataChanged(indexOf(stage), indexOf(stage, ColumnCount - 1));  // counts
+    if (above != m_root.get()) emit dataChanged(indexOf(above), indexOf(above, ColumnCount - 1));
     if (last && last->kind == Kind::Fold) emit dataChanged(indexOf(last), indexOf(last));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// One run as a tree: the graph as opened, then stage -> pass -> single rewrite. Neighbouring passes that changed
-// nothing are folded into one row with their count. Rewrites are asked for when a pass is opened (rewritesWanted).
+// One run as a tree: the graph as opened, then stage -> pass -> single rewrite; of training runs track -> stage.
+// Neighbouring passes that changed nothing are folded into one row with their count. Rewrites are asked for when a pass
+// is opened (rewritesWanted).
 #include <QAbstractItemModel>
 #include <memory>
 #include <optional>
@@ -15,7 +16,7 @@ class StepsModel : public QAbstractItemModel {
 
   public:
     enum Column { Name, Changes, Nodes, Time, ColumnCount };
-    enum class Kind { Opened, Stage, Pass, Fold, Rewrite };
+    enum class Kind { Opened, Track, Stage, Pass, Fold, Rewrite };
     enum Role { KindRole = Qt::UserRole, StepRole, RewriteRole, StateRole };
 
     explicit StepsModel(QObject* parent = nullptr);

@@ -19,6 +19,7 @@ QString StepsModel::nameText(const Item& item) const {
     if (placeMatches(item, m_markB)) marks += tr("[B] ");
     switch (item.kind) {
         case Kind::Opened: return marks + tr("As opened");
+        case Kind::Track: return item.track;
         case Kind::Stage: return item.stage;
         case Kind::Fold:
             return counted(static_cast<qsizetype>(item.children.size()), tr("unchanged pass"), tr("unchanged passes"));
@@ -35,10 +36,11 @@ QString StepsModel::nameText(const Item& item) const {
 }
 
 QString StepsModel::changesText(const Item& item) const {
-    if (item.kind == Kind::Stage) {
+    if (item.kind == Kind::Stage || item.kind == Kind::Track) {
         int changed = 0, failed = 0;
         for (const StepInfo& step : m_steps)
-            if (QString::fromStdString(step.stage) == item.stage) {
+            if (QString::fromStdString(step.track) == item.track &&
+                (item.kind == Kind::Track || QString::fromStdString(step.stage) == item.stage)) {
                 changed += step.state == StepState::Changed;
                 failed += step.state == StepState::Failed;
             }
@@ -54,7 +56,9 @@ QString StepsModel::changesText(const Item& item) const {
         case StepState::Changed: break;
     }
     const QString counts = changeCounts(step->added, step->removed, step->edited);
-    return counts.isEmpty() ? tr("reordered") : counts;
+    const auto next = static_cast<size_t>(step->index) + 1;
+    const bool splits = step->track == "joint" && next < m_steps.size() && m_steps[next].track != step->track;
+    return splits ? tr("split") : counts.isEmpty() ? tr("reordered") : counts;
 }
 
 QString StepsModel::toolTip(const Item& item) const {
@@ -90,7 +94,7 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
         case Qt::TextAlignmentRole: return at.column() > Name ? numberCell(role) : QVariant();
         case Qt::FontRole: {
             QFont font = at.column() > Name ? numberFont() : QFont();
-            font.setBold(item.kind == Kind::Stage ||
+            font.setBold(item.kind == Kind::Stage || item.kind == Kind::Track ||
                          (step && (step->state == StepState::Changed || step->state == StepState::Failed) &&
                           at.column() == Name));
             font.setItalic(item.kind == Kind::Fold);

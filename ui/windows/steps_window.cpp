@@ -172,7 +172,12 @@ void StepsWindow::showRun(RunId run) {
 }
 
 void StepsWindow::expandChanges() {
-    for (int row = 0; row < m_filtered->rowCount(); ++row) m_tree->expand(m_filtered->index(row, 0));
+    for (int row = 0; row < m_filtered->rowCount(); ++row) {
+        const QModelIndex at = m_filtered->index(row, 0);
+        m_tree->expand(at);
+        if (at.data(StepsModel::KindRole).toInt() != static_cast<int>(StepsModel::Kind::Track)) continue;
+        for (int stage = 0; stage < m_filtered->rowCount(at); ++stage) m_tree->expand(m_filtered->index(stage, 0, at));
+    }
 }
 
 void StepsWindow::follow() {
