@@ -52,6 +52,67 @@ class ControllerTest : public QObject {
                  "Opened a.pt2: 8 nodes, .pt2 | /models/a.pt2\none remark | /models/a.pt2\n");
     }
 
+    /// A slider that moves faster than budgets are computed leaves none waiting but the latest.
+    void ofManyBudgetsTheLatestIsTried() {
+        openAndCompile();
+        CompileRequest training;
+        training.mode = Mode::Training;
+        m_controller->compile(training);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
+        QVERIFY(m_controller->partition() && m_controller->partition()->problem.isEmpty());
+        QSignalSpy shown(m_controller.get(), &SessionController::candidateShown);
+        m_control->held = "try";
+        m_controller->tryBudget(0.9);
+        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("try 0.90"), kPatience);
+        for (const double budget : {0.8, 0.6, 0.4}) m_controller->tryBudget(budget);
+        m_control->held = nullptr;
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->candidate() && m_controller->candidate()->budget == 0.4, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QStringList tried = m_control->calls().filter("try ");
+        QCOMPARE(tried, (QStringList{"try 0.90", "try 0.40"}));
+        QCOMPARE(shown.size(), 2);
+        m_controller->tryBudget(1);  // the run's own needs no engine
+        QVERIFY(!m_controller->candidate());
+        QCOMPARE(m_control->calls().filter("try ").size(), 2);
+    }
+
+    void aCancelledBudgetLeavesTheSliderAlive() {
+        openAndCompile();
+        CompileRequest training;
+        training.mode = Mode::Training;
+        m_controller->compile(training);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
+        m_control->held = "try";
+        m_controller->tryBudget(0.9);
+        m_controller->cancel("look");
+        m_control->held = nullptr;
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        m_controller->tryBudget(0.3);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->candidate() && m_controller->candidate()->budget == 0.3, kPatience);
+        // Another run has its own budget.
+        m_selection->setPlace({m_controller->runs()[0].id, -1, -1});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QVERIFY(!m_controller->candidate());
+        QVERIFY(m_controller->partition()->problem.startsWith("Only a run for training"));
+    }
+
+    void runsOfOneJointGraphShareTheirCurve() {
+        openAndCompile();
+        CompileRequest training;
+        training.mode = Mode::Training;
+        m_controller->compile(training);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
+        QSignalSpy shown(m_controller.get(), &SessionController::curveShown);
+        m_controller->askCurve();
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, kPatience);
+        m_controller->deriveWithBudget(0.5);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 3 && !m_controller->isBusy(), kPatience);
+        QCOMPARE(m_controller->runs()[2].options.memoryBudget, 0.5);
+        m_controller->askCurve();
+        QCOMPARE(shown.size(), 2);
+        QCOMPARE(m_control->calls().filter("curve").size(), 1);
+    }
+
     void aFileOfSeveralGraphsOffersThem() {
         QSignalSpy asked(m_controller.get(), &SessionController::severalGraphs);
         m_controller->open("/models/folder");

@@ -247,6 +247,86 @@ class FakeSource : public ui::Source {
         return report;
     }
 
+    // Of runs for training: two values are saved at budget 1, one at less, and none of them at 0.
+    static PartitionChoice choiceAt(double budget) {
+        PartitionChoice choice;
+        choice.budget = budget;
+        choice.attempt = "the fastest backward";
+        const auto save = [&](NodeKey node, const char* name, int64_t bytes) {
+            SavedTensor& value = choice.saved.emplace_back();
+            value.node = node;
+            value.name = name;
+            value.op = "aten.relu.default";
+            value.type = "f32[8, 16]";
+            value.bytes = bytes;
+            value.why = std::string(name) + " is read by the backward";
+            choice.savedBytes += bytes, choice.activationBytes += bytes;
+        };
+        if (budget >= 0.5) save(static_cast<NodeKey>(13), "t", 512);
+        else choice.recomputed.push_back(static_cast<NodeKey>(13));
+        if (budget >= 1) save(static_cast<NodeKey>(17), "r0", 256);
+        else choice.recomputed.push_back(static_cast<NodeKey>(17));
+        choice.recomputedRuntime = 1000 * static_cast<double>(choice.recomputed.size());
+        return choice;
+    }
+    Result<double> budgetOf(RunId run) const {
+        const QMutexLocker lock(&m_control->mutex);
+        const CompileRequest& request = m_runs[static_cast<size_t>(run - 1)].options;
+        if (request.mode == Mode::Training) return request.memoryBudget;
+        return Error{ErrorCode::NotFound, "only a run for training is split into forward and backward", {}, {}};
+    }
+    Result<PartitionChoice> partition(RunId run, const Progress&) override {
+        CT_TRY(const double budget, budgetOf(run));
+        return choiceAt(budget);
+    }
+    Result<PartitionChoice> partitionAt(RunId run, double budget, const Progress& progress) override {
+        CT_TRY_VOID(arrive("try " + std::to_string(budget).substr(0, 4), progress));
+        if (const auto own = budgetOf(run); !own) return own.error();
+        return choiceAt(budget);
+    }
+    Result<std::vector<BudgetPoint>> budgetCurve(RunId, const Progress& progress) override {
+        CT_TRY_VOID(arrive("curve", progress));
+        std::vector<BudgetPoint> points;
+        for (const double budget : {0.0, 0.5, 1.0}) {
+            const PartitionChoice choice = choiceAt(budget);
+            points.push_back({budget, choice.activationBytes, choice.recomputedRuntime, choice.recomputed.size()});
+        }
+        return points;
+    }
+    Result<RunId> deriveWithBudget(RunId run, double budget, const std::function<void(const StepInfo&)>& ended,
+                                   const Progress& progress) override {
+        CompileRequest request;
+        {
+            const QMutexLocker lock(&m_control->mutex);
+            request = m_runs[static_cast<size_t>(run - 1)].options;
+        }
+        request.memoryBudget = budget;
+        m_control->note("derive");
+        return compile(request, ended, progress);
+    }
+    Result<std::vector<NodeSide>> sides(RunId run, const Progress&) override {
+        CT_TRY(const double budget, budgetOf(run));
+        std::vector<NodeSide> sides;
+        for (const unsigned id : {10, 13, 16, 17, 18})
+            sides.push_back({static_cast<NodeKey>(id), id < 18 ? Side::Forward : Side::Backward, false});
+        const PartitionChoice choice = choiceAt(budget);
+        for (NodeSide& one : sides) {
+            for (const SavedTensor& value : choice.saved) one.saved |= value.node == one.node;
+            for (const NodeKey node : choice.recomputed)
+                if (node == one.node) one.side = Side::Both;
+        }
+        return sides;
+    }
+    Result<std::string> explainPartition(RunId run, NodeKey node, const Progress&) override {
+        if (const auto budget = budgetOf(run); !budget) return budget.error();
+        return "node " + std::to_string(packed(node)) + " is saved";
+    }
+    Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress&) override {
+        if (const auto budget = budgetOf(run); !budget) return budget.error();
+        return std::vector<HeldBytes>{{static_cast<NodeKey>(13), "t", false, 512},
+                                      {static_cast<NodeKey>(17), "r0", false, 768},
+                                      {static_cast<NodeKey>(18), "r1", true, 256}};
+    }
     Result<void> canBuild(RunId) override { return {}; }
     /// Training graphs do not run.
     Result<void> canRun(RunId run, Backend) override {

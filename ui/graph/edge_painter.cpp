@@ -26,16 +26,21 @@ bool EdgePainter::touchesCurrent(int edge) const {
     return m_request.current >= 0 && (link.from == m_request.current || link.to == m_request.current);
 }
 
+Change EdgePainter::lookOf(int edge) const {
+    return m_request.marks ? Change::Kept : m_scene.picture.edges[edge].change;
+}
+
 QPen EdgePainter::penOf(int edge) const {
     const auto& link = m_scene.picture.edges[edge];
-    QColor color = link.change == Change::Kept ? m_colors.edge : m_colors[link.change].line;
-    double width = link.change == Change::Kept ? 1.1 : 1.8;
+    const Change look = lookOf(edge);
+    QColor color = look == Change::Kept ? m_colors.edge : m_colors[look].line;
+    double width = look == Change::Kept ? 1.1 : 1.8;
     if (touchesCurrent(edge)) {
-        if (link.change == Change::Kept) color = m_colors.current;
+        if (look == Change::Kept) color = m_colors.current;
         width += 0.9;
     }
     QPen pen(color, width / std::min(1.0, m_request.scale * 1.6));
-    if (link.rewired) pen.setDashPattern({4, 3});
+    if (link.rewired && !m_request.marks) pen.setDashPattern({4, 3});
     pen.setCapStyle(Qt::FlatCap);
     return pen;
 }
@@ -51,8 +56,8 @@ void EdgePainter::paint(const std::vector<int>& touching) {
     std::vector<int> kept, changed;
     for (int index : touching)
         if (edgeShown(index)) {
-            const auto& link = m_scene.picture.edges[index];
-            (link.change == Change::Kept && !link.rewired && !touchesCurrent(index) ? kept : changed).push_back(index);
+            const bool rewired = m_scene.picture.edges[index].rewired && !m_request.marks;
+            (lookOf(index) == Change::Kept && !rewired && !touchesCurrent(index) ? kept : changed).push_back(index);
         }
     m_work.edges += static_cast<int>(kept.size() + changed.size());
     if (kept.size() + changed.size() <= kManyEdges) {
@@ -104,7 +109,7 @@ void EdgePainter::paintArrowOf(int index, const QColor& color) {
     paintArrow(before, edge.head, color);
 }
 void EdgePainter::paintSignOf(int index) {
-    const Change change = m_scene.picture.edges[index].change;
+    const Change change = lookOf(index);
     const QPointF middle = m_scene.edges[index].middle;
     if (change != Change::Kept && m_request.scale >= kTextZoom &&
         m_request.area.adjusted(-10, -10, 10, 10).contains(middle))
@@ -137,13 +142,12 @@ void EdgePainter::paintSign(QPointF at, Change change) {
 void EdgePainter::paintFar(const std::vector<int>& edges) {
     std::map<int, QVector<QLineF>> lines;
     for (int index : edges) {
-        const auto& link = m_scene.picture.edges[index];
         if (!edgeShown(index)) continue;
         // Shorter than a pixel and unchanged: thousands of them would cost the frame and show nothing.
         const QLineF line(m_scene.edges[index].tail, m_scene.edges[index].head);
         const double pixels = (std::abs(line.dx()) + std::abs(line.dy())) * m_request.scale;
-        if (link.change == Change::Kept && pixels < 1.5) continue;
-        lines[static_cast<int>(link.change)].append(line);
+        if (lookOf(index) == Change::Kept && pixels < 1.5) continue;
+        lines[static_cast<int>(lookOf(index))].append(line);
         ++m_work.edges;
     }
     for (const auto& [change, batch] : lines) {

@@ -17,6 +17,8 @@ class EdgePainter {
     bool touchesCurrent(int edge) const;
     bool nodeShown(int node) const;
     bool edgeShown(int index) const;
+    /// What the edge's looks tell: on the picture of a partition no edge has changed.
+    Change lookOf(int edge) const;
     QPen penOf(int edge) const;
     void paintEdge(int index);
     void paintPlainEdges(const std::vector<int>& edges);

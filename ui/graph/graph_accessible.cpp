@@ -30,7 +30,7 @@ class AccessibleNode : public QAccessibleInterface {
     QString text(QAccessible::Text kind) const override {
         if (!isValid()) return {};
         const Picture& picture = m_canvas->scene()->picture;
-        return kind == QAccessible::Name    ? spokenText(picture, m_node)
+        return kind == QAccessible::Name    ? m_canvas->spoken(m_node)
                : kind == QAccessible::Value ? picture.nodes[m_node].title
                                             : QString();
     }

@@ -204,6 +204,7 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     request.current = m_current;
     request.currentId = m_currentId;
     request.hovered = m_hovered;
+    request.marks = m_marks.get();
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
     if (minimapShown()) paintMinimap(painter);
@@ -276,6 +277,7 @@ void GraphCanvas::paintMinimap(QPainter& painter) {
         PaintRequest request;
         request.area = m_scene->bounds;
         request.scale = std::min(scale, kBoxZoom / 2);
+        request.marks = m_marks.get();
         paintScene(mini, *m_scene, m_colors, request);
     }
     painter.drawPixmap(box.topLeft(), m_minimap);

@@ -27,6 +27,11 @@ class GraphCanvas : public QWidget {
     /// What is written in the corner: of two panes, which one it is.
     void setTitle(const QString& title);
     const QString& title() const { return m_title; }
+    /// Sides of a partition, in place of what changed; null for none.
+    void setMarks(std::shared_ptr<const SideMarks> marks);
+    const SideMarks* marks() const { return m_marks.get(); }
+    /// One box in a sentence, with its mark.
+    QString spoken(int node) const;
     /// Marks the node, or the box that contains it; brings it into view if asked. Emits nothing.
     void setCurrent(NodeKey id, bool reveal);
     NodeKey currentId() const { return m_currentId; }
@@ -99,6 +104,7 @@ class GraphCanvas : public QWidget {
     void ensureVisible(int node);
 
     std::shared_ptr<const GraphScene> m_scene;
+    std::shared_ptr<const SideMarks> m_marks;
     GraphColors m_colors;
     GraphMode m_mode = GraphMode::Union;
     QString m_hint, m_title;

@@ -196,11 +196,23 @@ void GraphCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
     if (event->button() == Qt::LeftButton) activate(nodeAt(toScene(event->position())));
 }
 
+void GraphCanvas::setMarks(std::shared_ptr<const SideMarks> marks) {
+    m_marks = std::move(marks);
+    m_minimap = QPixmap();
+    update();
+}
+
+QString GraphCanvas::spoken(int node) const {
+    const SideMark* mark = m_marks ? m_marks->find(m_scene->picture.nodes[static_cast<size_t>(node)].id) : nullptr;
+    const QString text = spokenText(m_scene->picture, node);
+    return mark ? text + QStringLiteral("; ") + wordsOf(*mark) : text;
+}
+
 bool GraphCanvas::event(QEvent* event) {
     if (event->type() == QEvent::ToolTip && m_scene) {
         const auto* help = static_cast<QHelpEvent*>(event);
         const int node = nodeAt(toScene(help->pos()));
-        if (node >= 0) QToolTip::showText(help->globalPos(), spokenText(m_scene->picture, node), this);
+        if (node >= 0) QToolTip::showText(help->globalPos(), spoken(node), this);
         else QToolTip::hideText();
         return true;
     }

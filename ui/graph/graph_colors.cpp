@@ -14,6 +14,16 @@ constexpr StateShades kStates[] = {
     {Change::Edited, "#fff3d1", "#463614", "#9a6700", "#e3b341", "#5c3d00", "#fbe9bd"},
 };
 
+struct SideShades {
+    Side side;
+    const char *lightFill, *darkFill, *lightLine, *darkLine, *lightText, *darkText;
+};
+constexpr SideShades kSides[] = {
+    {Side::Forward, "#dfeafc", "#1c3352", "#2f6fc4", "#6ea8f0", "#123a70", "#d3e5ff"},
+    {Side::Backward, "#fde8d7", "#4a2d14", "#b85a12", "#eb9a52", "#6b3205", "#ffe2c8"},
+    {Side::Both, "#ebe1fb", "#38265a", "#7a46c4", "#b48cf2", "#43207a", "#e6d8ff"},
+};
+
 struct Shades {
     QColor GraphColors::*color;
     const char *light, *dark;
@@ -23,7 +33,7 @@ const Shades kShades[] = {
     {&GraphColors::clusterText, "#4a6285", "#9fb2cf"}, {&GraphColors::detail, "#57606a", "#b3bac2"},
     {&GraphColors::chip, "#dde6f0", "#44505f"},        {&GraphColors::chipText, "#2b3a4b", "#dfe7f0"},
     {&GraphColors::current, "#0b6bcb", "#4aa3ff"},     {&GraphColors::hover, "#3d8bd9", "#9ccfff"},
-    {&GraphColors::input, "#e6eef8", "#2b3644"},
+    {&GraphColors::input, "#e6eef8", "#2b3644"},       {&GraphColors::saved, "#c01c6a", "#ff7ab8"},
 };
 
 }  // namespace
@@ -36,6 +46,10 @@ GraphColors GraphColors::of(const QPalette& palette) {
         colors.states[static_cast<int>(state.change)] = {QColor(dark ? state.darkFill : state.lightFill),
                                                          QColor(dark ? state.darkLine : state.lightLine),
                                                          QColor(dark ? state.darkText : state.lightText)};
+    for (const SideShades& side : kSides)
+        colors.sides[static_cast<int>(side.side)] = {QColor(dark ? side.darkFill : side.lightFill),
+                                                     QColor(dark ? side.darkLine : side.lightLine),
+                                                     QColor(dark ? side.darkText : side.lightText)};
     for (const Shades& shades : kShades) colors.*shades.color = QColor(dark ? shades.dark : shades.light);
     return colors;
 }

@@ -3,6 +3,7 @@
 #include <QColor>
 #include <QPalette>
 
+#include "cutaway/partition.h"
 #include "cutaway/snapshot.h"
 
 namespace cutaway::ui {
@@ -12,10 +13,12 @@ struct ChangeColors {
 };
 struct GraphColors {
     ChangeColors states[4];
-    QColor canvas, edge, cluster, clusterText, detail, chip, chipText, current, hover, input;
+    ChangeColors sides[3];  // of a partition
+    QColor canvas, edge, cluster, clusterText, detail, chip, chipText, current, hover, input, saved;
     /// Told by the palette's base colour.
     static GraphColors of(const QPalette& palette);
     const ChangeColors& operator[](Change change) const { return states[static_cast<int>(change)]; }
+    const ChangeColors& operator[](Side side) const { return sides[static_cast<int>(side)]; }
 };
 
 }  // namespace cutaway::ui

@@ -53,6 +53,14 @@ class ScenePainter {
     /// In "before" and "after" the state of an added or removed node still shows: that is what will go or has come.
     Change stateOf(int node) const { return m_scene.picture.nodes[node].change; }
 
+    const SideMark* markOf(const Picture::Node& node) const {
+        return m_request.marks && !node.isFold() ? m_request.marks->find(node.id) : nullptr;
+    }
+    const ChangeColors& colorsOf(const Picture::Node& node) const {
+        if (const SideMark* mark = markOf(node)) return m_colors[mark->side];
+        return m_colors[m_request.marks ? Change::Kept : node.change];
+    }
+
     void paintClusters() {
         m_painter.setFont(m_smallFont);
         for (size_t i = 0; i < m_scene.clusters.size(); ++i) {
@@ -76,8 +84,8 @@ class ScenePainter {
         const GraphScene::Stub& stub = m_scene.stubs[index];
         const Change change = m_scene.picture.edges[stub.ends.front().edge].change;
         if (!shown(change) || !shown(stateOf(stub.node)) || !shown(stateOf(stub.ends.front().box))) return;
-        const QColor color = change == Change::Kept ? m_colors.edge : m_colors[change].line;
-        m_painter.setPen(QPen(color, 1));
+        const bool plain = change == Change::Kept || m_request.marks;
+        m_painter.setPen(QPen(plain ? m_colors.edge : m_colors[change].line, 1));
         m_painter.setBrush(m_colors.canvas);
         m_painter.drawRoundedRect(stub.box, 7, 7);
         if (!textShown()) return;
@@ -92,7 +100,8 @@ class ScenePainter {
         if (!shown(node.change)) return;
         ++m_work.nodes;
         const QRectF& box = m_scene.nodes[index];
-        paintFrame(node, box, index == m_request.hovered);
+        if (m_request.marks) paintSide(node, box, index == m_request.hovered);
+        else paintFrame(node, box, index == m_request.hovered);
         if (textShown()) paintTexts(node, box, index);
     }
 
@@ -119,14 +128,49 @@ class ScenePainter {
         }
     }
 
+    /// Of a partition's picture: the outline tells the side without its colour, a ring what is saved.
+    void paintSide(const Picture::Node& node, const QRectF& box, bool hovered) {
+        const SideMark* mark = markOf(node);
+        const ChangeColors& side = colorsOf(node);
+        QPen pen(hovered ? m_colors.hover : side.line, mark ? 1.6 : 1.1);
+        if (mark && mark->side == Side::Backward) pen.setDashPattern({4, 2});
+        if (node.isFold()) pen.setDashPattern({1, 2});
+        const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
+        m_painter.setPen(pen);
+        m_painter.setBrush(side.fill);
+        m_painter.drawRoundedRect(box, radius, radius);
+        m_painter.setBrush(Qt::NoBrush);
+        if (mark && mark->side == Side::Both) {
+            m_painter.setPen(QPen(side.line, 0.8));
+            m_painter.drawRoundedRect(box.adjusted(3, 3, -3, -3), radius - 2, radius - 2);
+        }
+        if (mark && mark->saved) {
+            m_painter.setPen(QPen(m_colors.saved, 3));
+            m_painter.drawRoundedRect(box.adjusted(-3.5, -3.5, 3.5, 3.5), radius + 3, radius + 3);
+        }
+        if (mark && textShown()) paintBadge(box.topLeft() + QPointF(3, 1), signOf(mark->side), side);
+    }
+    void paintBadge(QPointF at, const QString& sign, const ChangeColors& colors) {
+        const QFontMetricsF metrics(m_smallFont);
+        const double side = metrics.height();
+        const QRectF disc(at - QPointF(side, side) / 2, QSizeF(side, side));
+        m_painter.setPen(QPen(colors.line, 1));
+        m_painter.setBrush(m_colors.canvas);
+        m_painter.drawEllipse(disc);
+        m_painter.setFont(m_smallFont);
+        m_painter.setPen(colors.text);
+        m_painter.drawText(disc, Qt::AlignCenter, sign);
+        ++m_work.texts;
+    }
+
     void paintTexts(const Picture::Node& node, const QRectF& box, int index) {
-        const ChangeColors& state = m_colors[node.change];
+        const ChangeColors& state = colorsOf(node);
         const QFontMetricsF title(m_titleFont), small(m_smallFont);
         QRectF line(box.left() + 10, box.top() + 4, box.width() - 20, title.height());
         const Qt::Alignment align = node.chips.empty() ? Qt::AlignHCenter : Qt::AlignLeft;
         m_painter.setFont(m_titleFont);
         m_painter.setPen(state.text);
-        const QString sign = signOf(node.change);
+        const QString sign = m_request.marks ? QString() : signOf(node.change);
         m_painter.drawText(line, align | Qt::AlignVCenter,
                            sign.isEmpty() ? node.title : sign + QStringLiteral(" ") + node.title);
         ++m_work.texts;
@@ -143,13 +187,18 @@ class ScenePainter {
     void paintChip(const Picture::Chip& chip, const QRectF& box) {
         if (!shown(chip.change)) return;
         const bool isCurrent = chip.id != NodeKey::None && chip.id == m_request.currentId;
-        const QColor line = chip.change == Change::Kept ? m_colors.chip.darker(115) : m_colors[chip.change].line;
-        m_painter.setPen(QPen(isCurrent ? m_colors.current : line, isCurrent ? 2 : 1));
+        const SideMark* mark = m_request.marks ? m_request.marks->find(chip.id) : nullptr;
+        const bool saved = mark && mark->saved;
+        const QColor line = saved                                            ? m_colors.saved
+                            : chip.change == Change::Kept || m_request.marks ? m_colors.chip.darker(115)
+                                                                             : m_colors[chip.change].line;
+        m_painter.setPen(QPen(isCurrent ? m_colors.current : line, isCurrent || saved ? 2 : 1));
         m_painter.setBrush(m_colors.chip);
         m_painter.drawRoundedRect(box, 4, 4);
         m_painter.setFont(m_smallFont);
         m_painter.setPen(m_colors.chipText);
-        m_painter.drawText(box, Qt::AlignCenter, chip.text);
+        m_painter.drawText(box, Qt::AlignCenter,
+                           m_request.marks ? chip.text.mid(signOf(chip.change).size()) : chip.text);
         ++m_work.texts;
     }
 
@@ -158,14 +207,19 @@ class ScenePainter {
         const QTransform toPixels = m_painter.worldTransform();
         m_painter.save();
         m_painter.resetTransform();
-        for (const bool keptOnes : {true, false})  // changes on top
+        for (const bool plainOnes : {true, false})  // changes, and what is saved, on top
             for (int index : nodes) {
-                const Change change = stateOf(index);
-                if (!shown(change) || (change == Change::Kept) != keptOnes) continue;
+                const Picture::Node& node = m_scene.picture.nodes[static_cast<size_t>(index)];
+                const SideMark* mark = markOf(node);
+                const bool plain = m_request.marks ? !mark || !mark->saved : node.change == Change::Kept;
+                if (!shown(node.change) || plain != plainOnes) continue;
                 const QRect box = toPixels.mapRect(m_scene.nodes[index]).toRect();
-                const QSize least = keptOnes ? QSize(1, 1) : QSize(3, 3);
-                m_painter.fillRect(QRect(box.topLeft(), box.size().expandedTo(least)),
-                                   keptOnes ? m_colors.edge : m_colors[change].line);
+                const QSize least = plain ? QSize(1, 1) : QSize(3, 3);
+                const QColor color = mark && mark->saved ? m_colors.saved
+                                     : mark              ? m_colors[mark->side].line
+                                     : plain             ? m_colors.edge
+                                                         : m_colors[node.change].line;
+                m_painter.fillRect(QRect(box.topLeft(), box.size().expandedTo(least)), color);
                 ++m_work.nodes;
             }
         m_painter.restore();

@@ -4,6 +4,7 @@
 
 #include "ui/graph/graph_colors.h"
 #include "ui/graph/graph_scene.h"
+#include "ui/graph/side_marks.h"
 
 namespace cutaway::ui {
 
@@ -15,6 +16,7 @@ struct PaintRequest {
     GraphMode mode = GraphMode::Union;
     int current = -1, hovered = -1;  // node indices
     NodeKey currentId = NodeKey::None;
+    const SideMarks* marks = nullptr;  // take the place of the states' colours and signs
 };
 /// What one paint cost, for tests and the log.
 struct PaintWork {

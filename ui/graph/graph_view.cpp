@@ -84,12 +84,10 @@ void GraphView::setMode(GraphMode mode) {
     const bool two = mode == GraphMode::SideBySide;
     m_first->setMode(two ? GraphMode::Before : mode);
     m_second->setMode(GraphMode::After);
-    m_first->setAccessibleName(two ? tr("Graph before") : tr("Graph"));
-    m_second->setAccessibleName(tr("Graph after"));
-    m_first->setTitle(two ? tr("Before") : QString());
-    m_second->setTitle(two ? tr("After") : QString());
-    if (two == isSideBySide()) return;
+    const bool wereTwo = isSideBySide();
     m_second->setVisible(two);
+    namePanes();
+    if (two == wereTwo) return;
     if (two) setSizes({width() / 2, width() / 2});
     // At half the width another part should be in view: the change, and the current node.
     QMetaObject::invokeMethod(
@@ -99,6 +97,24 @@ void GraphView::setMode(GraphMode mode) {
             setCurrent(m_first->currentId(), true);
         },
         Qt::QueuedConnection);
+}
+
+void GraphView::setPaneNames(const QString& first, const QString& second) {
+    m_firstName = first;
+    m_secondName = second;
+    namePanes();
+}
+
+void GraphView::namePanes() {
+    const bool two = isSideBySide();
+    m_first->setAccessibleName(two ? tr("Graph, %1").arg(m_firstName.toLower()) : tr("Graph"));
+    m_second->setAccessibleName(tr("Graph, %1").arg(m_secondName.toLower()));
+    m_first->setTitle(two ? m_firstName : QString());
+    m_second->setTitle(two ? m_secondName : QString());
+}
+
+void GraphView::setMarks(std::shared_ptr<const SideMarks> marks) {
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->setMarks(marks);
 }
 
 bool GraphView::eventFilter(QObject* watched, QEvent* event) {

@@ -21,6 +21,9 @@ class GraphView : public QSplitter {
     void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about);
     void clear(const QString& hint);
     void setMode(GraphMode mode);
+    /// What the panes side by side are called: "Before" and "After" unless they show something else.
+    void setPaneNames(const QString& first, const QString& second);
+    void setMarks(std::shared_ptr<const SideMarks> marks);
     void setFolding(bool fold, int hops);
     void setCurrent(NodeKey id, bool reveal);
     /// Brings a node into view, out of its fold if it is in one.
@@ -44,6 +47,7 @@ class GraphView : public QSplitter {
 
   private:
     void rebuild();
+    void namePanes();
     void reveal(const std::vector<NodeKey>& members, NodeKey wanted);
     void connectCanvas(GraphCanvas* canvas, GraphCanvas* other);
     bool isSideBySide() const;
@@ -56,6 +60,7 @@ class GraphView : public QSplitter {
     std::shared_ptr<const UnionGraph> m_graph;
     PictureOptions m_options;
     QString m_about;
+    QString m_firstName = tr("Before"), m_secondName = tr("After");
     NodeKey m_wanted = NodeKey::None;  // to bring into view when the scene is there
     QTimer m_handRests;
     GraphCanvas* m_hand = nullptr;  // the last that somebody moved

@@ -100,6 +100,7 @@ void NodeModel::setFacts(const NodeFacts& facts) {
                       text(now.node.module) +
                           (now.moduleType.empty() ? QString() : QStringLiteral(" (%1)").arg(text(now.moduleType))));
         node->add(tr("Part"), now.node.backward ? tr("backward") : tr("forward"));
+        if (!facts.partition.isEmpty()) node->add(tr("Partition"), facts.partition);
 
         Item* result = m_root->add(tr("Result"), beforeAfter(text(was.node.type), text(now.node.type)));
         result->digits = true;

@@ -14,6 +14,7 @@ struct NodeFacts {
     std::optional<NodeDetails> before, after;  // absent where the side has no such node
     std::shared_ptr<const NodeIndex> nodes;    // of the graph on show, to name those in lists
     std::vector<StepInfo> steps;               // to name the steps of the history
+    QString partition;                         // of training: why it is saved, computed again, or on one side only
 };
 
 class NodeModel : public QAbstractItemModel {

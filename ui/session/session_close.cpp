@@ -17,6 +17,7 @@ void SessionController::close() {
     m_rules.reset();
     m_rulesOf = -1;
     m_shown.reset();
+    forgetPartition();
     m_shownNode = NodeKey::None;
     m_selection.clear();
     // On the queue for looking: closing waits for no other work, and the next opening comes after it.

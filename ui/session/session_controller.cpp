@@ -89,6 +89,7 @@ bool SessionController::drop(const QString& tag) {
 void SessionController::cancel(const QString& tag) {
     if (tag == QLatin1String(kLook)) {
         bool explaining = false;
+        m_triedBudget.reset();
         for (const QString& each : m_pending.keys())
             if (m_pending[each].lane == Lane::Looks && m_pending[each].shown.tag == tag)
                 explaining |= drop(each) && each == QLatin1String("explain");
@@ -112,14 +113,6 @@ void SessionController::cancel(const QString& tag) {
     }
     emit activitiesChanged();
     if (!isBusy()) emit busyChanged(false);
-}
-
-/// The windows have not changed, so the current place and node return to what they show.
-void SessionController::returnToShown() {
-    if (!m_shown || !m_selection.hasPlace()) return;
-    m_returning = true;
-    m_selection.go(m_shown->comparison, m_shownNode);
-    m_returning = false;
 }
 
 void SessionController::open(const QString& path, const QString& graph) {
@@ -153,6 +146,7 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_rulesOf = -1;
     m_rules.reset();
     m_shown.reset();
+    forgetPartition();
     m_shownNode = NodeKey::None;
     m_selection.clear();
     QString said =
@@ -175,76 +169,6 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_selection.setPlace(Place{});
     emit activitiesChanged();
     if (more && graph.isEmpty()) emit severalGraphs();
-}
-
-void SessionController::loadPlace() {
-    ++m_moves;
-    if (m_returning || !m_selection.hasPlace() || !m_model) return;
-    const Comparison what = m_selection.comparison();
-    struct Both {
-        std::shared_ptr<const NodeIndex> nodes;
-        QVector<DiffLine> lines;
-    };
-    // Graph and text come together, so that all windows change at once or, cancelled, not at all.
-    ask<Both>(
-        Lane::Looks, QStringLiteral("place"), tr("Comparing graphs"),
-        [what](Source& source, const Progress& progress) -> Result<Both> {
-            Both both;
-            CT_TRY(UnionGraph graph, source.diff(what.before, what.after, progress));
-            both.nodes = std::make_shared<const NodeIndex>(std::make_shared<const UnionGraph>(std::move(graph)));
-            CT_TRY(const GraphText after, source.text(what.after, false, progress));
-            if (what.before == what.after) {
-                both.lines = diffTexts(after, after);
-                return both;
-            }
-            CT_TRY(const GraphText before, source.text(what.before, false, progress));
-            both.lines = diffTexts(before, after);
-            return both;
-        },
-        [this, what](Both both) {
-            m_shown = std::make_shared<const Shown>(Shown{what, both.nodes->graph(), both.nodes});
-            emit shown(m_shown);
-            emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(both.lines)}));
-            loadNode();
-        },
-        [this] { returnToShown(); });
-}
-
-void SessionController::nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts) {
-    m_shownNode = node;
-    emit nodeShown(std::move(facts));
-}
-
-void SessionController::loadNode() {
-    const NodeKey id = m_selection.node();
-    if (m_returning) return;
-    if (id == NodeKey::None || !m_shown || !m_selection.hasPlace()) {
-        if (m_pending.contains(QStringLiteral("node")))
-            ++m_generation[QStringLiteral("node")], settled(QStringLiteral("node"));
-        return nodeLoaded(NodeKey::None, std::make_shared<const NodeFacts>());
-    }
-    const Run* run = runOf(m_selection.place().run);
-    ask<NodeFacts>(
-        Lane::Looks, QStringLiteral("node"), tr("Reading the node"),
-        [what = m_selection.comparison(), id, nodes = m_shown->nodes,
-         steps = run ? run->steps : std::vector<StepInfo>()](Source& source,
-                                                             const Progress& progress) -> Result<NodeFacts> {
-            NodeFacts facts;
-            facts.steps = steps;
-            facts.nodes = nodes;
-            auto after = source.node(what.after, id, progress);
-            auto before = what.before == what.after ? after : source.node(what.before, id, progress);
-            if (!after && !before) {
-                // A node of another step is no failure: the window shows that it is not here.
-                if (after.error().code != ErrorCode::NotFound) return after.error();
-                return facts;
-            }
-            if (after) facts.after = std::move(*after);
-            if (before) facts.before = std::move(*before);
-            return facts;
-        },
-        [this, id](NodeFacts facts) { nodeLoaded(id, std::make_shared<const NodeFacts>(std::move(facts))); },
-        [this, id] { nodeLoaded(id, std::make_shared<const NodeFacts>()); });
 }
 
 void SessionController::explain() {

@@ -17,6 +17,7 @@
 #include "ui/models/explain_model.h"
 #include "ui/models/log_model.h"
 #include "ui/models/node_model.h"
+#include "ui/models/side_by_side.h"
 #include "ui/models/step_kinds.h"
 #include "ui/models/text_diff.h"
 #include "ui/session/selection.h"
@@ -27,8 +28,21 @@ namespace cutaway::ui {
 /// What is on show: the difference of two places.
 struct Shown {
     Comparison comparison;
+    bool beside = false;  // the forward of a training run beside its backward, in place of a difference
     std::shared_ptr<const UnionGraph> graph;
     std::shared_ptr<const NodeIndex> nodes;
+};
+/// What is known of the partition of a run into forward and backward.
+struct RunPartition {
+    RunId run = 0;
+    QString problem;      // why there is none, and what to do; empty if there is one
+    PartitionChoice own;  // with the run's memory budget
+    std::vector<NodeSide> sides;
+    std::vector<HeldBytes> held;
+};
+struct BudgetCurve {
+    RunId run = 0;
+    std::vector<BudgetPoint> points;
 };
 struct ShownText {
     Comparison comparison;
@@ -47,6 +61,10 @@ struct Run {
     QString notExecuted, notTimed, notBuilt;         // why these cannot be asked for; empty if they can
     /// Whether the step's rewrites can be done one by one.
     static bool replays(const StepInfo& step) { return !isSchedule(step); }
+    /// The step that splits the joint graph into forward and backward.
+    std::optional<int> splitStep() const;
+    /// The last step of a track; none if the run has no such track.
+    std::optional<int> lastStepOf(std::string_view track) const;
     QString title() const;  // "Run 1: inference, CPU"
 };
 
@@ -77,6 +95,16 @@ class SessionController : public QObject {
     void setEnabled(RunId run, const QString& name, bool enabled);
     void build(RunId run, Target target);
     void run(RunId run, const RunOptions& options);
+    /// What the current run's forward would save with another memory budget; answers with candidateShown(). Of many
+    /// that are asked for quickly only the latest is computed. None: the run's own again.
+    void tryBudget(std::optional<double> budget);
+    /// Makes a run with another memory budget of the current one and shows the same step of it.
+    void deriveWithBudget(double budget);
+    /// Memory against recomputation of the current run, once for all runs that differ in their budget; answers with
+    /// curveShown().
+    void askCurve();
+    const std::shared_ptr<const RunPartition>& partition() const { return m_partition; }
+    const std::shared_ptr<const PartitionChoice>& candidate() const { return m_candidate; }
     /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
     void bisect(RunId run, const BisectOptions& options);
     /// Which rules apply at the current node before the current step, and why others do not; answers with explained().
@@ -88,7 +116,7 @@ class SessionController : public QObject {
     void cancel(const QString& tag);
     /// The activities, in the order in which they began.
     QVector<Activity> activities() const;
-    bool isBusy() const { return !m_pending.isEmpty(); }
+    bool isBusy() const { return !m_pending.isEmpty() || m_triedBudget; }
 
     const std::optional<ModelInfo>& model() const { return m_model; }
     QString path() const { return m_path; }
@@ -112,6 +140,8 @@ class SessionController : public QObject {
     void findRewrite(RunId run, int step, NodeKey node, std::function<void(int)> then);
     /// "3 fuse_bias_add", "as opened": for titles.
     QString placeName(const Place& place) const;
+    /// Whether these are the forward and the backward of one run.
+    bool isForwardBesideBackward(const Comparison& pair) const;
     LogModel& log() { return m_log; }
     Selection& selection() { return m_selection; }
 
@@ -127,6 +157,11 @@ class SessionController : public QObject {
     void textShown(std::shared_ptr<const cutaway::ui::ShownText> what);
     void nodeShown(std::shared_ptr<const cutaway::ui::NodeFacts> facts);
     void explained(std::shared_ptr<const cutaway::ui::Explained> what);
+    /// Of the current run; null if there is no run.
+    void partitionShown(std::shared_ptr<const cutaway::ui::RunPartition> what);
+    /// With the budget that is being tried; null: with the run's own.
+    void candidateShown(std::shared_ptr<const cutaway::PartitionChoice> choice);
+    void curveShown(std::shared_ptr<const cutaway::ui::BudgetCurve> curve);
     void bisected(std::shared_ptr<const cutaway::BisectReport> report);
     void built(cutaway::RunId run, std::shared_ptr<const cutaway::BuildInfo> info);
     /// Generated code has run: its kernels, with their times.
@@ -140,7 +175,7 @@ class SessionController : public QObject {
     void busyChanged(bool busy);
 
   private:
-    enum class Lane { Looks, Compiles, Executions, Searches, Count };
+    enum class Lane { Looks, Compiles, Executions, Searches, Curves, Count };
     static constexpr const char* kLook = "look";
     struct Pending {
         Lane lane = Lane::Looks;
@@ -159,10 +194,25 @@ class SessionController : public QObject {
     void forgetCompiling();
     void fail(const Error& error, const QString& doing);
     void loadPlace();
+    struct Loaded;
+    static Result<Loaded> loadBoth(Source& source, const Comparison& what, bool beside, const Progress& progress);
     void loadNode();
     void nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts);
     void finishBisect(const BisectReport& report, bool show);
-    void finishCompile(Run run, std::optional<RunId> comparedWith, bool show);
+    /// What is shown of a run once it is compiled, instead of its first change.
+    struct AfterCompile {
+        std::optional<RunId> comparedWith;
+        std::optional<int> step;
+        std::optional<RunId> derivedFrom;  // it has another memory budget and shares the joint graph
+    };
+    using Compiler =
+        std::function<Result<RunId>(Source&, const std::function<void(const StepInfo&)>& ended, const Progress&)>;
+    void compileBy(Compiler compiler, const CompileRequest& options, const AfterCompile& then);
+    void finishCompile(Run run, const AfterCompile& then, bool show);
+    // session_partition.cpp
+    void loadPartition();
+    void forgetPartition();
+    void tryNextBudget();
 
     std::unique_ptr<Source> m_source;
     Selection& m_selection;
@@ -174,6 +224,7 @@ class SessionController : public QObject {
     std::optional<Run> m_compiling;
     int m_compile = 0;  // counts them: what an earlier one still says is not heard
     std::shared_ptr<const Shown> m_shown;
+    std::shared_ptr<const SideBySide> m_beside;  // of m_shown, if it is that
     NodeKey m_shownNode = NodeKey::None;
     bool m_returning = false;  // to what is on show already
     int m_awaited = 0;         // m_moves when the compile was asked for
@@ -181,6 +232,12 @@ class SessionController : public QObject {
     std::shared_ptr<const std::vector<RuleInfo>>
         m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
     RunId m_rulesOf = -1;
+    std::shared_ptr<const RunPartition> m_partition;
+    std::shared_ptr<const PartitionChoice> m_candidate;
+    std::optional<double> m_triedBudget;  // asked for, and not computed yet
+    std::shared_ptr<const BudgetCurve> m_curve;
+    RunId m_curveOf = -1;               // that is being computed
+    QHash<RunId, RunId> m_derivedFrom;  // runs that differ in their memory budget, by the first of them
     QHash<QString, int> m_generation;
     QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void

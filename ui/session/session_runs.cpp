@@ -27,6 +27,8 @@ QString Run::title() const {
                        .arg(number)
                        .arg(modeTitle(options.mode),
                             options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
+    if (options.mode == Mode::Training && options.memoryBudget != 1)
+        text += QObject::tr(", memory budget %1").arg(options.memoryBudget, 0, 'g', 4);
     if (options.parity) text += QObject::tr(", as PyTorch");
     if (options.allStages) text += QObject::tr(", all stages");
     if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
@@ -55,7 +57,26 @@ QString Run::title() const {
     return text;
 }
 
+std::optional<int> Run::lastStepOf(std::string_view track) const {
+    const auto found =
+        std::find_if(steps.rbegin(), steps.rend(), [&](const StepInfo& step) { return step.track == track; });
+    return found == steps.rend() ? std::optional<int>() : found->index;
+}
+
+/// Behind it begins the track of the forward.
+std::optional<int> Run::splitStep() const {
+    const auto forward =
+        std::find_if(steps.begin(), steps.end(), [](const StepInfo& step) { return step.track == "forward"; });
+    return forward == steps.end() ? std::optional<int>() : forward->index - 1;
+}
+
 void SessionController::compile(const CompileRequest& options, std::optional<RunId> comparedWith) {
+    compileBy([options](Source& source, const auto& ended,
+                        const Progress& progress) { return source.compile(options, ended, progress); },
+              options, {comparedWith, {}, {}});
+}
+
+void SessionController::compileBy(Compiler compiler, const CompileRequest& options, const AfterCompile& then) {
     forgetCompiling();
     awaitCompile();
     const auto ended = [this, compile = m_compile, options](const StepInfo& step) {
@@ -64,10 +85,10 @@ void SessionController::compile(const CompileRequest& options, std::optional<Run
     };
     ask<Run>(
         Lane::Compiles, QStringLiteral("compile"), tr("Compiling"),
-        [options, ended](Source& source, const Progress& progress) -> Result<Run> {
+        [options, ended, compiler = std::move(compiler)](Source& source, const Progress& progress) -> Result<Run> {
             Run run;
             run.options = options;
-            CT_TRY(run.id, source.compile(options, ended, progress));
+            CT_TRY(run.id, compiler(source, ended, progress));
             // What a stopped compile has done is looked at like any other.
             const Progress anew;
             CT_TRY(run.stopped, source.wasCancelled(run.id));
@@ -82,9 +103,9 @@ void SessionController::compile(const CompileRequest& options, std::optional<Run
             run.notBuilt = refusal(source.canBuild(run.id));
             return run;
         },
-        [this, comparedWith](Run run) {
+        [this, then](Run run) {
             forgetCompiling();
-            finishCompile(std::move(run), comparedWith, m_awaited == m_moves);
+            finishCompile(std::move(run), then, m_awaited == m_moves);
         },
         [this] { forgetCompiling(); });
 }
@@ -108,8 +129,9 @@ void SessionController::forgetCompiling() {
     emit compilingChanged();
 }
 
-void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith, bool show) {
+void SessionController::finishCompile(Run run, const AfterCompile& then, bool show) {
     const RunId id = run.id;
+    if (then.derivedFrom) m_derivedFrom[id] = m_derivedFrom.value(*then.derivedFrom, *then.derivedFrom);
     std::erase_if(m_runs, [&](const Run& known) { return known.id == id; });
     run.number = static_cast<int>(m_runs.size()) + 1;
     m_runs.push_back(std::move(run));
@@ -145,7 +167,8 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
         first.step = *failed;
     }
     if (!show) return emit message(tr("%1 is there: choose it in the Steps window.").arg(now.title()));
-    const Run* other = comparedWith ? runOf(*comparedWith) : nullptr;
+    if (then.step && !failed && *then.step < static_cast<int>(now.steps.size())) first.step = *then.step;
+    const Run* other = then.comparedWith ? runOf(*then.comparedWith) : nullptr;
     if (other && !failed && !now.stopped && !other->stopped)
         m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1},
                              {id, static_cast<int>(now.steps.size()) - 1, -1}});
@@ -226,6 +249,10 @@ QString SessionController::placeName(const Place& place) const {
         name = run && place.step < static_cast<int>(run->steps.size())
                    ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name)
                    : tr("step %1").arg(place.step);
+        if (run && place.step < static_cast<int>(run->steps.size()))
+            if (const std::string& track = run->steps[static_cast<size_t>(place.step)].track;
+                track == "forward" || track == "backward")
+                name = tr("%1: %2").arg(QString::fromStdString(track), name);
         if (place.rewrites >= 0) name += tr(", rewrite %1").arg(place.rewrites);
     }
     return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(run ? run->number : 0) : name;

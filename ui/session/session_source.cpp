@@ -56,6 +56,28 @@ class SessionSource : public Source {
     Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override {
         return session()->run(run, options, progress);
     }
+    Result<PartitionChoice> partition(RunId run, const Progress& progress) override {
+        return session()->partition(run, progress);
+    }
+    Result<PartitionChoice> partitionAt(RunId run, double budget, const Progress& progress) override {
+        return session()->partitionAt(run, budget, progress);
+    }
+    Result<std::vector<BudgetPoint>> budgetCurve(RunId run, const Progress& progress) override {
+        return session()->budgetCurve(run, progress);
+    }
+    Result<RunId> deriveWithBudget(RunId run, double budget, const std::function<void(const StepInfo&)>& ended,
+                                   const Progress& progress) override {
+        return session()->deriveWithBudget(run, budget, {}, ended, progress);
+    }
+    Result<std::vector<NodeSide>> sides(RunId run, const Progress& progress) override {
+        return session()->sides(run, progress);
+    }
+    Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress) override {
+        return session()->explainPartition(run, node, progress);
+    }
+    Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress) override {
+        return session()->heldBytes(run, progress);
+    }
     Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
     Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 

@@ -35,6 +35,15 @@ class Source {
     virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) = 0;
     virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
     virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;
+    // The partition of a training run, as Session has it. Errors: the run has none, with the reason.
+    virtual Result<PartitionChoice> partition(RunId run, const Progress& progress) = 0;
+    virtual Result<PartitionChoice> partitionAt(RunId run, double budget, const Progress& progress) = 0;
+    virtual Result<std::vector<BudgetPoint>> budgetCurve(RunId run, const Progress& progress) = 0;
+    virtual Result<RunId> deriveWithBudget(RunId run, double budget, const std::function<void(const StepInfo&)>& ended,
+                                           const Progress& progress) = 0;
+    virtual Result<std::vector<NodeSide>> sides(RunId run, const Progress& progress) = 0;
+    virtual Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress) = 0;
+    virtual Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress) = 0;
     /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;
     virtual Result<void> canRun(RunId run, Backend backend) = 0;

@@ -53,6 +53,29 @@ void goToTouch(MainWindow& main) {
         });
 }
 
+const Run* splitRun(MainWindow& main) {
+    const Run* run = latestRun(main);
+    return run && run->splitStep() ? run : nullptr;
+}
+
+QString needsPartition(MainWindow& main) {
+    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
+    return splitRun(main) ? QString()
+                          : MainWindow::tr("this run is not split into forward and backward: compile for training");
+}
+
+void showJoint(MainWindow& main) {
+    if (const Run* run = splitRun(main)) main.selection().setPlace({run->id, *run->splitStep(), -1});
+}
+
+/// As they are compiled.
+void showForwardBesideBackward(MainWindow& main) {
+    const Run* run = splitRun(main);
+    const auto forward = run ? run->lastStepOf("forward") : std::nullopt;
+    const auto backward = run ? run->lastStepOf("backward") : std::nullopt;
+    if (forward && backward) main.selection().compare({{run->id, *forward, -1}, {run->id, *backward, -1}});
+}
+
 void askBisect(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
@@ -115,6 +138,15 @@ const Command kCommands[] = {
      .icon = "explain",
      .run = explainHere,
      .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Joint Graph with Its Partition"),
+     .key = "Ctrl+J",
+     .first = true,
+     .run = showJoint,
+     .whyNot = needsPartition},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Forward &Beside Backward"),
+     .key = "Ctrl+Shift+J",
+     .run = showForwardBesideBackward,
+     .whyNot = needsPartition},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Find the Rewrite That Broke the Graph…"),
      .icon = "bisect",
      .first = true,

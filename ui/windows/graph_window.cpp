@@ -8,6 +8,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <functional>
 
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
@@ -20,23 +21,37 @@ namespace {
 /// A sample of how the canvas draws one state.
 class LegendMark : public QWidget {
   public:
-    LegendMark(Change change, QWidget* parent) : QWidget(parent), m_change(change) {
-        setToolTip(QObject::tr("%1 in this step").arg(legendWord(change)));
+    using Paint = std::function<void(QPainter&, const QRectF&, const GraphColors&)>;
+    LegendMark(QString word, const QString& tip, Paint paint, QWidget* parent)
+        : QWidget(parent), m_word(std::move(word)), m_paint(std::move(paint)) {
+        setToolTip(tip);
         setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
+        hide();  // until it is of use
     }
-    QSize sizeHint() const override { return legendMarkSize(m_change, QFontMetricsF(font())).toSize(); }
+    QSize sizeHint() const override { return legendMarkSize(m_word, QFontMetricsF(font())).toSize(); }
     QSize minimumSizeHint() const override { return sizeHint(); }
 
   protected:
     void paintEvent(QPaintEvent*) override {
         QPainter painter(this);
         painter.setRenderHint(QPainter::Antialiasing);
-        paintLegendMark(painter, rect(), m_change, GraphColors::of(palette()));
+        m_paint(painter, rect(), GraphColors::of(palette()));
     }
 
   private:
-    Change m_change;
+    QString m_word;
+    Paint m_paint;
 };
+
+template <class State>
+LegendMark* markOf(State state, const QString& tip, QWidget* parent) {
+    return new LegendMark(
+        legendWord(state), tip,
+        [state](QPainter& painter, const QRectF& box, const GraphColors& colors) {
+            paintLegendMark(painter, box, state, colors);
+        },
+        parent);
+}
 
 }  // namespace
 
@@ -57,6 +72,8 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::shown, this,
             [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
     connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
+    connect(&parts.controller, &SessionController::partitionShown, this, &GraphWindow::showSides);
+    connect(&parts.controller, &SessionController::candidateShown, this, &GraphWindow::showSides);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
     });
@@ -113,7 +130,8 @@ QWidget* GraphWindow::makeBar() {
     m_title = new ElidedLabel;
     m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     row->addWidget(m_title, 1);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_mode, m_fold, m_hops, fit}) row->addWidget(widget);
+    for (QWidget* widget : std::initializer_list<QWidget*>{makeModules(), m_mode, m_fold, m_hops, fit})
+        row->addWidget(widget);
     return bar;
 }
 
@@ -122,9 +140,13 @@ QWidget* GraphWindow::makeLegend() {
     auto* row = new QHBoxLayout(bar);
     row->setContentsMargins(6, 3, 6, 3);
     for (Change change : {Change::Added, Change::Removed, Change::Edited, Change::Kept})
-        m_marks.push_back(new LegendMark(change, bar));
-    for (QWidget* mark : m_marks) row->addWidget(mark);
-    for (QWidget* mark : m_marks) mark->hide();  // until there is a difference
+        m_marks.push_back(markOf(change, tr("%1 in this step").arg(legendWord(change)), bar));
+    for (const Side side : {Side::Forward, Side::Backward, Side::Both})
+        m_sideMarks.push_back(markOf(side, wordsOf(SideMark{side, false}), bar));
+    m_sideMarks.push_back(
+        new LegendMark(savedWord(), tr("Saved by the forward for the backward"), paintSavedMark, bar));
+    for (const auto* marks : {&m_marks, &m_sideMarks})
+        for (QWidget* mark : *marks) row->addWidget(mark);
     m_counts = new ElidedLabel;
     m_note = new ElidedLabel;
     for (ElidedLabel* label : {m_counts, m_note}) label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -178,16 +200,28 @@ void GraphWindow::showWhat(const Shown& what) {
     m_drawing = true;
     const bool single = pair.before == pair.after;
     const QString title =
-        comparisonAt(pair.after) == pair
+        what.beside ? tr("Forward beside backward, run %1").arg(m_controller.runOf(pair.after.run)->number)
+        : comparisonAt(pair.after) == pair
             ? m_controller.placeName(pair.after)
             : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
     m_title->setText(title);
     m_mode->setEnabled(!single);
-    for (QWidget* mark : m_marks) mark->setVisible(!single);
+    enterBeside(what);
+    showSides();
     // A graph alone has no unchanged part: all of it is on show.
     m_fold->setEnabled(!single);
     m_hops->setEnabled(!single && m_fold->isChecked());
+    m_counts->setText(countsOf(what));
+    m_view->showGraph(what.beside ? graphOnShow() : what.graph, title);
+}
+
+QString GraphWindow::countsOf(const Shown& what) const {
+    const Comparison& pair = what.comparison;
     const auto& graph = *what.graph;
+    if (what.beside) return sidesCounted(*graphOnShow());
+    const Run* split = m_controller.runOf(pair.after.run);
+    if (split && split->splitStep() == pair.after.step && pair == comparisonAt(pair.after))
+        return tr("forward and backward");
     const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
     // Wires may change, or the order alone, and no node.
     const bool wires = std::any_of(graph.edges.begin(), graph.edges.end(),
@@ -196,12 +230,11 @@ void GraphWindow::showWhat(const Shown& what) {
     const bool step = comparisonAt(pair.after) == pair && run && pair.after.step >= 0 &&
                       pair.after.step < static_cast<int>(run->steps.size());
     const bool changed = step && run->steps[static_cast<size_t>(pair.after.step)].state == StepState::Changed;
-    m_counts->setText(!counts.isEmpty() ? counts
-                      : single          ? QString()
-                      : wires           ? tr("only edges changed")
-                      : changed         ? tr("only the order of the nodes changed")
-                                        : tr("no change"));
-    m_view->showGraph(what.graph, title);
+    return !counts.isEmpty()           ? counts
+           : pair.before == pair.after ? QString()
+           : wires                     ? tr("only edges changed")
+           : changed                   ? tr("only the order of the nodes changed")
+                                       : tr("no change");
 }
 
 void GraphWindow::sceneShown(const QString& note) {
@@ -215,7 +248,8 @@ void GraphWindow::sceneShown(const QString& note) {
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
     if (!note.isEmpty()) emit message(note);
     if (m_selection.node() != NodeKey::None) m_view->setCurrent(m_selection.node(), false);
-    m_drawing = false;
+    if (m_fitNext) m_view->fit();
+    m_fitNext = m_drawing = false;
     emit settled();
 }
 

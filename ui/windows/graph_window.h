@@ -34,6 +34,13 @@ class GraphWindow : public Window {
   private:
     void showWhat(const Shown& what);
     void sceneShown(const QString& note);
+    // graph_window_sides.cpp
+    QComboBox* makeModules();
+    void enterBeside(const Shown& what);
+    std::shared_ptr<const UnionGraph> graphOnShow() const;
+    void showSides();
+    static QString sidesCounted(const UnionGraph& graph);
+    QString countsOf(const Shown& what) const;
     QWidget* makeBar();
     QWidget* makeLegend();
 
@@ -44,7 +51,11 @@ class GraphWindow : public Window {
     QCheckBox* m_fold = nullptr;
     QSpinBox* m_hops = nullptr;
     ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
-    std::vector<QWidget*> m_marks;      // of the legend
+    std::vector<QWidget*> m_marks, m_sideMarks;  // of the legend
+    QComboBox* m_module = nullptr;               // on show of a forward beside its backward
+    std::shared_ptr<const UnionGraph> m_beside;  // if that is on show
+    int m_modeBefore = 0;
+    bool m_fitNext = false;             // another module: both of its sides come into view
     std::optional<Comparison> m_shown;  // what is drawn
     bool m_drawing = false;
     std::optional<Activity> m_layout;  // in the process that does it

@@ -18,8 +18,11 @@ inline QString legendWord(Change change) {
     return {};
 }
 
+inline QSizeF legendMarkSize(const QString& word, const QFontMetricsF& metrics) {
+    return {metrics.horizontalAdvance(word) + 14, metrics.height() + 4};
+}
 inline QSizeF legendMarkSize(Change change, const QFontMetricsF& metrics) {
-    return {metrics.horizontalAdvance(legendWord(change)) + 14, metrics.height() + 4};
+    return legendMarkSize(legendWord(change), metrics);
 }
 
 inline void paintLegendMark(QPainter& painter, const QRectF& rect, Change change, const GraphColors& colors) {
@@ -31,6 +34,35 @@ inline void paintLegendMark(QPainter& painter, const QRectF& rect, Change change
     painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 4, 4);
     painter.setPen(state.text);
     painter.drawText(rect, Qt::AlignCenter, legendWord(change));
+}
+
+/// Of a partition's picture.
+inline QString legendWord(Side side) {
+    switch (side) {
+        case Side::Forward: return QObject::tr("→ forward");
+        case Side::Backward: return QObject::tr("← backward");
+        case Side::Both: return QObject::tr("↻ computed again");
+    }
+    return {};
+}
+inline QString savedWord() { return QObject::tr("saved"); }
+
+inline void paintLegendMark(QPainter& painter, const QRectF& rect, Side side, const GraphColors& colors) {
+    QPen pen(colors[side].line, 1.6);
+    if (side == Side::Backward) pen.setDashPattern({4, 2});
+    painter.setPen(pen);
+    painter.setBrush(colors[side].fill);
+    painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 4, 4);
+    painter.setPen(colors[side].text);
+    painter.drawText(rect, Qt::AlignCenter, legendWord(side));
+}
+
+inline void paintSavedMark(QPainter& painter, const QRectF& rect, const GraphColors& colors) {
+    painter.setPen(QPen(colors.saved, 2.5));
+    painter.setBrush(colors[Side::Forward].fill);
+    painter.drawRoundedRect(rect.adjusted(2, 2, -2, -2), 4, 4);
+    painter.setPen(colors[Side::Forward].text);
+    painter.drawText(rect, Qt::AlignCenter, savedWord());
 }
 
 }  // namespace cutaway::ui

@@ -5,6 +5,7 @@
 #include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
 #include "ui/windows/node_window.h"
+#include "ui/windows/partition_window.h"
 #include "ui/windows/results_window.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
@@ -24,6 +25,8 @@ const WindowRow kWindows[] = {
     {"text", QT_TRANSLATE_NOOP("cutaway::ui", "Text"), Area::Centre, "Alt+3", make<TextWindow>},
     {"node", QT_TRANSLATE_NOOP("cutaway::ui", "Node"), Area::Right, "Alt+4", make<NodeWindow>},
     {"explain", QT_TRANSLATE_NOOP("cutaway::ui", "Explain"), Area::Right, "Alt+5", make<ExplainWindow>},
+    {"partition", QT_TRANSLATE_NOOP("cutaway::ui", "Partition"), Area::Right, "Alt+0", make<PartitionWindow>,
+     PartitionWindow::keys()},
     {"log", QT_TRANSLATE_NOOP("cutaway::ui", "Log"), Area::Bottom, "Alt+6", make<LogWindow>, {}, false},
     {"kernels", QT_TRANSLATE_NOOP("cutaway::ui", "Kernels"), Area::Centre, "Alt+7", make<KernelsWindow>},
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},

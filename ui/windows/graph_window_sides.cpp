@@ -1,0 +1,77 @@
+// The Graph window's pictures of a training run's partition: the joint graph with the side of each node, and the
+// forward beside the backward.
+#include <QComboBox>
+#include <QSignalBlocker>
+
+#include "ui/models/side_by_side.h"
+#include "ui/windows/elided_label.h"
+#include "ui/windows/graph_window.h"
+
+namespace cutaway::ui {
+
+QComboBox* GraphWindow::makeModules() {
+    m_module = new QComboBox;
+    m_module->setToolTip(tr("Which module's forward and backward are drawn"));
+    m_module->setAccessibleName(tr("Module"));
+    m_module->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_module->setMinimumContentsLength(14);
+    m_module->hide();
+    connect(m_module, &QComboBox::activated, this, [this] {
+        m_drawing = m_fitNext = true;
+        m_counts->setText(sidesCounted(*graphOnShow()));
+        m_view->showGraph(graphOnShow(), m_title->text() + m_module->currentText());
+    });
+    return m_module;
+}
+
+/// A forward beside its backward belongs into two panes; the mode from before comes back with the next difference.
+void GraphWindow::enterBeside(const Shown& what) {
+    const bool was = m_beside != nullptr;
+    m_beside = what.beside ? what.graph : nullptr;
+    m_view->setPaneNames(what.beside ? tr("Forward") : tr("Before"), what.beside ? tr("Backward") : tr("After"));
+    m_module->setVisible(what.beside);
+    if (what.beside) {
+        const QString kept = m_module->currentData().toString();
+        m_module->clear();
+        m_module->addItem(tr("All modules"), QString());
+        for (const std::string& name : modulesOf(*what.graph))
+            m_module->addItem(QString::fromStdString(name), QString::fromStdString(name));
+        m_module->setCurrentIndex(std::max(0, m_module->findData(kept)));
+    }
+    if (what.beside == was) return;
+    if (what.beside) m_modeBefore = m_mode->currentIndex();
+    m_mode->setCurrentIndex(what.beside ? static_cast<int>(GraphMode::SideBySide) : m_modeBefore);
+}
+
+std::shared_ptr<const UnionGraph> GraphWindow::graphOnShow() const {
+    const std::string module = m_module->currentData().toString().toStdString();
+    if (!m_beside || module.empty()) return m_beside;
+    return std::make_shared<const UnionGraph>(onlyModule(*m_beside, module));
+}
+
+QString GraphWindow::sidesCounted(const UnionGraph& graph) {
+    return tr("%1 only forward, %2 only backward, %3 in both")
+        .arg(graph.removed)
+        .arg(graph.added)
+        .arg(graph.nodes.size() - static_cast<size_t>(graph.removed + graph.added));
+}
+
+void GraphWindow::showSides() {
+    const auto& now = m_controller.partition();
+    const Run* run = now && m_shown ? m_controller.runOf(now->run) : nullptr;
+    const auto split = run ? run->splitStep() : std::nullopt;
+    const bool joint = split && *m_shown == comparisonAt({run->id, *split, -1});
+    const bool beside = m_beside && run && m_shown->after.run == run->id;
+    std::shared_ptr<const SideMarks> marks;
+    if (now && now->problem.isEmpty() && beside)
+        marks = std::make_shared<const SideMarks>(sidesOf(*m_beside, now->sides));
+    else if (now && now->problem.isEmpty() && joint)
+        marks = std::make_shared<const SideMarks>(
+            m_controller.candidate() ? SideMarks(now->sides, *m_controller.candidate()) : SideMarks(now->sides));
+    const bool single = !m_shown || m_shown->before == m_shown->after;
+    for (QWidget* mark : m_marks) mark->setVisible(!marks && !single);
+    for (QWidget* mark : m_sideMarks) mark->setVisible(marks != nullptr);
+    m_view->setMarks(std::move(marks));
+}
+
+}  // namespace cutaway::ui
