@@ -1,6 +1,7 @@
 // Dialogs on the engine itself: what they offer is there, and what is answered is done.
 #include <QComboBox>
 #include <QDialogButtonBox>
+#include <QDoubleSpinBox>
 #include <QFile>
 #include <QLabel>
 #include <QLineEdit>
@@ -95,6 +96,47 @@ class DialogsTest : public QObject {
         for (const QString& name : ran)
             if (!ticked.contains(name)) differences << "run and not ticked: " + name;
         QVERIFY2(differences.isEmpty(), qPrintable(differences.join('\n')));
+    }
+
+    /// What training alone is asked goes into its request only, and comes back from a run's.
+    void trainingIsAskedWhatItSaves() {
+        CompileRequest from;
+        from.mode = Mode::Training;
+        CompileDialog dialog(passes(), from);
+        dialog.show();
+        auto* budget = dialog.findChild<QDoubleSpinBox*>("memoryBudget");
+        auto* solver = dialog.findChild<QComboBox*>("solver");
+        auto* gradients = dialog.findChild<QLineEdit*>("gradients");
+        for (const QWidget* field : std::initializer_list<QWidget*>{budget, solver, gradients})
+            QVERIFY(field->isVisible() && !field->toolTip().isEmpty());
+        QCOMPARE(solver->currentText(), "dp");
+        budget->setValue(0.4);
+        solver->setCurrentText("greedy");
+        gradients->setText("x  y");
+        dialog.accept();
+        QCOMPARE(dialog.options().memoryBudget, 0.4);
+        QCOMPARE(dialog.options().solver, std::string("greedy"));
+        QCOMPARE(dialog.options().gradients, (std::vector<std::string>{"x", "y"}));
+        CompileDialog again(passes(), dialog.options());
+        again.show();
+        again.accept();
+        QVERIFY(again.options() == dialog.options());
+        CompileDialog inference(passes(), dialog.options());
+        inference.show();
+        inference.findChild<QComboBox*>("mode")->setCurrentIndex(0);
+        QVERIFY(!inference.findChild<QDoubleSpinBox*>("memoryBudget")->isVisible());
+        inference.accept();
+        QVERIFY(inference.options().gradients.empty() && inference.options().memoryBudget == 1);
+    }
+
+    /// Gradients are asked for where there are some.
+    void executingTrainingAsksForGradients() {
+        ExecuteDialog plain("/models/a.pt2"), training("/models/a.pt2", {}, true);
+        QVERIFY(!plain.findChild<QLineEdit*>("gradients"));
+        training.findChild<QLineEdit*>("gradients")->setText("/tmp/g.safetensors");
+        training.findChild<QLineEdit*>("expectGradients")->setText(" /tmp/e.safetensors ");
+        QCOMPARE(training.options().gradientsFile, std::string("/tmp/g.safetensors"));
+        QCOMPARE(training.options().expectGradientsFile, std::string("/tmp/e.safetensors"));
     }
 
     void modesHavePassesOfTheirOwn_data() {

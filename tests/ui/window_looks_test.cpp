@@ -113,7 +113,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         rules.close();
         CompileDialog dialog(passes, {});
         const auto combos = dialog.findChildren<QComboBox*>();
-        QCOMPARE(combos.size(), 2);          // mode and stages: no device but the CPU
+        QCOMPARE(combos.size(), 3);          // mode, stages and solver: no device but the CPU
         QCOMPARE(combos.at(1)->count(), 3);  // all stages, and either
         const auto passList = [](const CompileDialog& in) {
             for (auto* found : in.findChildren<QListWidget*>())

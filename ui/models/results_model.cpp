@@ -1,6 +1,8 @@
 #include "ui/models/results_model.h"
 
+#include "cutaway/words.h"
 #include "ui/models/number_cells.h"
+#include "ui/models/units.h"
 
 namespace cutaway::ui {
 namespace {
@@ -21,9 +23,11 @@ QVariant sortValue(const OutputReport& output, int column) {
 
 }  // namespace
 
-void OutputsModel::setOutputs(std::vector<OutputReport> outputs) {
+void OutputsModel::setOutputs(std::vector<OutputReport> outputs, std::vector<OutputReport> gradients) {
     beginResetModel();
     m_outputs = std::move(outputs);
+    m_firstGradient = static_cast<int>(m_outputs.size());
+    for (OutputReport& gradient : gradients) m_outputs.push_back(std::move(gradient));
     endResetModel();
 }
 
@@ -39,7 +43,10 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
     if (role == SortRole && isNumber(at.column())) return sortValue(output, at.column());
     if (role != Qt::DisplayRole && role != SortRole) return isNumber(at.column()) ? numberCell(role) : QVariant();
     switch (at.column()) {
-        case Name: return QString::fromStdString(output.name);
+        case Name: {
+            const QString name = QString::fromStdString(output.name);
+            return at.row() < m_firstGradient ? name : tr("gradient of %1").arg(name);
+        }
         case Type: return QString::fromStdString(output.type);
         case Minimum: return numberText(output.minimum);
         case Maximum: return numberText(output.maximum);
@@ -52,6 +59,18 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
             return output.within ? tr("✓ within tolerance") : tr("✗ outside tolerance");
         default: return {};
     }
+}
+
+QString trainingText(const TrainingReport& report) {
+    const auto bytes = [](int64_t count) { return QString::fromStdString(bytesText(count)); };
+    return QStringList{OutputsModel::tr("loss %1 (%2)")
+                           .arg(numberText(report.loss).toString(), QString::fromStdString(report.lossFrom)),
+                       OutputsModel::tr("forward %1, backward %2")
+                           .arg(durationText(report.forwardMilliseconds), durationText(report.backwardMilliseconds)),
+                       OutputsModel::tr("saved activations: measured %1, estimated %2")
+                           .arg(bytes(report.savedBytes), bytes(report.estimatedSavedBytes)),
+                       OutputsModel::tr("handed over with inputs: %1").arg(bytes(report.heldBytes))}
+        .join(QStringLiteral(" · "));
 }
 
 QVariant OutputsModel::headerData(int section, Qt::Orientation orientation, int role) const {

@@ -3,6 +3,7 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
+#include <QDoubleSpinBox>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -34,12 +35,13 @@ QStringList wordsOf(const QLineEdit* field) {
 }
 
 /// What the table of settings says of an option of the request.
-QString sentenceOf(std::string_view key) {
+const Setting& optionNamed(std::string_view key) {
     for (const Setting& setting : settings())
-        if (setting.belongsTo(kRequest) && setting.key == key)
-            return QString::fromUtf8(setting.what.data(), static_cast<qsizetype>(setting.what.size()));
+        if (setting.belongsTo(kRequest) && setting.key == key) return setting;
     qFatal("the request has no such option");
 }
+QString textOf(std::string_view utf8) { return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size())); }
+QString sentenceOf(std::string_view key) { return textOf(optionNamed(key).what); }
 
 }  // namespace
 
@@ -51,6 +53,9 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
       m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
       m_allStages(new QCheckBox(tr("Run again what PyTorch ran before it recorded the graph"))),
       m_fuel(new QSpinBox),
+      m_budget(new QDoubleSpinBox),
+      m_solver(new QComboBox),
+      m_gradients(new QLineEdit),
       m_passes(new QListWidget),
       m_settings(new QLineEdit),
       m_problem(wrapped({})),
@@ -98,8 +103,39 @@ QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
     form->addRow(tr("Stop &after rewrite"), m_fuel);
     form->addRow(QString(), m_parity);
     form->addRow(QString(), m_allStages);
+    addTraining(*form, from);
     connect(m_mode, &QComboBox::currentIndexChanged, this, &CompileDialog::listPasses);
     return page;
+}
+
+void CompileDialog::addTraining(QFormLayout& form, const CompileRequest& from) {
+    m_budget->setRange(0, 1);
+    m_budget->setDecimals(3);
+    m_budget->setSingleStep(0.05);
+    m_budget->setValue(from.memoryBudget);
+    m_budget->setObjectName(QStringLiteral("memoryBudget"));
+    m_budget->setToolTip(sentenceOf("memory-budget"));
+    m_solver->addItems(textOf(optionNamed("solver").choices).split(QChar(' ')));
+    m_solver->setCurrentText(QString::fromStdString(from.solver));
+    m_solver->setObjectName(QStringLiteral("solver"));
+    m_solver->setToolTip(sentenceOf("solver"));
+    QStringList names;
+    for (const std::string& name : from.gradients) names << QString::fromStdString(name);
+    m_gradients->setText(names.join(QChar(' ')));
+    m_gradients->setPlaceholderText(tr("parameters only; names of inputs, separated by blanks"));
+    m_gradients->setObjectName(QStringLiteral("gradients"));
+    m_gradients->setToolTip(sentenceOf("grad"));
+    form.addRow(tr("Memory &budget"), m_budget);
+    form.addRow(tr("So&lver"), m_solver);
+    form.addRow(tr("Gradients of &inputs"), m_gradients);
+    const auto onlyWanted = [this, &form] {
+        const auto mode = static_cast<Mode>(m_mode->currentIndex());
+        for (QWidget* field : std::initializer_list<QWidget*>{m_budget, m_solver})
+            form.setRowVisible(field, mode == Mode::Training);
+        form.setRowVisible(m_gradients, mode != Mode::Inference);  // of forward mode, too
+    };
+    connect(m_mode, &QComboBox::currentIndexChanged, this, onlyWanted);
+    onlyWanted();
 }
 
 QWidget* CompileDialog::makePasses(const CompileRequest& from) {
@@ -207,6 +243,12 @@ QString CompileDialog::collect() {
     options.allStages = m_allStages->isChecked();
     options.onlyStage = m_stage->currentData().toString().toStdString();
     if (m_fuel->value() >= 0) options.fuel = m_fuel->value();
+    if (options.mode == Mode::Training) {
+        options.memoryBudget = m_budget->value();
+        options.solver = m_solver->currentText().toStdString();
+    }
+    if (options.mode != Mode::Inference)
+        for (const QString& name : wordsOf(m_gradients)) options.gradients.push_back(name.toStdString());
     if (QString problem = m_rules->addTo(options); !problem.isEmpty()) return problem;
     options.moves = m_moves;
     for (const QString& text : wordsOf(m_settings)) {

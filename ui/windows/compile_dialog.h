@@ -9,6 +9,8 @@
 
 class QCheckBox;
 class QComboBox;
+class QDoubleSpinBox;
+class QFormLayout;
 class QLabel;
 class QLineEdit;
 class QListWidget;
@@ -38,6 +40,7 @@ class CompileDialog : public QDialog {
 
   private:
     QWidget* makeGeneral(const CompileRequest& from);
+    void addTraining(QFormLayout& form, const CompileRequest& from);
     QWidget* makePasses(const CompileRequest& from);
     void listPasses();
     bool isTicked(const PassInfo& pass) const;
@@ -52,6 +55,9 @@ class CompileDialog : public QDialog {
     QComboBox *m_mode, *m_stage;
     QCheckBox *m_parity, *m_allStages;
     QSpinBox* m_fuel;
+    QDoubleSpinBox* m_budget;  // these three of training
+    QComboBox* m_solver;
+    QLineEdit* m_gradients;
     QListWidget* m_passes;
     QLineEdit* m_settings;
     RulesPage* m_rules = nullptr;

@@ -37,7 +37,7 @@ ResultsWindow::ResultsWindow(const WindowRow& tableRow, const WindowParts& parts
 }
 
 void ResultsWindow::showReport(const RunReport& report, const QString& run) {
-    m_outputs.setOutputs(report.outputs);
+    m_outputs.setOutputs(report.outputs, report.training ? report.training->gradients : std::vector<OutputReport>());
     fitColumns(*m_table);
     QString text = run + QStringLiteral(" · ") + tr("inputs: %1").arg(QString::fromStdString(report.inputsFrom)) +
                    QStringLiteral(" · ");
@@ -49,6 +49,7 @@ void ResultsWindow::showReport(const RunReport& report, const QString& run) {
     text += !report.compared ? tr("nothing to compare with")
             : report.matches ? tr("✓ outputs match")
                              : tr("✗ outputs differ");
+    if (report.training) text += QChar('\n') + trainingText(*report.training);
     m_verdict->setText(text);
     show();
     raise();

@@ -42,7 +42,8 @@ void askCompile(MainWindow& main) {
 void askExecute(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
-    ExecuteDialog dialog(main.controller().path(), latestRun(main)->notTimed, &main);
+    const Run& now = *latestRun(main);
+    ExecuteDialog dialog(main.controller().path(), now.notTimed, now.splitStep().has_value(), &main);
     if (dialog.exec() == QDialog::Accepted) main.controller().run(*run, dialog.options());
 }
 

@@ -40,7 +40,7 @@ QString tensorsBeside(const QString& model, const QString& what) {
     return {};
 }
 
-ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, QWidget* parent)
+ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, bool training, QWidget* parent)
     : QDialog(parent),
       m_model(model),
       m_backend(new QComboBox),
@@ -66,6 +66,17 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, Q
     }
     form->addRow(tr("&Inputs"), fileField(m_inputs, tr("Input tensors")));
     form->addRow(tr("&Expected outputs"), fileField(m_expect, tr("Expected tensors")));
+    if (training) {
+        m_gradients = new QLineEdit;
+        m_expectGradients = new QLineEdit;
+        m_gradients->setObjectName(QStringLiteral("gradients"));
+        m_gradients->setPlaceholderText(tr("not written"));
+        m_expectGradients->setObjectName(QStringLiteral("expectGradients"));
+        m_expectGradients->setPlaceholderText(tr("nothing to compare with"));
+        form->addRow(tr("&Write gradients to"),
+                     fileField(m_gradients, tr("File for loss, outputs and gradients"), true));
+        form->addRow(tr("Expected &gradients"), fileField(m_expectGradients, tr("Expected gradients")));
+    }
     form->addRow(tr("&Repeat"), m_repeat);
     form->addRow(tr("Stop &after"), m_timeout);
     form->addRow(makeButtons(this, tr("Execute")));
@@ -92,16 +103,17 @@ void ExecuteDialog::accept() {
     QDialog::accept();
 }
 
-QWidget* ExecuteDialog::fileField(QLineEdit* field, const QString& title) {
+QWidget* ExecuteDialog::fileField(QLineEdit* field, const QString& title, bool written) {
     auto* box = new QWidget;
     auto* row = new QHBoxLayout(box);
     row->setContentsMargins(0, 0, 0, 0);
     auto* choose = new QToolButton;
     choose->setText(QStringLiteral("…"));
     choose->setAccessibleName(title);
-    connect(choose, &QToolButton::clicked, this, [this, field, title] {
-        const QString path =
-            QFileDialog::getOpenFileName(this, title, field->text(), tr("Safetensors (*.safetensors);;All files (*)"));
+    connect(choose, &QToolButton::clicked, this, [this, field, title, written] {
+        const QString kinds = tr("Safetensors (*.safetensors);;All files (*)");
+        const QString path = written ? QFileDialog::getSaveFileName(this, title, field->text(), kinds)
+                                     : QFileDialog::getOpenFileName(this, title, field->text(), kinds);
         if (!path.isEmpty()) field->setText(path);
     });
     row->addWidget(field, 1);
@@ -115,6 +127,8 @@ RunOptions ExecuteDialog::options() const {
     options.backend = static_cast<Backend>(m_backend->currentData().toInt());
     options.inputsFile = m_inputs->text().trimmed().toStdString();
     options.expectFile = m_expect->text().trimmed().toStdString();
+    if (m_gradients) options.gradientsFile = m_gradients->text().trimmed().toStdString();
+    if (m_expectGradients) options.expectGradientsFile = m_expectGradients->text().trimmed().toStdString();
     options.repeat = m_repeat->value();
     options.timeoutSeconds = m_timeout->value();
     return options;

@@ -17,15 +17,18 @@ class ExecuteDialog : public QDialog {
     /// Starts from the answers of last time; inputs and expected outputs are those that lie beside the model, if there
     /// are any.
     /// `notCompiled`: why generated code cannot be run; empty if it can.
-    explicit ExecuteDialog(const QString& model, const QString& notCompiled = {}, QWidget* parent = nullptr);
+    /// `training`: the run computes gradients, which can be written and compared.
+    explicit ExecuteDialog(const QString& model, const QString& notCompiled = {}, bool training = false,
+                           QWidget* parent = nullptr);
     RunOptions options() const;
     void accept() override;
 
   private:
     QString m_model;
-    QWidget* fileField(QLineEdit* field, const QString& title);
+    QWidget* fileField(QLineEdit* field, const QString& title, bool written = false);
     QComboBox* m_backend;
     QLineEdit *m_inputs, *m_expect;
+    QLineEdit *m_gradients = nullptr, *m_expectGradients = nullptr;  // of training
     QSpinBox *m_repeat, *m_timeout;
 };
 
