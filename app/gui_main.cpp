@@ -13,6 +13,7 @@
 #include "app/guarded_application.h"
 #include "app/step_timer.h"
 #include "cutaway/program.h"
+#include "cutaway/step_key.h"
 #include "cutaway/version.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
@@ -35,10 +36,19 @@ struct PictureOrder {
     QString step, window, file, mode, node;
     int rewrite = 0;
     bool list = false, kernels = false;
+    CompileRequest request = {};
     bool wanted() const { return list || !file.isEmpty(); }
 };
 
 void complain(const QString& text) { QTextStream(stderr) << "cutaway: " << text << '\n'; }
+
+/// A step on a track of training is one of a run for training, whatever else is asked for.
+CompileRequest requestOf(const QString& step, CompileRequest request) {
+    const auto key = parseStepKey(step.toStdString());
+    if (key && (key->track == "joint" || key->track == "forward" || key->track == "backward"))
+        request.mode = Mode::Training;
+    return request;
+}
 
 /// Drives the window to the picture, one state at a time; every state starts when the window has settled.
 class Photographer : public QObject {
@@ -69,7 +79,7 @@ class Photographer : public QObject {
         if (m_failed || !m_window.isSettled()) return;
         if (m_state == 0 && m_compiles) {
             if (!m_window.controller().model()) return;
-            m_window.controller().compile({});
+            m_window.controller().compile(m_order.request);
         } else if (m_state == 1 && !m_order.step.isEmpty()) {
             const QString asked =
                 m_order.rewrite > 0 ? m_order.step + QStringLiteral(":%1").arg(m_order.rewrite) : m_order.step;
@@ -169,6 +179,11 @@ int run(int argc, char** argv) {
                                      QStringLiteral("Compile after opening, with the default options."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."),
                                   QStringLiteral("key"));
+    const QCommandLineOption options(
+        QStringLiteral("options"),
+        QStringLiteral(
+            "With --step and pictures: compile with these options, as cutaway-cli takes them: \"--mode training\"."),
+        QStringLiteral("text"));
     const QCommandLineOption graph(
         QStringLiteral("graph"), QStringLiteral("The graph to open, of a file with several."), QStringLiteral("name"));
     const QCommandLineOption rewrite(QStringLiteral("rewrite"),
@@ -197,8 +212,8 @@ int run(int argc, char** argv) {
     const QCommandLineOption kernels(QStringLiteral("kernels"), QStringLiteral("Compile, generate code and time it."));
     const QCommandLineOption names(QStringLiteral("list-windows"),
                                    QStringLiteral("Print the windows' names and quit."));
-    parser.addOptions({about, names, kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node,
-                       mode, theme, size});
+    parser.addOptions({about, names, kernels, list, timing, graph, compile, step, options, rewrite, screenshot, window,
+                       node, mode, theme, size});
     parser.process(application);
 
     if (parser.isSet(about)) {
@@ -210,9 +225,14 @@ int run(int argc, char** argv) {
         return 0;
     }
     const QString path = parser.positionalArguments().value(0);
-    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot),
-                             parser.value(mode), parser.value(node),   parser.value(rewrite).toInt(),
-                             parser.isSet(list), parser.isSet(kernels)};
+    const auto request = parseRequest(parser.value(options).toStdString());
+    if (!request) {
+        complain(QString::fromStdString(request.error().text()));
+        return 2;
+    }
+    const PictureOrder order{parser.value(step), parser.value(window),  parser.value(screenshot),
+                             parser.value(mode), parser.value(node),    parser.value(rewrite).toInt(),
+                             parser.isSet(list), parser.isSet(kernels), requestOf(parser.value(step), *request)};
     // A picture must not depend on, nor change, how somebody left the windows.
     if (order.wanted() || parser.isSet(timing)) {
         const auto noSettings = temporaryFolder();

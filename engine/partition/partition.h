@@ -15,6 +15,8 @@ class Partitioner {
     /// What the forward saves with the request's options and this budget: the default partition's choice, the minimum
     /// cut's, or, of a graph whose backward reads nothing, nothing.
     Result<SavedValues> choose(double budget);
+    /// SavedValuesSearch::allRecomputed; 0 of a default partition.
+    Result<double> allRecomputed() { return m_options.defaultPartition ? 0.0 : m_search.allRecomputed(); }
     /// The two graphs.
     Result<SplitGraph> split(const SavedValues& saved) const;
 

@@ -84,6 +84,18 @@ void SavedValuesSearch::findCandidates(const Attempt& leastBanned) {
     m_knapsack = makeKnapsack(m_options.solver, std::move(items));
 }
 
+Result<double> SavedValuesSearch::allRecomputed() {
+    CT_TRY(const Attempt* first, fastest());
+    m_least = bytes(m_facts.inputs);
+    m_most = bytes(first->saved);
+    if (m_most <= m_least) return 0.0;
+    CT_TRY(const Attempt* third, leastBanned());
+    if (!m_knapsack) findCandidates(*third);
+    double sum = 0;
+    for (const double runtime : m_runtimes) sum += runtime;
+    return sum;
+}
+
 Result<SavedValues> SavedValuesSearch::choose(double budget) {
     if (!(budget >= 0 && budget <= 1))
         return Error{ErrorCode::InvalidInput,

@@ -31,6 +31,9 @@ class SavedValuesSearch {
     /// Errors: a budget outside of 0 to 1; a value that can be neither saved nor computed again.
     Result<SavedValues> choose(double budget);
 
+    /// What computing again costs if nothing is saved that a budget may choose. Errors: as choose.
+    Result<double> allRecomputed();
+
     /// For the first knapsack, whose runtime it estimates: how many values may be computed again.
     const std::vector<int>& candidates() const { return m_candidates; }
     /// Bytes, as the budget counts them, at 0 and at 1.

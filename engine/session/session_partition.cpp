@@ -100,7 +100,10 @@ PartitionChoice describe(const JointFacts& facts, const Choice& choice) {
 
 Result<PartitionChoice> choiceAt(Partitioner& partitioner, double budget) {
     const auto start = std::chrono::steady_clock::now();
-    CT_TRY(const Choice choice, choose(partitioner, budget));
+    CT_TRY(Choice choice, choose(partitioner, budget));
+    if (budget == 0) {
+        CT_TRY(choice.saved.recomputedRuntime, partitioner.allRecomputed());
+    }
     PartitionChoice out = describe(partitioner.facts(), choice);
     out.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     return out;

@@ -407,6 +407,9 @@ class PartitionTest : public QObject {
         QCOMPARE(curve->front().activationBytes, int64_t(0));
         QCOMPARE(curve->back().activationBytes, most->activationBytes);
         for (size_t i = 1; i < curve->size(); ++i) QVERIFY((*curve)[i].budget > (*curve)[i - 1].budget);
+        QVERIFY(curve->front().recomputedRuntime >= (*curve)[1].recomputedRuntime);
+        QVERIFY(curve->front().recomputedRuntime > 0);
+        QCOMPARE(curve->back().recomputedRuntime, 0.0);
         const auto held = session.heldBytes(0);
         QVERIFY(held && !held->empty());
         int64_t peak = 0;
