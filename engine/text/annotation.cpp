@@ -55,12 +55,16 @@ Result<SymDims> parseDims(std::string_view list, std::set<std::string>& symbols)
     return dims;
 }
 
-/// Sizes whose product fits into int64; symbols count as 1.
+/// Sizes whose number of elements and row-major strides fit into int64; symbols count as 1. The largest stride is the
+/// product of all sizes but the first, those of 0 counted as 1; where one is 0 there are no elements.
 bool fits(const SymDims& sizes) {
-    int64_t product = 1;
-    for (const SymInt& size : sizes) {
-        const int64_t value = size.asInt().value_or(1);
-        if (value < 0 || __builtin_mul_overflow(product, std::max<int64_t>(value, 1), &product)) return false;
+    int64_t stride = 1;
+    bool empty = false;
+    for (size_t i = sizes.size(); i-- > 0;) {
+        const int64_t value = sizes[i].asInt().value_or(1);
+        if (value < 0) return false;
+        empty = empty || value == 0;
+        if ((i > 0 || !empty) && __builtin_mul_overflow(stride, std::max<int64_t>(value, 1), &stride)) return false;
     }
     return true;
 }
