@@ -99,7 +99,8 @@ Result<void> write(const std::string& file, const std::string& text) {
 
 /// The first answer to a slider finds out what does not depend on the budget.
 Result<void> measureSlider(Session& session, RunId run, Samples& samples) {
-    for (const auto& [what, budget] : {std::pair{"slider_first", 0.6}, {"slider", 0.5}, {"slider", 0.3}, {"slider", 0.1}}) {
+    for (const auto& [what, budget] :
+         {std::pair{"slider_first", 0.6}, {"slider", 0.5}, {"slider", 0.3}, {"slider", 0.1}}) {
         const double start = milliseconds();
         CT_TRY(const PartitionChoice choice, session.partitionAt(run, budget));
         samples.add(what, milliseconds() - start);

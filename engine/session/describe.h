@@ -15,8 +15,6 @@ void putInto(uint32_t graph, NodeInfo& info);
 /// Nodes of subgraphs follow those of the main graph, in a module named after the subgraph.
 UnionGraph describeUnion(const Module& before, const Module& after);
 NodeDetails describeDetails(const Module& module, const Node& node);
-/// What happened to a node over a run: created, edited, replaced, removed, by which pass.
-std::vector<NodeDetails::Life> historyOf(const CompileTrace& trace, NodeKey key);
 GraphSummary summarize(const std::string& name, const Module& module);
 ModelInfo describeModel(const std::string& path, const Module& module);
 /// The first graph in full, of the others their operators, and what else is in the file.

@@ -8,6 +8,7 @@
 #include "engine/session/describe.h"
 #include "engine/session/lower_step.h"
 #include "engine/session/measuring.h"
+#include "engine/session/node_history.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "engine/text/print.h"

@@ -9,6 +9,7 @@
 #include "engine/ir/verify.h"
 #include "engine/partition/explain_partition.h"
 #include "engine/partition/join_graphs.h"
+#include "engine/partition/op_sets.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
 #include "engine/session/session_state.h"
@@ -184,6 +185,39 @@ class PartitionTest : public QObject {
             QCOMPARE((*actual)[i].defined(), (*expected)[i].defined());
             if ((*expected)[i].defined()) QVERIFY(compare((*actual)[i], (*expected)[i], {}).within);
         }
+    }
+
+    /// Which reader can be part of the kernel that makes a value: what the ban rules and weights rest on.
+    void fusible_data() {
+        QTest::addColumn<QString>("value");
+        QTest::addColumn<QString>("reader");
+        QTest::addColumn<bool>("fuses");
+        const auto row = [](const char* value, const char* reader, bool fuses) {
+            QTest::addRow("%s, %s", value, reader) << value << reader << fuses;
+        };
+        row("sin.default(primals_1)", "cos.default(a)", true);
+        row("mm.default(primals_1, primals_1)", "cos.default(a)", false);
+        row("sin.default(primals_1)", "mm.default(a, a)", false);
+        row("mm.default(primals_1, primals_1)", "cat.default([a])", true);  // anything fuses into a concatenation
+        row("cat.default([primals_1])", "cos.default(a)", false);           // and it into nothing
+        row("rand.default([4, 4])", "cos.default(a)", false);
+        row("rand_like.default(primals_1)", "cos.default(a)", true);
+        row("permute.default(primals_1, [1, 0])", "cos.default(a)", true);
+        row("cumsum.default(primals_1, 0)", "cos.default(a)", false);
+    }
+    void fusible() {
+        QFETCH(QString, value);
+        QFETCH(QString, reader);
+        QFETCH(bool, fuses);
+        const Snapshot graph = joint(
+            1,
+            line("a", value.toStdString()) + line("b", reader.toStdString()) + line("g", "mul.Tensor(tangents_1, b)"),
+            "b, g");
+        const auto facts = jointFacts(*graph, {});
+        QVERIFY(facts);
+        const Node &a = *graph->graph().findByName("a"), &b = *graph->graph().findByName("b");
+        QCOMPARE(isFusible(a, b), fuses);
+        QCOMPARE(facts->fusible(facts->at(a), facts->at(b)), fuses);
     }
 
     /// What the user marks; draws of random numbers are never repeated unless PyTorch's behaviour is asked for.
