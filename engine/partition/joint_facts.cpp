@@ -79,6 +79,7 @@ JointNode describe(const Node& node, const SymbolValues& hints) {
     made.concatenates = node.isCall() && node.op().packet() == "aten.cat";
     // What is drawn from a given seed is the same again.
     made.drawsAnew = drawsAnew(node);
+    made.collective = node.isCall() && node.op().packet().starts_with("_c10d_functional.");
     made.multipleResults = node.type().tuple() != nullptr || node.type().isNone() || node.type().isOpaque();
     made.symbolic = node.type().sym() != nullptr;
     made.recompute = node.provenance().recompute;
@@ -135,7 +136,6 @@ class Classifier {
             m_facts.nodes[static_cast<size_t>(number)].stays =
                 kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || isNamedState(*placeholders[i]);
         }
-        m_primals = m_facts.inputs.size();
         m_facts.inputs.insert(m_facts.inputs.end(), seeds.begin(), seeds.end());
         for (const int number : m_facts.inputs) m_facts.nodes[static_cast<size_t>(number)].forwardInput = true;
         m_tangents = m_facts.tangents;
@@ -199,7 +199,6 @@ class Classifier {
     const Module& m_joint;
     JointFacts& m_facts;
     std::vector<int> m_tangents;
-    size_t m_primals = 0;
 };
 
 }  // namespace

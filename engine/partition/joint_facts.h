@@ -23,7 +23,8 @@ struct JointNode {
     bool stays = false;              // parameter or buffer: its memory is there anyway (static lifetime input)
     bool view = false, recomputable = false, random = false, heavy = false, fusible = false, concatenates = false;
     bool multipleResults = false, symbolic = false;
-    bool drawsAnew = false;         // run again, it would give other random numbers
+    bool drawsAnew = false;  // run again, it would give other random numbers
+    bool collective = false;
     bool fusesWithAllUsers = true;  // not materialized
     int8_t recompute = 0;           // Provenance::recompute
     int region = 0;                 // Provenance::region

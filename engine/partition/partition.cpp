@@ -60,6 +60,9 @@ Result<std::vector<int>> defaultSavedValues(const JointFacts& facts) {
 Result<std::unique_ptr<Partitioner>> Partitioner::make(const Module& joint, const PassContext& context) {
     CT_TRY(PartitionOptions options, partitionOptions(context.request()));
     CT_TRY(JointFacts facts, jointFacts(joint, context.sizeHints));
+    for (const int input : options.staticInputs)
+        if (static_cast<size_t>(input) < facts.inputs.size())
+            facts.nodes[static_cast<size_t>(facts.inputs[static_cast<size_t>(input)])].stays = true;
     const bool writes = std::any_of(facts.nodes.begin(), facts.nodes.end(), [](const JointNode& node) {
         return node.node->isCall() && node.node->op().mutates();
     });

@@ -14,7 +14,6 @@ std::string_view libraryOf(const Node& node) {
     const std::string_view name = node.op().name();
     return name.substr(0, name.find('.'));
 }
-bool isCollective(const Node& node) { return node.isCall() && libraryOf(node) == "_c10d_functional"; }
 bool isCustom(const Node& node) {
     const std::string_view library = libraryOf(node);
     return library != "aten" && library != "prims" && library != "operator" && library != "higher_order" &&
@@ -66,7 +65,7 @@ class Banning {
     bool ban(int i, EdgeReason reason) {
         const JointNode& node = m_facts[i];
         if (node.view || node.tagged()) return false;
-        const bool kept = isCollective(*node.node) || (node.drawsAnew && !m_parity);
+        const bool kept = node.collective || (node.drawsAnew && !m_parity);
         if (!m_allowed.empty() && m_allowed[static_cast<size_t>(i)] && !kept) return false;
         if (node.symbolic && isFloating(node.node->type().sym()->dtype)) return false;
         EdgeReason& source = m_out.network[i].source;
@@ -127,7 +126,7 @@ class Banning {
         } else if (node.multipleResults) {
             edges.weight = FlowNetwork::kInfinite;
             edges.unsaved = EdgeReason::NotATensor;
-        } else if (m_options.parametersAreFree && stays(node)) {
+        } else if (m_options.parametersAreFree && node.stays) {
             edges.weight = 0;
         } else if (m_options.recomputeViews && node.view) {
             edges.weight = FlowNetwork::kInfinite;
@@ -138,15 +137,6 @@ class Banning {
             const double bytes = std::min(std::trunc(static_cast<double>(node.bytes) * near), 0x1p56);
             edges.weight = static_cast<int64_t>(bytes) * (node.fusesWithAllUsers ? 2 : 1);
         }
-    }
-    bool stays(const JointNode& node) const {
-        if (node.stays) return true;
-        if (!node.forwardInput) return false;
-        const int number = m_facts.at(*node.node);
-        return std::any_of(m_options.staticInputs.begin(), m_options.staticInputs.end(), [&](int input) {
-            return input >= 0 && static_cast<size_t>(input) < m_facts.inputs.size() &&
-                   m_facts.inputs[static_cast<size_t>(input)] == number;
-        });
     }
 
     std::vector<int> forwardUsers(int i) const {

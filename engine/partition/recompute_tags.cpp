@@ -8,8 +8,6 @@ namespace {
 
 constexpr int8_t kMustSave = -1;
 
-bool isCollective(const Node& node) { return node.isCall() && node.op().packet().starts_with("_c10d_functional."); }
-
 void saveRegionBorders(JointFacts& facts, bool defaultPartition) {
     for (JointNode& node : facts.nodes) {
         const auto readBy = [&](auto&& holds) {
@@ -61,7 +59,7 @@ void settleRecomputeTags(JointFacts& facts, bool defaultPartition) {
     if (facts.hasTags) saveRegionBorders(facts, defaultPartition);
     for (size_t i = 0; i < facts.nodes.size(); ++i) {
         JointNode& node = facts.nodes[i];
-        if (isCollective(*node.node) && !node.tagged()) node.recompute = kMustSave;
+        if (node.collective && !node.tagged()) node.recompute = kMustSave;
         const bool effect = node.node->isCall() && node.node->op().packet() == "higher_order.with_effects";
         if (effect && !node.tagged() && !node.requiredBackward) saveResults(facts, static_cast<int>(i));
     }

@@ -37,10 +37,13 @@ Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::lessBanned() {
     bans.usedFarApart = bans.longFusibleChains = bans.materializedBackward = false;
     return attempt(m_lessBanned, bans);
 }
-Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::leastBanned() {
+BanOptions SavedValuesSearch::leastBans() const {
     BanOptions bans = m_bans;
     bans.usedFarApart = bans.longFusibleChains = bans.materializedBackward = bans.notInAllowlist = false;
-    return attempt(m_leastBanned, bans);
+    return bans;
+}
+Result<const SavedValuesSearch::Attempt*> SavedValuesSearch::leastBanned() {
+    return attempt(m_leastBanned, leastBans());
 }
 
 SavedValues SavedValuesSearch::made(double budget, const Attempt& attempt, std::string_view name) const {
@@ -127,9 +130,8 @@ Result<SavedValues> SavedValuesSearch::choose(double budget) {
         allowed[static_cast<size_t>(m_candidates[static_cast<size_t>(item)])] = false;
         recomputed -= m_runtimes[static_cast<size_t>(item)];
     }
-    BanOptions bans = m_bans;
-    bans.usedFarApart = bans.longFusibleChains = bans.materializedBackward = bans.notInAllowlist = false;
-    auto network = std::make_shared<BannedNetwork>(banRecomputation(m_facts, m_options, bans, m_parity, allowed));
+    auto network =
+        std::make_shared<BannedNetwork>(banRecomputation(m_facts, m_options, leastBans(), m_parity, allowed));
     CT_TRY(std::vector<int> saved, network->network.minimumCut());
     return SavedValues{budget, std::move(saved), std::move(network), "what fits into the budget is saved", recomputed};
 }

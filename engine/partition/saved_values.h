@@ -48,6 +48,7 @@ class SavedValuesSearch {
     Result<const Attempt*> attempt(std::optional<Attempt>& kept, const BanOptions& bans);
     Result<const Attempt*> fastest();
     Result<const Attempt*> lessBanned();
+    BanOptions leastBans() const;
     Result<const Attempt*> leastBanned();
     double bytes(const std::vector<int>& values) const;
     /// Where between the inputs alone (0) and what is fastest (1) these values are.

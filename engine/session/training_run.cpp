@@ -97,9 +97,8 @@ Result<std::vector<size_t>> tangentOutputs(const Module& forward, const Module& 
 /// `a` may be undefined.
 Tensor sumOf(const Tensor& a, const Tensor& b) {
     if (!a.defined()) return b;
-    const Tensor wide = a.to(DType::F64).clone(), other = b.to(DType::F64);
     Tensor sum = Tensor::empty(DType::F64, a.sizes());
-    for (int64_t i = 0; i < a.numel(); ++i) sum.as<double>()[i] = toDouble(wide.item(i)) + toDouble(other.item(i));
+    for (int64_t i = 0; i < a.numel(); ++i) sum.as<double>()[i] = toDouble(a.item(i)) + toDouble(b.item(i));
     return sum.to(a.dtype());
 }
 

@@ -75,12 +75,15 @@ def text(name, nodes):
 def main():
     recorded, folder = json.load(open(sys.argv[1])), sys.argv[2]
     os.makedirs(folder, exist_ok=True)
-    runs = []
+    runs, written = [], {}
     for name, entry in recorded.items():
-        with open(os.path.join(folder, name + ".py"), "w") as out:
-            out.write(text(name, entry["joint"]))
+        graph = text(name, entry["joint"])
+        if graph not in written:  # some functions were recorded twice, for other options
+            written[graph] = name
+            with open(os.path.join(folder, name + ".py"), "w") as out:
+                out.write(graph)
         for run in entry["runs"]:
-            row = {"graph": name, "options": run["opts"]}
+            row = {"graph": written[graph], "options": run["opts"]}
             if name == "mlp_default":
                 row["options"]["partitioner"] = "default"
             if "err" in run:
