@@ -107,8 +107,8 @@ void addOption(CLI::App& command, const Setting& setting, std::vector<std::strin
     } else if (setting.kind != Setting::Kind::Flag) {
         option->type_name(std::string(setting.choices));
     }
-    // Settings that do nothing yet are not listed in the help, and refused with a sentence (resolved).
-    const bool offered = setting.key != "freeze" && setting.key != "plugin";
+    // Plugins are lent by a program, which the command line is not.
+    const bool offered = setting.key != "plugin";
     option->group(offered ? kCompiling : "");
 }
 
@@ -130,13 +130,7 @@ void CompileArguments::addRulesTo(CLI::App& command) {
         if (setting.belongsTo(kRequest) && (setting.key == "rules" || setting.key == "rule-text"))
             addOption(command, setting, words);
 }
-Result<CompileRequest> CompileArguments::resolved() const {
-    CT_TRY(CompileRequest request, parseRequest(words));
-    if (request.freeze)
-        return unsupported("--freeze is not in this version: parameters stay inputs of the graph", {},
-                           {"leave it out; every pass but the folding of frozen weights runs without it"});
-    return request;
-}
+Result<CompileRequest> CompileArguments::resolved() const { return parseRequest(words); }
 std::string CompileArguments::given(const CLI::App& command) {
     for (const CLI::Option* option : command.get_options())
         if (option->get_group() == kCompiling && option->count() > 0) return option->get_name();

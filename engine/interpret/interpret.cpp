@@ -18,12 +18,14 @@ namespace {
 constexpr uint64_t kStandInSeed = 0;
 
 bool hasData(const Module& module, const std::string& name) {
+    if (module.recipes.contains(name)) return true;
     const auto found = module.tensors.find(name);
     return found != module.tensors.end() && found->second.defined();
 }
 
 /// The module's tensor, or one made from its name where the file held the graph alone.
 Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
+    if (const auto made = module.recipes.find(name); made != module.recipes.end()) return made->second->value();
     if (hasData(module, name)) {
         const Tensor& tensor = module.tensors.at(name);
         CT_TRY_VOID(tensor.storage()->load());
@@ -264,7 +266,12 @@ std::vector<std::string> tensorsWithoutData(const Module& module) {
     std::vector<std::string> missing;
     size_t position = 0;
     for (const Node& node : module.graph().nodes()) {
-        if (node.kind() == NodeKind::GetAttr && !hasData(module, node.target())) missing.push_back(node.target());
+        if (node.kind() == NodeKind::GetAttr) {
+            if (const auto made = module.recipes.find(node.target()); made != module.recipes.end()) {
+                const auto inner = tensorsWithoutData(made->second->graph());
+                missing.insert(missing.end(), inner.begin(), inner.end());
+            } else if (!hasData(module, node.target())) missing.push_back(node.target());
+        }
         if (!node.isPlaceholder()) continue;
         const size_t at = position++;
         const InputSpec::Kind kind = at < module.inputs.size() ? module.inputs[at].kind : InputSpec::Kind::UserInput;

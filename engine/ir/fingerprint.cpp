@@ -119,6 +119,9 @@ void add(Hasher& hasher, const Module& module) {
         hasher.add(std::string_view(name));
         add(hasher, tensor);
     }
+    hasher.add(static_cast<uint64_t>(module.recipes.size()));
+    for (const auto& [name, recipe] : module.recipes)
+        hasher.add(std::string_view(name)).add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(recipe.get())));
     for (const auto& [name, info] : module.symbols) {
         hasher.add(std::string_view(name));
         for (const auto& bound : {info.lower, info.upper, info.hint})

@@ -168,7 +168,8 @@ Node& Graph::insert(std::unique_ptr<Node> node, Node* before, std::string_view n
 Node& Graph::append(std::unique_ptr<Node> node) {
     const size_t slot = index(node->m_id);
     if (m_slots.size() <= slot) m_slots.resize(slot + 1);
-    CT_CHECK(!m_slots[slot] && !findByName(node->m_name), "a node is taken once, and its name is free");
+    CT_CHECK(!m_slots[slot], "a node is taken once");
+    if (findByName(node->m_name)) node->m_name = uniqueName(node->m_name);
     m_names.insert(node->m_name, node->m_id);
     Node& placed = *node;
     m_slots[slot] = std::move(node);

@@ -29,8 +29,8 @@ class Graph {
     Node& call(const Op& op, std::vector<Argument> args, ValueType type, Node* before = nullptr,
                std::string_view name = {}, std::vector<std::pair<std::string, Argument>> kwargs = {});
     Node& output(Argument value);
-    /// A node of another graph at the end of this one, with its id, name and provenance, which must be free here. The
-    /// nodes that it reads are here already, under their ids.
+    /// A node of another graph at the end of this one, with its provenance, its id, which must be free here, and its
+    /// name if that is free. The nodes that it reads are here already, under their ids.
     Node& take(const Node& other);
     /// A value of another graph as an input of this one, with its id and name.
     Node& takeAsInput(const Node& other);

@@ -7,6 +7,7 @@ Module::Module(const Module& other)
       inputs(other.inputs),
       outputs(other.outputs),
       tensors(other.tensors),
+      recipes(other.recipes),
       symbols(other.symbols),
       origin(other.origin),
       m_graph(other.m_graph->clone()) {

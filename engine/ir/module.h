@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
+#include "engine/ir/recipe.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {
@@ -82,10 +83,15 @@ class Module {
     /// Parameters, buffers and constants by name. Equal storages are ties and stay shared. A name that an InputSpec
     /// or a GetAttr uses may be missing: the payload was not in the file.
     std::map<std::string, Tensor> tensors;
+    /// Constants that passes have made, by name: what they are computed from, in place of a tensor. No name is in both.
+    std::map<std::string, std::shared_ptr<const Recipe>> recipes;
     /// Bodies of cond, while_loop and their kin, in the order in which they were registered.
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> subgraphs;
     std::map<std::string, SymbolInfo> symbols;
     ModuleOrigin origin;
+
+    /// Whether a tensor or a recipe has this name.
+    bool hasConstant(const std::string& wanted) const { return tensors.contains(wanted) || recipes.contains(wanted); }
 
     Module* subgraph(std::string_view wanted) const;
     /// The body at a path of names joined by "/", this module itself for ""; null if there is none.

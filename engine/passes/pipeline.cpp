@@ -6,6 +6,9 @@ namespace cutaway {
 namespace {
 
 bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
+bool isFreezing(const CompileRequest& request) {
+    return request.freeze || request.onlyStage == kLayout.name || request.onlyStage == kFreeze.name;
+}
 
 }  // namespace
 
@@ -14,6 +17,7 @@ const std::vector<Part>& compiler() {
         stage(kPreGrad),
         stage(kCapture),
         stage(kJoint),
+        when(isFreezing, {stage(kLayout), stage(kFreeze)}),
         when(isTraining, {split(kPartition, {"forward", "backward"})}),
         onEach({
             stage(kPostGrad),

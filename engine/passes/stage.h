@@ -26,7 +26,7 @@ struct UserPlace {
 using Row = std::variant<Pass, AnyOrder, Repeat, UserPlace>;
 
 struct Stage {
-    std::string_view name;  // "pre_grad", "capture", "joint", "partition", "post_grad", "lowering"
+    std::string_view name;  // "pre_grad", "capture", "joint", "layout", "freeze", "partition", "post_grad", "lowering"
     std::span<const Row> rows;
     std::span<const Dependency> after = {};  // of all its passes
     bool required = false;                   // all its passes are
@@ -35,6 +35,6 @@ struct Stage {
     bool again = false;
 };
 
-extern const Stage kPreGrad, kCapture, kJoint, kPartition, kPostGrad, kLowering;
+extern const Stage kPreGrad, kCapture, kJoint, kLayout, kFreeze, kPartition, kPostGrad, kLowering;
 
 }  // namespace cutaway

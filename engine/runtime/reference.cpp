@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "engine/interpret/constants.h"
 #include "engine/interpret/peak.h"
 #include "engine/runtime/module_io.h"
 #include "engine/support/machine.h"
@@ -86,7 +87,9 @@ struct Watched {
 Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs,
                                   const ReferenceOptions& options, const Progress& progress) {
     CT_TRY(const Snapshot ready, readyToRun(module, inputs));
-    const Module& graph = ready ? *ready : module;
+    const Module& known = ready ? *ready : module;
+    CT_TRY(const Snapshot complete, withConstants(known, progress));
+    const Module& graph = complete ? *complete : known;
     ByteWriter out;
     out.pod(std::max(1, options.repeat));
     std::vector<Tensor> tensors;

@@ -14,7 +14,7 @@ constexpr std::string_view kSlices =
 constexpr std::string_view kDevice = "device pad_mm overlap_scheduling", kRates = "device pad_mm";
 constexpr std::string_view kOverlap = "overlap_scheduling";
 
-constexpr std::string_view kPartition = "partition";
+constexpr std::string_view kPartition = "partition", kFreezing = "freeze";
 constexpr std::string_view kSolvers = "greedy ilp dp dp_knapsack_sliding_hirschberg dynamic_memory_budget_dp";
 
 constexpr std::string_view kAnyPass = "";
@@ -94,6 +94,16 @@ constexpr Setting kSettings[] = {
     {kPartition, "static_lifetime_input_indices", Name, "parameters and buffers",
      "Inputs whose memory stays anyway, for graphs that do not say which are parameters: numbers from 0, separated by blanks.",
      0, 0, "NUMBERS"},
+
+    flag(kFreezing, "layout_optimization", "true",
+         "Lets convolutions compute with channels last where that is faster."),
+    flag(kFreezing, "force_layout_optimization", "false", "Lets them do so always."),
+    flag(kFreezing, "enable_linear_binary_folding", "false",
+         "Folds constants into matrix products, too, not only into convolutions."),
+    flag(kFreezing, "enable_concat_linear", "false", "Joins products of one tensor on the CPU, too."),
+    flag(kFreezing, "weight_prepack", "true", "Packs weights for the library that computes with them on the CPU."),
+    integer(kFreezing, "inputs", "guessed", 0, kMany,
+            "How many of the last inputs are given for each run, for graphs that do not say which are parameters."),
 
     integer(kBatches, "min_fuse_set_size", "5", 2, kMany, "The fewest calls that are batched."),
     integer(kBatches, "max_fuse_set_size", "300", 2, kMany, "The most calls in one batch; more become several."),
@@ -190,6 +200,7 @@ constexpr Switch kSwitches[] = {
     {"randperm_index_slice", "Reads the first items of a random permutation without making all of it"},
     {"cudagraphs", "Compiles for CUDA graphs, which are recorded once and replayed"},
     {"is_predispatch", "Runs PyTorch's passes for graphs before dispatch in place of the other pre-grad passes"},
+    {"freeze", "Settings of freezing (--freeze)"},
     {"partition", "Settings of the partition into forward and backward"},
     {"max_autotune", "Switches on what PyTorch's option of that name does"},
 };

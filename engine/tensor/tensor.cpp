@@ -63,6 +63,15 @@ Result<void> Storage::load() const {
     return {};
 }
 
+Result<std::shared_ptr<Storage>> Storage::forOneUse(const std::shared_ptr<Storage>& storage) {
+    if (storage->m_pending == nullptr) return storage;
+    const std::lock_guard lock(storage->m_pending->mutex);
+    if (storage->m_data.load(std::memory_order_acquire) != nullptr) return storage;
+    std::shared_ptr<Storage> once = allocateUninitialized(storage->m_size);
+    CT_TRY_VOID(storage->m_pending->fetch({once->data(), once->size()}));
+    return once;
+}
+
 std::byte* Storage::loadOrThrow() const {
     if (const auto loaded = load(); !loaded) throw UnreadableData(loaded.error());
     return m_data.load(std::memory_order_acquire);

@@ -41,6 +41,9 @@ class Storage {
 
     /// Has the bytes at hand from now on. Errors are those of a deferred storage's `fetch`; a later call tries again.
     Result<void> load() const;
+    /// The storage itself if its bytes are at hand, else another one with the same bytes, so that whoever needs them
+    /// once leaves nothing behind. Errors as those of load().
+    static Result<std::shared_ptr<Storage>> forOneUse(const std::shared_ptr<Storage>& storage);
     /// Throws UnreadableData where load() would fail.
     std::byte* data() { return bytes(); }
     const std::byte* data() const { return bytes(); }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/codegen/cpp_printer.h"
+#include "engine/interpret/constants.h"
 #include "engine/runtime/cpu/compiler.h"
 #include "engine/runtime/cpu/executor.h"
 #include "engine/schedule/schedule.h"
@@ -58,6 +59,8 @@ Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progres
 
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
                             const Progress& progress) {
+    CT_TRY(const Snapshot complete, withConstants(*module, progress));
+    if (complete) module = complete;
     CT_TRY(CpuProgram::State state, prepare(std::move(module), progress));
     std::string folder = options.folder;
     if (folder.empty()) {

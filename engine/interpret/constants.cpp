@@ -1,0 +1,202 @@
+#include "engine/interpret/constants.h"
+
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <unordered_set>
+
+#include "cutaway/guarded.h"
+#include "engine/interpret/interpret.h"
+#include "engine/support/threads.h"
+
+namespace cutaway {
+namespace {
+
+/// Computed values, the last used first.
+class KeptConstants {
+  public:
+    void keep(const Recipe* recipe, const Tensor& value) {
+        const std::lock_guard lock(m_mutex);
+        drop(recipe);
+        m_kept.emplace_front(recipe, value);
+        m_bytes += bytesOf(value);
+        trim();
+    }
+    void use(const Recipe* recipe) {
+        const std::lock_guard lock(m_mutex);
+        for (auto it = m_kept.begin(); it != m_kept.end(); ++it)
+            if (it->first == recipe) return m_kept.splice(m_kept.begin(), m_kept, it);
+    }
+    void forget(const Recipe* recipe) {
+        const std::lock_guard lock(m_mutex);
+        drop(recipe);
+    }
+    int64_t limit(int64_t bytes) {
+        const std::lock_guard lock(m_mutex);
+        const int64_t before = std::exchange(m_limit, bytes);
+        trim();
+        return before;
+    }
+
+  private:
+    static int64_t bytesOf(const Tensor& value) { return static_cast<int64_t>(value.storage()->size()); }
+    void drop(const Recipe* recipe) {
+        for (auto it = m_kept.begin(); it != m_kept.end(); ++it)
+            if (it->first == recipe) {
+                m_bytes -= bytesOf(it->second);
+                m_kept.erase(it);
+                return;
+            }
+    }
+    void trim() {
+        while (m_bytes > m_limit && !m_kept.empty()) {
+            m_bytes -= bytesOf(m_kept.back().second);
+            m_kept.pop_back();
+        }
+    }
+
+    std::mutex m_mutex;
+    std::list<std::pair<const Recipe*, Tensor>> m_kept;
+    int64_t m_bytes = 0, m_limit = int64_t{2} << 30;
+};
+KeptConstants& kept() {
+    static KeptConstants all;
+    return all;
+}
+
+/// Packing for a library: our packed form is the weight as it is, so nothing is computed.
+bool isPacking(const Node& node) {
+    const std::string& name = node.op().name();
+    return name.starts_with("mkldnn._reorder_") || name.starts_with("mkl._mkl_reorder_") ||
+           name == "onednn.qconv_prepack.default" || name == "onednn.qlinear_prepack.default";
+}
+
+class FoldedConstant final : public Recipe {
+  public:
+    explicit FoldedConstant(std::shared_ptr<const Module> graph) : m_graph(std::move(graph)) {
+        for (const Node& node : m_graph->graph().nodes())
+            if (node.isCall() && !node.is(Tag::View) && !isPacking(node)) m_isView = false;
+    }
+    ~FoldedConstant() override { kept().forget(this); }
+
+    const Module& graph() const override { return *m_graph; }
+    bool isView() const override { return m_isView; }
+    Result<Tensor> value() const override {
+        const std::lock_guard lock(m_mutex);
+        if (const std::shared_ptr<Storage> storage = m_storage.lock()) {
+            kept().use(this);
+            return Tensor(storage, m_value.dtype, m_value.sizes, m_value.strides, m_value.offset, m_value.device);
+        }
+        CT_TRY(const Tensor made, compute());
+        m_storage = made.storage();
+        m_value = {made.dtype(), made.sizes(), made.strides(), made.offset(), made.device()};
+        if (!m_isView) kept().keep(this, made);
+        return made;
+    }
+
+  private:
+    Result<Tensor> compute() const {
+        std::shared_ptr<const Module> module = m_graph;
+        if (!m_isView) {
+            auto own = std::make_shared<Module>(*m_graph);
+            for (auto& [name, tensor] : own->tensors) {
+                if (!tensor.defined()) continue;
+                CT_TRY(auto storage, Storage::forOneUse(tensor.storage()));
+                tensor = Tensor(std::move(storage), tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(),
+                                tensor.device());
+            }
+            module = std::move(own);
+        }
+        CT_TRY(std::vector<Tensor> values, interpret(*module, {}));
+        return std::move(values.at(0));
+    }
+
+    std::shared_ptr<const Module> m_graph;
+    bool m_isView = true;
+    mutable std::mutex m_mutex;
+    mutable std::weak_ptr<Storage> m_storage;  // of the value, while somebody has it
+    struct Layout {
+        DType dtype = DType::F32;
+        Dims sizes, strides;
+        int64_t offset = 0;
+        Device device;
+    };
+    mutable Layout m_value;
+};
+
+/// The constants that the graph and its bodies read, each once, in the order of the graph.
+void collect(const Module& module, std::vector<std::string>& names, std::unordered_set<std::string>& seen) {
+    for (const Node& node : module.graph().nodes())
+        if (node.kind() == NodeKind::GetAttr && seen.insert(node.target()).second) names.push_back(node.target());
+}
+
+}  // namespace
+
+std::shared_ptr<const Recipe> makeRecipe(std::shared_ptr<const Module> graph) {
+    return std::make_shared<FoldedConstant>(std::move(graph));
+}
+
+Result<Snapshot> withConstants(const Module& module, const Progress& progress) {
+    std::vector<std::string> names;
+    std::unordered_set<std::string> seen;
+    collect(module, names, seen);
+    std::erase_if(names, [&](const std::string& name) { return !module.recipes.contains(name); });
+    if (names.empty()) return Snapshot();
+    std::vector<std::optional<Result<Tensor>>> values(names.size());
+    std::atomic<size_t> next{0};
+    std::atomic<bool> failed{false};
+    runParts(std::min(threadCount(), static_cast<int>(names.size())), [&](int thread) {
+        for (size_t at = next++; at < names.size() && !failed && !progress.cancelled(); at = next++) {
+            if (thread == 0)
+                progress.say(static_cast<double>(at) / static_cast<double>(names.size()),
+                             "constant " + std::to_string(at + 1) + " of " + std::to_string(names.size()));
+            values[at] = guarded([&] { return module.recipes.at(names[at])->value(); });
+            if (!*values[at]) failed = true;
+        }
+    });
+    if (progress.cancelled()) return Error{ErrorCode::Cancelled, "computing the constants was cancelled", {}, {}};
+    for (size_t i = 0; i < names.size(); ++i)
+        if (values[i] && !*values[i]) {
+            Error error = values[i]->error();
+            error.message = "the constant '" + names[i] + "' cannot be computed: " + error.message;
+            return error;
+        }
+    auto own = std::make_shared<Module>(module);
+    for (size_t i = 0; i < names.size(); ++i) own->tensors[names[i]] = **values[i];
+    own->recipes.clear();
+    return Snapshot(std::move(own));
+}
+
+int64_t constantBytes(const Module& module) {
+    std::unordered_set<const Storage*> storages;
+    std::unordered_set<std::string> names;
+    int64_t bytes = 0;
+    const auto addStorage = [&](const Tensor& tensor) {
+        if (tensor.defined() && storages.insert(tensor.storage().get()).second)
+            bytes += static_cast<int64_t>(tensor.storage()->size());
+    };
+    const auto addNamed = [&](const std::string& name, const Node& node) {
+        if (!names.insert(name).second) return;
+        if (const auto held = module.tensors.find(name); held != module.tensors.end()) return addStorage(held->second);
+        const auto made = module.recipes.find(name);
+        if (made != module.recipes.end() && made->second->isView()) {
+            for (const auto& [source, tensor] : made->second->graph().tensors) addStorage(tensor);
+            return;
+        }
+        if (const TensorType* type = node.type().tensor(); type && allInts(type->sizes))
+            bytes += numel(toInts(type->sizes)) * byteSize(type->dtype);
+    };
+    size_t position = 0;
+    for (const Node& node : module.graph().nodes()) {
+        if (node.kind() == NodeKind::GetAttr) addNamed(node.target(), node);
+        if (!node.isPlaceholder()) continue;
+        const size_t at = position++;
+        if (at < module.inputs.size() && !module.inputs[at].isGiven() && !module.inputs[at].target.empty())
+            addNamed(module.inputs[at].target, node);
+    }
+    return bytes;
+}
+
+int64_t limitKeptConstants(int64_t bytes) { return kept().limit(bytes); }
+
+}  // namespace cutaway

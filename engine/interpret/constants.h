@@ -1,0 +1,22 @@
+#pragma once
+// Values of constants that passes have made (ir/recipe.h): computed on demand, kept while there is room.
+#include "cutaway/jobs.h"
+#include "engine/ir/module.h"
+
+namespace cutaway {
+
+/// A constant that `graph` computes: no inputs, one result, only pure calls.
+std::shared_ptr<const Recipe> makeRecipe(std::shared_ptr<const Module> graph);
+
+/// The module with tensors in place of the recipes that its graph reads, for whoever runs it; null if it reads none.
+/// They are computed on all cores. Errors: of the interpreter; Cancelled.
+Result<Snapshot> withConstants(const Module& module, const Progress& progress = {});
+
+/// Bytes that the constants of a graph take together, memory that several share once.
+int64_t constantBytes(const Module& module);
+
+/// How many bytes of computed constants are kept for those that ask again; more go when nobody holds them. The start
+/// value is 2 GiB. Returns the limit so far.
+int64_t limitKeptConstants(int64_t bytes);
+
+}  // namespace cutaway

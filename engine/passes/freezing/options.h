@@ -1,0 +1,31 @@
+#pragma once
+// What freezing can be told, by PyTorch's names of the options where it has one (spec: freezing §0).
+#include <string>
+
+#include "cutaway/request.h"
+
+namespace cutaway {
+
+struct FreezingOptions {
+    bool layoutOptimization = true;    // layout_optimization
+    bool forceLayout = false;          // force_layout_optimization
+    bool linearBinaryFolding = false;  // enable_linear_binary_folding
+    bool concatLinear = false;         // enable_concat_linear: products on the CPU, too
+    bool weightPrepack = true;         // weight_prepack
+    /// How many of the last inputs are given for each run, in graphs that do not say which are parameters; -1: guess.
+    int64_t inputs = -1;
+};
+inline FreezingOptions freezingOptions(const CompileRequest& request) {
+    FreezingOptions options;
+    const OptionalPass* given = request.enabled("freeze");
+    if (given == nullptr) return options;
+    options.layoutOptimization = given->flag("layout_optimization", true);
+    options.forceLayout = given->flag("force_layout_optimization", false);
+    options.linearBinaryFolding = given->flag("enable_linear_binary_folding", false);
+    options.concatLinear = given->flag("enable_concat_linear", false);
+    options.weightPrepack = given->flag("weight_prepack", true);
+    options.inputs = static_cast<int64_t>(given->number("inputs", -1));
+    return options;
+}
+
+}  // namespace cutaway

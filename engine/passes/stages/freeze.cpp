@@ -1,0 +1,102 @@
+// Parameters become constants, and all that depends on them alone is folded (spec: freezing). Two stages, since PyTorch
+// decides on layouts between the joint passes and freezing itself.
+#include "engine/passes/dead_code.h"
+#include "engine/passes/freezing/binary_folding.h"
+#include "engine/passes/freezing/concat_products.h"
+#include "engine/passes/freezing/constant_fold.h"
+#include "engine/passes/freezing/freeze_parameters.h"
+#include "engine/passes/freezing/layout.h"
+#include "engine/passes/freezing/simple_rules.h"
+#include "engine/passes/partition/merge_equal_calls.h"
+#include "engine/passes/post_grad/simple_passes.h"
+#include "engine/passes/stage.h"
+
+namespace cutaway {
+namespace {
+
+constexpr CodeRewrite kLayoutRewrites[] = {
+    {"keep_stride_order", "What is returned, or read by position, keeps its strides", "aten.as_strided*, output"},
+    {"channels_last_weight", "A convolution with channels last reads its weight in that layout",
+     "aten.convolution.default"}};
+constexpr CodeRewrite kFreezeRewrites[] = {
+    {"freeze_parameter", "A parameter is a constant of the graph, not an input", "placeholder"}};
+constexpr CodeRewrite kMergeRewrites[] = {
+    {"equal call", "A call that computes what an earlier one has computed is that one", "call"}};
+constexpr CodeRewrite kFoldRewrites[] = {
+    {"fold_constant", "What depends on constants alone is computed once for all runs", "call"},
+    {"drop_constant", "A constant that nobody reads goes", "get_attr"}};
+constexpr CodeRewrite kBinaryRewrites[] = {
+    {"binary_folding", "A constant that is added or multiplied becomes part of weight and bias",
+     "aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.convolution.default, aten.mm.default, aten.addmm.default"}};
+constexpr CodeRewrite kRestoreRewrites[] = {{"restore_precision",
+                                             "A value that was widened only to be rounded again is the value",
+                                             "prims.convert_element_type.default"}};
+constexpr CodeRewrite kConcatRewrites[] = {
+    {"matmul_fuse_pattern", "Three products of one tensor are one product", "aten.mm.default"},
+    {"matmul_fuse_pattern_two", "Two products of one tensor are one product", "aten.mm.default"},
+    {"addmm_fuse_pattern_second", "Three products of one tensor with biases are one", "aten.addmm.default"}};
+constexpr CodeRewrite kSortRewrites[] = {{"stable_topological_sort", "Every node stands behind its operands"}};
+
+constexpr Dependency kFoldAfter[] = {
+    {"replace_params_with_constants", "as long as weights are inputs nothing depends on constants alone"}};
+
+constexpr Pass kFold{.name = "constant_fold",
+                     .summary = "Computes what depends on constants alone",
+                     .run = foldConstants,
+                     .after = kFoldAfter,
+                     .rewrites = kFoldRewrites};
+constexpr Pass kRounds[] = {
+    kFold,
+    Pass{.name = "binary_folding",
+         .summary = "Makes constants that are added or multiplied part of weights and biases",
+         .run = foldBinary,
+         .repeats = "a chain shrinks by one link in each round, because a new weight is folded before it is used again",
+         .after = kFoldAfter,
+         .rewrites = kBinaryRewrites}};
+
+constexpr Row kLayoutRows[] = {Pass{.name = "convert_conv_weights_to_channels_last",
+                                    .summary = "Chooses the layout of convolutions",
+                                    .run = convertWeightsToChannelsLast,
+                                    .rewrites = kLayoutRewrites}};
+
+constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
+                                    .summary = "Turns views into reshapes, which copy where strides allow no view",
+                                    .run = viewToReshape,
+                                    .starts = "aten.view.default"},
+                               Pass{.name = "replace_params_with_constants",
+                                    .summary = "Makes parameters and buffers constants of the graph",
+                                    .run = replaceParametersWithConstants,
+                                    .rewrites = kFreezeRewrites},
+                               Pass{.name = "fx_graph_cse",
+                                    .summary = "Merges calls that compute the same",
+                                    .run = mergeEqualCalls,
+                                    .rewrites = kMergeRewrites},
+                               Repeat{4, kRounds},
+                               Pass{.name = "restore_precision",
+                                    .summary = "Drops conversions that folding in higher precision has left",
+                                    .run = restorePrecision,
+                                    .rewrites = kRestoreRewrites},
+                               kFold,
+                               Pass{.name = "freezing_pattern_0",
+                                    .summary = "Drops conversions that change nothing",
+                                    .run = freezingPattern0,
+                                    .rules = freezingPattern0Rules},
+                               Pass{.name = "concat_products",
+                                    .summary = "Computes products of one tensor with several weights in one call",
+                                    .run = concatProducts,
+                                    .rewrites = kConcatRewrites},
+                               Pass{.name = "stable_sort",
+                                    .summary = "Sorts nodes so that each stands after its operands",
+                                    .run = stableSort,
+                                    .rewrites = kSortRewrites},
+                               kFold};
+
+constexpr Dependency kLayoutAfter[] = {{"decompose", "layouts are chosen for aten.convolution"}};
+constexpr Dependency kFreezeAfter[] = {{"joint", "the rules of the joint stage look for weights among the inputs"}};
+
+}  // namespace
+
+const Stage kLayout{.name = "layout", .rows = kLayoutRows, .after = kLayoutAfter};
+const Stage kFreeze{.name = "freeze", .rows = kFreezeRows, .after = kFreezeAfter};
+
+}  // namespace cutaway
