@@ -230,18 +230,22 @@ class Folding {
         const DType narrow = found.weight->tensor().dtype;
         Value weight = builder.value(*found.weight);
         Value bias = found.bias ? builder.value(*found.bias) : Value();
-        const Value other = otherAs(builder, found, {found.channels});
+        const Value constant = builder.value(found.other.node() ? *found.other.node() : numberAsTensor(found, builder));
+        const auto other = [&](const SymDims& shape) { return inShape(constant, found.alpha, shape); };
         if (shifts) {
             const Value old = bias ? unrounded(builder, *found.bias, found) : Value();
-            bias = old ? apply(found.operation, old, other) : found.operation == Operation::Add ? other : -other;
+            const Value added = other({found.channels});
+            bias = old ? apply(found.operation, old, added) : found.operation == Operation::Add ? added : -added;
             bias = convert(bias, narrow);
         } else {
             SymDims shape(found.weight->tensor().sizes.size(), SymInt(1));
             shape[found.channelAxis] = found.channels;
-            weight = convert(
-                apply(found.operation, unrounded(builder, *found.weight, found), otherAs(builder, found, shape)),
-                narrow);
-            if (bias) bias = convert(apply(found.operation, unrounded(builder, *found.bias, found), other), narrow);
+            const Value old = unrounded(builder, *found.weight, found);
+            weight = convert(apply(found.operation, old, other(shape)), narrow);
+            if (bias) {
+                const Value oldBias = unrounded(builder, *found.bias, found);
+                bias = convert(apply(found.operation, oldBias, other({found.channels})), narrow);
+            }
         }
         Value layer = layerWith(builder, found, weight, bias);
         if (found.reshape && layer) layer = builder.call("aten.reshape.default", {layer, found.reshape->arg(1)});
@@ -268,14 +272,11 @@ class Folding {
     }
 
     /// The constant in the shape that the weight or the bias needs.
-    Value otherAs(GraphBuilder& builder, const Fold& found, const SymDims& shape) {
-        Value value = builder.value(found.other.node() ? *found.other.node() : numberAsTensor(found, builder));
-        if (found.alpha != 1) value = value * OperandValue(found.alpha);
-        SymInt elements = numel(value.sizes());
-        if (elements == SymInt(1)) {
-            value = builder.call("aten.reshape.default", {value, Argument(SymDims{1})});
-            return expand(value, shape);
-        }
+    static Value inShape(Value value, double factor, const SymDims& shape) {
+        GraphBuilder& builder = value.builder();
+        if (factor != 1) value = value * OperandValue(factor);
+        if (numel(value.sizes()) == SymInt(1))
+            return expand(builder.call("aten.reshape.default", {value, Argument(SymDims{1})}), shape);
         return value.sizes() == shape ? value : builder.call("aten.reshape.default", {value, Argument(shape)});
     }
     /// A number becomes a constant without dims, of the weight's dtype. PyTorch has one name for all of them, so of two

@@ -37,7 +37,9 @@ class Concatenation {
                 if (products.empty()) continue;
                 const Go go = m_rewriter.begin(pattern.rule, *node, "one product reads the tensor once");
                 if (go == Go::Stop) return m_rewriter.changed();
-                if (go == Go::Yes) CT_TRY_VOID(join(products, pattern));
+                if (go != Go::Yes) continue;
+                explainTaken(products, pattern);
+                CT_TRY_VOID(join(products, pattern));
             }
         return m_rewriter.changed();
     }
@@ -94,6 +96,14 @@ class Concatenation {
                    (!hasBias(pattern) || one.arg(0).node() != next.arg(0).node());
         };
         return differs(node) && std::all_of(chosen.begin(), chosen.end(), [&](Node* one) { return differs(*one); });
+    }
+
+    /// The patterns that do not get to see the products.
+    void explainTaken(const std::vector<Node*>& products, const Pattern& pattern) const {
+        for (Node* product : products)
+            for (const Pattern& other : kPatterns)
+                if (other.op == pattern.op)
+                    Refusing(m_rewriter, other.rule, *product)("it is joined with others by ", pattern.rule);
     }
 
     Result<void> join(const std::vector<Node*>& products, const Pattern& pattern) {

@@ -52,9 +52,10 @@ class Folding {
           m_known(m_graph.idLimit()) {}
 
     bool run() {
-        liftConstructors();
-        for (const Node& node : m_graph.nodes())
-            m_known[index(node.id())] = m_known[index(node.id())] || isConstant(node);
+        for (const Node& node : m_graph.nodes()) {
+            m_known[index(node.id())] = isConstant(node);
+            if (node.kind() == NodeKind::GetAttr && node.hasUsers()) m_rewriter.refuse(kDrop, node, "it is read");
+        }
         for (Node* node : LiveNodes(m_graph)) {
             if (!onFrontier(*node)) continue;
             const Go go = m_rewriter.begin(kFold, *node, why(*node));
@@ -62,9 +63,8 @@ class Folding {
             if (go == Go::Yes) fold(*node);
         }
         for (Node* node : LiveNodes(m_graph)) {
-            if (node->kind() != NodeKind::GetAttr) continue;
-            if (node->hasUsers()) m_rewriter.refuse(kDrop, *node, "it is read");
-            else if (m_rewriter.begin(kDrop, *node, "nobody reads it") == Go::Yes) m_graph.erase(*node);
+            if (node->kind() != NodeKind::GetAttr || node->hasUsers()) continue;
+            if (m_rewriter.begin(kDrop, *node, "nobody reads it") == Go::Yes) m_graph.erase(*node);
         }
         dropUnread();
         return m_rewriter.changed();
@@ -80,8 +80,8 @@ class Folding {
         const Refusing no(m_rewriter, kFold, node);
         bool tensors = false;
         for (const Node* input : node.inputs()) {
-            if (!known(*input)) return no(Found{input}, " is not constant");
-            tensors = tensors || !input->type().sym();
+            if (!known(*input) && !isMade(*input)) return no(Found{input}, " is not constant");
+            tensors = tensors || (known(*input) && !input->type().sym());
         }
         if (node.op().isOpaque()) return no("nothing is known of ", node.op().name());
         if (isHigherOrder(node.op().name())) return no("it runs a graph of its own");
@@ -101,23 +101,11 @@ class Folding {
                tensor->layout == Layout::Strided;
     }
 
-    /// A tensor made from nothing (zero points, masks) would keep what is computed from it and from weights from being
-    /// folded, as it does in PyTorch: it counts as constant where everything that reads it does, too.
-    void liftConstructors() {
-        if (m_rewriter.request().parity) return;
-        for (const Node& node : m_graph.nodes())
-            if (node.isCall() && !node.op().isOpaque() && node.is(Tag::Factory) && !node.is(Tag::Random) &&
-                node.inputs().empty() && hasNumbers(node.type()) && readByConstants(node))
-                m_known[index(node.id())] = true;
-    }
-    bool readByConstants(const Node& made) const {
-        return made.hasUsers() && std::all_of(made.users().begin(), made.users().end(), [&](const Node* user) {
-                   if (!user->isCall() || user->op().isOpaque() || !isPure(*user)) return false;
-                   const std::vector<Node*> inputs = user->inputs();
-                   return inputs.size() > 1 && std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) {
-                              return input == &made || input->kind() == NodeKind::GetAttr;
-                          });
-               });
+    /// A tensor made from nothing (zero points, masks), which is no constant by itself. In PyTorch it keeps what is
+    /// computed from it and from weights from being folded.
+    bool isMade(const Node& node) const {
+        return !m_rewriter.request().parity && node.isCall() && !node.op().isOpaque() && node.is(Tag::Factory) &&
+               !node.is(Tag::Random) && isPure(node) && node.inputs().empty() && hasNumbers(node.type());
     }
 
     /// A constant that something other than constants reads.
@@ -125,7 +113,6 @@ class Folding {
         if (!known(node) || !node.isCall()) return false;
         const Refusing no(m_rewriter, kFold, node);
         if (node.type().tensor() == nullptr) return no("its results are folded one by one");
-        if (node.is(Tag::Factory) && node.inputs().empty()) return no("it is computed with what reads it");
         if (!node.hasUsers()) return no("nobody reads it");
         if (std::all_of(node.users().begin(), node.users().end(), [&](const Node* user) { return known(*user); }))
             return no("it is computed with what reads it, which is constant, too");

@@ -49,9 +49,9 @@ double flopsOf(const Node& convolution) {
     return flops;
 }
 
-std::string threeDigits(double value) {
+std::string digits(double value) {
     std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g", value);
+    std::snprintf(text.data(), text.size(), "%.4g", value);
     return text.data();
 }
 
@@ -75,8 +75,8 @@ LayoutDecision voteForInference(const std::vector<const Node*>& convolutions) {
     for (const Share& share : shares)
         if (share.count > 0)
             parts += (parts.empty() ? "" : ", ") + std::to_string(share.count) + " " + std::string(share.kind->name) +
-                     " of " + threeDigits(share.flops / 1e9) + " GFLOP at " + threeDigits(share.kind->factor);
-    return {after <= before, "channels last is estimated at " + threeDigits(before > 0 ? after / before : 1) +
+                     " of " + digits(share.flops / 1e9) + " GFLOP at " + digits(share.kind->factor);
+    return {after <= before, "channels last is estimated at " + digits(before > 0 ? after / before : 1) +
                                  " of the time of channels first (" + parts + ")"};
 }
 
