@@ -68,6 +68,8 @@ Json toJson(const StepInfo& step) {
             {"nodes_after", step.nodesAfter},
             {"milliseconds", step.milliseconds},
             {"pass_milliseconds", step.passMilliseconds},
+            {"constant_bytes_before", step.constantBytesBefore},
+            {"constant_bytes_after", step.constantBytesAfter},
             {"error", step.error}};
 }
 Json toJson(const RewriteInfo& rewrite) {
@@ -181,6 +183,8 @@ Json shapeOfStep() {
             {"nodes_after", "integer: of the graph"},
             {"milliseconds", "number: with copying and checking the graph"},
             {"pass_milliseconds", "number: the pass alone"},
+            {"constant_bytes_before", "integer: of weights, in steps that freeze, else 0"},
+            {"constant_bytes_after", "integer: the same after the step"},
             {"error", "string: why it failed, else empty"}};
 }
 Json shapeOfRewrite() {

@@ -3,6 +3,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/words.h"
 
 namespace cutaway::cli {
 namespace {
@@ -19,6 +20,9 @@ void printSteps(const Compiled& compiled) {
         const std::string name = step.name + (step.occurrence > 1 ? "#" + std::to_string(step.occurrence) : "");
         print(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, shownNumber(step.index),
               name.c_str(), step.added, step.removed, step.edited, step.rewrites, step.nodesAfter, step.milliseconds);
+        if (step.constantBytesBefore != step.constantBytesAfter)
+            std::cout << "      constants: " << bytesText(step.constantBytesBefore) << " before, "
+                      << bytesText(step.constantBytesAfter) << " after\n";
         if (!step.error.empty()) std::cout << "      " << step.error << "\n";
     }
 }

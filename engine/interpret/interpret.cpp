@@ -236,6 +236,9 @@ Result<void> makeReady(Module& own, const std::vector<Tensor>& inputs, bool symb
 Result<Tensor> attributeOf(const Module& module, const Node& node) {
     return tensorOrStandIn(module, node.target(), node);
 }
+Result<Tensor> constantNamed(const Module& module, const std::string& name, const Node& node) {
+    return tensorOrStandIn(module, name, node);
+}
 
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options) {

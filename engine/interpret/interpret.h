@@ -39,6 +39,9 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
 /// not numbers.
 Result<Tensor> attributeOf(const Module& module, const Node& node);
 
+/// The same for a parameter or buffer that `node`, a placeholder, stands for, by its name.
+Result<Tensor> constantNamed(const Module& module, const std::string& name, const Node& node);
+
 /// The parameters, buffers, constants and attributes that such stand-ins are needed for, sorted.
 std::vector<std::string> tensorsWithoutData(const Module& module);
 

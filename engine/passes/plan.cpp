@@ -87,10 +87,11 @@ void dropUnsplitTracks(std::vector<PlannedPass>& plan) {
     for (PlannedPass& one : plan) one.track = "main";
 }
 
-void collectStages(const std::vector<Part>& parts, std::vector<const Stage*>& out) {
+void collectStages(const std::vector<Part>& parts, const CompileRequest* request, std::vector<const Stage*>& out) {
     for (const Part& part : parts) {
+        if (request && part.when && !part.when(*request)) continue;
         if (part.stage && std::find(out.begin(), out.end(), part.stage) == out.end()) out.push_back(part.stage);
-        collectStages(part.parts, out);
+        collectStages(part.parts, request, out);
     }
 }
 
@@ -120,9 +121,9 @@ Part onEach(std::vector<Part> parts) {
     return part;
 }
 
-std::vector<const Stage*> stagesOf(const std::vector<Part>& compiler) {
+std::vector<const Stage*> stagesOf(const std::vector<Part>& compiler, const CompileRequest* request) {
     std::vector<const Stage*> out;
-    collectStages(compiler, out);
+    collectStages(compiler, request, out);
     return out;
 }
 

@@ -48,7 +48,7 @@ class UserPasses;
 Result<std::vector<PlannedPass>> makePlan(const std::vector<Part>& compiler, const CompileRequest& request,
                                           const UserPasses& own, const std::string& next);
 
-/// Every stage of the compiler, each once, in running order.
-std::vector<const Stage*> stagesOf(const std::vector<Part>& compiler);
+/// Every stage of the compiler, each once, in running order; with a request those of its runs.
+std::vector<const Stage*> stagesOf(const std::vector<Part>& compiler, const CompileRequest* request = nullptr);
 
 }  // namespace cutaway

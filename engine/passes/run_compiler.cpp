@@ -1,6 +1,7 @@
 // Runs the compiler's passes on a graph, and records every step.
 #include <chrono>
 
+#include "engine/interpret/constants.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/body_round.h"
 #include "engine/passes/pipeline.h"
@@ -173,6 +174,11 @@ class Run {
         step.info.stage = std::string(one.stage->name);
         step.info.occurrence = one.occurrence;
         if (!one.required()) m_used += step.info.rewrites;
+        if (one.stage == &kFreeze || one.stage == &kLayout) {
+            step.info.constantBytesBefore = constantBytes(*step.before);
+            step.info.constantBytesAfter =
+                step.after == step.before ? step.info.constantBytesBefore : constantBytes(*step.after);
+        }
         current = step.after;
         if (!one.tracks.empty()) hand(one, step);
         return step;

@@ -5,6 +5,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
+#include "engine/session/constant_values.h"
 #include "engine/session/describe.h"
 #include "engine/session/lower_step.h"
 #include "engine/session/measuring.h"
@@ -348,12 +349,23 @@ Result<NodeDetails> Session::node(const Place& place, NodeKey key, const Progres
             return Error{
                 ErrorCode::NotFound, "the node does not exist at this step", {}, {"its history says where it went"}};
         NodeDetails details = describeDetails(*graph, *found);
+        details.constant = constantInfo(*graph, *found);
         if (!path.empty()) {
             putInto(graphOf(key), details.node);
             details.node.module = path + (details.node.module.empty() ? "" : "." + details.node.module);
         }
         if (auto run = std::as_const(*m_state).run(place.run)) details.history = historyOf((*run)->trace, key);
         return details;
+    });
+}
+
+Result<ValueSummary> Session::values(const Place& place, NodeKey key, const Progress& progress) {
+    return guarded([&]() -> Result<ValueSummary> {
+        CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        const auto [graph, path, inside] = findGraph(*module, key);
+        const Node* found = graph ? graph->graph().find(inside) : nullptr;
+        if (found == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {}};
+        return constantValues(*graph, *found);
     });
 }
 
@@ -366,9 +378,11 @@ Result<ModelInfo> Session::graphInfo(const Place& place) {
 
 std::vector<PassInfo> passList(const CompileRequest& request) {
     std::vector<PassInfo> list;
+    const std::vector<const Stage*> stages = stagesOf(compiler(), &request);
     for (const StagePass& one : pipeline()) {
         const Pass& pass = *one.pass;
-        if (!pass.when || pass.when(request))
+        const bool runs = std::find(stages.begin(), stages.end(), one.stage) != stages.end();
+        if (runs && (!pass.when || pass.when(request)))
             list.push_back(
                 {std::string(one.stage->name), std::string(pass.name), std::string(pass.summary), pass.onRequest});
     }

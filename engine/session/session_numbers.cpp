@@ -1,4 +1,5 @@
 // Whether every step keeps the numbers.
+#include <algorithm>
 #include <map>
 
 #include "cutaway/guarded.h"
@@ -32,20 +33,25 @@ Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs
 
 /// Results that both graphs have. A step that differentiates adds gradients to the results and their gradients to the
 /// inputs.
-Verdict compareOutcomes(const Outcome& before, const Outcome& after, const std::vector<Tensor>& inputs,
-                        double tolerance) {
+Verdict compareOutcomes(const Module& was, const Outcome& before, const Module& now, const Outcome& after,
+                        const std::vector<Tensor>& inputs, double tolerance) {
     if (after.outputs.size() < before.outputs.size())
         return {true, "returns " + std::to_string(after.outputs.size()) + " values instead of " +
                           std::to_string(before.outputs.size())};
     const std::vector<Tensor> outputs(after.outputs.begin(),
                                       after.outputs.begin() + static_cast<std::ptrdiff_t>(before.outputs.size()));
     Verdict verdict = compareOutputs(outputs, before.outputs, tolerance);
-    const size_t shared = std::min(before.inputs.size(), after.inputs.size());
-    for (size_t i = 0; !verdict.bad && i < shared; ++i) {
-        const Tensor &was = before.inputs[i], &now = after.inputs[i];
-        if (!was.defined() && !now.defined()) continue;
+    // By name: parameters that become constants are inputs no more.
+    const std::vector<Node*> placed = was.graph().placeholders(), places = now.graph().placeholders();
+    for (size_t i = 0; !verdict.bad && i < std::min(places.size(), after.inputs.size()); ++i) {
+        const auto same = std::find_if(placed.begin(), placed.end(),
+                                       [&](const Node* each) { return each->name() == places[i]->name(); });
+        const auto at = static_cast<size_t>(same - placed.begin());
+        if (at >= before.inputs.size()) continue;
+        const Tensor &left = before.inputs[at], &leaves = after.inputs[i];
+        if (!left.defined() && !leaves.defined()) continue;
         const Verdict written =
-            compareOutputs({now.defined() ? now : inputs[i]}, {was.defined() ? was : inputs[i]}, tolerance);
+            compareOutputs({leaves.defined() ? leaves : inputs[i]}, {left.defined() ? left : inputs[i]}, tolerance);
         if (written.bad)
             verdict = {true, "input " + std::to_string(i + 1) + " is left with other numbers" +
                                  written.detail.substr(std::min(written.detail.find(':'), written.detail.size()))};
@@ -80,7 +86,7 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
             CT_TRY(inputs, valuesFor(*now, *m_state, options.inputsFile));
             auto after = runGraph(*now, inputs, was.get(), before.draws, progress);
             if (!after && after.error().code == ErrorCode::Cancelled) return after.error();
-            const Verdict verdict = after ? compareOutcomes(before, *after, inputs, options.tolerance)
+            const Verdict verdict = after ? compareOutcomes(*was, before, *now, *after, inputs, options.tolerance)
                                           : Verdict{true, "does not run: " + after.error().text()};
             report.steps.push_back({step.info, !verdict.bad, verdict.detail});
             report.kept = !verdict.bad;

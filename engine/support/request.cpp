@@ -296,6 +296,13 @@ Result<CompileRequest> parseRequest(std::span<const std::string> words) {
     return request;
 }
 
+std::vector<CompileRequest> kindsOfRun() {
+    std::vector<CompileRequest> kinds;
+    for (const Mode mode : kModes) kinds.emplace_back().mode = mode;
+    kinds.emplace_back().freeze = true;
+    return kinds;
+}
+
 Result<void> checkRequest(const CompileRequest& request) {
     if (request.freeze && request.mode == Mode::Training)
         return invalidInput("--freeze makes parameters constants, and --mode training asks for their gradients");

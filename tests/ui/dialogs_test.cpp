@@ -1,4 +1,5 @@
 // Dialogs on the engine itself: what they offer is there, and what is answered is done.
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QDoubleSpinBox>
@@ -33,7 +34,7 @@ class DialogsTest : public QObject {
     std::unique_ptr<SessionController> m_controller;
 
     CompileDialog::Passes passes() {
-        return [this](Mode mode) { return m_controller->passes(mode); };
+        return [this](const CompileRequest& kind) { return m_controller->passes(kind); };
     }
     static QListWidget* passList(const CompileDialog& dialog) {
         for (auto* found : dialog.findChildren<QListWidget*>())
@@ -70,14 +71,18 @@ class DialogsTest : public QObject {
 
     void tickedPassesAreThoseThatRun_data() {
         QTest::addColumn<int>("mode");
-        QTest::newRow("inference") << 0;
-        QTest::newRow("training") << 1;
+        QTest::addColumn<bool>("freeze");
+        QTest::newRow("inference") << 0 << false;
+        QTest::newRow("frozen") << 0 << true;
+        QTest::newRow("training") << 1 << false;
     }
     void tickedPassesAreThoseThatRun() {
         QFETCH(int, mode);
+        QFETCH(bool, freeze);
         openMlp();
         CompileDialog dialog(passes(), {});
         dialog.findChild<QComboBox*>("mode")->setCurrentIndex(mode);
+        dialog.findChild<QCheckBox*>("freeze")->setChecked(freeze);
         std::set<QString> ticked, ran;
         for (int row = 0; row < passList(dialog)->count(); ++row)
             if (passList(dialog)->item(row)->checkState() == Qt::Checked)
@@ -85,6 +90,7 @@ class DialogsTest : public QObject {
         dialog.accept();
         QCOMPARE(dialog.options().disabledPasses, std::vector<std::string>());
         QVERIFY(dialog.options().enabledPasses.empty());
+        QCOMPARE(dialog.options().freeze, freeze);
         compile(dialog.options());
         for (const StepInfo& step : m_controller->runs()[0].steps) {
             QVERIFY2(step.state != StepState::Failed, step.error.c_str());
@@ -148,8 +154,10 @@ class DialogsTest : public QObject {
         QFETCH(Mode, mode);
         CompileDialog dialog(passes(), {});
         std::set<std::string> inference, own;
-        for (const PassInfo& pass : m_controller->passes(Mode::Inference)) inference.insert(pass.name);
-        for (const PassInfo& pass : m_controller->passes(mode))
+        for (const PassInfo& pass : m_controller->passes({})) inference.insert(pass.name);
+        CompileRequest kind;
+        kind.mode = mode;
+        for (const PassInfo& pass : m_controller->passes(kind))
             if (!inference.contains(pass.name)) own.insert(pass.name);
         QVERIFY(!own.empty());
         for (const std::string& name : own) QVERIFY2(!item(dialog, QString::fromStdString(name)), name.c_str());
@@ -158,7 +166,7 @@ class DialogsTest : public QObject {
         dialog.accept();
         QCOMPARE(dialog.options().mode, mode);
         QCOMPARE(CompileDialog::remembered().mode, mode);
-        CompileDialog([this](Mode each) { return m_controller->passes(each); }, {}).accept();
+        CompileDialog(passes(), {}).accept();
         QCOMPARE(CompileDialog::remembered().mode, Mode::Inference);
     }
 
@@ -214,7 +222,9 @@ class DialogsTest : public QObject {
         CompileDialog dialog(passes(), {});
         dialog.findChild<QComboBox*>("mode")->setCurrentIndex(mode);
         int optional = 0;
-        for (const PassInfo& pass : m_controller->passes(static_cast<Mode>(mode))) {
+        CompileRequest kind;
+        kind.mode = static_cast<Mode>(mode);
+        for (const PassInfo& pass : m_controller->passes(kind)) {
             const QListWidgetItem* row = item(dialog, QString::fromStdString(pass.name));
             QVERIFY2(row, pass.name.c_str());
             QCOMPARE(row->checkState() == Qt::Unchecked, pass.optional);
@@ -261,7 +271,7 @@ class DialogsTest : public QObject {
         m_controller->explain();
         QTRY_VERIFY_WITH_TIMEOUT(explained && !m_controller->isBusy(), kPatience);
         std::set<std::string> optional;
-        for (const PassInfo& pass : m_controller->passes(Mode::Inference))
+        for (const PassInfo& pass : m_controller->passes({}))
             if (pass.optional) optional.insert(pass.name);
         ExplainModel model;
         model.setExplained(*explained);

@@ -245,7 +245,8 @@ class EngineWindowsTest : public QObject {
     void compilingWhenOpenedTakesTheDefaults() {
         CompileRequest chosen;
         chosen.mode = Mode::Training;
-        CompileDialog([this](Mode mode) { return m_main->controller().passes(mode); }, chosen).accept();
+        CompileDialog([this](const CompileRequest& kind) { return m_main->controller().passes(kind); }, chosen)
+            .accept();
         QVERIFY(CompileDialog::remembered().mode == Mode::Training);
         m_main->compileWhenOpened();
         const QString mlp = testing::testFile("../resources/models/mlp.pt2");

@@ -36,12 +36,12 @@ class FakeSource : public ui::Source {
     };
     explicit FakeSource(std::shared_ptr<Control> control) : m_control(std::move(control)) {}
 
-    std::vector<PassInfo> passes(Mode mode) const override {
+    std::vector<PassInfo> passes(const CompileRequest& request) const override {
         std::vector<PassInfo> list = {{"pre_grad", "normalize", "What it does.", false},
                                       {"post_grad", "remove_noop_ops", "", false},
                                       {"post_grad", "fuse_bias_add", "", false},
                                       {"post_grad", "batch_tanh", "", true}};
-        if (mode == Mode::Training) list.push_back({"joint", "partition", "", false});
+        if (request.mode == Mode::Training) list.push_back({"joint", "partition", "", false});
         return list;
     }
     Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
@@ -164,6 +164,16 @@ class FakeSource : public ui::Source {
                 line("    " + node.info.name + " = " + node.info.op + "(…)", node.info.id);
         line("    return (r3,)", NodeKey::None);
         return text;
+    }
+    Result<ValueSummary> values(const Place&, NodeKey, const Progress& progress) override {
+        CT_TRY_VOID(arrive("values", progress));
+        ValueSummary summary;
+        summary.elements = 4;
+        summary.least = -1;
+        summary.most = 2;
+        summary.histogram = {1, 3};
+        summary.first = {-1, 2};
+        return summary;
     }
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) override {
         CT_TRY_VOID(arrive("node", progress));

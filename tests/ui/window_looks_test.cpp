@@ -105,7 +105,9 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
 
     void compilingIsAskedFor() {
         openAndCompile();
-        const CompileDialog::Passes passes = [this](Mode mode) { return m_main->controller().passes(mode); };
+        const CompileDialog::Passes passes = [this](const CompileRequest& kind) {
+            return m_main->controller().passes(kind);
+        };
         QTemporaryDir folder;
         QFile rules(folder.filePath("mine.txt"));
         QVERIFY(rules.open(QIODevice::WriteOnly));
@@ -193,7 +195,9 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
     }
 
     void compilingIsNotStartedOnBadAnswers() {
-        const CompileDialog::Passes passes = [this](Mode mode) { return m_main->controller().passes(mode); };
+        const CompileDialog::Passes passes = [this](const CompileRequest& kind) {
+            return m_main->controller().passes(kind);
+        };
         CompileDialog dialog(passes, {});
         dialog.addRuleFile("/nowhere/rules.txt", true);
         dialog.accept();
@@ -323,7 +327,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         save("main", m_main.get());
         m_main->get<GraphWindow>().setMode(GraphMode::SideBySide);
         save("side-by-side", m_main.get());
-        CompileDialog dialog([this](Mode mode) { return m_main->controller().passes(mode); }, {});
+        CompileDialog dialog([this](const CompileRequest& kind) { return m_main->controller().passes(kind); }, {});
         dialog.addRuleFile("/models/rules of my own.txt", true);
         dialog.show();
         auto* tabs = dialog.findChild<QTabWidget*>();

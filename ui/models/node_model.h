@@ -14,6 +14,7 @@ struct NodeFacts {
     std::optional<NodeDetails> before, after;  // absent where the side has no such node
     std::shared_ptr<const NodeIndex> nodes;    // of the graph on show, to name those in lists
     std::vector<StepInfo> steps;               // to name the steps of the history
+    std::optional<ValueSummary> values;        // of a constant, a moment after the rest
     QString partition;                         // of training: why it is saved, computed again, or on one side only
 };
 
@@ -38,6 +39,8 @@ class NodeModel : public QAbstractItemModel {
   private:
     struct Item;
     Item* itemOf(const QModelIndex& at) const;
+    void addConstant(const NodeDetails& now, const NodeDetails& was, const NodeFacts& facts);
+    void addValues(const ValueSummary& values);
     std::unique_ptr<Item> m_root;
 };
 

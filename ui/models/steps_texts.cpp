@@ -5,6 +5,7 @@
 #include <QPalette>
 #include <QStringList>
 
+#include "cutaway/words.h"
 #include "ui/graph/graph_colors.h"
 #include "ui/models/number_cells.h"
 #include "ui/models/steps_item.h"
@@ -71,6 +72,10 @@ QString StepsModel::toolTip(const Item& item) const {
                          QString::fromStdString(step->summary)};  // the name too: in a narrow window its end is cut
     if (step->nodesBefore != step->nodesAfter)
         lines << tr("%1 nodes before, %2 after").arg(step->nodesBefore).arg(step->nodesAfter);
+    if (step->constantBytesBefore != step->constantBytesAfter)
+        lines << tr("Constants: %1 before, %2 after")
+                     .arg(QString::fromStdString(bytesText(step->constantBytesBefore)),
+                          QString::fromStdString(bytesText(step->constantBytesAfter)));
     if (step->rewrites) lines << counted(step->rewrites, tr("rewrite"), tr("rewrites"));
     if (!step->error.empty()) lines << QString::fromStdString(step->error);
     lines.removeAll(QString());

@@ -26,13 +26,13 @@ void addUncounted(std::vector<RuleUse>& uses, const std::vector<RewriteInfo>& re
 /// Passes that a run with these options leaves out, though nobody switched them off.
 std::vector<std::string> inactivePasses(const Source& source, const CompileRequest& options) {
     std::vector<std::string> inactive;
-    const std::vector<PassInfo> here = source.passes(options.mode);
+    const std::vector<PassInfo> here = source.passes(options);
     for (const PassInfo& pass : here)
         if (pass.optional && !options.enabled(pass.name)) inactive.push_back(pass.name);
-    for (const Mode other : kModes)
+    for (const CompileRequest& other : kindsOfRun())
         for (const PassInfo& pass : source.passes(other)) {
             const auto isThis = [&](const auto& known) { return known.name == pass.name; };
-            if (other != options.mode && std::none_of(here.begin(), here.end(), isThis) &&
+            if (std::none_of(here.begin(), here.end(), isThis) &&
                 std::find(inactive.begin(), inactive.end(), pass.name) == inactive.end())
                 inactive.push_back(pass.name);
         }

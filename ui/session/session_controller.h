@@ -124,7 +124,7 @@ class SessionController : public QObject {
     const std::vector<GraphSummary>& graphs() const { return m_graphs; }
     QString graph() const { return m_graph; }
     /// The compiler's passes in running order, for a mode.
-    std::vector<PassInfo> passes(Mode mode) const { return m_source->passes(mode); }
+    std::vector<PassInfo> passes(const CompileRequest& request) const { return m_source->passes(request); }
     const std::vector<Run>& runs() const { return m_runs; }
     /// The user looks at the run under way again, so it will be shown when it is done even if the place has changed
     /// meanwhile.
@@ -197,6 +197,7 @@ class SessionController : public QObject {
     struct Loaded;
     static Result<Loaded> loadBoth(Source& source, const Comparison& what, bool beside, const Progress& progress);
     void loadNode();
+    void loadValues(NodeKey node, const std::shared_ptr<const NodeFacts>& facts);
     void nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts);
     void finishBisect(const BisectReport& report, bool show);
     /// What is shown of a run once it is compiled, instead of its first change.

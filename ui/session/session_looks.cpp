@@ -112,6 +112,24 @@ QString explainedSide(Source& source, const Place& split, NodeKey id, const Node
 
 }  // namespace
 
+/// A constant's numbers may have to be read or computed, so everything else is shown first.
+void SessionController::loadValues(NodeKey id, const std::shared_ptr<const NodeFacts>& facts) {
+    const std::optional<NodeDetails>& here = facts->after ? facts->after : facts->before;
+    if (!here || !here->constant) return;
+    const Comparison what = m_selection.comparison();
+    ask<ValueSummary>(
+        Lane::Looks, QStringLiteral("values"), tr("Reading the constant"),
+        [place = facts->after ? what.after : what.before, id](Source& source, const Progress& progress) {
+            return source.values(place, id, progress);
+        },
+        [this, id, facts](ValueSummary values) {
+            if (m_selection.node() != id || m_shownNode != id) return;
+            NodeFacts all = *facts;
+            all.values = std::move(values);
+            nodeLoaded(id, std::make_shared<const NodeFacts>(std::move(all)));
+        });
+}
+
 void SessionController::loadNode() {
     const NodeKey id = m_selection.node();
     if (m_returning) return;
@@ -134,7 +152,11 @@ void SessionController::loadNode() {
             if (split) facts.partition = explainedSide(source, {what.after.run, *split, -1}, id, facts, progress);
             return facts;
         },
-        [this, id](NodeFacts facts) { nodeLoaded(id, std::make_shared<const NodeFacts>(std::move(facts))); },
+        [this, id](NodeFacts facts) {
+            const auto shown = std::make_shared<const NodeFacts>(std::move(facts));
+            nodeLoaded(id, shown);
+            loadValues(id, shown);
+        },
         [this, id] { nodeLoaded(id, std::make_shared<const NodeFacts>()); });
 }
 

@@ -188,7 +188,7 @@ void SessionController::setEnabled(RunId id, const QString& name, bool enabled) 
     }
     if (!enabled) options.disabledPasses.push_back(text);
     const std::string pass = text.substr(0, text.find('/'));
-    for (const PassInfo& known : m_source->passes(options.mode))
+    for (const PassInfo& known : m_source->passes(options))
         if (enabled && known.optional && known.name == pass && !options.enabled(pass))
             options.enabledPasses.push_back({pass, {}});
     compile(options, id);

@@ -7,11 +7,7 @@ namespace {
 
 class SessionSource : public Source {
   public:
-    std::vector<PassInfo> passes(Mode mode) const override {
-        CompileRequest options;
-        options.mode = mode;
-        return passList(options);
-    }
+    std::vector<PassInfo> passes(const CompileRequest& request) const override { return passList(request); }
     /// In a new session: work that is still running in the old one ends there.
     Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
         auto fresh = std::make_shared<Session>();
@@ -37,6 +33,9 @@ class SessionSource : public Source {
     }
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) override {
         return session()->node(place, id, progress);
+    }
+    Result<ValueSummary> values(const Place& place, NodeKey id, const Progress& progress) override {
+        return session()->values(place, id, progress);
     }
     Result<std::vector<RuleExplanation>> explain(const Place& place, NodeKey node, const Progress& progress) override {
         return session()->explainAll(place, node, {}, progress);

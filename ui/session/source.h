@@ -12,8 +12,8 @@ class Source {
   public:
     virtual ~Source() = default;
 
-    /// All passes of a mode in running order, optional ones included.
-    virtual std::vector<PassInfo> passes(Mode mode) const = 0;
+    /// All passes of a run of this kind in running order, optional ones included.
+    virtual std::vector<PassInfo> passes(const CompileRequest& request) const = 0;
     virtual Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) = 0;
     /// Closes what is open; work on it that is still running is ended.
     virtual void close() = 0;
@@ -26,6 +26,7 @@ class Source {
     virtual Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) = 0;
     virtual Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) = 0;
     virtual Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) = 0;
+    virtual Result<ValueSummary> values(const Place& place, NodeKey id, const Progress& progress) = 0;
     /// Every rule that may start at the node, on the graph at `place`.
     virtual Result<std::vector<RuleExplanation>> explain(const Place& place, NodeKey node,
                                                          const Progress& progress) = 0;

@@ -50,6 +50,7 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
       m_passesOf(std::move(passes)),
       m_mode(new QComboBox),
       m_stage(new QComboBox),
+      m_freeze(new QCheckBox(tr("&Freeze: parameters become constants"))),
       m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
       m_allStages(new QCheckBox(tr("Run again what PyTorch ran before it recorded the graph"))),
       m_fuel(new QSpinBox),
@@ -65,8 +66,8 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
     tabs->addTab(makeGeneral(from), tr("&General"));
     tabs->addTab(makePasses(from), tr("&Passes"));
     std::vector<PassInfo> all;
-    for (const Mode mode : kModes)
-        for (PassInfo& pass : m_passesOf(mode)) all.push_back(std::move(pass));
+    for (const CompileRequest& kind : kindsOfRun())
+        for (PassInfo& pass : m_passesOf(kind)) all.push_back(std::move(pass));
     m_rules = new RulesPage(all, from);
     tabs->addTab(m_rules, tr("&Rules"));
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
@@ -88,6 +89,9 @@ QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
     m_mode->setCurrentIndex(static_cast<int>(from.mode));
     m_mode->setToolTip(sentenceOf("mode"));
     m_stage->setToolTip(sentenceOf("only"));
+    m_freeze->setChecked(from.freeze);
+    m_freeze->setObjectName(QStringLiteral("freeze"));
+    m_freeze->setToolTip(sentenceOf("freeze"));
     m_parity->setChecked(from.parity);
     m_parity->setToolTip(sentenceOf("parity"));
     m_allStages->setChecked(from.allStages);
@@ -101,10 +105,12 @@ QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
     form->addRow(tr("&Mode"), m_mode);
     form->addRow(tr("&Stages"), m_stage);
     form->addRow(tr("Stop &after rewrite"), m_fuel);
+    form->addRow(QString(), m_freeze);
     form->addRow(QString(), m_parity);
     form->addRow(QString(), m_allStages);
     addTraining(*form, from);
     connect(m_mode, &QComboBox::currentIndexChanged, this, &CompileDialog::listPasses);
+    connect(m_freeze, &QCheckBox::toggled, this, &CompileDialog::listPasses);
     return page;
 }
 
@@ -133,6 +139,7 @@ void CompileDialog::addTraining(QFormLayout& form, const CompileRequest& from) {
         for (QWidget* field : std::initializer_list<QWidget*>{m_budget, m_solver})
             form.setRowVisible(field, mode == Mode::Training);
         form.setRowVisible(m_gradients, mode != Mode::Inference);  // of forward mode, too
+        form.setRowVisible(m_freeze, mode == Mode::Inference);
     };
     connect(m_mode, &QComboBox::currentIndexChanged, this, onlyWanted);
     onlyWanted();
@@ -181,9 +188,16 @@ bool CompileDialog::isTicked(const PassInfo& pass) const {
     return known != m_ticks.end() ? known->second : !pass.optional;
 }
 
+CompileRequest CompileDialog::kindOfRun() const {
+    CompileRequest kind;
+    kind.mode = static_cast<Mode>(m_mode->currentIndex());
+    kind.freeze = kind.mode == Mode::Inference && m_freeze->isChecked();
+    return kind;
+}
+
 /// The passes and stages of the chosen mode; what was chosen in another one is kept for when it comes back.
 void CompileDialog::listPasses() {
-    m_listed = m_passesOf(static_cast<Mode>(m_mode->currentIndex()));
+    m_listed = m_passesOf(kindOfRun());
     const QVariant stage = m_stage->currentData();
     m_stage->clear();
     m_stage->addItem(tr("All stages"), QString());
@@ -233,12 +247,12 @@ CompileRequest CompileDialog::remembered() {
     const std::string mode = settings.value(QStringLiteral("compile/mode")).toString().toStdString();
     options.mode = modeOf(mode).value_or(Mode::Inference);
     options.parity = settings.value(QStringLiteral("compile/parity")).toBool();
+    options.freeze = options.mode == Mode::Inference && settings.value(QStringLiteral("compile/freeze")).toBool();
     return options;
 }
 
 QString CompileDialog::collect() {
-    CompileRequest options;
-    options.mode = static_cast<Mode>(m_mode->currentIndex());
+    CompileRequest options = kindOfRun();
     options.parity = m_parity->isChecked();
     options.allStages = m_allStages->isChecked();
     options.onlyStage = m_stage->currentData().toString().toStdString();
@@ -283,6 +297,7 @@ void CompileDialog::accept() {
     settings.setValue(QStringLiteral("compile/mode"),
                       QString::fromUtf8(mode.data(), static_cast<qsizetype>(mode.size())));
     settings.setValue(QStringLiteral("compile/parity"), m_options.parity);
+    settings.setValue(QStringLiteral("compile/freeze"), m_options.freeze);
     m_rules->remember();
     QDialog::accept();
 }

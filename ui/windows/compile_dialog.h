@@ -24,8 +24,8 @@ class CompileDialog : public QDialog {
     Q_OBJECT
 
   public:
-    /// The passes of a mode in the order in which they run when nothing is moved.
-    using Passes = std::function<std::vector<PassInfo>(Mode)>;
+    /// The passes of a kind of run in the order in which they run when nothing is moved.
+    using Passes = std::function<std::vector<PassInfo>(const CompileRequest&)>;
     /// `from`: the options to start from.
     CompileDialog(Passes passes, const CompileRequest& from, QWidget* parent = nullptr);
     /// Valid once the dialog is accepted.
@@ -40,6 +40,8 @@ class CompileDialog : public QDialog {
 
   private:
     QWidget* makeGeneral(const CompileRequest& from);
+    /// Mode and freezing, on which the list of passes depends.
+    CompileRequest kindOfRun() const;
     void addTraining(QFormLayout& form, const CompileRequest& from);
     QWidget* makePasses(const CompileRequest& from);
     void listPasses();
@@ -53,7 +55,7 @@ class CompileDialog : public QDialog {
     std::map<QString, bool>
         m_ticks;  // what somebody has ticked or unticked, or the options have; else a pass is as by default
     QComboBox *m_mode, *m_stage;
-    QCheckBox *m_parity, *m_allStages;
+    QCheckBox *m_freeze, *m_parity, *m_allStages;
     QSpinBox* m_fuel;
     QDoubleSpinBox* m_budget;  // these three of training
     QComboBox* m_solver;

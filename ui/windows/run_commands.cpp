@@ -26,6 +26,7 @@ void compile(MainWindow& main) {
     main.controller().compile(options);
     QStringList own;
     if (options.mode != Mode::Inference) own << MainWindow::tr("for %1").arg(modeTitle(options.mode));
+    if (options.freeze) own << MainWindow::tr("frozen");
     if (options.parity) own << MainWindow::tr("as PyTorch does where it is known to be wrong");
     if (!own.isEmpty())
         main.say(MainWindow::tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).")
@@ -34,7 +35,7 @@ void compile(MainWindow& main) {
 
 void askCompile(MainWindow& main) {
     const Run* run = main.stepper().run();
-    CompileDialog dialog([&main](Mode mode) { return main.controller().passes(mode); },
+    CompileDialog dialog([&main](const CompileRequest& kind) { return main.controller().passes(kind); },
                          run ? run->options : CompileDialog::remembered(), &main);
     if (dialog.exec() == QDialog::Accepted) main.controller().compile(dialog.options());
 }

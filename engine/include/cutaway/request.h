@@ -104,6 +104,8 @@ struct CompileRequest {
 Result<CompileRequest> parseRequest(std::string_view text);
 /// The same from words that a shell has already separated.
 Result<CompileRequest> parseRequest(std::span<const std::string> words);
+/// One request of each kind of run that has passes of its own: of each mode, and frozen.
+std::vector<CompileRequest> kindsOfRun();
 /// Errors: options of the request that contradict each other.
 Result<void> checkRequest(const CompileRequest& request);
 

@@ -201,6 +201,9 @@ class Session {
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
     Result<GraphText> text(const Place& place, bool runnable = false, const Progress& progress = {});
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress = {});
+    /// The numbers of a constant (NodeDetails::constant), or of a call that depends on constants alone; they are
+    /// computed if need be. Errors: the node depends on inputs; it cannot be computed; Cancelled.
+    Result<ValueSummary> values(const Place& place, NodeKey id, const Progress& progress = {});
     Result<ModelInfo> graphInfo(const Place& place);
 
     /// Generates and compiles the kernels: source, compile log, kernels. Nothing is loaded yet. Cached per run and

@@ -1,6 +1,7 @@
 #pragma once
 // Value structs that describe graphs to windows and the command line. Plain data: no pointers into the engine.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,24 @@ struct NodeInfo {
     std::vector<NodeKey> users;
 };
 
+/// Of a node whose value is the same in every run: a weight, or what was folded from weights.
+struct ConstantInfo {
+    /// The program's own tensors that it is computed from, with their types; if it is one of them, itself.
+    std::vector<std::pair<std::string, std::string>> sources;
+    std::vector<std::string> recipe;  // how, as FX text, a call a line; empty for the program's own tensors
+    int64_t bytes = 0;
+    bool shared = false;  // it lies in the memory of what it is made from
+};
+
+/// What the numbers of a constant are like. Of complex numbers their absolute values.
+struct ValueSummary {
+    int64_t elements = 0, zeros = 0, notFinite = 0;
+    double least = 0, most = 0, mean = 0;  // of the finite ones
+    std::vector<int64_t> histogram;        // of the finite ones, bars of equal width from least to most
+    std::vector<double> first;             // the first elements, row by row
+    bool madeUp = false;                   // the file has no data for it, or for what it is made from
+};
+
 /// Everything the Node window shows.
 struct NodeDetails {
     NodeInfo node;
@@ -42,6 +61,7 @@ struct NodeDetails {
         std::vector<NodeKey> related;
     };
     std::vector<Life> history;
+    std::optional<ConstantInfo> constant;
 };
 
 enum class Change : uint8_t { Kept, Added, Removed, Edited };

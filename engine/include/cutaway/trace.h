@@ -37,6 +37,8 @@ struct StepInfo {
     double passMilliseconds = 0;  // of it the pass itself
     int rewrites = 0;
     int nodesBefore = 0, nodesAfter = 0;
+    /// Of steps that freeze: what the graph's constants and parameters take, memory that several share once.
+    int64_t constantBytesBefore = 0, constantBytesAfter = 0;
     std::string error;  // verifier's or pass's message when Failed
 
     /// "main/joint/remove_noop_ops#1": the same step in every run of the same plan, in every process (step_key.h).

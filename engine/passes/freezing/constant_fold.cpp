@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "cutaway/words.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/ir/data_dependent.h"
@@ -36,12 +37,6 @@ bool isWeightOnly(const Node& node) {
 }
 
 int64_t bytesOf(const TensorType& type) { return numel(toInts(type.sizes)) * byteSize(type.dtype); }
-std::string bytesText(int64_t bytes) {
-    if (bytes < 1024) return std::to_string(bytes) + " B";
-    if (bytes < 1024 * 1024) return std::to_string(bytes / 1024) + " KiB";
-    return std::to_string(bytes / (1024 * 1024)) + " MiB";
-}
-
 class Folding {
   public:
     Folding(Module& module, Rewriter& rewriter)
@@ -178,8 +173,15 @@ class Folding {
 
 ConstantNames::ConstantNames(const Module& module) {
     for (const auto& [name, tensor] : module.tensors) m_taken.insert(name);
-    for (const auto& [name, recipe] : module.recipes) m_taken.insert(name);
-    for (const Node& node : module.graph().nodes())
+    addRead(module.graph());
+    // What only recipes read is no constant of the module any more, and keeps its name.
+    for (const auto& [name, recipe] : module.recipes) {
+        m_taken.insert(name);
+        addRead(recipe->graph().graph());
+    }
+}
+void ConstantNames::addRead(const Graph& graph) {
+    for (const Node& node : graph.nodes())
         if (node.kind() == NodeKind::GetAttr) m_taken.insert(node.target());
 }
 std::string ConstantNames::next() {

@@ -17,6 +17,7 @@ class ConstantNames {
     std::string next();
 
   private:
+    void addRead(const Graph& graph);
     std::unordered_set<std::string> m_taken;  // membership only, never iterated
     size_t m_number = 0;
 };
