@@ -1,6 +1,7 @@
 // Convolutions: the general op with kernels, its gradient, and the shorthands that expand into it.
 #include "engine/ops/build.h"
 #include "engine/ops/conv_kernels.h"
+#include "engine/ops/conv_rules.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
@@ -9,79 +10,11 @@
 namespace cutaway {
 namespace {
 
-/// Stride, padding and the like for `spatial` dims; one number stands for all.
-Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t least) {
-    CT_TRY(std::vector<int64_t> values, c.integers(param));
-    if (values.size() == 1) values.assign(spatial, values[0]);
-    if (values.size() != spatial)
-        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " +
-                      std::to_string(spatial) + " spatial dims");
-    for (int64_t value : values)
-        if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
-    return values;
-}
-
-struct ConvolutionCall {
-    std::vector<int64_t> stride, padding, dilation, outputPadding;
-    bool transposed = false;
-    int64_t groups = 1;
-};
-
-Result<ConvolutionCall> readCall(const InferContext& c, size_t spatial) {
-    ConvolutionCall call;
-    CT_TRY(call.stride, perDim(c, "stride", spatial, 1));
-    CT_TRY(call.padding, perDim(c, "padding", spatial, 0));
-    CT_TRY(call.dilation, perDim(c, "dilation", spatial, 1));
-    CT_TRY(call.outputPadding, perDim(c, "output_padding", spatial, 0));
-    CT_TRY(call.groups, c.integer("groups", 1));
-    call.transposed = c.flag("transposed");
-    if (call.groups < 1) return c.fail("groups must be positive");
-    return call;
-}
-
-Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, const TensorType& weight,
-                            const ConvolutionCall& call) {
-    SymDims sizes{input.sizes[0], call.transposed ? weight.sizes[1] * SymInt(call.groups) : weight.sizes[0]};
-    for (size_t i = 0; i < call.stride.size(); ++i) {
-        const SymInt reach = SymInt(call.dilation[i]) * (weight.sizes[i + 2] - SymInt(1));
-        const SymInt& in = input.sizes[i + 2];
-        if (call.transposed) {
-            if (call.outputPadding[i] >= std::max(call.stride[i], call.dilation[i]))
-                return c.fail("an output padding of " + std::to_string(call.outputPadding[i]) +
-                              " is neither smaller than the stride nor than the dilation");
-            sizes.push_back((in - SymInt(1)) * SymInt(call.stride[i]) - SymInt(2) * SymInt(call.padding[i]) + reach +
-                            SymInt(call.outputPadding[i]) + SymInt(1));
-        } else {
-            const SymInt room = in + SymInt(2) * SymInt(call.padding[i]) - reach - SymInt(1);
-            if (room.isInt() && room.value() < 0)
-                return c.fail("a kernel that reaches over " + (reach + SymInt(1)).text() +
-                              " elements does not fit the padded size " + (room + reach + SymInt(1)).text());
-            sizes.push_back(floorDiv(room, SymInt(call.stride[i])) + SymInt(1));
-        }
-        if (sizes.back().isInt() && sizes.back().value() < 0) return c.fail("the output would have a negative size");
-    }
-    return sizes;
-}
-
-Result<bool> checkChannels(const InferContext& c, const TensorType& input, const TensorType& weight,
-                           const ConvolutionCall& call) {
+Result<void> checkDTypes(const InferContext& c, const TensorType& input, const TensorType& weight) {
     if (input.dtype != weight.dtype)
         return c.fail("input of dtype " + std::string(info(input.dtype).torchName) + " and weight of " +
                       std::string(info(weight.dtype).torchName));
-    const SymInt channels = input.sizes[1],
-                 expected = call.transposed ? weight.sizes[0] : weight.sizes[1] * SymInt(call.groups);
-    if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
-        return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
-    if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
-    if (std::find(weight.sizes.begin() + 2, weight.sizes.end(), SymInt(0)) != weight.sizes.end())
-        return c.fail("the kernel " + weight.text() + " has no elements");
-    const bool hasChannels = !(input.sizes[0] == SymInt(0)) && !(channels == SymInt(0));
-    if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
-        return c.fail("the input " + input.text() + " has batch and channels, but no elements");
-    if (weight.sizes[0].isInt() && weight.sizes[0].value() % call.groups != 0)
-        return c.fail("the weight's " + weight.sizes[0].text() + " channels do not divide into " +
-                      std::to_string(call.groups) + " groups");
-    return true;
+    return {};
 }
 
 MemoryFormat channelsLastOf(size_t rank) {
@@ -100,10 +33,10 @@ Result<ValueType> inferConvolution(const InferContext& c) {
     if (input.rank() < 3 || input.rank() > 5 || weight.rank() != input.rank())
         return c.fail("needs an input and a weight of three to five dims, not " + std::to_string(input.rank()) +
                       " and " + std::to_string(weight.rank()));
-    CT_TRY(const ConvolutionCall call, readCall(c, input.sizes.size() - 2));
-    CT_TRY(const bool fits, checkChannels(c, input, weight, call));
-    (void)fits;
-    CT_TRY(SymDims sizes, outputSizes(c, input, weight, call));
+    CT_TRY(const ConvolutionCall call, readConvolution(c, input.sizes.size() - 2));
+    CT_TRY_VOID(checkDTypes(c, input, weight));
+    CT_TRY_VOID(checkConvolution(c, input, weight, call));
+    CT_TRY(SymDims sizes, convolutionSizes(c, input, weight, call));
     if (c.has("bias")) {
         CT_TRY(const TensorType bias, c.tensor("bias"));
         if (bias.rank() != 1 ||
@@ -116,24 +49,6 @@ Result<ValueType> inferConvolution(const InferContext& c) {
     return ValueType(std::move(type));
 }
 
-ConvolutionGeometry geometryOf(const InferContext& c, const Dims& input, const Dims& weight, const Dims& output) {
-    auto call = readCall(c, input.size() - 2);
-    CT_CHECK(call.has_value(), "the op's shape rule has accepted these arguments");
-    ConvolutionGeometry g;
-    g.batch = input[0];
-    g.inChannels = input[1];
-    g.outChannels = output[1];
-    g.groups = call->groups;
-    g.transposed = call->transposed;
-    g.in.assign(input.begin() + 2, input.end());
-    g.out.assign(output.begin() + 2, output.end());
-    g.kernel.assign(weight.begin() + 2, weight.end());
-    g.stride = call->stride;
-    g.padding = call->padding;
-    g.dilation = call->dilation;
-    return g;
-}
-
 Result<ValueType> inferConvolutionBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor("grad_output"));
     CT_TRY(const TensorType input, c.tensor("input"));
@@ -142,9 +57,10 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
     if (mask.size() != 3) return c.fail("output_mask needs three flags");
     if (input.rank() < 3 || input.rank() > 5 || weight.rank() != input.rank() || gradient.rank() != input.rank())
         return c.fail("needs tensors of three to five dims, all alike");
-    CT_TRY(const ConvolutionCall call, readCall(c, input.sizes.size() - 2));
-    CT_TRY_VOID(checkChannels(c, input, weight, call));
-    CT_TRY(const SymDims sizes, outputSizes(c, input, weight, call));
+    CT_TRY(const ConvolutionCall call, readConvolution(c, input.sizes.size() - 2));
+    CT_TRY_VOID(checkDTypes(c, input, weight));
+    CT_TRY_VOID(checkConvolution(c, input, weight, call));
+    CT_TRY(const SymDims sizes, convolutionSizes(c, input, weight, call));
     for (size_t i = 0; i < sizes.size(); ++i)
         if (sizes[i].isInt() && gradient.sizes[i].isInt() && !(sizes[i] == gradient.sizes[i]))
             return c.fail("the gradient " + gradient.text() + " has size " + gradient.sizes[i].text() + " in dim " +
@@ -165,7 +81,7 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
 EvalResult evalConvolutionBackward(const EvalContext& c) {
     const Tensor gradient = c.in("grad_output"), input = c.in("input"), weight = c.in("weight");
     const Dims mask = c.integersOf("output_mask");
-    const ConvolutionGeometry g = geometryOf(c, input.sizes(), weight.sizes(), gradient.sizes());
+    const ConvolutionGeometry g = convolutionGeometry(c, input.sizes(), weight.sizes(), gradient.sizes());
     TensorList results(3);
     if (mask[0]) convolveBackInput(g, gradient, weight, results[0] = c.result(0));
     if (mask[1]) convolveBackWeight(g, gradient, input, results[1] = c.result(1));
@@ -308,7 +224,8 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) -> EvalResult {
          const Tensor input = c.in("input"), weight = c.in("weight");
          Tensor out = c.result();
-         convolve(geometryOf(c, input.sizes(), weight.sizes(), out.sizes()), input, weight, c.optional("bias"), out);
+         convolve(convolutionGeometry(c, input.sizes(), weight.sizes(), out.sizes()), input, weight, c.optional("bias"),
+                  out);
          return out;
      },
      .derive =

@@ -1,0 +1,98 @@
+#include "engine/ops/conv_rules.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// Stride, padding and the like for `spatial` dims; one number stands for all.
+Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t least) {
+    CT_TRY(std::vector<int64_t> values, c.integers(param));
+    if (values.size() == 1) values.assign(spatial, values[0]);
+    if (values.size() != spatial)
+        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " +
+                      std::to_string(spatial) + " spatial dims");
+    for (int64_t value : values)
+        if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
+    return values;
+}
+
+}  // namespace
+
+Result<ConvolutionCall> readConvolution(const InferContext& c, size_t spatial) {
+    ConvolutionCall call;
+    CT_TRY(call.stride, perDim(c, "stride", spatial, 1));
+    CT_TRY(call.padding, perDim(c, "padding", spatial, 0));
+    CT_TRY(call.dilation, perDim(c, "dilation", spatial, 1));
+    CT_TRY(call.groups, c.integer("groups", 1));
+    call.outputPadding.assign(spatial, 0);
+    if (c.op().schema()->find("output_padding") >= 0) {
+        CT_TRY(call.outputPadding, perDim(c, "output_padding", spatial, 0));
+    }
+    call.transposed = c.op().schema()->find("transposed") >= 0 && c.flag("transposed");
+    if (call.groups < 1) return c.fail("groups must be positive");
+    return call;
+}
+
+Result<SymDims> convolutionSizes(const InferContext& c, const TensorType& input, const TensorType& weight,
+                                 const ConvolutionCall& call) {
+    SymDims sizes{input.sizes[0], call.transposed ? weight.sizes[1] * SymInt(call.groups) : weight.sizes[0]};
+    for (size_t i = 0; i < call.stride.size(); ++i) {
+        const SymInt reach = SymInt(call.dilation[i]) * (weight.sizes[i + 2] - SymInt(1));
+        const SymInt& in = input.sizes[i + 2];
+        if (call.transposed) {
+            if (call.outputPadding[i] >= std::max(call.stride[i], call.dilation[i]))
+                return c.fail("an output padding of " + std::to_string(call.outputPadding[i]) +
+                              " is neither smaller than the stride nor than the dilation");
+            sizes.push_back((in - SymInt(1)) * SymInt(call.stride[i]) - SymInt(2) * SymInt(call.padding[i]) + reach +
+                            SymInt(call.outputPadding[i]) + SymInt(1));
+        } else {
+            const SymInt room = in + SymInt(2) * SymInt(call.padding[i]) - reach - SymInt(1);
+            if (room.isInt() && room.value() < 0)
+                return c.fail("a kernel that reaches over " + (reach + SymInt(1)).text() +
+                              " elements does not fit the padded size " + (room + reach + SymInt(1)).text());
+            sizes.push_back(floorDiv(room, SymInt(call.stride[i])) + SymInt(1));
+        }
+        if (sizes.back().isInt() && sizes.back().value() < 0) return c.fail("the output would have a negative size");
+    }
+    return sizes;
+}
+
+Result<void> checkConvolution(const InferContext& c, const TensorType& input, const TensorType& weight,
+                              const ConvolutionCall& call) {
+    const SymInt channels = input.sizes[1],
+                 expected = call.transposed ? weight.sizes[0] : weight.sizes[1] * SymInt(call.groups);
+    if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
+        return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
+    if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
+    if (std::find(weight.sizes.begin() + 2, weight.sizes.end(), SymInt(0)) != weight.sizes.end())
+        return c.fail("the kernel " + weight.text() + " has no elements");
+    const bool hasChannels = !(input.sizes[0] == SymInt(0)) && !(channels == SymInt(0));
+    if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
+        return c.fail("the input " + input.text() + " has batch and channels, but no elements");
+    if (weight.sizes[0].isInt() && weight.sizes[0].value() % call.groups != 0)
+        return c.fail("the weight's " + weight.sizes[0].text() + " channels do not divide into " +
+                      std::to_string(call.groups) + " groups");
+    return {};
+}
+
+ConvolutionGeometry convolutionGeometry(const InferContext& c, const Dims& input, const Dims& weight,
+                                        const Dims& output) {
+    auto call = readConvolution(c, input.size() - 2);
+    CT_CHECK(call.has_value(), "the op's shape rule has accepted these arguments");
+    ConvolutionGeometry g;
+    g.batch = input[0];
+    g.inChannels = input[1];
+    g.outChannels = output[1];
+    g.groups = call->groups;
+    g.transposed = call->transposed;
+    g.in.assign(input.begin() + 2, input.end());
+    g.out.assign(output.begin() + 2, output.end());
+    g.kernel.assign(weight.begin() + 2, weight.end());
+    g.stride = call->stride;
+    g.padding = call->padding;
+    g.dilation = call->dilation;
+    return g;
+}
+
+}  // namespace cutaway
