@@ -1,5 +1,7 @@
 // Products of 8-bit matrices: int8 summed in int32, and 8-bit floats with scales.
 #include "engine/ops/gemm_rules.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
 #include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
 
@@ -13,6 +15,29 @@ Result<ValueType> inferIntMm(const InferContext& c) {
     CT_TRY(TensorType type, productType(c, a, b, 2));
     type.dtype = DType::I32;
     return ValueType(std::move(type));
+}
+Result<ValueType> inferInt8PackMm(const InferContext& c) {
+    CT_TRY(const TensorType x, c.tensor(size_t{0}));
+    CT_TRY(const TensorType weight, c.tensor(1));
+    CT_TRY(const TensorType scales, c.tensor(2));
+    if (x.rank() != 2 || (x.dtype != DType::F32 && !isHalf(x.dtype)))
+        return c.fail("needs a matrix of float32, float16 or bfloat16, not " + x.text());
+    if (weight.rank() != 2 || weight.dtype != DType::I8 || differ(x.sizes[1], weight.sizes[1]))
+        return c.fail("needs an int8 matrix of as many columns as " + x.text() + ", not " + weight.text());
+    if (weight.strides != contiguousStrides(weight.sizes)) return c.fail("needs a row-major weight");
+    if (!(x.strides[1] == SymInt(1)) && !(x.sizes[1] == SymInt(1)))
+        return c.fail("needs row-major rows of " + x.text());
+    if (scales.rank() != 1 || differ(scales.sizes[0], weight.sizes[0]) || scales.dtype != x.dtype)
+        return c.fail("needs a scale of the same dtype for each row of the weight, not " + scales.text());
+    return ValueType(TensorType::contiguous(x.dtype, {x.sizes[0], weight.sizes[0]}, x.device));
+}
+EvalResult evalInt8PackMm(const EvalContext& c) {
+    const Tensor weight = c.in(1).to(DType::F32), scales = c.in(2).to(DType::F32);
+    Tensor product = Tensor::empty(DType::F32, c.resultSizes()), out = c.result();
+    multiplyMatrices(c.in(size_t{0}).to(DType::F32),
+                     weight.view({weight.size(1), weight.size(0)}, {weight.stride(1), weight.stride(0)}, 0), product);
+    elementwise<float, 2>(out, {product, scales}, [](float y, float scale) { return y * scale; });
+    return out;
 }
 bool isNarrowFloat(DType dtype) { return isFloating(dtype) && byteSize(dtype) == 1; }
 Result<ValueType> inferScaledMm(const InferContext& c) {
@@ -71,6 +96,12 @@ constexpr OpDef kOps[] = {
              return out;
          },
      .samples = "i8[32, 16], i8[16, 8]\ni8[17, 8], i8[8, 8][1, 8]\ni8[20, 0], i8[0, 8]"},
+    // Floats with the transpose of int8 weights, a scale per column of the result.
+    {.schema = "aten._weight_int8pack_mm.default(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
+     .tags = Tag::Heavy | Tag::NoGradient,
+     .infer = inferInt8PackMm,
+     .eval = evalInt8PackMm,
+     .samples = "f32[4, 6], i8[8, 6]!, f32[8]\nbf16[4, 64], i8[32, 64]!, bf16[32]>0\nf32[0, 6], i8[8, 6]!, f32[8]"},
     // 8-bit floats with a scale per matrix, or per row and column.
     {.schema =
          "aten._scaled_mm.default(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, "

@@ -1,6 +1,7 @@
 #pragma once
-// The f32 kernels that a library (oneDNN) computes. They take and give plain arrays: this header is all that the rest
-// of the engine sees of the library. Callers fall back to our own kernels where these answer false.
+// The kernels that a library (oneDNN) computes: products and convolutions of f32, products of bytes. They take and give
+// plain arrays: this header is all that the rest of the engine sees of the library. Callers fall back to our own
+// kernels where these answer false.
 #include <cstdint>
 #include <vector>
 
@@ -13,6 +14,11 @@ struct MatrixView {
 };
 /// c (m x n, row-major) = a (m x k) * b (k x n). False if the sizes are beyond the library.
 bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b, float* c);
+
+/// sums (m x n, row-major) = a (m x k, rows `stride` apart) * transpose of b (n x k, row-major), exactly. False if this
+/// processor's kernels would saturate on the way.
+bool libraryGemmBytes(int64_t m, int64_t n, int64_t k, const uint8_t* a, int64_t stride, const int8_t* b,
+                      int32_t* sums);
 
 /// Sizes of a convolution over 1 to 3 spatial dims; `transposed` reads weights as [in, out / groups, ...].
 struct ConvolutionGeometry {

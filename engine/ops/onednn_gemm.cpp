@@ -194,6 +194,18 @@ void run(const ConvolutionGeometry& g, const float* input, const float* weight, 
     stream.wait();
 }
 
+/// Processors without instructions for it sum pairs of products in 16 bits, which saturate.
+bool sumsBytesExactly() {
+    static const bool exactly = [] {
+        const auto level = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+        const auto includes = [level](dnnl::cpu_isa isa) {
+            return (level & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+        };
+        return includes(dnnl::cpu_isa::avx512_core_vnni) || includes(dnnl::cpu_isa::avx2_vnni);
+    }();
+    return exactly;
+}
+
 }  // namespace
 
 bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b, float* c) {
@@ -202,6 +214,14 @@ bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const Mat
     lendFor(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
     return dnnl_sgemm(left.transpose, right.transpose, m, n, k, 1.0f, left.data, left.leading, right.data,
                       right.leading, 0.0f, c, n) == dnnl_success;
+}
+
+bool libraryGemmBytes(int64_t m, int64_t n, int64_t k, const uint8_t* a, int64_t stride, const int8_t* b,
+                      int32_t* sums) {
+    if (m <= 0 || n <= 0 || k <= 0 || !sumsBytesExactly()) return false;
+    const int32_t offset = 0;
+    return dnnl_gemm_u8s8s32('N', 'T', 'F', m, n, k, 1.0f, a, stride, 0, b, k, 0, 0.0f, sums, n, &offset) ==
+           dnnl_success;
 }
 
 bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias,

@@ -58,6 +58,29 @@ EvalResult evalMaxPool(const EvalContext& c, size_t spatial, bool offsets) {
     return TensorList{values, where};
 }
 
+/// Results are channels-last whatever the operand is.
+Result<ValueType> inferByteMaxPool(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (self.dtype != DType::U8 || self.rank() != 4)
+        return c.fail("needs uint8 images with a batch, not " + self.text());
+    CT_TRY(const Windows windows, readWindows(c, self, 2));
+    TensorType type = TensorType::contiguous(self.dtype, windows.outSizes, self.device);
+    type.strides = *formatStrides(MemoryFormat::ChannelsLast, type.sizes);
+    return ValueType(std::move(type));
+}
+EvalResult evalByteMaxPool(const EvalContext& c) {
+    auto windows = readWindows(c, *c.tensor(size_t{0}), 2);
+    if (!windows) return std::move(windows).error();
+    Tensor values = c.result();
+    const std::vector<int64_t> in = packElements<int64_t>(c.in(size_t{0}));
+    std::vector<int64_t> out(static_cast<size_t>(values.numel()));
+    forEachMaximum(*windows, in, [&](int64_t o, int64_t plane, const WindowTap& tap) {
+        out[static_cast<size_t>(o)] = in[static_cast<size_t>(plane + tap.input)];
+    });
+    unpackElements(out, values);
+    return values;
+}
+
 /// The maximum over the window, and for its position the first at which it stands, as ArgMax gives it.
 Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
     const TensorType self = c.in(size_t{0});
@@ -292,6 +315,14 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return lowerMaxPool(c, c.integersOf("kernel_size").size(), true); },
      .samples =
          "f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False\nf32[2, 7, 7], [2, 2], [2, 2], [0, 0], [1, 1], True\nbf16[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], [2, 2], False"},
+    // The maxima of bytes, as the compiler writes them for quantized tensors of one scale.
+    {.schema =
+         "quantized.max_pool2d.default(Tensor qx, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferByteMaxPool,
+     .eval = evalByteMaxPool,
+     .samples =
+         "u8[2, 3, 8, 8]<256, [2, 2], [2, 2], [0, 0], [1, 1], False\nu8[1, 2, 7, 9][126, 1, 18, 2]<256, [3, 3], [2, 2], [1, 1], [1, 1], True\nu8[1, 2, 7, 9]<256, [3, 2], [], [0, 0], [2, 1], False"},
     {.schema =
          "prims._low_memory_max_pool_offsets_to_indices.default(Tensor self, SymInt[] kernel_size, SymInt[] input_size, SymInt[] stride, "
          "SymInt[] padding, SymInt[] dilation) -> Tensor",

@@ -1,6 +1,7 @@
 // Products and convolutions through the library against our own plain kernels, over shapes, layouts, groups and dtypes.
 #include <QtTest>
 
+#include "engine/ops/byte_product.h"
 #include "engine/ops/conv_kernels.h"
 #include "engine/ops/matrix.h"
 
@@ -146,6 +147,35 @@ class LibraryKernelsTest : public QObject {
         convolveBackWeight(g, gradient, input, first);
         convolveBackWeightPlainly(g, gradient, input, second);
         compareTensors(first, second);
+    }
+
+    /// The largest bytes there are, next to each other: kernels that sum pairs of products in 16 bits saturate.
+    void productsOfBytes_data() {
+        QTest::addColumn<QList<int>>("sizes");  // m, n, k, bytes from row to row
+        for (const QList<int>& sizes :
+             {QList<int>{1, 1, 1, 1}, {3, 5, 7, 9}, {33, 17, 40, 40}, {2, 3, 40000, 40001}, {1, 64, 300, 300}})
+            QTest::newRow(qPrintable(QString("%1x%2x%3").arg(sizes[0]).arg(sizes[1]).arg(sizes[2]))) << sizes;
+    }
+    void productsOfBytes() {
+        QFETCH(QList<int>, sizes);
+        ByteProduct product{sizes[0], sizes[1], sizes[2], nullptr, sizes[3], nullptr};
+        std::vector<uint8_t> a(static_cast<size_t>(product.rows * product.stride), 255);
+        std::vector<int8_t> b(static_cast<size_t>(product.columns * product.inner));
+        for (size_t i = 0; i < a.size(); i += 5) a[i] = static_cast<uint8_t>(i * 37 % 256);
+        for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<int8_t>(i / 7 % 3 == 0 ? -128 : 127 - i % 11);
+        product.a = a.data();
+        product.b = b.data();
+        const auto count = static_cast<size_t>(product.rows * product.columns);
+        std::vector<int32_t> sums(count, -1), plain(count, -1), expected(count, 0);
+        for (int64_t m = 0; m < product.rows; ++m)
+            for (int64_t n = 0; n < product.columns; ++n)
+                for (int64_t k = 0; k < product.inner; ++k)
+                    expected[static_cast<size_t>(m * product.columns + n)] +=
+                        a[static_cast<size_t>(m * product.stride + k)] * b[static_cast<size_t>(n * product.inner + k)];
+        multiplyBytes(product, sums.data());
+        multiplyBytesPlainly(product, plain.data());
+        QCOMPARE(sums, expected);
+        QCOMPARE(plain, expected);
     }
 
     /// The library takes f32 convolutions of ordinary shape, so the comparison above is not one of a kernel with

@@ -152,8 +152,8 @@ class RefusalsTest : public QObject {
         QTest::addColumn<QString>("inputs");
         QTest::addColumn<QString>("call");
         QTest::addColumn<QString>("says");
-        const auto row = [](const char* inputs, const char* call, const char* says) {
-            QTest::newRow(call) << inputs << call << says;
+        const auto row = [](const QString& inputs, const QString& call, const char* says) {
+            QTest::newRow(qPrintable(call)) << inputs << call << says;
         };
         const char *x = "x: \"f32[4, 3]\"", *empty = "x: \"f32[0, 3]\"", *six = "x: \"f32[6]\"",
                    *image = "x: \"f32[1, 2, 5, 5]\"";
@@ -261,6 +261,45 @@ class RefusalsTest : public QObject {
         row("x: \"f32[3]\"", "aten.l1_loss.default(x, x, -1)", "reduction is 0 (none), 1 (mean) or 2 (sum)");
         row(x, "aten.tril_indices.default(4611686018427387904, 5, -3)", "64 bits");
         row("x: \"i64[3]\"", "aten.repeat_interleave.Tensor(x, output_size=99)", "do not add up");
+        // quantized products
+        const char* quantized = "x: \"u8[5, 8]\", w: \"i8[8, 4]\", s: \"f32[4]\", o: \"f32[5, 4]\"";
+        const auto linear = [&](const std::string& tail, const char* says) {
+            row(quantized, ("onednn.qlinear_pointwise.default(x, 0.5, 3, w, s, None, None, " + tail + ")").c_str(),
+                says);
+        };
+        linear("0.5, 0, torch.float32, 'none', [], ''", "needs an output scale of 1");
+        linear("1.0, 0, torch.float16, 'none', [], ''", "not float16");
+        linear("1.0, 0, torch.float32, 'sigmoid', [], ''", "knows no post-op 'sigmoid'");
+        linear("1.0, 0, torch.float32, 'gelu', [], ''", "gelu by 'none' or 'tanh'");
+        linear("1.0, 0, torch.float32, 'hardtanh', [1.0], ''", "hardtanh needs 2 numbers");
+        const auto added = [&](const std::string& tail, const char* says) {
+            row(quantized,
+                ("onednn.qlinear_pointwise.binary(x, 0.5, 3, w, s, None, o, None, 1.0, 0, " + tail + ")").c_str(),
+                says);
+        };
+        added("torch.float32, 1.0, 0, 'mul', 1.0, 'none', [], ''", "knows no binary post-op 'mul'");
+        added("torch.float32, 1.0, 0, 'sum', 2.0, 'none', [], ''", "alpha of 1");
+        added("torch.float32, 1.0, 0, 'sum', 1.0, 'tanh', [], ''", "knows no post-op 'tanh'");
+        added("torch.bfloat16, 1.0, 0, 'sum', 1.0, 'none', [], ''", "the result's dtype bfloat16");
+        added("torch.float32, 0.5, 0, 'sum', 1.0, 'none', [], ''", "only where it sums quantized numbers");
+        const auto conv = [&](const char* input, const std::string& tail, const char* says) {
+            row((std::string("x: \"") + input + "\", w: \"i8[4, 3, 3, 3]\", s: \"f32[4]\"").c_str(),
+                ("onednn.qconv_pointwise.default(x, 0.5, 3, w, s, None, None, [1, 1], [0, 0], [1, 1], 1, " + tail + ")")
+                    .c_str(),
+                says);
+        };
+        conv("i8[2, 3, 8, 8]", "1.0, 0, torch.float32, 'none', [], ''", "not int8");
+        conv("u8[2, 3, 8, 8]", "1.0, 0, torch.float32, 'gelu', [], 'none'", "knows no post-op 'gelu'");
+        conv("u8[2, 3, 8, 8]", "0.5, 0, torch.float32, 'none', [], ''", "needs an output scale of 1");
+        conv("u8[2, 2, 8, 8]", "1.0, 0, torch.float32, 'none', [], ''", "2 channels, the weight expects 3");
+        row("x: \"u8[2, 3, 8]\", w: \"i8[4, 3, 3]\", s: \"f32[4]\"",
+            "onednn.qconv_pointwise.default(x, 0.5, 3, w, s, None, None, [1], [0], [1], 1, 1.0, 0, torch.float32, "
+            "'hardtanh', [0.0, 6.0], '')",
+            "knows no post-op 'hardtanh'");
+        row("x: \"u8[3, 8, 8]\"", "quantized.max_pool2d.default(x, [2, 2], [2, 2], [0, 0], [1, 1], False)",
+            "with a batch");
+        row("x: \"f32[4, 6]\", w: \"i8[8, 5]\", s: \"f32[8]\"", "aten._weight_int8pack_mm.default(x, w, s)",
+            "as many columns");
         // indices
         row("x: \"f32[4, 5]\", i: \"i64[3]\", y: \"f32[3, 2]\"", "aten.index_add.default(x, 0, i, y)", "sizes of");
     }

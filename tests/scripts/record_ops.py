@@ -96,9 +96,57 @@ def tangent(result, number):
     return make_tensor(1000 + number, result.dtype, list(result.shape))
 
 
+class PackedWeight:
+    """A quantized operator of oneDNN, which crashes on weights that were not packed for it. Ours takes them as they are."""
+
+    def __init__(self, function):
+        self.function, self._schema = function, function._schema
+
+    def __call__(self, *args, **kwargs):
+        names = [argument.name for argument in self._schema.arguments]
+        values = dict(zip(names, args), **kwargs)
+        number = names.index("qw" if "qw" in names else "w")
+        if isinstance(args[number], torch._subclasses.FakeTensor):
+            return self.function(*args, **kwargs)
+        if "double" in str(values["bias"].dtype if values["bias"] is not None else "") or not self.sizes_fit(values):
+            raise NotImplementedError("reads beside its operands")
+        return self.function(*args[:number], self.pack(args[number], values), *args[number + 1:], **kwargs)
+
+    def pack(self, weight, values):
+        if "fp16" in self.function.name():
+            return torch.ops.onednn.linear_prepack_fp16(weight.t().contiguous(), None)
+        if "qlinear" in self.function.name():
+            return torch.ops.onednn.qlinear_prepack(weight.t().contiguous(), None)
+        scale, zero = [value.item() if isinstance(value, torch.Tensor) else value for value in (values["x_scale"], values["x_zero_point"])]
+        numbers = [values[name] for name in ("stride", "padding", "dilation", "groups")]
+        return torch.ops.onednn.qconv_prepack(weight, values["w_scale"], scale, zero, *numbers, list(values["qx"].shape))
+
+    def sizes_fit(self, values):
+        """Its kernels look neither at number, dtype and strides of scales and bias, nor whether the input fits the weight."""
+        if any(not values[name].is_contiguous() for name in ("w_scale", "bias") if values.get(name) is not None):
+            return False
+        if "w_scale" not in values:
+            return values["x"].dim() > 0 and values["w"].dim() == 2 and values["x"].shape[-1] == values["w"].shape[0]
+        linear = "qlinear" in self.function.name()
+        x, weight, scale = values["qx"], values["qw"], values["w_scale"]
+        if x.dim() == 0 or weight.dim() < 2 or scale.dtype != torch.float32:
+            return False
+        channels = weight.shape[1] if linear else weight.shape[0]
+        inner = x.shape[-1] == weight.shape[0] if linear else x.dim() == weight.dim() and x.shape[1] == weight.shape[1] * values["groups"]
+        return inner and weight.dtype == torch.int8 and scale.numel() in (1, channels)
+
+    def name(self):
+        return self.function.name()
+
+    def __str__(self):
+        return str(self.function)
+
+
 def resolve(name):
     namespace, packet, overload = name.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    packs = namespace == "onednn" and packet.startswith(("qconv", "qlinear", "linear")) and "prepack" not in packet
+    return PackedWeight(function) if packs else function
 
 
 def spread(value, parameter):
