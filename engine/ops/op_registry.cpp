@@ -32,6 +32,7 @@ std::span<const OpDef> linalgNormOps();
 std::span<const OpDef> gemmNarrowOps();
 std::span<const OpDef> quantizedLinearOps();
 std::span<const OpDef> quantizedConvOps();
+std::span<const OpDef> fakeQuantizeLearnableOps();
 std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
@@ -90,11 +91,12 @@ class OpRegistry {
             dataDependentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
-            quantizeOps(), quantizeParameterOps(), quantizedLinearOps(), quantizedConvOps(), convOps(), poolOps(),
-            averagePoolOps(), adaptivePoolOps(), resampleOps(), resampleBackwardOps(), antialiasedOps(),
-            affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(), linalgSolveOps(),
-            linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(), spectralOps(),
-            spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), collectiveOps(), dualOps()};
+            quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
+            convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), resampleOps(), resampleBackwardOps(),
+            antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
+            linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(),
+            spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), collectiveOps(),
+            dualOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

@@ -140,6 +140,9 @@ const std::vector<Open> kOpen = {
     {"aten._cdist_forward.default", {0, 1, 2, 3, 4, 5}, "_cdist_forward"},
     {"aten.cdist.default", {0, 1, 2}, "_cdist_forward"},
     {"aten.linalg_lu.default", {1, 2}, "linalg_lu"},  // matrices that are not square
+    {"aten._fake_quantize_learnable_per_tensor_affine.default",
+     {0, 1, 2},
+     "_fake_quantize_learnable_per_tensor_affine"},
 };
 const Open* openIn(const QString& op, const QString& tag) {
     const int sample = tag.section('#', 1).toInt();
