@@ -129,22 +129,6 @@ Values decomposeLinear(Decomposition& d) {
 
 // ---------------------------------------------------------------- what libraries compute in one call
 
-/// x @ w^T + b, then the function that `attr` names, as oneDNN computes it.
-Values decomposeLinearPointwise(Decomposition& d) {
-    const Value y = d.call("aten.linear.default", {d.in("X"), d.in("W"), d.arg("B")});
-    const std::string function(d.text("attr"));
-    if (function == "none") return y;
-    for (const std::string_view plain : {"relu", "sigmoid", "tanh", "hardswish"})
-        if (function == plain) return d.call("aten." + function + ".default", {y});
-    if (function == "swish") return d.call("aten.silu.default", {y});
-    if (function == "gelu") return d.call("aten.gelu.default", {y}, {{"approximate", d.arg("algorithm")}});
-    const auto* scalars = d.arg("scalars").list();
-    if (function == "leaky_relu" && scalars && scalars->size() == 1)
-        return d.call("aten.leaky_relu.default", {y, (*scalars)[0]});
-    if (function == "hardtanh" && scalars && scalars->size() == 2)
-        return d.call("aten.hardtanh.default", {y, (*scalars)[0], (*scalars)[1]});
-    return failed(d, "does not know the function '" + function + "' with these numbers");
-}
 /// Products of one tensor and several weights.
 Values decomposeGroupedLinear(Decomposition& d) {
     const std::vector<Value> weights = d.list("w");
@@ -219,12 +203,6 @@ f64[1, 2, 3], f64[4, 3, 2]
 bf16[2, 1, 3, 4], bf16[5, 4, 2]
 f32[2, 0, 3], f32[2, 3, 4]
 )"},
-    {.schema =
-         "mkldnn._linear_pointwise.default(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor",
-     .tags = Tag::Heavy,
-     .infer = inferExpanded,
-     .eval = evalExpanded,
-     .decompose = decomposeLinearPointwise},
     // What grouped_gemm_pass makes, under the name that FX prints.
     {.schema = "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering(Tensor x, Tensor[] w, Tensor?[] b) -> Tensor[]",
      .tags = Tag::Heavy,

@@ -96,7 +96,9 @@ class OpRegistry {
             antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
             linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(),
             spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), collectiveOps(),
-            dualOps()};
+            dualOps(),
+            // what freezing makes for libraries
+            mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

@@ -52,6 +52,8 @@ std::span<const OpDef> lossCompositeOps();
 std::span<const OpDef> gemmOps();
 std::span<const OpDef> gemmCompositeOps();
 std::span<const OpDef> gemmShorthandOps();
+std::span<const OpDef> mkldnnLinearOps();
+std::span<const OpDef> mkldnnConvOps();
 std::span<const OpDef> einsumOps();
 std::span<const OpDef> quantizeOps();
 std::span<const OpDef> quantizeParameterOps();

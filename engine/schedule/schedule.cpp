@@ -2,6 +2,7 @@
 
 #include "engine/interpret/higher_order.h"
 #include "engine/ir/verify.h"
+#include "engine/ops/alias.h"
 #include "engine/passes/dead_code.h"
 #include "engine/schedule/collapse.h"
 #include "engine/schedule/fusion.h"
@@ -154,8 +155,15 @@ class Scheduler {
             return product({2, elements, sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0)});
         if (name == "addmm" || name == "baddbmm")
             return product({2, elements, sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0)});
-        if (name == "convolution") {
-            SymDims weight = sizesOf(1);
+        const Schema* schema = node.op().schema();
+        const int packed = schema ? schema->find("W") : -1, plain = schema ? schema->find("ORI_W") : -1;
+        const bool linear = name == "_linear_pointwise" || name == "_mkl_linear";
+        if (linear && (packed >= 0 || plain >= 0)) {
+            const SymDims weight = sizesOf(static_cast<size_t>(std::max(packed, plain)));
+            return product({2, elements, weight.empty() ? 1 : weight.back().asInt().value_or(0)});
+        }
+        if (name.find("convolution") != std::string_view::npos && name.find("backward") == std::string_view::npos) {
+            SymDims weight = sizesOf(packed >= 0 ? static_cast<size_t>(packed) : 1);
             if (weight.size() < 2) return elements;
             weight.erase(weight.begin());
             return product({2, elements, knownNumel(weight).value_or(0)});
@@ -298,17 +306,46 @@ Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Mod
     return std::shared_ptr<const Module>(std::move(live));
 }
 
+/// Whether somebody reads the memory that the call writes to, other than as its result: then the write itself counts.
+/// The library stores the result elsewhere.
+bool isSeenAfterwards(const Node& node) {
+    const Node* written = node.arg(size_t{0}).node();
+    const Node& root = storageRoot(*written);
+    if (!root.isCall()) return true;
+    std::set<const Node*> sharers = {&root};  // membership only
+    for (const Node* sharer : sharersOf(root)) {
+        const Node* source = sharedOperand(*sharer);
+        if (sharer != &node && source && sharers.contains(source)) sharers.insert(sharer);
+    }
+    for (const Node* later = node.next(); later; later = later->next()) {
+        bool reads = false;
+        later->forEachInput([&](const Node* input) { reads |= sharers.contains(input); });
+        if (reads) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 std::string libraryFor(const Node& node) {
-    static constexpr std::string_view kOps[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default",
-                                                "aten.convolution.default"};
+    static constexpr std::string_view kOps[] = {"aten.mm.default",
+                                                "aten.addmm.default",
+                                                "aten.bmm.default",
+                                                "aten.convolution.default",
+                                                "mkl._mkl_linear.default",
+                                                "mkldnn._linear_pointwise.default",
+                                                "mkldnn._linear_pointwise.binary",
+                                                "mkldnn._convolution_pointwise.default",
+                                                "mkldnn._convolution_pointwise.binary",
+                                                "mkldnn._convolution_pointwise_.binary",
+                                                "mkldnn._convolution_transpose_pointwise.default"};
     if (!node.isCall() || std::find(std::begin(kOps), std::end(kOps), node.op().name()) == std::end(kOps)) return {};
     if (node.type().tensor() == nullptr || node.tensor().dtype != DType::F32) return {};
     if (node.isCall("aten.convolution.default") && node.arg("transposed").asInt() != 0)
         return {};  // the runtime has no call for these
     for (const Node* input : node.inputs())
         if (input->type().tensor() == nullptr || input->tensor().dtype != DType::F32) return {};
+    if (node.op().mutates() && isSeenAfterwards(node)) return {};
     return std::string(node.op().baseName()) + " (oneDNN)";
 }
 

@@ -1,5 +1,6 @@
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
+#include "engine/text/packed_weights.h"
 
 namespace cutaway::fxtext {
 
@@ -39,6 +40,8 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
         if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
         return std::move(written.type);
     }
+    for (auto& [weight, type] : plainWeights(op, args, written.type))
+        m_module->graph().setType(*weight, ValueType(std::move(type)));
     auto inferred = inferCall(op, args);
     if (inferred && inferred->isOpaque() && !annotated && op.name() == "operator.getitem")
         return torchType(statement, op, args, keywords);

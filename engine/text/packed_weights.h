@@ -1,21 +1,22 @@
 #pragma once
-// Weights that freezing has packed for a library. Printed graphs give them no type, but the calls that read them tell
-// their shape before packing. For the runnable form.
+// Weights that freezing has packed for a library. Printed graphs give them no type, or one of the library's own; the
+// calls that read them tell what they were before packing, which is what ours are.
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/ir/module.h"
 
 namespace cutaway::fxtext {
 
-struct PackedWeight {
-    TensorType plain;  // before packing
-    /// mkl._mkl_linear's first weight: packed for this many rows. Others are packed by their operator when it is given
-    /// the plain weight.
-    std::optional<int64_t> packedForRows;
-};
+/// The packed weights among a call's operands, with the types that they had before packing, as far as the other
+/// operands and the result, whose type the text gives, determine them.
+std::vector<std::pair<Node*, TensorType>> plainWeights(const Op& op, const std::vector<Argument>& args,
+                                                       const ValueType& result);
 
-/// By attribute name: what mkl._mkl_linear and mkldnn._convolution_pointwise read without a type.
-std::map<std::string, PackedWeight> packedWeights(const Module& module);
+/// By attribute name: what mkl._mkl_linear reads as packed, and for how many rows. PyTorch takes no plain weight there,
+/// so the runnable form packs it. Other calls of PyTorch take plain weights as well.
+std::map<std::string, int64_t> rowsPackedFor(const Module& module);
 
 }  // namespace cutaway::fxtext

@@ -197,15 +197,12 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
     line(indent + 4, "super().__init__()");
     line(indent + 4, "torch.manual_seed(1)");
     std::set<std::string> made;
-    const std::map<std::string, PackedWeight> packed = packedWeights(module);
+    const std::map<std::string, int64_t> packed = rowsPackedFor(module);
     for (const Node& node : module.graph().nodes()) {
         if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second) {
-            const auto weight = packed.find(node.target());
-            std::string value =
-                tensorText(node.target(), weight == packed.end() ? node.type() : ValueType(weight->second.plain));
-            if (weight != packed.end() && weight->second.packedForRows)
-                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ", " +
-                        std::to_string(*weight->second.packedForRows) + ")";
+            std::string value = tensorText(node.target(), node.type());
+            if (const auto rows = packed.find(node.target()); rows != packed.end())
+                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ", " + std::to_string(rows->second) + ")";
             line(indent + 4, "put(self, " + quoted(node.target()) + ", " + value + ")", node.id());
         }
         if (!node.isCall() || node.op().style() != Op::Style::Module || !made.insert(node.op().name()).second) continue;
@@ -270,7 +267,6 @@ void RunnablePrinter::inputs() {
 namespace cutaway {
 
 Result<void> checkRunnable(const Module& module) {
-    const auto packed = fxtext::packedWeights(module);
     for (const Node& node : module.graph().nodes()) {
         // FX writes a Python function that it has no path for as one mangled word, which nobody can import.
         if (node.isCall() && node.op().isOpaque() && node.op().style() == Op::Style::Function &&
@@ -280,7 +276,7 @@ Result<void> checkRunnable(const Module& module) {
                 node.name(), {"take the graph from before the pass that put it there"});
         if (!node.hasUsers() || (!node.isPlaceholder() && node.kind() != NodeKind::GetAttr)) continue;
         const bool known = node.type().tensor() || (node.type().sym() && node.type().sym()->expr) ||
-                           module.tensors.contains(node.target()) || packed.contains(node.target());
+                           module.tensors.contains(node.target());
         const auto* opaque = std::get_if<OpaqueType>(&node.type().kind);
         if (known || (opaque && opaque->description == "None")) continue;
         return unsupported(std::string(node.isPlaceholder() ? "input '" : "attribute '") +

@@ -4,7 +4,8 @@
     op_samples_dump | python3 tests/scripts/record_ops.py tests/data/ops [OP...]
 
 Needs PyTorch 2.11 on the CPU; the product, its build and its tests do not. With names, only these ops are run again and
-the others keep their record. Inputs are not stored: both sides draw them by the rule in tests/support/op_samples.h.
+the others keep their record, and values their places (those that nobody refers to any more go with the next run of
+all). Inputs are not stored: both sides draw them by the rule in tests/support/op_samples.h.
 
 Variants of an op's own samples (op_variants.py): other dtypes, transposed, sliced, expanded and channels-last layouts,
 sizes 0 and 1, 0-d tensors, negative dims, flipped flags. Written files:
@@ -186,10 +187,10 @@ def packed(tensor):
 
 
 class Store:
-    """Flat arrays of values by dtype; equal runs are stored once."""
+    """Flat arrays of values by dtype; equal runs are stored once. Values that are there already keep their places."""
 
-    def __init__(self):
-        self.arrays, self.places = {}, {}
+    def __init__(self, kept):
+        self.arrays, self.places = {name: bytearray(values.view(torch.uint8).numpy().tobytes()) for name, values in kept.items()}, {}
 
     def place(self, name, data):
         array = self.arrays.setdefault(name, bytearray())
@@ -217,7 +218,7 @@ class Store:
 def refusal(error):
     """Whether the call is wrong (True) or PyTorch only lacks a CPU kernel for the dtype (False)."""
     text = str(error)
-    return not re.search(r"not implemented for|not supported for|NotImplementedError|could not create a primitive|Could not run", text) \
+    return not re.search(r"not implemented for|not supported for|NotImplementedError|could not create a (?:primitive|memory)|Could not run|Unsupported datatype", text) \
         and not isinstance(error, NotImplementedError)
 
 
@@ -265,7 +266,7 @@ def misreads(function, text, results, gradients):
         positional, keywords, places = arguments_of(row_major, function)
         for place, value in zip(places, values):
             place.copy_(value)
-        again = flat(function(*positional, **keywords))
+        again = flat(function(*with_packed_weights(function, positional), **keywords))
         found = record_gradients(function, row_major, values) if gradients else None
     except Exception:  # noqa: BLE001
         return False
@@ -300,19 +301,36 @@ def draws(function, text):
     return not torch.equal(before, torch.get_rng_state())
 
 
+def with_packed_weights(function, positional):
+    """The weights as freezing packs them for the call, where its kernel takes no others or lays its result out after
+    them. Samples hold plain weights."""
+    mkldnn, name = torch.ops.mkldnn, str(function)
+    named = {parameter.name: number for number, parameter in enumerate(function._schema.arguments)}
+    value = lambda key: positional[named[key]]  # noqa: E731
+    out = list(positional)
+    if name.startswith("mkl._mkl_linear"):
+        out[named["MKL_W"]] = torch.ops.mkl._mkl_reorder_linear_weight(value("ORI_W"), value("batch_size"))
+    elif name.startswith("mkldnn._convolution"):
+        numbers = [value("padding")] + ([value("output_padding")] if "output_padding" in named else [])
+        pack = mkldnn._reorder_convolution_transpose_weight if "output_padding" in named else mkldnn._reorder_convolution_weight
+        out[named["W"]] = pack(value("W"), *numbers, value("stride"), value("dilation"), value("groups"), list(value("X").shape))
+    return out
+
+
 def record_sample(function, text, random, derived):
     """What follows the sample's text on its line, as strings and tensors to place."""
     positional, keywords, tensors = arguments_of(text, function)
     if not read_within(function, tensors, derived):
         return ["no kernel"]
     try:
-        results = flat(function(*positional, **keywords))
+        results = flat(function(*with_packed_weights(function, positional), **keywords))
     except Exception as error:  # noqa: BLE001
         return [refused(function, text)] if refusal(error) else ["no kernel"]
     if any(isinstance(result, torch.Tensor) and result.dtype not in SHORT for result in results):
         return ["no kernel"]  # complex128, which the record has no place for
-    random = random or draws(function, text)
-    traced = traced_types(function, text)
+    library = str(function).startswith(("mkl.", "mkldnn."))
+    random = random or (not library and draws(function, text))
+    traced = traced_types(function, text) or ("run time" if library else None)  # a few have no rule for tracing
     if traced is None:
         return ["eager only"]
     gradients = None if random else record_gradients(function, text)
@@ -465,18 +483,6 @@ def read_values(path):
     return {name: torch.frombuffer(bytearray(data[slice(*entry["data_offsets"])]) or bytearray(8), dtype=DTYPES[name]) for name, entry in header.items()}
 
 
-def placed_again(block, values, store):
-    """A kept block with its values moved into the new store."""
-    def move(match):
-        dtype, sizes = match.group(2), [int(s) for s in match.group(3).split(",") if s.strip()]
-        count = 1
-        for size in sizes:
-            count *= size
-        start = int(match.group(4))
-        return f"{match.group(1)} @{store.place(*packed(values[dtype][start:start + count]))}"
-    return re.sub(r"((\w+)\[([\d, ]*)\](?:\[[\d, ]*\])?(?:/\[[\d, ]*\])?\*?) @(\d+)", move, block)
-
-
 def record_op(row, table):
     """(the lines of samples.txt, the block of expansions.txt)"""
     function = resolve(row["op"])
@@ -537,16 +543,14 @@ def main():
     traced_types(resolve("aten.neg.default"), "f32[2]")  # loads what tracing needs, once for all children
     # Resampling is expanded above autograd, so the compiler's own table does without it.
     table = {**{op: rule for op, rule in torch._decomp.decomposition_table.items() if "upsample" in str(op)}, **select_decomp_table()}
-    store = Store()
     kept = read_record(folder) if only else {"samples.txt": {}, "expansions.txt": {}}
-    values = read_values(os.path.join(folder, "values.safetensors")) if only else {}
-    samples, expansions, rows = {}, {}, []
+    store = Store(read_values(os.path.join(folder, "values.safetensors")) if only else {})
+    samples, expansions, rows = dict.fromkeys(kept["samples.txt"]), dict.fromkeys(kept["expansions.txt"]), []  # in their order
     for line in sys.stdin:
         row = json.loads(line)
         op = row["op"]
         if only and op not in only and op in kept["samples.txt"]:
-            samples[op] = placed_again(kept["samples.txt"][op], values, store)
-            expansions[op] = kept["expansions.txt"].get(op, "")
+            samples[op], expansions[op] = kept["samples.txt"][op], kept["expansions.txt"].get(op, "")
             continue
         try:
             resolve(op)
@@ -558,6 +562,7 @@ def main():
     for row, result in zip(rows, in_children([lambda row=row: record_op(row, table) for row in rows])):
         lines, expansions[row["op"]] = result or record_each(row, table)
         samples[row["op"]] = placed(row, lines, store)
+    samples, expansions = ({op: block for op, block in blocks.items() if block is not None} for blocks in (samples, expansions))  # of ops that are gone
     os.makedirs(folder, exist_ok=True)
     store.write(os.path.join(folder, "values.safetensors"))
     for name, text in (("samples.txt", "".join(samples.values())), ("expansions.txt", "".join(expansions.values())), ("README.md", report(samples))):

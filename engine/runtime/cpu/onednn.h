@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products and convolutions of f32 through oneDNN.
+// Matrix products and convolutions of f32 through oneDNN, with what is computed of their results at once.
 #include <array>
 #include <memory>
 
@@ -12,8 +12,8 @@ std::string oneDnnVersion();
 
 /// The tensors among a call's first arguments, by position (null for None and numbers), and whether each never changes.
 struct LibraryOperands {
-    std::array<const Tensor*, 3> tensors{};
-    std::array<bool, 3> constant{};
+    std::array<const Tensor*, 4> tensors{};
+    std::array<bool, 4> constant{};
 };
 
 /// One call of a plan: its primitive and repacked constant weights, kept for all runs of the program.
