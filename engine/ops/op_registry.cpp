@@ -32,6 +32,7 @@ std::span<const OpDef> linalgNormOps();
 std::span<const OpDef> gemmNarrowOps();
 std::span<const OpDef> quantizedLinearOps();
 std::span<const OpDef> quantizedConvOps();
+std::span<const OpDef> quantizedFunctionOps();
 std::span<const OpDef> fakeQuantizeLearnableOps();
 std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
@@ -92,11 +93,11 @@ class OpRegistry {
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
             quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
-            convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), resampleOps(), resampleBackwardOps(),
-            antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
-            linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(),
-            spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), collectiveOps(),
-            dualOps(),
+            quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), resampleOps(),
+            resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(),
+            attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
+            linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(),
+            collectiveOps(), dualOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)

@@ -34,7 +34,9 @@ size_t namedSpatial(const InferContext& c) {
 /// An operand that is summed into gives the result its dtype, and a place; ours is a new one.
 Result<void> checkAccumulator(const InferContext& c, const QuantizedCall& call, const SymDims& sizes) {
     CT_TRY(const TensorType other, c.tensor("qaccum"));
-    if (other.dtype != call.output)
+    // Of floats either: the compiler of PyTorch converts it to the result's dtype first.
+    const auto isFloat = [](DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; };
+    if (other.dtype != call.output && !(isFloat(other.dtype) && isFloat(call.output)))
         return c.fail("sums into an accumulator of the result's dtype " + std::string(info(call.output).torchName) +
                       ", not " + std::string(info(other.dtype).torchName));
     bool fits = other.sizes.size() == sizes.size();

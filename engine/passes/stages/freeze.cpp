@@ -6,6 +6,8 @@
 #include "engine/passes/freezing/constant_fold.h"
 #include "engine/passes/freezing/freeze_parameters.h"
 #include "engine/passes/freezing/layout.h"
+#include "engine/passes/freezing/quant_post_ops.h"
+#include "engine/passes/freezing/quant_prepack.h"
 #include "engine/passes/freezing/simple_rules.h"
 #include "engine/passes/partition/merge_equal_calls.h"
 #include "engine/passes/post_grad/simple_passes.h"
@@ -35,10 +37,27 @@ constexpr CodeRewrite kConcatRewrites[] = {
     {"matmul_fuse_pattern", "Three products of one tensor are one product", "aten.mm.default"},
     {"matmul_fuse_pattern_two", "Two products of one tensor are one product", "aten.mm.default"},
     {"addmm_fuse_pattern_second", "Three products of one tensor with biases are one", "aten.addmm.default"}};
+constexpr CodeRewrite kPromoteRewrites[] = {
+    {"dequant_promotion", "Each reader of a dequantized tensor dequantizes it itself",
+     "quantized_decomposed.dequantize_per_tensor.*, prims.convert_element_type.default, aten.reshape.default"}};
+constexpr std::string_view kProducts = "aten.mm.default, aten.addmm.default, aten.bmm.default";
+constexpr CodeRewrite kQuantizedPackRewrites[] = {
+    {"qconv_weight_prepack", "A convolution of dequantized operands convolves the integers",
+     "aten.convolution.default"},
+    {"qlinear_weight_prepack", "A product of dequantized operands multiplies the integers", kProducts}};
+constexpr CodeRewrite kDynamicPackRewrites[] = {
+    {"linear_dynamic_fp16_weight_prepack", "A weight that is rounded to half precision stays so", kProducts},
+    {"smooth_quant_int_mm", "A product of integers scales its sums itself", "aten._int_mm.default"}};
 constexpr CodeRewrite kSortRewrites[] = {{"stable_topological_sort", "Every node stands behind its operands"}};
 
 constexpr Dependency kFoldAfter[] = {
     {"replace_params_with_constants", "as long as weights are inputs nothing depends on constants alone"}};
+
+constexpr Dependency kQuantizedPackAfter[] = {{"dequant_promotion", "an operand with other readers stays as it is"}};
+constexpr Dependency kPostOpsAfter[] = {{"quantized_weight_prepack", "it looks for products of integers"},
+                                        {"dynamic_weight_prepack", "it looks for products of integers"}};
+constexpr Dependency kFunctionsAfter[] = {{"quantized_output_fusion", "what is quantized in the end is matched whole"}};
+constexpr Dependency kSumsAfter[] = {{"quantized_function_fusion", "a function behind a sum is matched with it"}};
 
 constexpr Pass kFold{.name = "constant_fold",
                      .summary = "Computes what depends on constants alone",
@@ -81,10 +100,45 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                     .summary = "Drops conversions that change nothing",
                                     .run = freezingPattern0,
                                     .rules = freezingPattern0Rules},
+                               Pass{.name = "dequant_promotion",
+                                    .summary = "Dequantizes a tensor once for each of its readers",
+                                    .run = promoteDequantize,
+                                    .when = packsQuantizedWeights,
+                                    .rewrites = kPromoteRewrites},
                                Pass{.name = "concat_products",
                                     .summary = "Computes products of one tensor with several weights in one call",
                                     .run = concatProducts,
                                     .rewrites = kConcatRewrites},
+                               Pass{.name = "quantized_weight_prepack",
+                                    .summary = "Makes products of dequantized tensors products of their integers",
+                                    .run = packQuantizedWeights,
+                                    .when = packsQuantizedWeights,
+                                    .after = kQuantizedPackAfter,
+                                    .rewrites = kQuantizedPackRewrites},
+                               Pass{.name = "dynamic_weight_prepack",
+                                    .summary = "Makes products with rounded or scaled weights one call",
+                                    .run = packDynamicWeights,
+                                    .when = packsQuantizedWeights,
+                                    .after = kFoldAfter,
+                                    .rewrites = kDynamicPackRewrites},
+                               Pass{.name = "quantized_output_fusion",
+                                    .summary = "Quantizes the results of integer products where they are made",
+                                    .run = fuseQuantizedOutput,
+                                    .when = packsQuantizedWeights,
+                                    .after = kPostOpsAfter,
+                                    .rules = quantizedOutputRules},
+                               Pass{.name = "quantized_function_fusion",
+                                    .summary = "Computes functions of integer products where these are made",
+                                    .run = fuseQuantizedFunction,
+                                    .when = packsQuantizedWeights,
+                                    .after = kFunctionsAfter,
+                                    .rules = quantizedFunctionRules},
+                               Pass{.name = "quantized_sum_fusion",
+                                    .summary = "Adds to integer products where these are made",
+                                    .run = fuseQuantizedSum,
+                                    .when = packsQuantizedWeights,
+                                    .after = kSumsAfter,
+                                    .rules = quantizedSumRules},
                                Pass{.name = "stable_sort",
                                     .summary = "Sorts nodes so that each stands after its operands",
                                     .run = stableSort,

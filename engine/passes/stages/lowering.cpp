@@ -1,6 +1,7 @@
 // From the graph that post-grad leaves to one whose every call the schedule takes.
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/lowering_calls.h"
+#include "engine/passes/post_grad/quantized_calls.h"
 #include "engine/passes/stage.h"
 
 namespace cutaway {
@@ -19,7 +20,12 @@ constexpr Row kRows[] = {Pass{.name = "inline_subgraphs",
                               .summary = "Decides how to compute the calls that post-grad patterns made",
                               .run = lowerCalls,
                               .functional = false,
-                              .rules = loweringCallRules}};
+                              .rules = loweringCallRules},
+                         Pass{.name = "quantized_functions",
+                              .summary = "Calls the operators that compute products of integers",
+                              .run = callQuantizedOperators,
+                              .functional = false,
+                              .rules = quantizedFunctionCallRules}};
 
 }  // namespace
 

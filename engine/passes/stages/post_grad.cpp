@@ -13,6 +13,7 @@
 #include "engine/passes/post_grad/overlap_scheduling.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
 #include "engine/passes/post_grad/pass_pattern_2.h"
+#include "engine/passes/post_grad/quantized_calls.h"
 #include "engine/passes/post_grad/reinplace.h"
 #include "engine/passes/post_grad/simple_passes.h"
 #include "engine/passes/post_grad/split_cat_aten.h"
@@ -251,10 +252,18 @@ constexpr Row kRows[] = {
          .summary = "Replaces running sums of constants, joins concatenations, computes softmax in one pass",
          .run = passPattern1,
          .rules = passPattern1Rules},
+    Pass{.name = "quantized_data",
+         .summary = "Moves and compares quantized numbers as integers",
+         .run = simplifyQuantizedData,
+         .rules = quantizedDataRules},
     Pass{.name = "post_grad_pass_pattern_2",
          .summary = "Removes splits and concatenations that cancel out, fuses additions into products",
          .run = passPattern2,
          .rules = passPattern2Rules},
+    Pass{.name = "quantized_lowerings",
+         .summary = "Gives products of integers to the functions that lower them",
+         .run = lowerQuantizedProducts,
+         .rules = quantizedLoweringRules},
     Pass{.name = "partitioned_scatter",
          .summary = "Scatters many values for few places into several copies of the target",
          .run = partitionScatters,
