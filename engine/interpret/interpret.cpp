@@ -23,6 +23,18 @@ bool hasData(const Module& module, const std::string& name) {
     return found != module.tensors.end() && found->second.defined();
 }
 
+/// The values in the layout of the type, which views of it rely on.
+Tensor laidOutAs(const Tensor& values, const TensorType& type) {
+    if (!allInts(type.strides) || values.strides() == toInts(type.strides)) return values;
+    const Dims strides = toInts(type.strides);
+    const int64_t reach = extent(values.sizes(), strides);
+    if (reach < values.numel() || reach / 2 > values.numel()) return values;  // overlapping, or mostly gaps
+    Tensor laidOut(Storage::allocate(static_cast<size_t>(reach * byteSize(type.dtype))), type.dtype, values.sizes(),
+                   strides);
+    copyInto(laidOut, values);
+    return laidOut;
+}
+
 /// The module's tensor, or one made from its name where the file held the graph alone.
 Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
     if (const auto made = module.recipes.find(name); made != module.recipes.end()) return made->second->value();
@@ -41,7 +53,8 @@ Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, co
            withCheckedSizes({}, node.name(), [&]() -> Result<SymInt> { return numel(type->sizes); }));
     if (elements.value() < 0 || elements.value() > (int64_t{1} << 34))
         return Error{ErrorCode::Limit, "'" + name + "' is too large to be made up", node.name(), {}};
-    return filledTensor(name, kStandInSeed, type->dtype, toInts(type->sizes));
+    const Tensor filled = filledTensor(name, kStandInSeed, type->dtype, toInts(type->sizes));
+    return laidOutAs(filled, *type);
 }
 
 class Interpreter : public ValueSource {

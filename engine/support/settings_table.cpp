@@ -102,6 +102,8 @@ constexpr Setting kSettings[] = {
          "Folds constants into matrix products, too, not only into convolutions."),
     flag(kFreezing, "enable_concat_linear", "false", "Joins products of one tensor on the CPU, too."),
     flag(kFreezing, "weight_prepack", "true", "Packs weights for the library that computes with them on the CPU."),
+    flag(kFreezing, "fuse_float32_linear", "false",
+         "Packs weights of float32 linear layers for oneDNN, too, which computes a function of the result at once."),
     integer(kFreezing, "inputs", "guessed", 0, kMany,
             "How many of the last inputs are given for each run, for graphs that do not say which are parameters."),
 

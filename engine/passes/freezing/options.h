@@ -12,6 +12,8 @@ struct FreezingOptions {
     bool linearBinaryFolding = false;  // enable_linear_binary_folding
     bool concatLinear = false;         // enable_concat_linear: products on the CPU, too
     bool weightPrepack = true;         // weight_prepack
+    /// Ours: PyTorch gives linear layers of float32 to MKL, which computes nothing of their results.
+    bool fuseFloat32Linear = false;
     /// How many of the last inputs are given for each run, in graphs that do not say which are parameters; -1: guess.
     int64_t inputs = -1;
 };
@@ -24,6 +26,7 @@ inline FreezingOptions freezingOptions(const CompileRequest& request) {
     options.linearBinaryFolding = given->flag("enable_linear_binary_folding", false);
     options.concatLinear = given->flag("enable_concat_linear", false);
     options.weightPrepack = given->flag("weight_prepack", true);
+    options.fuseFloat32Linear = given->flag("fuse_float32_linear", false);
     options.inputs = static_cast<int64_t>(given->number("inputs", -1));
     return options;
 }

@@ -6,6 +6,7 @@
 #include "engine/passes/freezing/constant_fold.h"
 #include "engine/passes/freezing/freeze_parameters.h"
 #include "engine/passes/freezing/layout.h"
+#include "engine/passes/freezing/pack_weights.h"
 #include "engine/passes/freezing/quant_post_ops.h"
 #include "engine/passes/freezing/quant_prepack.h"
 #include "engine/passes/freezing/simple_rules.h"
@@ -37,6 +38,9 @@ constexpr CodeRewrite kConcatRewrites[] = {
     {"matmul_fuse_pattern", "Three products of one tensor are one product", "aten.mm.default"},
     {"matmul_fuse_pattern_two", "Two products of one tensor are one product", "aten.mm.default"},
     {"addmm_fuse_pattern_second", "Three products of one tensor with biases are one", "aten.addmm.default"}};
+constexpr CodeRewrite kMergePackedRewrites[] = {
+    {"merge_packed_weights", "A weight that is packed twice in one way is packed once",
+     "mkldnn._reorder_*, mkl._mkl_reorder_linear_weight.default, aten.permute.default"}};
 constexpr CodeRewrite kPromoteRewrites[] = {
     {"dequant_promotion", "Each reader of a dequantized tensor dequantizes it itself",
      "quantized_decomposed.dequantize_per_tensor.*, prims.convert_element_type.default, aten.reshape.default"}};
@@ -53,6 +57,9 @@ constexpr CodeRewrite kSortRewrites[] = {{"stable_topological_sort", "Every node
 constexpr Dependency kFoldAfter[] = {
     {"replace_params_with_constants", "as long as weights are inputs nothing depends on constants alone"}};
 
+constexpr Dependency kPackLinearsAfter[] = {
+    {"concat_products", "joined products are packed as one, and packed ones are not joined"}};
+constexpr Dependency kRecoverAfter[] = {{"pack_linears", "it looks for packed linear layers"}};
 constexpr Dependency kQuantizedPackAfter[] = {{"dequant_promotion", "an operand with other readers stays as it is"}};
 constexpr Dependency kPostOpsAfter[] = {{"quantized_weight_prepack", "it looks for products of integers"},
                                         {"dynamic_weight_prepack", "it looks for products of integers"}};
@@ -100,6 +107,12 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                     .summary = "Drops conversions that change nothing",
                                     .run = freezingPattern0,
                                     .rules = freezingPattern0Rules},
+                               Pass{.name = "pack_convolutions",
+                                    .summary = "Packs weights of convolutions for the library that computes them",
+                                    .run = packConvolutions,
+                                    .when = packsWeights,
+                                    .after = kFoldAfter,
+                                    .rules = packConvolutionRules},
                                Pass{.name = "dequant_promotion",
                                     .summary = "Dequantizes a tensor once for each of its readers",
                                     .run = promoteDequantize,
@@ -109,6 +122,18 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                     .summary = "Computes products of one tensor with several weights in one call",
                                     .run = concatProducts,
                                     .rewrites = kConcatRewrites},
+                               Pass{.name = "pack_linears",
+                                    .summary = "Packs weights of matrix products for the library that computes them",
+                                    .run = packLinears,
+                                    .when = packsWeights,
+                                    .after = kPackLinearsAfter,
+                                    .rules = packLinearRules},
+                               Pass{.name = "recover_linear",
+                                    .summary = "Makes reshapes and biases part of packed linear layers",
+                                    .run = recoverLinears,
+                                    .when = packsWeights,
+                                    .after = kRecoverAfter,
+                                    .rules = recoverLinearRules},
                                Pass{.name = "quantized_weight_prepack",
                                     .summary = "Makes products of dequantized tensors products of their integers",
                                     .run = packQuantizedWeights,
@@ -139,6 +164,12 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                     .when = packsQuantizedWeights,
                                     .after = kSumsAfter,
                                     .rules = quantizedSumRules},
+                               Pass{.name = "merge_packed_weights",
+                                    .summary = "Packs a weight once that is packed twice in one way",
+                                    .run = mergePackedWeights,
+                                    .when = packsWeights,
+                                    .after = kRecoverAfter,
+                                    .rewrites = kMergePackedRewrites},
                                Pass{.name = "stable_sort",
                                     .summary = "Sorts nodes so that each stands after its operands",
                                     .run = stableSort,

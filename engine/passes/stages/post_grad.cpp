@@ -9,6 +9,7 @@
 #include "engine/passes/post_grad/fsdp.h"
 #include "engine/passes/post_grad/loops.h"
 #include "engine/passes/post_grad/micro_pipeline_tp.h"
+#include "engine/passes/post_grad/mkldnn_fusion.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/overlap_scheduling.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
@@ -252,6 +253,10 @@ constexpr Row kRows[] = {
          .summary = "Replaces running sums of constants, joins concatenations, computes softmax in one pass",
          .run = passPattern1,
          .rules = passPattern1Rules},
+    Pass{.name = "mkldnn_fusion",
+         .summary = "Computes functions of packed convolutions and linear layers in the same call",
+         .run = fuseIntoPackedCalls,
+         .rules = mkldnnFusionRules},
     Pass{.name = "quantized_data",
          .summary = "Moves and compares quantized numbers as integers",
          .run = simplifyQuantizedData,
@@ -322,6 +327,12 @@ constexpr Row kRows[] = {
          .functional = false,
          .after = kReinplaceInplaceableOpsAfter,
          .rewrites = kReinplaceInplaceableOpsRewrites},
+    Pass{.name = "mkldnn_inplace_fusion",
+         .summary = "Adds convolutions to what nobody reads any more in place",
+         .run = addConvolutionsInPlace,
+         .functional = false,
+         .after = kReinplaceInplaceableOpsAfter,
+         .starts = "mkldnn._convolution_pointwise.binary"},
     Pass{.name = "decompose_triton_kernel_wrapper_functional",
          .summary = "Unwraps Triton kernels that write to their operands",
          .run = decomposeTritonWrapper,
