@@ -31,4 +31,9 @@ inline FreezingOptions freezingOptions(const CompileRequest& request) {
     return options;
 }
 
+/// Whether a run packs weights for the library that computes with them on the CPU.
+inline bool packsWeights(const CompileRequest& request) {
+    return request.target == Target::Cpu && freezingOptions(request).weightPrepack;
+}
+
 }  // namespace cutaway

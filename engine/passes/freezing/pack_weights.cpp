@@ -257,6 +257,4 @@ Result<bool> mergePackedWeights(Module& module, Rewriter& rewriter) {
     return rewriter.changed();
 }
 
-bool packsWeights(const CompileRequest& request) { return freezingOptions(request).weightPrepack; }
-
 }  // namespace cutaway

@@ -23,7 +23,4 @@ Result<bool> recoverLinears(Module& module, Rewriter& rewriter);
 /// recurrent layers only: its other calls make an operand of their own each, or are not looked at.
 Result<bool> mergePackedWeights(Module& module, Rewriter& rewriter);
 
-/// Whether weights are packed at all: `weight_prepack`.
-bool packsWeights(const CompileRequest& request);
-
 }  // namespace cutaway

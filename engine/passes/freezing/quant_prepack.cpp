@@ -130,8 +130,6 @@ Result<void> packLinear(Rewriter& rewriter, Node& product, const QuantizedLinear
 
 }  // namespace
 
-bool packsQuantizedWeights(const CompileRequest& request) { return freezingOptions(request).weightPrepack; }
-
 Result<bool> promoteDequantize(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
     for (const NodeId id : lastFirst(graph)) {

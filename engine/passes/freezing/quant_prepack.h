@@ -3,9 +3,6 @@
 
 namespace cutaway {
 
-/// Whether these passes belong to a run (weight_prepack).
-bool packsQuantizedWeights(const CompileRequest& request);
-
 /// A dequantized tensor with several readers is dequantized for each of them, so that each may become a quantized
 /// product (spec: QO §5.1).
 Result<bool> promoteDequantize(Module& module, Rewriter& rewriter);
