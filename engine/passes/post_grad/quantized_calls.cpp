@@ -131,45 +131,16 @@ constexpr Rule kDataRules[] = {
                "m = aten.mm.default(x, t); y = aten.mul.Tensor(m, s); return y"),
 };
 
-// -- calls of the functions that lower them
+// -- calls of the functions that lower products of integers
 
-/// An operator and PyTorch's function for it. Their parameters are the same in the same order.
-struct Lowered {
-    std::string_view function, number, tensor;
-};
-constexpr std::string_view kPrefix = "torch__inductor_fx_passes_quantization_";
-constexpr Lowered kConv{"qconv", "onednn.qconv_pointwise.default", "onednn.qconv_pointwise.tensor"},
-    kConvBinary{"qconv_binary", "onednn.qconv2d_pointwise.binary", "onednn.qconv2d_pointwise.binary_tensor"},
-    kLinear{"qlinear", "onednn.qlinear_pointwise.default", "onednn.qlinear_pointwise.tensor"},
-    kLinearBinary{"qlinear_binary", "onednn.qlinear_pointwise.binary", "onednn.qlinear_pointwise.binary_tensor"};
-
-Values buildFunctionCall(const Match& m, GraphBuilder& builder) {
-    const auto& lowered = *static_cast<const Lowered*>(m.rule().context);
-    return builder.callBound(requireOp(std::string(kPrefix) + std::string(lowered.function)), m.root().args());
-}
 Values buildOperatorCall(const Match& m, GraphBuilder& builder) {
     Decomposition call(m.root(), builder);
     return m.root().op().def()->decompose(call);
-}
-constexpr Rule lowering(std::string_view name, std::string_view find, const Lowered& lowered) {
-    return {.name = name,
-            .find = find,
-            .build = buildFunctionCall,
-            .why = "the compiler chooses the kernel of the call",
-            .context = &lowered};
 }
 constexpr Rule backTo(std::string_view name, std::string_view find) {
     return {.name = name, .find = find, .build = buildOperatorCall, .why = "the operator's own kernel computes it"};
 }
 
-constexpr Rule kLoweringRules[] = {
-    lowering("qconv_unary_lower", "y = onednn.qconv_pointwise.(default|tensor)(_, ...); return y", kConv),
-    lowering("qconv2d_binary_lower", "y = onednn.qconv2d_pointwise.(binary|binary_tensor)(_, ...); return y",
-             kConvBinary),
-    lowering("qlinear_unary_lower", "y = onednn.qlinear_pointwise.(default|tensor)(_, ...); return y", kLinear),
-    lowering("qlinear_binary_lower", "y = onednn.qlinear_pointwise.(binary|binary_tensor)(_, ...); return y",
-             kLinearBinary),
-};
 constexpr Rule kFunctionCallRules[] = {
     backTo("qconv_call", "y = torch__inductor_fx_passes_quantization_qconv(_, ...); return y"),
     backTo("qconv_binary_call", "y = torch__inductor_fx_passes_quantization_qconv_binary(_, ...); return y"),
@@ -180,13 +151,9 @@ constexpr Rule kFunctionCallRules[] = {
 }  // namespace
 
 std::span<const Rule> quantizedDataRules() { return kDataRules; }
-std::span<const Rule> quantizedLoweringRules() { return kLoweringRules; }
 std::span<const Rule> quantizedFunctionCallRules() { return kFunctionCallRules; }
 Result<bool> simplifyQuantizedData(Module& module, Rewriter& rewriter) {
     return rewriter.applyRules(module, kDataRules);
-}
-Result<bool> lowerQuantizedProducts(Module& module, Rewriter& rewriter) {
-    return rewriter.applyRules(module, kLoweringRules);
 }
 
 Result<bool> callQuantizedOperators(Module& module, Rewriter& rewriter) {

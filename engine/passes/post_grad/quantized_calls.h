@@ -9,12 +9,8 @@ namespace cutaway {
 std::span<const Rule> quantizedDataRules();
 Result<bool> simplifyQuantizedData(Module& module, Rewriter& rewriter);
 
-/// Products of integers become calls of the functions that PyTorch's compiler lowers them with, as it prints them
-/// (spec: QO §8.1). The stage "lowering" turns them back.
-std::span<const Rule> quantizedLoweringRules();
-Result<bool> lowerQuantizedProducts(Module& module, Rewriter& rewriter);
-
-/// The opposite, of stage "lowering".
+/// PyTorch's compiler gives products of integers to functions that lower them (spec: QO §8.1). Graphs that it has
+/// printed hold calls of those, which stage "lowering" makes the operators again; ours hold the operators.
 std::span<const Rule> quantizedFunctionCallRules();
 Result<bool> callQuantizedOperators(Module& module, Rewriter& rewriter);
 
