@@ -44,6 +44,26 @@ QString difference(const Counts& ours, const Counts& theirs) {
     return out.join("; ");
 }
 
+/// What PyTorch fuses into a packed call is a function of its own in its text, which takes the call's arguments.
+Counts fusedCounts(const Module& module) {
+    Counts all = opHistogram(module);
+    for (const Node& node : module.graph().nodes()) {
+        if (!node.isCall()) continue;
+        const std::string& name = node.op().name();
+        const bool binary = std::any_of(node.kwargs().begin(), node.kwargs().end(),
+                                        [](const auto& one) { return one.first == "other"; });
+        const char* op = name.starts_with("torch__inductor_fx_passes_quantization_qconv")
+                             ? "onednn.qconv_pointwise.default"
+                         : !name.starts_with("torch__inductor_fx_passes_mkldnn_fusion_fn") ? nullptr
+                         : binary ? "mkldnn._convolution_pointwise.binary"
+                                  : "mkldnn._convolution_pointwise.default";
+        if (op == nullptr) continue;
+        if (--all[name] == 0) all.erase(name);
+        ++all[op];
+    }
+    return all;
+}
+
 Result<Snapshot> graphIn(const QString& file) {
     CT_TRY(OpenedFile opened, openFile(file.toStdString(), {}));
     if (opened.graphs.empty()) return invalidInput("no graph");
@@ -90,15 +110,20 @@ class RecordedModelsTest : public QObject {
         QFETCH(QString, folder);
         Session session;
         QVERIFY(session.open((folder + "/model.pt2").toStdString()));
-        QVERIFY(session.compile({}));
-        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
-            RunOptions options;
-            options.backend = backend;
-            options.inputsFile = (folder + "/inputs.safetensors").toStdString();
-            options.expectFile = (folder + "/expected.safetensors").toStdString();
-            const auto report = session.run(0, options);
-            QVERIFY2(report, report ? "" : report.error().text().c_str());
-            QVERIFY(report->compared && report->matches);
+        for (const bool freeze : {false, true}) {
+            CompileRequest request;
+            request.freeze = freeze;
+            const auto run = session.compile(request);
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+                RunOptions options;
+                options.backend = backend;
+                options.inputsFile = (folder + "/inputs.safetensors").toStdString();
+                options.expectFile = (folder + "/expected.safetensors").toStdString();
+                const auto report = session.run(*run, options);
+                QVERIFY2(report, report ? "" : report.error().text().c_str());
+                QVERIFY(report->compared && report->matches);
+            }
         }
     }
 
@@ -234,6 +259,40 @@ class RecordedModelsTest : public QObject {
             QVERIFY2(recorded, recorded ? "" : recorded.error().text().c_str());
             const QString differs = difference(counts(*ours), counts(opHistogram(**recorded)));
             QVERIFY2(differs.isEmpty(), qPrintable(side + (": " + differs)));
+        }
+    }
+
+    /// From the model on: the frozen graph, and what post-grad makes of it.
+    void wholeFreezing_data() {
+        QTest::addColumn<QString>("folder");
+        QTest::addColumn<QString>("device");
+        for (const QString& folder : modelFolders())
+            for (const QString device : {"cpu", "cuda"})
+                if (QFile::exists(folder + "/" + device + "_infer_freeze/02_freeze.after.py"))
+                    QTest::newRow(qPrintable(QFileInfo(folder).fileName() + ", " + device)) << folder << device;
+    }
+    void wholeFreezing() {
+        QFETCH(QString, folder);
+        QFETCH(QString, device);
+        Session session;
+        QVERIFY(session.open((folder + "/model.pt2").toStdString()));
+        CompileRequest request;
+        request.freeze = true;
+        request.target = device == "cuda" ? Target::Cuda : Target::Cpu;
+        QVERIFY(session.compile(request));
+        const auto stages = session.stages(0);
+        for (const auto& [name, file] : {std::pair{"freeze", "02_freeze"}, std::pair{"post_grad", "03_post_grad"}}) {
+            const auto stage =
+                std::find_if(stages->begin(), stages->end(), [&](const StageInfo& each) { return each.stage == name; });
+            QVERIFY(stage != stages->end());
+            const auto recorded = graphIn(folder + "/" + device + "_infer_freeze/" + file + ".after.py");
+            QVERIFY2(recorded, recorded ? "" : recorded.error().text().c_str());
+            Counts ours = counts(stage->after);
+            // Whether the sum is written over its operand PyTorch decides while it lowers the fused call.
+            if (const auto inPlace = ours.extract("mkldnn._convolution_pointwise_.binary"))
+                ours["mkldnn._convolution_pointwise.binary"] += inPlace.mapped();
+            const QString differs = difference(ours, counts(fusedCounts(**recorded)));
+            QVERIFY2(differs.isEmpty(), qPrintable(QString(name) + ": " + differs));
         }
     }
 };
