@@ -1,10 +1,13 @@
 // Freezing as a whole: what becomes a constant, that folded constants are recipes, and that frozen graphs compute what
 // they did before. CUTAWAY_SEED starts the random graphs elsewhere, CUTAWAY_SEEDS makes more of them,
 // CUTAWAY_FREEZING_DUMP=FOLDER writes each as text (tests/scripts/check_freezing.py compares those with PyTorch).
+#include <QTemporaryDir>
 #include <QtTest>
 #include <atomic>
+#include <numeric>
 #include <thread>
 
+#include "cutaway/session.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
@@ -303,6 +306,39 @@ class FreezingTest : public QObject {
             });
         for (std::thread& thread : threads) thread.join();
         QCOMPARE(failures.load(), 0);
+    }
+
+    /// What the Node window asks of a session.
+    void aConstantSaysWhatItIsMadeFrom() {
+        QTemporaryDir folder;
+        QFile file(folder.filePath("normed.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(kNormed);
+        file.close();
+        Session session;
+        QVERIFY(session.open(file.fileName().toStdString()));
+        CompileRequest request;
+        request.freeze = true;
+        QVERIFY(session.compile(request));
+        const auto steps = session.steps(0);
+        const auto fold = std::find_if(steps->rbegin(), steps->rend(), [](const StepInfo& step) {
+            return step.name == "constant_fold" && step.occurrence == 5;
+        });
+        QCOMPARE(fold->constantBytesBefore > fold->constantBytesAfter, true);
+        const Place place{0, fold->index, -1};
+        const auto graph = session.diff(place, place);
+        int folded = 0;
+        for (const UnionGraph::Node& node : graph->nodes) {
+            const auto details = session.node(place, node.info.id);
+            const auto values = session.values(place, node.info.id);
+            QCOMPARE(values.has_value(), details->constant.has_value());
+            if (!details->constant) continue;
+            QVERIFY(!details->constant->sources.empty());
+            QVERIFY(values->elements > 0 && values->least < values->most && values->madeUp);
+            QCOMPARE(std::accumulate(values->histogram.begin(), values->histogram.end(), int64_t{0}), values->elements);
+            folded += details->constant->recipe.empty() ? 0 : 1;
+        }
+        QCOMPARE(folded, 2);  // the weight and the bias of the convolution
     }
 
     void computingConstantsCanBeCancelled() {

@@ -105,6 +105,43 @@ class ModelsTest : public QObject {
         QCOMPARE(row.siblingAtColumn(1).data(Qt::ToolTipRole).toString(), frame);
     }
 
+    /// What a constant is made from, how, and what its numbers are like.
+    void aConstantIsTold() {
+        NodeFacts facts;
+        facts.after.emplace();
+        facts.after->node.name = "w";
+        facts.after->constant = ConstantInfo{{{"conv.weight", "f32[4]"}, {"bn.bias", "f32[4]"}},
+                                             {"mul: \"f32[4]\" = aten.mul.Tensor(conv_weight, bn_bias)"},
+                                             2048,
+                                             false};
+        NodeModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setFacts(facts);
+        const auto item = [&](const QString& label) {
+            for (int row = 0; row < model.rowCount(); ++row)
+                if (model.index(row, 0).data() == label) return model.index(row, 0);
+            return QModelIndex();
+        };
+        const auto rows = [&](const QModelIndex& parent) {
+            QStringList out;
+            for (int row = 0; row < model.rowCount(parent); ++row)
+                out << model.index(row, 0, parent).data().toString() + ": " +
+                           model.index(row, 1, parent).data().toString();
+            return out.join('\n');
+        };
+        QCOMPARE(item("Constant").siblingAtColumn(1).data().toString(), "2.0 KiB, from 2 tensors");
+        QCOMPARE(rows(item("Constant")),
+                 "Made from: conv.weight  f32[4]\nMade from: bn.bias  f32[4]\n"
+                 "Computed as: mul: \"f32[4]\" = aten.mul.Tensor(conv_weight, bn_bias)");
+        QVERIFY(!item("Values").isValid());
+        facts.values = ValueSummary{8, 2, 1, -1, 3, 0.5, {1, 0, 6}, {-1, 0}, true};
+        model.setFacts(facts);
+        QCOMPARE(item("Values").siblingAtColumn(1).data().toString(), "-1 to 3");
+        QCOMPARE(rows(item("Values")),
+                 QString::fromUtf8("Least: -1\nMost: 3\nMean: 0.5\nZeros: 25.0 %\nNot finite: 1\nHistogram: ▂ █\n"
+                                   "First: -1, 0, …\nData: made up: the file has none"));
+    }
+
     void foldersThatAllPathsShareAreFound_data() {
         QTest::addColumn<QStringList>("paths");
         QTest::addColumn<QString>("shared");

@@ -29,6 +29,7 @@ QString Run::title() const {
                             options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
     if (options.mode == Mode::Training && options.memoryBudget != 1)
         text += QObject::tr(", memory budget %1").arg(options.memoryBudget, 0, 'g', 4);
+    if (options.freeze) text += QObject::tr(", frozen");
     if (options.parity) text += QObject::tr(", as PyTorch");
     if (options.allStages) text += QObject::tr(", all stages");
     if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
