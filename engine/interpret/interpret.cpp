@@ -113,7 +113,7 @@ class Interpreter : public ValueSource {
   private:
     /// Same strides where they are dense, shared storages copied once each so that aliases stay aliases.
     Tensor ownCopy(const Tensor& tensor) {
-        std::shared_ptr<Storage>& copy = m_copies[tensor.storage().get()];
+        std::shared_ptr<Storage>& copy = m_copies[tensor.storage()];
         if (!copy) {
             copy = Storage::allocateUninitialized(tensor.storage()->size());
             std::memcpy(copy->data(), tensor.storage()->data(), tensor.storage()->size());
@@ -225,7 +225,9 @@ class Interpreter : public ValueSource {
     const InterpretOptions& m_options;
     std::vector<TensorList> m_values;
     std::vector<int> m_readsLeft;
-    std::map<const Storage*, std::shared_ptr<Storage>> m_copies;  // looked up by address, never iterated
+    /// Never iterated. Holds what was copied, too, since what is made up for a constant has no other owner, and its
+    /// address would come again.
+    std::map<std::shared_ptr<Storage>, std::shared_ptr<Storage>> m_copies;
 };
 
 Result<void> checkCount(const Module& module, const std::vector<Tensor>& inputs) {

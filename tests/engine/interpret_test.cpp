@@ -262,6 +262,20 @@ void InterpretTest::fillsMissingTensors() {
     QCOMPARE(shown({first->at(1)}), shown({w}));
     QVERIFY(shown({w}) != shown({filledTensor("v", 0, DType::F32, {2})}) &&
             shown({w}) != shown({filledTensor("w", 1, DType::F32, {2})}));
+
+    // A graph that writes works on copies; what was made up has no owner but the run.
+    auto writes = parseText(
+        "def forward(x: \"f32[2]\"):\n    a: \"f32[4096]\" = self.a\n    s: \"f32[]\" = aten.sum.default(a)\n"
+        "    b: \"f32[64, 64][1, 64]\" = self.b\n    t: \"f32[]\" = aten.sum.default(b)\n    c: \"f32[3]\" = self.c\n"
+        "    u: \"f32[]\" = aten.sum.default(c)\n    e: \"f32[2]\" = aten.exp.default(x)\n"
+        "    f: \"f32[2]\" = aten.add_.Tensor(e, s)\n    g: \"f32[2]\" = aten.add_.Tensor(f, t)\n"
+        "    h: \"f32[2]\" = aten.add_.Tensor(g, u)\n    return (h, s, t, u)\n");
+    QVERIFY2(writes.has_value(), writes ? "" : writes.error().text().c_str());
+    const auto own = interpret(**writes, {values({0, 0}, {2})});
+    QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
+    double sum = 1;
+    for (size_t i = 1; i < 4; ++i) sum += toDouble((*own)[i].item());
+    QVERIFY(std::abs(toDouble((*own)[0].item(0)) - sum) < 1e-4 * std::abs(sum));
 }
 
 void InterpretTest::runsReferenceFiles_data() {
