@@ -122,6 +122,7 @@ Result<ValueType> inferMklLinear(const InferContext& c) {
     return ValueType(TensorType::contiguous(x.dtype, std::move(sizes), x.device));
 }
 
+// Freezing calls MKL's operators without naming an overload, and FX prints them so.
 constexpr OpDef kOps[] = {
     // x @ W^T + b, then the function that `attr` names.
     {.schema =
@@ -159,7 +160,7 @@ f32[2, 3, 8], f32[2, 3, 5], f32[5, 8], f32[5], 'add'
 f32[6, 8], f32[6, 5]>0, f32[5, 8], f32[5], 'div'
 bf16[6, 8], bf16[6, 5], bf16[5, 8], bf16[5], 'add'
 )"},
-    {.schema = "mkl._mkl_linear.default(Tensor X, Tensor MKL_W, Tensor ORI_W, Tensor? B, int batch_size) -> Tensor",
+    {.schema = "mkl._mkl_linear(Tensor X, Tensor MKL_W, Tensor ORI_W, Tensor? B, int batch_size) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferMklLinear,
      .eval = evalExpanded,
@@ -177,7 +178,7 @@ f32[2, 3, 8], f32[5, 8], f32[5, 8], f32[5], 6
      .infer = [](const InferContext& c) { return inferPacked(c, 2, 2); },
      .eval = evalPacked,
      .samples = "f32[5, 8], 6\nbf16[5, 8]\nf32[5, 8][1, 5], 6"},
-    {.schema = "mkl._mkl_reorder_linear_weight.default(Tensor X, int batch_size) -> Tensor",
+    {.schema = "mkl._mkl_reorder_linear_weight(Tensor X, int batch_size) -> Tensor",
      .tags = Tag::View,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(ValueType type, inferPacked(c, 2, 2));

@@ -332,7 +332,7 @@ std::string libraryFor(const Node& node) {
                                                 "aten.addmm.default",
                                                 "aten.bmm.default",
                                                 "aten.convolution.default",
-                                                "mkl._mkl_linear.default",
+                                                "mkl._mkl_linear",
                                                 "mkldnn._linear_pointwise.default",
                                                 "mkldnn._linear_pointwise.binary",
                                                 "mkldnn._convolution_pointwise.default",

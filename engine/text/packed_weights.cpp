@@ -5,7 +5,7 @@
 namespace cutaway::fxtext {
 namespace {
 
-constexpr std::string_view kMklLinear = "mkl._mkl_linear.default";
+constexpr std::string_view kMklLinear = "mkl._mkl_linear";
 
 /// A layout of the library's own is printed as strides [1, 0, ...].
 bool isPackedType(const TensorType& type) {

@@ -99,6 +99,7 @@ const Op& ParseState::op(std::string_view name) {
     const Op* found = findOp(plain);
     // A call of the packet without an overload: torch.ops.mkl._mkl_linear(...).
     if (found == nullptr) found = findOp(std::string(plain) + ".default");
+    if (found == nullptr && plain.ends_with(".default")) found = findOp(plain.substr(0, plain.size() - 8));
     // Functions of modules that are not torch's are global names in FX text: math_trunc(...).
     if (constexpr std::string_view kMath = "math_"; found == nullptr && plain.starts_with(kMath))
         found = findOp("math." + std::string(plain.substr(kMath.size())));

@@ -181,8 +181,8 @@ constexpr Case kCases[] = {
      "library: _convolution_transpose_pointwise (oneDNN)"},
     {"packed linear layers",
      R"(def forward(x: "f32[8, 16]", w: "f32[24, 16]", b: "f32[24]", y: "f32[2, 4, 16]", o: "f32[2, 4, 24]", r: "f32[1, 1, 24]", z: "f32[2, 4, 16][16, 32, 1]"):
-    p = mkl._mkl_reorder_linear_weight.default(w, 8)
-    a = mkl._mkl_linear.default(x, p, w, b, 8)
+    p = mkl._mkl_reorder_linear_weight(w, 8)
+    a = mkl._mkl_linear(x, p, w, b, 8)
     c = mkldnn._linear_pointwise.default(y, w, b, 'gelu', [], 'tanh')
     d = mkldnn._linear_pointwise.binary(y, o, w, None, 'add')
     e = mkldnn._linear_pointwise.binary(y, r, w, b, 'sub')

@@ -144,7 +144,7 @@ class PackedWeight:
 
 
 def resolve(name):
-    namespace, packet, overload = name.split(".")
+    namespace, packet, overload = (*name.split("."), "default")[:3]  # MKL's operators are called without one
     function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     packs = namespace == "onednn" and packet.startswith(("qconv", "qlinear", "linear")) and "prepack" not in packet
     return PackedWeight(function) if packs else function

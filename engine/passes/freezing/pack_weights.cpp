@@ -124,8 +124,8 @@ Values packLinear(const Match& m, GraphBuilder& builder, const Argument& bias) {
     const Value plain = permute(builder.value(m.node("w")), {1, 0});
     const Argument rows = rowsOf(m);
     if (x.dtype == DType::F32 && x.sizes[0].isInt() && !freezingOptions(m.request()).fuseFloat32Linear) {
-        const Value packed = builder.call("mkl._mkl_reorder_linear_weight.default", {plain, rows});
-        return builder.call("mkl._mkl_linear.default", {m["x"], packed, plain, bias, rows});
+        const Value packed = builder.call("mkl._mkl_reorder_linear_weight", {plain, rows});
+        return builder.call("mkl._mkl_linear", {m["x"], packed, plain, bias, rows});
     }
     const Value packed = builder.call("mkldnn._reorder_linear_weight.default", {plain, rows});
     return builder.call("mkldnn._linear_pointwise.default",
@@ -189,10 +189,10 @@ constexpr Rule kRecover[] = {
 // ---------------------------------------------------------------- weights packed twice
 
 constexpr std::string_view kMerge = "merge_packed_weights";
-constexpr std::string_view kPackingOps[] = {
-    "mkldnn._reorder_convolution_transpose_weight.default", "mkldnn._reorder_mkldnn_rnn_layer_weight.default",
-    "mkldnn._reorder_convolution_weight.default", "mkldnn._reorder_linear_weight.default",
-    "mkl._mkl_reorder_linear_weight.default"};
+constexpr std::string_view kPackingOps[] = {"mkldnn._reorder_convolution_transpose_weight.default",
+                                            "mkldnn._reorder_mkldnn_rnn_layer_weight.default",
+                                            "mkldnn._reorder_convolution_weight.default",
+                                            "mkldnn._reorder_linear_weight.default", "mkl._mkl_reorder_linear_weight"};
 constexpr size_t kMergedByPyTorch = 2;  // the first ones
 
 bool packs(const Node& node, bool parity) {

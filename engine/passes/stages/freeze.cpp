@@ -41,7 +41,7 @@ constexpr CodeRewrite kConcatRewrites[] = {
     {"addmm_fuse_pattern_second", "Three products of one tensor with biases are one", "aten.addmm.default"}};
 constexpr CodeRewrite kMergePackedRewrites[] = {
     {"merge_packed_weights", "A weight that is packed twice in one way is packed once",
-     "mkldnn._reorder_*, mkl._mkl_reorder_linear_weight.default, aten.permute.default"}};
+     "mkldnn._reorder_*, mkl._mkl_reorder_linear_weight, aten.permute.default"}};
 constexpr CodeRewrite kPromoteRewrites[] = {
     {"dequant_promotion", "Each reader of a dequantized tensor dequantizes it itself",
      "quantized_decomposed.dequantize_per_tensor.*, prims.convert_element_type.default, aten.reshape.default"}};

@@ -55,7 +55,7 @@ constexpr Form kForms[] = {
     {Form::Kind::Product, "aten.bmm.default", "self", "mat2", ""},
     {Form::Kind::Product, "aten.addmm.default", "mat1", "mat2", "self"},
     {Form::Kind::Convolution, "aten.convolution.default", "input", "weight", "bias"},
-    {Form::Kind::Linear, "mkl._mkl_linear.default", "X", "ORI_W", "B"},
+    {Form::Kind::Linear, "mkl._mkl_linear", "X", "ORI_W", "B"},
     {Form::Kind::Linear, "mkldnn._linear_pointwise.default", "X", "W", "B"},
     {Form::Kind::Linear, "mkldnn._linear_pointwise.binary", "X", "W", "B"},
     {Form::Kind::Convolution, "mkldnn._convolution_pointwise.default", "X", "W", "B", true},
