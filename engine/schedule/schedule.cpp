@@ -340,11 +340,16 @@ std::string libraryFor(const Node& node) {
                                                 "mkldnn._convolution_pointwise_.binary",
                                                 "mkldnn._convolution_transpose_pointwise.default"};
     if (!node.isCall() || std::find(std::begin(kOps), std::end(kOps), node.op().name()) == std::end(kOps)) return {};
-    if (node.type().tensor() == nullptr || node.tensor().dtype != DType::F32) return {};
+    // Packed calls round once, as the library does; others are held to kernels that round bf16 in between.
+    const bool packed = node.op().name().starts_with("mkldnn.");
+    const auto serves = [&](const TensorType* type) {
+        return type && (type->dtype == DType::F32 || (packed && type->dtype == DType::BF16));
+    };
+    if (!serves(node.type().tensor())) return {};
     if (node.isCall("aten.convolution.default") && node.arg("transposed").asInt() != 0)
         return {};  // the runtime has no call for these
     for (const Node* input : node.inputs())
-        if (input->type().tensor() == nullptr || input->tensor().dtype != DType::F32) return {};
+        if (!serves(input->type().tensor())) return {};
     if (node.op().mutates() && isSeenAfterwards(node)) return {};
     return std::string(node.op().baseName()) + " (oneDNN)";
 }

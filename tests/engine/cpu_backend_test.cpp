@@ -190,6 +190,15 @@ constexpr Case kCases[] = {
     return (a, c, d, e, f))",
      "library: _mkl_linear (oneDNN), library: _linear_pointwise (oneDNN), library: _linear_pointwise (oneDNN), "
      "library: _linear_pointwise (oneDNN), library: _linear_pointwise (oneDNN)"},
+    {"packed calls of halves",
+     R"(def forward(x: "bf16[2, 8, 7, 7][392, 1, 56, 8]", w: "bf16[16, 8, 3, 3]", b: "bf16[16]", o: "bf16[2, 16, 7, 7][784, 1, 112, 16]", y: "bf16[6, 32]", v: "bf16[16, 32]", z: "f16[6, 32]", u: "f16[16, 32]"):
+    a = mkldnn._convolution_pointwise.default(x, w, b, [1, 1], [1, 1], [1, 1], 1, 'gelu', [], 'none')
+    c = mkldnn._convolution_pointwise.binary(x, o, w, b, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')
+    d = mkldnn._linear_pointwise.default(y, v, b, 'swish', [], '')
+    e = mkldnn._linear_pointwise.default(z, u, None, 'tanh', [], '')
+    return (a, c, d, e))",
+     "library: _convolution_pointwise (oneDNN), library: _convolution_pointwise (oneDNN), "
+     "library: _linear_pointwise (oneDNN), reference: mkldnn._linear_pointwise.default"},
     {"reductions of what does not vary", R"(def forward(x: "f32[40, 1]", y: "f32[3, 37]"):
     c = aten.full.default([40, 1], 2.0, dtype=torch.float32, device=device(type='cpu'))
     e = aten.exp.default(c)

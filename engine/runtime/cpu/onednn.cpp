@@ -9,11 +9,12 @@ namespace {
 
 using dnnl::memory;
 
-memory::desc describe(const Tensor& tensor) {
-    return memory::desc(tensor.sizes(), memory::data_type::f32, tensor.strides());
+memory::data_type typeOf(const Tensor& tensor) {
+    return tensor.dtype() == DType::BF16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
-memory::desc anyLayout(const Dims& sizes) {
-    return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
+memory::desc describe(const Tensor& tensor) { return memory::desc(tensor.sizes(), typeOf(tensor), tensor.strides()); }
+memory::desc anyLayout(const Dims& sizes, memory::data_type type) {
+    return memory::desc(sizes, type, memory::format_tag::any);
 }
 
 /// oneDNN reads dense matrices in either order, but no broadcast or overlapping strides.
@@ -199,12 +200,12 @@ struct LibraryCall::State {
         return true;
     }
     void prepareMatmul(const Tensor& a, const Tensor& b, const Tensor* added, const Tensor& out) {
-        const memory::desc weights = packed ? anyLayout(b.sizes()) : describe(b);
+        const memory::desc weights = packed ? anyLayout(b.sizes(), typeOf(b)) : describe(b);
         Dims biasSizes(out.sizes().size(), 1);  // as the bias is broadcast
         if (added)
             std::copy(added->sizes().begin(), added->sizes().end(),
                       biasSizes.end() - static_cast<std::ptrdiff_t>(added->sizes().size()));
-        const memory::desc biasDesc(biasSizes, memory::data_type::f32, contiguousStrides(biasSizes));
+        const memory::desc biasDesc(biasSizes, typeOf(added ? *added : out), contiguousStrides(biasSizes));
         const auto desc = added ? dnnl::matmul::desc(describe(a), weights, biasDesc, describe(out))
                                 : dnnl::matmul::desc(describe(a), weights, describe(out));
         const dnnl::matmul::primitive_desc pd(desc, attributes, engine);
@@ -234,11 +235,12 @@ struct LibraryCall::State {
             right[i] = (smaller - 1) * stride[i] + reach - larger - left[i];
         }
         const memory::desc weights = windowWeights(w, call.arg("groups")->asInt().value_or(1), backwards);
-        const memory::desc biasDesc({out.sizes()[1]}, memory::data_type::f32, memory::dims{1});
+        const memory::desc biasDesc({out.sizes()[1]}, typeOf(added ? *added : out), memory::dims{1});
         const auto forward = dnnl::prop_kind::forward_inference;
         const bool keep = call.form()->channelsLast;
-        const auto src = keep && isChannelsLast(x) ? describe(x) : anyLayout(x.sizes()),
-                   any = anyLayout(weights.dims()), dst = keep ? describe(out) : anyLayout(out.sizes());
+        const auto src = keep && isChannelsLast(x) ? describe(x) : anyLayout(x.sizes(), typeOf(x)),
+                   any = anyLayout(weights.dims(), typeOf(w)),
+                   dst = keep ? describe(out) : anyLayout(out.sizes(), typeOf(out));
         const auto desc =
             added ? typename Primitive::desc(forward, algorithm, src, any, biasDesc, dst, stride, gaps, left, right)
                   : typename Primitive::desc(forward, algorithm, src, any, dst, stride, gaps, left, right);
@@ -259,7 +261,7 @@ struct LibraryCall::State {
             sizes.insert(sizes.begin(), groups);
             strides.insert(strides.begin(), groupStride);
         }
-        return memory::desc(sizes, memory::data_type::f32, strides);
+        return memory::desc(sizes, typeOf(w), strides);
     }
     void collectPorts() {
         ports = {{DNNL_ARG_SRC, first.own}, {DNNL_ARG_WEIGHTS, second.own}, {DNNL_ARG_DST, result.own}};
