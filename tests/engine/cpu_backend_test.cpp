@@ -6,6 +6,7 @@
 
 #include "engine/ops/op_registry.h"
 #include "engine/support/files.h"
+#include "engine/tensor/fill.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
 
@@ -347,6 +348,28 @@ class CpuBackendTest : public QObject {
             qWarning("%s", program->info().source.substr(at).c_str());
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QCOMPARE(run->microseconds.size(), program->info().kernels.size());
+    }
+
+    /// What the interpreter makes up for a constant without data, in the layout of its type.
+    void constantsWithoutData() {
+        const auto module = moduleOf(R"(def forward(x: "f32[6, 20]"):
+    w: "f32[6, 20][1, 6]" = self.w
+    t = aten.permute.default(w, [1, 0])
+    a = aten.add.Tensor(x, w)
+    b = aten.mm.default(x, t)
+    return (a, b))");
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto inputs = randomInputs(*module, 1);
+        Module filled = *module;
+        copyInto(filled.tensors["w"] = Tensor::empty(DType::F32, {6, 20}, {1, 6}),
+                 filledTensor("w", 0, DType::F32, {6, 20}));
+        const auto expected = referenceOutputs(filled, inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const QString wrong = difference(run->outputs, *expected);
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
     }
 
     void equalKernelsArePrintedOnce() {

@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/plan.h"
 
+#include "engine/interpret/interpret.h"
 #include "engine/schedule/lowering.h"
 #include "engine/support/checked.h"
 #include "engine/support/threads.h"
@@ -157,13 +158,8 @@ class Binder {
         const Node& node = *value.key.node;
         CT_TRY(const TensorType type, filled(*tensorOf(value.key), node.name()));
         if (value.kind == ScheduledValue::Kind::Constant) {
-            auto found = m_program->module->tensors.find(node.target());
-            if (found == m_program->module->tensors.end())
-                return Error{ErrorCode::NotFound,
-                             "the constant '" + node.target() + "' has no data",
-                             node.name(),
-                             {"open the file that holds the weights"}};
-            addGiven(node, found->second, type, true);
+            CT_TRY(const Tensor held, attributeOf(*m_program->module, node));
+            addGiven(node, held, type, true);
             return {};
         }
         PlanValue plan{PlanValue::Kind::Arena, -1, 0, type.dtype, toInts(type.sizes), toInts(type.strides), false};
