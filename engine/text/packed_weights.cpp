@@ -1,6 +1,7 @@
 #include "engine/text/packed_weights.h"
 
 #include "engine/ir/infer.h"
+#include "engine/text/print.h"
 
 namespace cutaway::fxtext {
 namespace {
@@ -66,37 +67,89 @@ struct ConvolutionCall : CallView {
     }
 };
 
+enum class Layer : uint8_t { Other, Linear, Convolution, QuantizedLinear, QuantizedConvolution, HalfLinear };
+Layer layerOf(const Op& op) {
+    constexpr std::pair<std::string_view, Layer> kLayers[] = {
+        {"mkl._mkl_linear", Layer::Linear},
+        {"mkldnn._linear_pointwise", Layer::Linear},
+        {"mkldnn._convolution_pointwise", Layer::Convolution},
+        {"mkldnn._convolution_pointwise_", Layer::Convolution},
+        {"mkldnn._convolution_transpose_pointwise", Layer::Convolution},
+        {"onednn.qlinear_pointwise", Layer::QuantizedLinear},
+        {"onednn.qconv_pointwise", Layer::QuantizedConvolution},
+        {"onednn.qconv1d_pointwise", Layer::QuantizedConvolution},
+        {"onednn.qconv2d_pointwise", Layer::QuantizedConvolution},
+        {"onednn.qconv3d_pointwise", Layer::QuantizedConvolution},
+        {"onednn.linear_dynamic_fp16", Layer::HalfLinear},
+        {"onednn.linear_relu_dynamic_fp16", Layer::HalfLinear}};
+    for (const auto& [packet, layer] : kLayers)
+        if (op.packet() == packet) return layer;
+    return Layer::Other;
+}
+
+/// Scales matter to the layout only by their number.
+Packing quantizedConvolutionPacking(const Node& call, const Node& weight) {
+    const TensorType* type = weight.type().tensor();
+    const std::string channels = type && type->rank() > 0 ? type->sizes[0].text() : "1";
+    std::string after = ", torch.ones(" + channels + "), ";
+    const Argument &scale = call.arg("x_scale"), &zero = call.arg("x_zero_point");
+    after += (scale.node() ? std::string("1.0") : printArgument(scale)) + ", " +
+             (zero.node() ? std::string("0") : printArgument(zero));
+    for (const std::string_view param : {"stride", "padding", "dilation", "groups"})
+        after += ", " + printArgument(call.arg(param));
+    return {"torch.ops.onednn.qconv_prepack(", after + ", None)"};
+}
+
 }  // namespace
 
 std::vector<std::pair<Node*, TensorType>> plainWeights(const Op& op, const std::vector<Argument>& args,
                                                        const ValueType& result) {
     std::vector<std::pair<Node*, TensorType>> found;
-    const std::string_view packet = op.packet();
-    const bool linear = op.name() == kMklLinear || packet == "mkldnn._linear_pointwise";
-    const bool convolution = packet == "mkldnn._convolution_pointwise" || packet == "mkldnn._convolution_pointwise_" ||
-                             packet == "mkldnn._convolution_transpose_pointwise";
-    if ((!linear && !convolution) || op.isOpaque() || args.size() != op.schema()->params.size()) return found;
+    const Layer layer = layerOf(op);
+    if (layer == Layer::Other || op.isOpaque() || args.size() != op.schema()->params.size()) return found;
     const ConvolutionCall call(op, args);
-    const Node* input = call.arg("X").node();
+    const Node* input = args[0].node();
     const TensorType *x = input ? staticTensor(input->type()) : nullptr, *out = staticTensor(result);
     if (!x || !out || x->rank() != out->rank()) return found;
     std::optional<TensorType> plain;
-    if (linear) plain = TensorType::contiguous(x->dtype, {out->sizes.back(), x->sizes.back()}, x->device);
-    else plain = call.plainWeight(*x, *out);
+    if (layer == Layer::Convolution || layer == Layer::QuantizedConvolution) plain = call.plainWeight(*x, *out);
+    else plain = TensorType::contiguous(x->dtype, {out->sizes.back(), x->sizes.back()}, x->device);
     if (!plain) return found;
-    for (const std::string_view param : {"W", "MKL_W", "ORI_W"})
+    if (layer == Layer::QuantizedConvolution || layer == Layer::QuantizedLinear)
+        plain->dtype = x->dtype == DType::F8E4M3FN ? x->dtype : DType::I8;
+    if (layer == Layer::HalfLinear) plain->dtype = DType::F16;
+    if (layer == Layer::QuantizedLinear || layer == Layer::HalfLinear) {
+        // Packed is the transpose.
+        std::swap(plain->sizes[0], plain->sizes[1]);
+        std::swap(plain->strides[0], plain->strides[1]);
+    }
+    for (const std::string_view param : {"W", "MKL_W", "ORI_W", "qw", "w"})
         if (const int at = op.schema()->find(param); at >= 0)
             if (Node* weight = packedWeight(args[static_cast<size_t>(at)])) found.emplace_back(weight, *plain);
     return found;
 }
 
-std::map<std::string, int64_t> rowsPackedFor(const Module& module) {
-    std::map<std::string, int64_t> found;
+std::map<std::string, Packing> packingsFor(const Module& module) {
+    std::map<std::string, Packing> found;
     for (const Node& node : module.graph().nodes()) {
-        if (!node.isCall(kMklLinear)) continue;
-        const Node* weight = node.arg("MKL_W").node();
-        const auto rows = node.arg("batch_size").asInt();
-        if (weight && weight->kind() == NodeKind::GetAttr && rows) found[weight->target()] = *rows;
+        if (!node.isCall() || node.op().isOpaque() || node.op().schema() == nullptr) continue;
+        const auto read = [&](std::string_view param) -> const Node* {
+            const int at = node.op().schema()->find(param);
+            const Node* weight = at >= 0 ? node.arg(static_cast<size_t>(at)).node() : nullptr;
+            return weight && weight->kind() == NodeKind::GetAttr ? weight : nullptr;
+        };
+        const Layer layer = layerOf(node.op());
+        if (const Node* weight = node.isCall(kMklLinear) ? read("MKL_W") : nullptr) {
+            if (const auto rows = node.arg("batch_size").asInt())
+                found[weight->target()] = {"torch.ops.mkl._mkl_reorder_linear_weight(",
+                                           ", " + std::to_string(*rows) + ")"};
+        } else if (layer == Layer::QuantizedLinear && read("qw")) {
+            found[read("qw")->target()] = {"torch.ops.onednn.qlinear_prepack(", ".t().contiguous(), None)"};
+        } else if (layer == Layer::HalfLinear && read("w")) {
+            found[read("w")->target()] = {"torch.ops.onednn.linear_prepack_fp16(", ".t().float().contiguous(), None)"};
+        } else if (layer == Layer::QuantizedConvolution && read("qw")) {
+            found[read("qw")->target()] = quantizedConvolutionPacking(node, *read("qw"));
+        }
     }
     return found;
 }

@@ -15,8 +15,11 @@ namespace cutaway::fxtext {
 std::vector<std::pair<Node*, TensorType>> plainWeights(const Op& op, const std::vector<Argument>& args,
                                                        const ValueType& result);
 
-/// By attribute name: what mkl._mkl_linear reads as packed, and for how many rows. PyTorch takes no plain weight there,
-/// so the runnable form packs it. Other calls of PyTorch take plain weights as well.
-std::map<std::string, int64_t> rowsPackedFor(const Module& module);
+/// By attribute name: how the runnable form packs a weight that PyTorch takes in no other form, as text before and
+/// after the weight's own.
+struct Packing {
+    std::string before, after;
+};
+std::map<std::string, Packing> packingsFor(const Module& module);
 
 }  // namespace cutaway::fxtext

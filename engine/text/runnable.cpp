@@ -197,12 +197,12 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
     line(indent + 4, "super().__init__()");
     line(indent + 4, "torch.manual_seed(1)");
     std::set<std::string> made;
-    const std::map<std::string, int64_t> packed = rowsPackedFor(module);
+    const std::map<std::string, Packing> packed = packingsFor(module);
     for (const Node& node : module.graph().nodes()) {
         if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second) {
             std::string value = tensorText(node.target(), node.type());
-            if (const auto rows = packed.find(node.target()); rows != packed.end())
-                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ", " + std::to_string(rows->second) + ")";
+            if (const auto packing = packed.find(node.target()); packing != packed.end())
+                value = packing->second.before + value + packing->second.after;
             line(indent + 4, "put(self, " + quoted(node.target()) + ", " + value + ")", node.id());
         }
         if (!node.isCall() || node.op().style() != Op::Style::Module || !made.insert(node.op().name()).second) continue;

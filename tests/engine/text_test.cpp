@@ -336,6 +336,22 @@ void TextTest::runnableMakesWhatIsMissing() {
     QVERIFY2(channels.find("put(self, 'w', make([64, 32, 2, 2], ") != std::string::npos, channels.c_str());
     QCOMPARE((*transposed)->origin.remarks.size(), size_t{0});
 
+    // Quantized weights: PyTorch's kernels take them packed, and only so.
+    auto quantized = parseText(
+        "class M(torch.nn.Module):\n    def forward(self, x: \"u8[2, 3, 8, 8]\", y: \"u8[5, 6]\", s: \"f32[4]\"):\n"
+        "        w = self.w\n"
+        "        c: \"f32[2, 4, 8, 8][256, 1, 32, 4]cpu\" = torch.ops.onednn.qconv_pointwise.default(x, 0.05, 10, w, s, None, None, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, 'none', [], '')\n"
+        "        v: \"i8[6, 4][1, 0]cpu\" = self.v\n"
+        "        m: \"f32[5, 4]\" = torch.ops.onednn.qlinear_pointwise.default(y, 0.05, 10, v, s, None, None, 1.0, 0, torch.float32, 'none', [], '')\n"
+        "        return (c, m)\n");
+    QVERIFY(quantized.has_value() && checkRunnable(**quantized));
+    const std::string integers = printText(**quantized, runnable).text;
+    QVERIFY2(integers.find("put(self, 'w', torch.ops.onednn.qconv_prepack(make([4, 3, 3, 3], ") != std::string::npos,
+             integers.c_str());
+    QVERIFY2(
+        integers.find("put(self, 'v', torch.ops.onednn.qlinear_prepack(make([6, 4], [1, 6], ") != std::string::npos,
+        integers.c_str());
+
     // Without the input's type nothing follows for the weight: the call opens as it is annotated.
     auto unknown = parseText(
         "class M(torch.nn.Module):\n    def forward(self, x):\n        w = self.w\n"
