@@ -8,6 +8,7 @@
 #include "engine/passes/freezing/layout.h"
 #include "engine/passes/freezing/options.h"
 #include "engine/passes/freezing/pack_weights.h"
+#include "engine/passes/freezing/quant_concat.h"
 #include "engine/passes/freezing/quant_post_ops.h"
 #include "engine/passes/freezing/quant_prepack.h"
 #include "engine/passes/freezing/simple_rules.h"
@@ -46,6 +47,9 @@ constexpr CodeRewrite kPromoteRewrites[] = {
     {"dequant_promotion", "Each reader of a dequantized tensor dequantizes it itself",
      "quantized_decomposed.dequantize_per_tensor.*, prims.convert_element_type.default, aten.reshape.default"}};
 constexpr std::string_view kProducts = "aten.mm.default, aten.addmm.default, aten.bmm.default";
+constexpr CodeRewrite kWeightOnlyRewrites[] = {
+    {"int8_woq_concat_linear", "Three products of one tensor with weights of eight bits are one product",
+     "aten.mm.default"}};
 constexpr CodeRewrite kQuantizedPackRewrites[] = {
     {"qconv_weight_prepack", "A convolution of dequantized operands convolves the integers",
      "aten.convolution.default"},
@@ -135,6 +139,12 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                     .when = packsWeights,
                                     .after = kRecoverAfter,
                                     .rules = recoverLinearRules},
+                               Pass{.name = "concat_weight_only_products",
+                                    .summary = "Computes products of one tensor with several int8 weights in one call",
+                                    .run = concatWeightOnlyProducts,
+                                    .when = packsWeights,
+                                    .after = kFoldAfter,
+                                    .rewrites = kWeightOnlyRewrites},
                                Pass{.name = "quantized_weight_prepack",
                                     .summary = "Makes products of dequantized tensors products of their integers",
                                     .run = packQuantizedWeights,
