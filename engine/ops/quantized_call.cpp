@@ -91,10 +91,17 @@ float applied(const QuantizedCall& call, float y) {
     return y;
 }
 
+int32_t less(int32_t a, int32_t b) { return static_cast<int32_t>(static_cast<uint32_t>(a) - static_cast<uint32_t>(b)); }
+float less(float a, float b) { return a - b; }
+
 /// Within the range, so that adding this number leaves an integer, halves going to the even one.
-float rounded(float value) {
+template <class Byte>
+void storeBytes(const float* y, float scale, float zero, float low, Byte* out, int64_t count) {
     constexpr float kNoFraction = 12582912.0f;  // 1.5 * 2^23
-    return (value + kNoFraction) - kNoFraction;
+    for (int64_t n = 0; n < count; ++n) {
+        const float within = std::min(std::max(low, y[n] * scale + zero), low + 255.0f);
+        out[n] = static_cast<Byte>(static_cast<int32_t>((within + kNoFraction) - kNoFraction));
+    }
 }
 
 }  // namespace
@@ -151,36 +158,49 @@ QuantizedFinish::QuantizedFinish(const EvalContext& c, QuantizedCall call, Tenso
 }
 
 template <class T>
-void QuantizedFinish::run(const T* sums, int64_t row, int64_t count, int64_t first, int64_t width) const {
-    std::vector<float> y(static_cast<size_t>(width));
+void QuantizedFinish::run(const T* sums, const T* zeros, int64_t row, int64_t count, int64_t first,
+                          int64_t width) const {
+    std::vector<float> values(static_cast<size_t>(width));
+    float* y = values.data();
     const float* scales = m_scales.data() + first;
+    const float* bias = m_bias.empty() ? nullptr : m_bias.data() + first;
+    const float inputScale = m_inputScale;  // a copy, since floats are written meanwhile
     for (int64_t i = 0; i < count; ++i, sums += width) {
-        for (int64_t n = 0; n < width; ++n)
-            y[static_cast<size_t>(n)] = static_cast<float>(sums[n]) * m_inputScale * scales[n];
-        if (!m_bias.empty())
-            for (int64_t n = 0; n < width; ++n) y[static_cast<size_t>(n)] += m_bias[static_cast<size_t>(first + n)];
-        finish(y.data(), row + i, first, width);
+        if (zeros)
+            for (int64_t n = 0; n < width; ++n)
+                y[n] = static_cast<float>(less(sums[n], zeros[n])) * inputScale * scales[n];
+        else
+            for (int64_t n = 0; n < width; ++n) y[n] = static_cast<float>(sums[n]) * inputScale * scales[n];
+        if (bias)
+            for (int64_t n = 0; n < width; ++n) y[n] += bias[n];
+        finish(y, row + i, first, width);
     }
 }
-template void QuantizedFinish::run(const int32_t*, int64_t, int64_t, int64_t, int64_t) const;
-template void QuantizedFinish::run(const float*, int64_t, int64_t, int64_t, int64_t) const;
+template void QuantizedFinish::run(const int32_t*, const int32_t*, int64_t, int64_t, int64_t, int64_t) const;
+template void QuantizedFinish::run(const float*, const float*, int64_t, int64_t, int64_t, int64_t) const;
 
 void QuantizedFinish::finish(float* y, int64_t row, int64_t first, int64_t width) const {
     const int64_t at = row * m_columns + first;
-    if (!m_other.empty())
-        for (int64_t n = 0; n < width; ++n) y[n] += m_other[static_cast<size_t>(at + n)];
-    if (m_call.unary != "none")
-        for (int64_t n = 0; n < width; ++n) y[n] = applied(m_call, y[n]);
-    void* target = static_cast<std::byte*>(m_result.data()) + at * byteSize(m_call.output);
-    const auto scale = static_cast<float>(1.0f / static_cast<float>(m_call.outputScale)),
-               zero = static_cast<float>(m_call.outputZero);
-    if (m_call.output == DType::F8E4M3FN) {
-        for (int64_t n = 0; n < width; ++n) y[n] = std::clamp(y[n] * scale, -448.0f, 448.0f);
-    } else if (!isFloatOutput(m_call.output)) {
-        const float low = m_call.output == DType::U8 ? 0.0f : -128.0f, high = low + 255.0f;
-        for (int64_t n = 0; n < width; ++n) y[n] = rounded(std::min(std::max(y[n] * scale + zero, low), high));
+    if (!m_other.empty()) {
+        const float* other = m_other.data() + at;
+        for (int64_t n = 0; n < width; ++n) y[n] += other[n];
     }
-    storeElements(m_call.output, target, 1, width, y);
+    if (m_call.unary == "relu") {
+        for (int64_t n = 0; n < width; ++n) y[n] = std::max(y[n], 0.0f);
+    } else if (m_call.unary != "none") {
+        for (int64_t n = 0; n < width; ++n) y[n] = applied(m_call, y[n]);
+    }
+    auto* target = static_cast<std::byte*>(m_result.data()) + at * byteSize(m_call.output);
+    const float scale = 1.0f / static_cast<float>(m_call.outputScale), zero = static_cast<float>(m_call.outputZero);
+    if (m_call.output == DType::U8) {
+        storeBytes(y, scale, zero, 0.0f, reinterpret_cast<uint8_t*>(target), width);
+    } else if (m_call.output == DType::I8) {
+        storeBytes(y, scale, zero, -128.0f, reinterpret_cast<int8_t*>(target), width);
+    } else {
+        if (m_call.output == DType::F8E4M3FN)
+            for (int64_t n = 0; n < width; ++n) y[n] = std::clamp(y[n] * scale, -448.0f, 448.0f);
+        storeElements(m_call.output, target, 1, width, y);
+    }
 }
 
 }  // namespace cutaway

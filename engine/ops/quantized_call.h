@@ -47,9 +47,10 @@ class QuantizedFinish {
     /// `result` and `other` (undefined if there is none) are row-major matrices with a column per channel. Scales and
     /// bias are read from the call.
     QuantizedFinish(const EvalContext& c, QuantizedCall call, Tensor result, const Tensor& other);
-    /// `sums` [count, width] of rows [row, row + count) and the channels from `first` on. T: int32_t or float.
+    /// `sums` [count, width] of rows [row, row + count) and the channels from `first` on, less `zeros` [width] if that
+    /// is not null. T: int32_t (modulo 2^32) or float.
     template <class T>
-    void run(const T* sums, int64_t row, int64_t count, int64_t first, int64_t width) const;
+    void run(const T* sums, const T* zeros, int64_t row, int64_t count, int64_t first, int64_t width) const;
 
   private:
     void finish(float* y, int64_t row, int64_t first, int64_t width) const;

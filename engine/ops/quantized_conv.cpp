@@ -182,23 +182,28 @@ void runDepthwise(const ByteConvolution& conv, const QuantizedFinish& finish) {
                   [&](int64_t row, int64_t count) {
                       std::vector<int32_t> sums(static_cast<size_t>(count * channels));
                       depthwise(conv, weight, row, count, sums.data());
-                      finish.run(sums.data(), row, count, 0, channels);
+                      finish.run<int32_t>(sums.data(), nullptr, row, count, 0, channels);
                   });
 }
-/// zero * the sum over a channel's weights, for each.
+/// zero * the sum over a channel's weights, for each; nothing if zero is 0.
 std::vector<int32_t> zeroSums(const ByteConvolution& conv) {
-    std::vector<int32_t> sums(static_cast<size_t>(conv.g.outChannels), 0);
+    if (conv.zero == 0) return {};
+    std::vector<int32_t> sums(static_cast<size_t>(conv.g.outChannels));
     const int64_t inner = conv.taps * conv.inPerGroup;
-    for (int64_t n = 0; n < conv.g.outChannels; ++n)
-        for (int64_t k = 0; k < inner; ++k)
-            sums[static_cast<size_t>(n)] += conv.zero * int32_t{conv.weight.as<int8_t>()[n * inner + k]};
+    const auto* weight = conv.weight.as<int8_t>();
+    for (int32_t& sum : sums) {
+        int32_t total = 0;
+        for (int64_t k = 0; k < inner; ++k) total += weight[k];
+        sum = total * conv.zero;
+        weight += inner;
+    }
     return sums;
 }
 void runProducts(const ByteConvolution& conv, const QuantizedFinish& finish) {
     const int64_t inner = conv.taps * conv.inPerGroup, width = conv.outPerGroup;
     // A kernel of one element that takes every position reads the input as it lies.
     const bool asItLies = conv.taps == 1 && conv.g.in == conv.g.out && conv.places.back() == product(conv.g.in) - 1;
-    const std::vector<int32_t> less = zeroSums(conv);
+    const std::vector<int32_t> zeros = zeroSums(conv);
     for (int64_t group = 0; group < conv.g.groups; ++group)
         forRunsOfRows(conv.g.batch * product(conv.g.out), inner * width, inner + 4 * width,
                       [&](int64_t row, int64_t count) {
@@ -213,9 +218,8 @@ void runProducts(const ByteConvolution& conv, const QuantizedFinish& finish) {
                               unfold(conv, row, count, group, rows.data());
                           }
                           multiplyBytes(product, sums.data());
-                          for (int64_t i = 0; i < count * width; ++i)
-                              sums[static_cast<size_t>(i)] -= less[static_cast<size_t>(group * width + i % width)];
-                          finish.run(sums.data(), row, count, group * width, width);
+                          finish.run<int32_t>(sums.data(), zeros.empty() ? nullptr : zeros.data() + group * width, row,
+                                              count, group * width, width);
                       });
 }
 /// Anything else: 8-bit floats, and zero points that no byte holds.
@@ -230,8 +234,8 @@ void runPlainly(const EvalContext& c, const ConvolutionGeometry& g, int64_t zero
     }
     convolvePlainly(g, input, c.in("qw").to(dtype), Tensor(), sums);
     const Tensor rows = asRows(sums);
-    if (floats) finish.run(rows.as<float>(), 0, rows.size(0), 0, rows.size(1));
-    else finish.run(rows.as<int32_t>(), 0, rows.size(0), 0, rows.size(1));
+    if (floats) finish.run<float>(rows.as<float>(), nullptr, 0, rows.size(0), 0, rows.size(1));
+    else finish.run<int32_t>(rows.as<int32_t>(), nullptr, 0, rows.size(0), 0, rows.size(1));
 }
 
 EvalResult evalConv(const EvalContext& c) {

@@ -119,30 +119,29 @@ Tensor unsignedBytes(const Tensor& matrix, int64_t& zero) {
     zero += 128;
     return out;
 }
-/// zero * the sum of a row of the weight, for each row: what the input's zero point adds to every product.
+/// zero * the sum of a row of the weight, for each row: what the input's zero point adds to every product. Nothing if
+/// zero is 0.
 std::vector<int32_t> zeroSums(const Tensor& rows, int64_t zero) {
-    std::vector<int32_t> sums(static_cast<size_t>(rows.size(0)), 0);
-    if (zero == 0) return sums;
+    if (zero == 0) return {};
+    std::vector<int32_t> sums(static_cast<size_t>(rows.size(0)));
     const auto* data = rows.as<int8_t>();
-    for (int64_t n = 0; n < rows.size(0); ++n) {
-        uint32_t sum = 0;
-        for (int64_t k = 0; k < rows.size(1); ++k) sum += static_cast<uint32_t>(int32_t{*data++});
-        sums[static_cast<size_t>(n)] = static_cast<int32_t>(sum * static_cast<uint32_t>(zero));
+    for (int32_t& sum : sums) {
+        uint32_t total = 0;
+        for (int64_t k = 0; k < rows.size(1); ++k) total += static_cast<uint32_t>(int32_t{data[k]});
+        sum = static_cast<int32_t>(total * static_cast<uint32_t>(zero));
+        data += rows.size(1);
     }
     return sums;
 }
 void runBytes(const Tensor& input, const Tensor& weight, int64_t zero, const QuantizedFinish& finish) {
     const Tensor a = unsignedBytes(input, zero), b = transposed(weight).contiguous();
     const int64_t columns = b.size(0), inner = b.size(1);
-    const std::vector<int32_t> less = zeroSums(b, zero);
+    const std::vector<int32_t> zeros = zeroSums(b, zero);
     forRunsOfRows(a.size(0), columns * inner, inner + 4 * columns, [&](int64_t first, int64_t count) {
         std::vector<int32_t> sums(static_cast<size_t>(count * columns));
         if (inner > 0)
             multiplyBytes({count, columns, inner, a.as<uint8_t>() + first * inner, inner, b.as<int8_t>()}, sums.data());
-        for (size_t i = 0; i < sums.size(); ++i)
-            sums[i] = static_cast<int32_t>(static_cast<uint32_t>(sums[i]) -
-                                           static_cast<uint32_t>(less[i % static_cast<size_t>(columns)]));
-        finish.run(sums.data(), first, count, 0, columns);
+        finish.run<int32_t>(sums.data(), zeros.empty() ? nullptr : zeros.data(), first, count, 0, columns);
     });
 }
 EvalResult evalLinear(const EvalContext& c) {
@@ -159,7 +158,7 @@ EvalResult evalLinear(const EvalContext& c) {
         if (areFloatBytes(*c.tensor(size_t{0}))) {
             Tensor sums = Tensor::empty(DType::F32, matrix.sizes());
             multiplyMatrices(input.to(DType::F32), weight.to(DType::F32), sums);
-            finish.run(sums.as<float>(), 0, sums.size(0), 0, sums.size(1));
+            finish.run<float>(sums.as<float>(), nullptr, 0, sums.size(0), 0, sums.size(1));
         } else {
             runBytes(input, weight, inputZero(c), finish);
         }
