@@ -64,18 +64,11 @@ KeptConstants& kept() {
     return all;
 }
 
-/// Packing for a library: our packed form is the weight as it is, so nothing is computed.
-bool isPacking(const Node& node) {
-    const std::string& name = node.op().name();
-    return name.starts_with("mkldnn._reorder_") || name.starts_with("mkl._mkl_reorder_") ||
-           name == "onednn.qconv_prepack.default" || name == "onednn.qlinear_prepack.default";
-}
-
 class FoldedConstant final : public Recipe {
   public:
     explicit FoldedConstant(std::shared_ptr<const Module> graph) : m_graph(std::move(graph)) {
         for (const Node& node : m_graph->graph().nodes())
-            if (node.isCall() && !node.is(Tag::View) && !isPacking(node)) m_isView = false;
+            if (node.isCall() && !node.is(Tag::View)) m_isView = false;
     }
     ~FoldedConstant() override { kept().forget(this); }
 

@@ -71,10 +71,7 @@ std::map<std::string, int> opHistogram(const Module& module) {
             case NodeKind::Placeholder: ++counts["placeholder"]; break;
             case NodeKind::GetAttr: ++counts["get_attr"]; break;
             case NodeKind::Output: ++counts["output"]; break;
-            // PyTorch's rewrite calls the packet, not its only overload.
-            case NodeKind::Call:
-                ++counts[node.isCall("mkl._mkl_linear.default") ? "mkl._mkl_linear" : node.op().name()];
-                break;
+            case NodeKind::Call: ++counts[node.op().name()]; break;
         }
     }
     return counts;
