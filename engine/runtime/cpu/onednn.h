@@ -1,5 +1,6 @@
 #pragma once
-// Matrix products and convolutions of f32 (packed ones also of bf16) through oneDNN, with what is computed of their results at once.
+// Matrix products and convolutions of f32 (packed ones also of bf16) through oneDNN, with what is computed of their
+// results at once.
 #include <array>
 #include <memory>
 
