@@ -233,17 +233,17 @@ class Folding {
         const Value constant = builder.value(found.other.node() ? *found.other.node() : numberAsTensor(found, builder));
         const auto other = [&](const SymDims& shape) { return inShape(constant, found.alpha, shape); };
         if (shifts) {
-            const Value old = bias ? unrounded(builder, *found.bias, found) : Value();
+            const Value old = bias ? unrounded(builder, *found.bias) : Value();
             const Value added = other({found.channels});
             bias = old ? apply(found.operation, old, added) : found.operation == Operation::Add ? added : -added;
             bias = convert(bias, narrow);
         } else {
             SymDims shape(found.weight->tensor().sizes.size(), SymInt(1));
             shape[found.channelAxis] = found.channels;
-            const Value old = unrounded(builder, *found.weight, found);
+            const Value old = unrounded(builder, *found.weight);
             weight = convert(apply(found.operation, old, other(shape)), narrow);
             if (bias) {
-                const Value oldBias = unrounded(builder, *found.bias, found);
+                const Value oldBias = unrounded(builder, *found.bias);
                 bias = convert(apply(found.operation, oldBias, other({found.channels})), narrow);
             }
         }
@@ -289,9 +289,10 @@ class Folding {
                                builder.before());
     }
 
-    /// The weight or bias before an earlier fold rounded it, in f32; as it is where nothing is rounded.
-    Value unrounded(GraphBuilder& builder, Node& constant, const Fold& found) {
-        if (!found.mixed) return builder.value(constant);
+    /// The weight or bias in f32, before an earlier fold rounded it, so that a chain of folds rounds once; as it is if
+    /// it is no half.
+    Value unrounded(GraphBuilder& builder, Node& constant) {
+        if (!isHalf(constant.tensor().dtype)) return builder.value(constant);
         const Node* rounding = recipeResult(m_module, constant);
         const Node* wide = rounding && isOwnConversion(*rounding) ? rounding->arg(0).node() : nullptr;
         if (wide == nullptr || !wide->type().tensor() || wide->tensor().dtype != DType::F32)
