@@ -165,6 +165,8 @@ void OpsTest::everyRowHasSamples() {
         "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace",
         "torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace",
         "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering", "fbgemm.gmm.default",
+        "torch__inductor_fx_passes_quantization_qconv", "torch__inductor_fx_passes_quantization_qconv_binary",
+        "torch__inductor_fx_passes_quantization_qlinear", "torch__inductor_fx_passes_quantization_qlinear_binary",
         // Tangents of dual tensors are what a pass computes; forward_ad_test has the calls.
         "aten._make_dual.default", "aten._unpack_dual.default", "torch._C._enter_dual_level",
         "torch._C._exit_dual_level", "torch._C._functorch._jvp_increment_nesting",

@@ -197,6 +197,7 @@ class SessionController : public QObject {
     struct Loaded;
     static Result<Loaded> loadBoth(Source& source, const Comparison& what, bool beside, const Progress& progress);
     void loadNode();
+    void switchOn(const std::string& pass, CompileRequest& options) const;
     void loadValues(NodeKey node, const std::shared_ptr<const NodeFacts>& facts);
     void nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts);
     void finishBisect(const BisectReport& report, bool show);

@@ -71,6 +71,20 @@ std::optional<int> Run::splitStep() const {
     return forward == steps.end() ? std::optional<int>() : forward->index - 1;
 }
 
+/// Makes the pass one that runs: an optional one, or one that belongs to frozen runs.
+void SessionController::switchOn(const std::string& pass, CompileRequest& options) const {
+    const auto find = [&](const CompileRequest& request) -> std::optional<PassInfo> {
+        for (const PassInfo& known : m_source->passes(request))
+            if (known.name == pass) return known;
+        return std::nullopt;
+    };
+    CompileRequest frozen = options;
+    frozen.freeze = true;
+    if (!find(options) && checkRequest(frozen) && find(frozen)) options.freeze = true;
+    const auto known = find(options);
+    if (known && known->optional && !options.enabled(pass)) options.enabledPasses.push_back({pass, {}});
+}
+
 void SessionController::compile(const CompileRequest& options, std::optional<RunId> comparedWith) {
     compileBy([options](Source& source, const auto& ended,
                         const Progress& progress) { return source.compile(options, ended, progress); },
@@ -189,9 +203,7 @@ void SessionController::setEnabled(RunId id, const QString& name, bool enabled) 
     }
     if (!enabled) options.disabledPasses.push_back(text);
     const std::string pass = text.substr(0, text.find('/'));
-    for (const PassInfo& known : m_source->passes(options))
-        if (enabled && known.optional && known.name == pass && !options.enabled(pass))
-            options.enabledPasses.push_back({pass, {}});
+    if (enabled) switchOn(pass, options);
     compile(options, id);
 }
 
