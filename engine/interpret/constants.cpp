@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
+#include "engine/ir/fingerprint.h"
+#include "engine/ir/recipe_graph.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {
@@ -64,16 +67,57 @@ KeptConstants& kept() {
     return all;
 }
 
+/// The call that computes the value whose views the recipe ends in; the last call if it is no view.
+const Node* lastComputed(const Module& recipe) {
+    const Node* node = recipe.graph().outputs().at(0).node();
+    while (node->isCall() && node->is(Tag::View) && node->arg(0).node()) node = node->arg(0).node();
+    return node->isCall() && !node->is(Tag::View) && node->type().tensor() ? node : nullptr;
+}
+
+/// Equal for recipes of one value: their nodes have the ids that they had in the run. The output's id is nobody's.
+Hash128 identityOf(const Module& recipe) {
+    Hasher hasher;
+    for (const Node& node : recipe.graph().nodes()) {
+        if (node.isOutput()) continue;
+        const Hash128 content = contentFingerprint(node);
+        hasher.add(content.high).add(content.low).add(static_cast<uint64_t>(index(node.id())));
+    }
+    for (const auto& [name, tensor] : recipe.tensors)
+        hasher.add(std::string_view(name))
+            .add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(tensor.storage().get())));
+    return hasher.finish();
+}
+
+class FoldedConstant;
+/// Values that several recipes end in views of, so that each is computed and held once.
+class ComputedOnce {
+  public:
+    std::shared_ptr<const FoldedConstant> of(std::shared_ptr<const Module> graph);
+
+  private:
+    std::mutex m_mutex;
+    std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const FoldedConstant>> m_known;
+};
+ComputedOnce& computedOnce() {
+    static ComputedOnce all;
+    return all;
+}
+
 class FoldedConstant final : public Recipe {
   public:
     explicit FoldedConstant(std::shared_ptr<const Module> graph) : m_graph(std::move(graph)) {
         for (const Node& node : m_graph->graph().nodes())
             if (node.isCall() && !node.is(Tag::View)) m_isView = false;
+        const Node* computed = lastComputed(*m_graph);
+        if (computed == nullptr || computed == m_graph->graph().outputs().at(0).node()) return;
+        m_computed = computedOnce().of(recipeGraph(*m_graph, *computed));
+        m_views = viewsOf(*computed);
     }
     ~FoldedConstant() override { kept().forget(this); }
 
     const Module& graph() const override { return *m_graph; }
     bool isView() const override { return m_isView; }
+    const void* memory() const override { return m_computed ? m_computed.get() : this; }
     Result<Tensor> value() const override {
         const std::lock_guard lock(m_mutex);
         if (const std::shared_ptr<Storage> storage = m_storage.lock()) {
@@ -83,14 +127,33 @@ class FoldedConstant final : public Recipe {
         CT_TRY(const Tensor made, compute());
         m_storage = made.storage();
         m_value = {made.dtype(), made.sizes(), made.strides(), made.offset(), made.device()};
-        if (!m_isView) kept().keep(this, made);
+        if (!m_isView && !m_computed) kept().keep(this, made);
         return made;
     }
 
   private:
+    static constexpr const char* kComputed = "computed";
+
+    /// The recipe with a tensor of that name in place of the computed value.
+    std::shared_ptr<const Module> viewsOf(const Node& computed) const {
+        auto views = std::make_shared<Module>(*m_graph);
+        Node* old = views->graph().find(computed.id());
+        Node& given = views->graph().getAttr(kComputed, old->type(), old);
+        views->graph().replaceUses(*old, given);
+        std::vector<Node*> nodes = views->graph().nodeList();
+        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+            if (!(*node)->isOutput() && !(*node)->hasUsers()) views->graph().erase(**node);
+        views->tensors.clear();
+        return views;
+    }
+
     Result<Tensor> compute() const {
         std::shared_ptr<const Module> module = m_graph;
-        if (!m_isView) {
+        if (m_computed) {
+            auto own = std::make_shared<Module>(*m_views);
+            CT_TRY(own->tensors[kComputed], m_computed->value());
+            module = std::move(own);
+        } else if (!m_isView) {
             auto own = std::make_shared<Module>(*m_graph);
             for (auto& [name, tensor] : own->tensors) {
                 if (!tensor.defined()) continue;
@@ -106,6 +169,8 @@ class FoldedConstant final : public Recipe {
 
     std::shared_ptr<const Module> m_graph;
     bool m_isView = true;
+    std::shared_ptr<const FoldedConstant> m_computed;  // what this is a view of, and the views
+    std::shared_ptr<const Module> m_views;
     mutable std::mutex m_mutex;
     mutable std::weak_ptr<Storage> m_storage;  // of the value, while somebody has it
     struct Layout {
@@ -116,6 +181,17 @@ class FoldedConstant final : public Recipe {
     };
     mutable Layout m_value;
 };
+
+std::shared_ptr<const FoldedConstant> ComputedOnce::of(std::shared_ptr<const Module> graph) {
+    const Hash128 hash = identityOf(*graph);
+    const std::lock_guard lock(m_mutex);
+    std::weak_ptr<const FoldedConstant>& known = m_known[{hash.high, hash.low}];
+    if (auto held = known.lock()) return held;
+    auto made = std::make_shared<const FoldedConstant>(std::move(graph));
+    known = made;
+    std::erase_if(m_known, [](const auto& one) { return one.second.expired(); });
+    return made;
+}
 
 /// The constants that the graph and its bodies read, each once, in the order of the graph.
 void collect(const Module& module, std::vector<std::string>& names, std::unordered_set<std::string>& seen) {
@@ -163,6 +239,7 @@ Result<Snapshot> withConstants(const Module& module, const Progress& progress) {
 int64_t constantBytes(const Module& module) {
     std::unordered_set<const Storage*> storages;
     std::unordered_set<std::string> names;
+    std::unordered_set<const void*> values;  // computed ones; membership only
     int64_t bytes = 0;
     const auto addStorage = [&](const Tensor& tensor) {
         if (tensor.defined() && storages.insert(tensor.storage().get()).second)
@@ -176,6 +253,7 @@ int64_t constantBytes(const Module& module) {
             for (const auto& [source, tensor] : made->second->graph().tensors) addStorage(tensor);
             return;
         }
+        if (made != module.recipes.end() && !values.insert(made->second->memory()).second) return;
         if (const TensorType* type = node.type().tensor(); type && allInts(type->sizes))
             bytes += numel(toInts(type->sizes)) * byteSize(type->dtype);
     };

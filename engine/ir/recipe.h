@@ -20,6 +20,8 @@ class Recipe {
     virtual Result<Tensor> value() const = 0;
     /// Whether the value lies in memory that the program's own constants have anyway.
     virtual bool isView() const = 0;
+    /// Constants for which this is the same lie in the same memory, being views of one computed value.
+    virtual const void* memory() const = 0;
 };
 
 }  // namespace cutaway

@@ -5,7 +5,7 @@
 
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
-#include "engine/passes/freezing/recipe_graph.h"
+#include "engine/ir/recipe_graph.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/text/print.h"
 

@@ -308,6 +308,24 @@ class FreezingTest : public QObject {
         QCOMPARE(failures.load(), 0);
     }
 
+    /// A packed weight and the weight itself, transposed, are views of one value.
+    void viewsOfOneComputedValueShareIt() {
+        const CompileTrace trace = frozen(parsed(R"(def forward(
+    w: "f32[3, 4]",  # ParamAOTInput(target='w')
+    x: "f32[2, 4]",  # PlainAOTInput(idx=0)
+):
+    d: "f32[3, 4]" = aten.mul.Tensor(w, 2.0)
+    t: "f32[4, 3][1, 4]" = aten.permute.default(d, [1, 0])
+    y: "f32[2, 3]" = aten.mm.default(x, t)
+    return (y,)
+)"));
+        const Module& after = *trace.resultOf("main");
+        QCOMPARE(after.recipes.size(), 2u);  // of mkl._mkl_linear
+        const Recipe &one = *after.recipes.begin()->second, &other = *after.recipes.rbegin()->second;
+        QCOMPARE(one.value()->storage().get(), other.value()->storage().get());
+        QCOMPARE(constantBytes(after), 3 * 4 * 4);
+    }
+
     /// What the Node window asks of a session.
     void aConstantSaysWhatItIsMadeFrom() {
         QTemporaryDir folder;

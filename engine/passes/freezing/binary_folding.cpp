@@ -3,7 +3,7 @@
 #include "engine/ir/live_nodes.h"
 #include "engine/passes/freezing/constant_fold.h"
 #include "engine/passes/freezing/options.h"
-#include "engine/passes/freezing/recipe_graph.h"
+#include "engine/ir/recipe_graph.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {

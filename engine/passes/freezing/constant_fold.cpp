@@ -9,7 +9,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/live_nodes.h"
-#include "engine/passes/freezing/recipe_graph.h"
+#include "engine/ir/recipe_graph.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {

@@ -1,4 +1,4 @@
-#include "engine/passes/freezing/recipe_graph.h"
+#include "engine/ir/recipe_graph.h"
 
 #include <algorithm>
 
