@@ -1,9 +1,9 @@
 #include "engine/passes/freezing/binary_folding.h"
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ir/recipe_graph.h"
 #include "engine/passes/freezing/constant_fold.h"
 #include "engine/passes/freezing/options.h"
-#include "engine/ir/recipe_graph.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {
