@@ -100,6 +100,7 @@ class Folding {
             found.reshape = layer, layer = layer->arg(0).node();
         else if (isOwnConversion(*layer) && layer->arg(0).node() && isConvolution(*layer->arg(0).node()))
             found.widening = layer, layer = layer->arg(0).node();
+        if (!y.type().tensor() || !layer->type().tensor()) return no("its type is not known");
         found.layer = layer;
         found.linear = isProduct(*layer);
         if (!isConvolution(*layer) && !found.linear)
@@ -333,7 +334,7 @@ Result<bool> restorePrecision(Module& module, Rewriter& rewriter) {
         if (!node->isCall(kConvert)) continue;
         const Refusing no(rewriter, kRestore, *node);
         Node* widened = node->arg(0).node();
-        if (widened == nullptr || !isOwnConversion(*widened)) {
+        if (widened == nullptr || !isOwnConversion(*widened) || !node->type().tensor()) {
             no("nothing that it reads was widened by binary_folding");
             continue;
         }

@@ -47,6 +47,9 @@ class Concatenation {
   private:
     bool fits(const Node& node, const Pattern& pattern, const Refusing& no) const {
         const Node *input = node.arg(pattern.input).node(), *weight = node.arg(pattern.weight).node();
+        for (size_t at = 0; at <= pattern.weight; ++at)
+            if (const Node* operand = node.arg(at).node(); operand == nullptr || !operand->type().tensor())
+                return no("the types of its operands are not known");
         if (input->tensor().device.type == DeviceType::Cpu && !m_onCpu)
             return no("on the CPU it is off (--enable freeze=enable_concat_linear:1)");
         if (weight->kind() != NodeKind::GetAttr) return no("its weight, ", Found{weight}, ", is no constant");

@@ -29,6 +29,7 @@ bool widensInt8(const Node& node) {
 }
 /// Weights of eight bits that a product widens as it reads them.
 bool isWeightOnly(const Node& node) {
+    if (!node.type().tensor()) return false;
     if (widensInt8(node)) return true;
     return node.isCall("aten.permute.default") && node.users().size() == 1 && node.arg(0).node() &&
            node.arg(0).node()->kind() == NodeKind::GetAttr &&

@@ -14,7 +14,13 @@ namespace {
 
 constexpr std::string_view kWeight = "channels_last_weight", kStrides = "keep_stride_order";
 
-bool isConvolution(const Node& node) { return node.isCall("aten.convolution.default"); }
+/// One whose types are known.
+bool isConvolution(const Node& node) {
+    if (!node.isCall("aten.convolution.default") || !node.type().tensor()) return false;
+    for (const std::string_view param : {"input", "weight"})
+        if (const Node* operand = node.arg(param).node(); operand == nullptr || !operand->type().tensor()) return false;
+    return true;
+}
 const TensorType& operandOf(const Node& convolution, std::string_view param) {
     return convolution.arg(param).node()->tensor();
 }
@@ -112,7 +118,7 @@ class LayoutChange {
     Result<bool> run() {
         std::vector<Node*> weights;
         for (Node* node : LiveNodes(m_graph))
-            if (isConvolution(*node) && wants(*node)) weights.push_back(node);
+            if (node->isCall("aten.convolution.default") && wants(*node)) weights.push_back(node);
         CT_TRY_VOID(keepStrides());
         for (Node* node : weights) CT_TRY_VOID(convert(*node));
         return m_rewriter.changed();
@@ -121,6 +127,7 @@ class LayoutChange {
   private:
     bool wants(const Node& node) {
         const Refusing no(m_rewriter, kWeight, node);
+        if (!isConvolution(node)) return no("its types are not known");
         if (!m_decision.channelsLast) return no(m_decision.why);
         const TensorType& weight = operandOf(node, "weight");
         if (weight.rank() != 4) return no("its weight, ", weight, ", has not four dims");
