@@ -11,7 +11,7 @@
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
-#include "engine/passes/freezing/layout.h"
+#include "engine/passes/freezing/freeze_parameters.h"
 #include "engine/passes/pipeline.h"
 #include "engine/support/random.h"
 #include "engine/text/parse.h"
@@ -306,6 +306,15 @@ class FreezingTest : public QObject {
             });
         for (std::thread& thread : threads) thread.join();
         QCOMPARE(failures.load(), 0);
+    }
+
+    /// Only of texts is it guessed which inputs are weights: a program says it, even if it has none.
+    void aProgramWithoutWeightsHasNone() {
+        Module module(*parsed(
+            "def forward(p: \"b8[]\", x: \"f32[4]\"):\n    y: \"f32[4]\" = aten.sin.default(x)\n    return (y,)\n"));
+        QCOMPARE(parametersAmongInputs(module, -1), (std::vector<bool>{true, false}));
+        module.origin.format = ".pt2 (PyTorch 2.11, schema 8.17)";
+        QCOMPARE(parametersAmongInputs(module, -1), (std::vector<bool>{false, false}));
     }
 
     /// A packed weight and the weight itself, transposed, are views of one value.

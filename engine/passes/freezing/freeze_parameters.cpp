@@ -145,7 +145,7 @@ class Freezing {
 std::vector<bool> parametersAmongInputs(const Module& module, int64_t given) {
     const std::vector<Node*> inputs = module.graph().placeholders();
     std::vector<bool> parameters(inputs.size());
-    bool said = false;
+    bool said = module.origin.format.starts_with(".pt2");  // a program without weights says so, too
     for (size_t i = 0; i < inputs.size(); ++i) {
         const Kind kind = i < module.inputs.size() ? module.inputs[i].kind : Kind::UserInput;
         parameters[i] = belongsToProgram(kind);
