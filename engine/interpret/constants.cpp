@@ -193,10 +193,15 @@ std::shared_ptr<const FoldedConstant> ComputedOnce::of(std::shared_ptr<const Mod
     return made;
 }
 
-/// The constants that the graph and its bodies read, each once, in the order of the graph.
-void collect(const Module& module, std::vector<std::string>& names, std::unordered_set<std::string>& seen) {
+/// The constants with recipes that the graph reads, each once, in its order.
+std::vector<std::string> recipesRead(const Module& module) {
+    std::vector<std::string> names;
+    std::unordered_set<std::string> seen;
     for (const Node& node : module.graph().nodes())
-        if (node.kind() == NodeKind::GetAttr && seen.insert(node.target()).second) names.push_back(node.target());
+        if (node.kind() == NodeKind::GetAttr && module.recipes.contains(node.target()) &&
+            seen.insert(node.target()).second)
+            names.push_back(node.target());
+    return names;
 }
 
 }  // namespace
@@ -206,10 +211,7 @@ std::shared_ptr<const Recipe> makeRecipe(std::shared_ptr<const Module> graph) {
 }
 
 Result<Snapshot> withConstants(const Module& module, const Progress& progress) {
-    std::vector<std::string> names;
-    std::unordered_set<std::string> seen;
-    collect(module, names, seen);
-    std::erase_if(names, [&](const std::string& name) { return !module.recipes.contains(name); });
+    const std::vector<std::string> names = recipesRead(module);
     if (names.empty()) return Snapshot();
     std::vector<std::optional<Result<Tensor>>> values(names.size());
     std::atomic<size_t> next{0};

@@ -25,8 +25,6 @@ constexpr CodeRewrite kLayoutRewrites[] = {
      "aten.convolution.default"}};
 constexpr CodeRewrite kFreezeRewrites[] = {
     {"freeze_parameter", "A parameter is a constant of the graph, not an input", "placeholder"}};
-constexpr CodeRewrite kMergeRewrites[] = {
-    {"equal call", "A call that computes what an earlier one has computed is that one", "call"}};
 constexpr CodeRewrite kFoldRewrites[] = {
     {"fold_constant", "What depends on constants alone is computed once for all runs", "call"},
     {"drop_constant", "A constant that nobody reads goes", "get_attr"}};
@@ -101,7 +99,7 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                Pass{.name = "fx_graph_cse",
                                     .summary = "Merges calls that compute the same",
                                     .run = mergeEqualCalls,
-                                    .rewrites = kMergeRewrites},
+                                    .rewrites = kEqualCallRewrites},
                                Repeat{4, kRounds},
                                Pass{.name = "restore_precision",
                                     .summary = "Drops conversions that folding in higher precision has left",

@@ -21,8 +21,6 @@ bool mergesCalls(const CompileRequest& request) {
     return minCut && given->flag("cse", true);
 }
 
-constexpr CodeRewrite kMergeRewrites[] = {
-    {"equal call", "A call that computes what an earlier one has computed is that one", "call"}};
 constexpr CodeRewrite kSplitRewrites[] = {
     {"partition", "What the backward needs of the forward is saved, or computed again where that is cheaper"}};
 constexpr Dependency kMergeAfter[] = {{"eliminate_dead_code", "dead calls need not be compared"}};
@@ -37,7 +35,7 @@ constexpr Row kRows[] = {Pass{.name = "eliminate_dead_code",
                               .run = mergeEqualCalls,
                               .when = mergesCalls,
                               .after = kMergeAfter,
-                              .rewrites = kMergeRewrites},
+                              .rewrites = kEqualCallRewrites},
                          Pass{.name = "min_cut_rematerialization_partition",
                               .summary = "Splits the joint graph into forward and backward",
                               .split = splitJointGraph,
