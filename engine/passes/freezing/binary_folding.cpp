@@ -1,6 +1,7 @@
 #include "engine/passes/freezing/binary_folding.h"
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ir/readers.h"
 #include "engine/ir/recipe_graph.h"
 #include "engine/passes/freezing/constant_fold.h"
 #include "engine/passes/freezing/options.h"
@@ -24,7 +25,6 @@ std::optional<Operation> operationOf(const Node& node) {
 bool isConvolution(const Node& node) { return node.isCall("aten.convolution.default"); }
 bool isProduct(const Node& node) { return node.isCall("aten.mm.default") || node.isCall("aten.addmm.default"); }
 bool isConstant(const Node& node) { return node.kind() == NodeKind::GetAttr && node.type().tensor(); }
-Node* onlyReader(const Node& node) { return node.users().size() == 1 ? node.users()[0] : nullptr; }
 /// A conversion that an earlier fold has put behind a convolution of halves, or behind its weight.
 bool isOwnConversion(const Node& node) { return node.isCall(kConvert) && node.provenance().createdBy == kPass; }
 
@@ -76,9 +76,8 @@ class Folding {
         const Refusing no(m_rewriter, kFold, layer);
         if (!no.watched()) return;
         if (layer.users().size() != 1) return void(no("it has ", Counted{layer.users().size(), "reader"}));
-        const Node* reader = onlyReader(layer);
-        if (reader->isCall("aten.reshape.default") && isProduct(layer) && onlyReader(*reader))
-            reader = onlyReader(*reader);
+        const Node* reader = onlyUser(layer);
+        if (reader->isCall("aten.reshape.default") && isProduct(layer) && onlyUser(*reader)) reader = onlyUser(*reader);
         const auto operation = operationOf(*reader);
         if (!operation) return void(no.about(reader, reader, " adds no constant and multiplies by none"));
         if (find(*reader, *operation, no)) no.about(reader, reader, " is folded into it");
@@ -154,8 +153,8 @@ class Folding {
     }
     /// Widened results may be folded if all that follows is narrowed again in the end: then one rounding is lost.
     bool endsInConversion(const Node& layer, const Refusing& no) const {
-        const Node* at = onlyReader(layer);
-        while (at && (operationOf(*at) || isOwnConversion(*at))) at = onlyReader(*at);
+        const Node* at = onlyUser(layer);
+        while (at && (operationOf(*at) || isOwnConversion(*at))) at = onlyUser(*at);
         if (at == nullptr || !at->isCall(kConvert))
             return no("what is computed from it in f32 is not converted back at the end");
         const auto* target = at->arg(1).get<DType>();

@@ -35,7 +35,7 @@ bool readWeightOnly(Node& product, WeightOnly& found, const Refusing& no) {
     if (!(turned->tensor().sizes == SymDims{weight.sizes[1], weight.sizes[0]}) ||
         found.x->tensor().dtype != DType::BF16)
         return no("it is no product of bfloat16 with the transposed weight");
-    found.result = soleReader(product);
+    found.result = onlyUser(product);
     if (found.result == nullptr || !found.result->isCall("aten.mul.Tensor"))
         return no("it is not only multiplied by scales");
     found.scale = found.result->arg(found.result->arg(0).node() == &product ? 1 : 0).node();

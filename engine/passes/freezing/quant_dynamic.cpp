@@ -37,7 +37,7 @@ bool readHalfLinear(Node& product, bool parity, HalfLinear& found, const Refusin
     if (found.weight->tensor().dtype != DType::F32 && found.weight->tensor().dtype != DType::F16)
         return no("its weight, ", found.weight->tensor(), ", is neither float32 nor float16");
     found.result = found.form.result;
-    Node* reader = soleReader(*found.result);
+    Node* reader = onlyUser(*found.result);
     if (isCallOf(reader, "aten.relu.default")) {
         found.relu = true;
         found.result = reader;
@@ -67,13 +67,13 @@ struct ScaledProduct {
 Node* otherFactor(const Node& mul, const Node* factor) { return mul.arg(mul.arg(0).node() == factor ? 1 : 0).node(); }
 /// The product of `value` and another tensor that alone reads it.
 Node* multiplied(Node& value, Node*& factor) {
-    Node* mul = soleReader(value);
+    Node* mul = onlyUser(value);
     if (!isCallOf(mul, "aten.mul.Tensor")) return nullptr;
     factor = otherFactor(*mul, &value);
     return factor != nullptr && factor != &value ? mul : nullptr;
 }
 bool readScales(Node& product, ScaledProduct& found, const Refusing& no) {
-    Node* converted = soleReader(product);
+    Node* converted = onlyUser(product);
     if (!isCallOf(converted, kConvert)) return no("its sums are not converted to floats, or are read again");
     found.dtype = converted->tensor().dtype;
     Node* scaled = multiplied(*converted, found.xScale);
@@ -85,11 +85,11 @@ bool readScales(Node& product, ScaledProduct& found, const Refusing& no) {
 }
 /// What follows the scales: as PyTorch's patterns have it, a reshape belongs to one of the input.
 void readTail(ScaledProduct& found) {
-    Node* reshape = soleReader(*found.result);
+    Node* reshape = onlyUser(*found.result);
     if (found.inner.isNone() || !isCallOf(reshape, kReshape)) return;
     found.result = reshape;
     found.outer = reshape->arg(1);
-    Node* add = soleReader(*reshape);
+    Node* add = onlyUser(*reshape);
     if (!isCallOf(add, "aten.add.Tensor") || add->arg("alpha").asReal() != 1.0) return;
     Node* bias = otherFactor(*add, reshape);
     const bool vector = bias && bias != reshape && bias->type().tensor() && bias->tensor().rank() == 1 &&
@@ -99,7 +99,7 @@ void readTail(ScaledProduct& found) {
     found.bias = bias;
     found.result = add;
     // There and back again.
-    Node *flat = soleReader(*add), *back = isCallOf(flat, kReshape) ? soleReader(*flat) : nullptr;
+    Node *flat = onlyUser(*add), *back = isCallOf(flat, kReshape) ? onlyUser(*flat) : nullptr;
     if (isCallOf(back, kReshape) && equal(back->arg(1), found.outer)) found.result = back;
 }
 bool isOneNumber(const Node& node) { return numel(node.tensor().sizes) == SymInt(1); }

@@ -48,7 +48,7 @@ bool readMatrixProduct(Node& product, bool parity, LinearForm& found, const Refu
     if (!isCallOf(first, "aten.reshape.default")) return true;
     if (!readOnce(*first, no)) return false;
     found.input = first->arg(0).node();
-    found.result = soleReader(product);
+    found.result = onlyUser(product);
     if (!isCallOf(found.result, "aten.reshape.default"))
         return no("its input is reshaped by ", first, ", but its result is not reshaped back");
     if (!keepsPositions(found.input->tensor().sizes, found.result->tensor().sizes, columns) ||
@@ -72,7 +72,7 @@ bool readBatchProduct(Node& product, LinearForm& found, const Refusing& no) {
     if (weight.size() != 2 || sizes.size() != 3 || !(second->tensor().sizes == SymDims{sizes[0], weight[1], weight[0]}))
         return no.about(second, second, " does not repeat one matrix for each item of the batch");
     found.result = &product;
-    Node* reader = soleReader(product);
+    Node* reader = onlyUser(product);
     if (!isCallOf(reader, "aten.add.Tensor") || reader->arg("alpha").asReal() != 1.0) return true;
     Node* other = reader->arg(reader->arg(0).node() == &product ? 1 : 0).node();
     const bool biased = isVector(other, weight[0]) && isFloating(other->tensor().dtype) &&

@@ -54,8 +54,6 @@ bool isDequantizeTensor(const Node& node) {
            node.isCall("quantized_decomposed.dequantize_per_tensor.tensor");
 }
 
-Node* soleReader(const Node& node) { return node.users().size() == 1 ? node.users()[0] : nullptr; }
-
 bool readActivation(Node* value, QuantizedActivation& found, const Refusing& no) {
     if (value == nullptr) return no("its operand is no tensor");
     if (!skipConversion(value, found.conversion, no)) return false;

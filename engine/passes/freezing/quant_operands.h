@@ -1,6 +1,7 @@
 #pragma once
 // What a product of quantized tensors reads: integers that a dequantize call makes numbers of, with conversions, copies
 // and reshapes in between, as PyTorch's patterns have them (spec: QO §5).
+#include "engine/ir/readers.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {
@@ -33,9 +34,6 @@ bool dtypesAgree(const QuantizedActivation& activation, const QuantizedWeight& w
 
 /// The sizes as an argument; None where some are known only at run time.
 Argument knownSizes(const TensorType& type);
-
-/// The only reader of a node, or null.
-Node* soleReader(const Node& node);
 
 /// Readers of `old` read `replacement`; what only `old` read goes with it.
 void replaceWhole(Rewriter& rewriter, Node& old, Node& replacement);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/ir/readers.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
@@ -14,7 +15,6 @@ constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default", kDivi
 constexpr double kMegabyte = 1024 * 1024;
 
 /// The reader of a node that has one.
-Node* onlyUser(const Node& node) { return node.users().size() == 1 ? node.users()[0] : nullptr; }
 
 // ---------------------------------------------------------------- joining
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/ir/readers.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
@@ -18,7 +19,6 @@ constexpr std::string_view kGatherRule = "fuse_all_gather_matmul", kScatterRule 
 constexpr int64_t kLeastColumns = 1024;  // of a share that is cut along the summed dim
 
 bool isProduct(const Node& node) { return node.isCall(kMm) || node.isCall(kScaledMm); }
-Node* onlyUser(const Node& node) { return node.users().size() == 1 ? node.users()[0] : nullptr; }
 std::optional<int64_t> dimOf(const Argument& dim, int64_t rank) {
     const auto given = dim.asInt();
     if (!given || *given < -rank || *given >= rank) return std::nullopt;

@@ -41,7 +41,6 @@ std::optional<int64_t> wrappedDim(const Argument* dim, int64_t rank, int64_t fal
     if (value && *value < 0) *value += rank;
     return value && *value >= 0 && *value < std::max<int64_t>(rank, 1) ? value : std::nullopt;
 }
-Node* onlyUser(const Node& node) { return node.users().size() == 1 ? node.users()[0] : nullptr; }
 
 Node& TorchBuilder::function(std::string_view name, std::vector<Argument> args, NamedArguments keywords) {
     return call(findOrMakeOpaque(name), std::move(args), std::move(keywords));

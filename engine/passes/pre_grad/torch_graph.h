@@ -3,6 +3,7 @@
 // functions may be methods, and new calls need types.
 #include <initializer_list>
 
+#include "engine/ir/readers.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace cutaway::pregrad {
@@ -23,7 +24,6 @@ const TensorType* tensorType(const Node* node);
 std::optional<std::vector<int64_t>> knownSizes(const Node* node);
 /// The dim counted from the front.
 std::optional<int64_t> wrappedDim(const Argument* dim, int64_t rank, int64_t fallback = 0);
-Node* onlyUser(const Node& node);
 
 /// Writes Python calls before a node; each gets its type from its arguments.
 class TorchBuilder {
