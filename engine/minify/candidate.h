@@ -1,0 +1,58 @@
+#pragma once
+// A graph that may fail as the one that is minified does, and whoever tells whether it does.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cutaway/request.h"
+#include "cutaway/result.h"
+#include "engine/ir/module.h"
+
+namespace cutaway {
+
+/// Values of nodes, by their names in the graph that is minified.
+using NamedValues = std::map<std::string, Tensor>;
+
+struct Candidate {
+    std::shared_ptr<const Module> module;
+    CompileRequest request;
+    /// Of inputs whose values are not those that the whole graph computed under their names: of smaller sizes, of
+    /// another dtype. Null: none.
+    std::shared_ptr<const NamedValues> values;
+};
+
+/// Tells whether graphs fail in the wanted way. Errors end the search: it was cancelled, or no test can be made.
+class Trials {
+  public:
+    virtual ~Trials() = default;
+    virtual Result<bool> fails(const Candidate& candidate) = 0;
+    /// The first of `count` candidates that fails; none if no one does. `make` is called in order, once each, and gives
+    /// nothing where there is no such graph. Candidates behind the first that fails may have been tried, too; the
+    /// answer does not depend on it, nor does what is counted.
+    virtual Result<std::optional<Candidate>> firstFailing(size_t count,
+                                                          const std::function<std::optional<Candidate>(size_t)>& make) {
+        for (size_t i = 0; i < count; ++i) {
+            std::optional<Candidate> candidate = make(i);
+            if (!candidate) continue;
+            CT_TRY(const bool bad, fails(*candidate));
+            if (bad) return candidate;
+        }
+        return std::optional<Candidate>();
+    }
+    /// A smaller graph that fails, as soon as it is known.
+    virtual Result<void> accepted(const Candidate& candidate, const std::string& how) {
+        static_cast<void>(candidate), static_cast<void>(how);
+        return {};
+    }
+    /// Has the whole graph compute the values of these nodes, so that candidates can have them as inputs. Nodes that
+    /// are no tensors are left out.
+    virtual Result<void> computeValues(const std::vector<std::string>& names) {
+        static_cast<void>(names);
+        return {};
+    }
+};
+
+}  // namespace cutaway

@@ -1,0 +1,122 @@
+#include "engine/minify/edits.h"
+
+#include <set>
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kGetItem = "operator.getitem";
+
+bool isGetItem(const Node& node) { return node.isCall(kGetItem); }
+
+/// Where the next input goes: before the first node that is none.
+Node* behindInputs(const Graph& graph) {
+    for (Node& node : graph.nodes())
+        if (!node.isPlaceholder()) return &node;
+    return nullptr;
+}
+
+/// Runs for what it does and not for what it returns.
+bool isNeeded(const Node& node, bool keepRandom) {
+    if (node.isOutput() || node.isPlaceholder()) return true;
+    if (!node.isCall()) return false;
+    return node.op().mutates() || node.is(Tag::Impure) || (keepRandom && node.is(Tag::Random));
+}
+
+}  // namespace
+
+bool makeInput(Module& module, Node& node) {
+    if (node.isOutput() || node.isPlaceholder()) return false;
+    if (!node.type().tensor()) {
+        bool any = false;
+        for (Node* user : std::vector<Node*>(node.users())) any = makeInput(module, *user) || any;
+        return any;
+    }
+    Graph& graph = module.graph();
+    const std::string name = node.name();
+    Node& input = graph.placeholder(name, node.type(), behindInputs(graph));
+    InputSpec spec;
+    spec.kind = InputSpec::Kind::UserInput;
+    module.inputs.push_back(std::move(spec));
+    graph.replaceUses(node, input);
+    graph.erase(node);
+    graph.renameParameter(input, name);
+    return true;
+}
+
+bool bypass(Module& module, Node& node) {
+    const TensorType* type = node.type().tensor();
+    if (!node.isCall() || !type) return false;
+    for (Node* operand : node.inputs()) {
+        const TensorType* other = operand->type().tensor();
+        if (!other || !other->sameMeta(*type)) continue;
+        module.graph().replaceUses(node, *operand);
+        module.graph().erase(node);
+        return true;
+    }
+    return false;
+}
+
+bool dropDeadCalls(Module& module, bool keepRandom) {
+    Graph& graph = module.graph();
+    bool any = false;
+    for (Node *node = graph.last(), *before; node; node = before) {
+        before = node->previous();
+        if (node->hasUsers() || isNeeded(*node, keepRandom)) continue;
+        graph.erase(*node);
+        any = true;
+    }
+    for (auto& [name, body] : module.subgraphs) any = dropDeadCalls(*body, keepRandom) || any;
+    return any;
+}
+
+bool dropUnusedInputs(Module& module) {
+    const std::vector<Node*> placeholders = module.graph().placeholders();
+    std::vector<InputSpec> kept;
+    std::set<std::string> written;
+    for (const OutputSpec& output : module.outputs)
+        if (!output.target.empty()) written.insert(output.target);
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+        const InputSpec& spec = module.inputs[i];
+        if (!placeholders[i]->hasUsers() && !written.contains(spec.target) &&
+            !written.contains(placeholders[i]->name()))
+            module.graph().erase(*placeholders[i]);
+        else kept.push_back(module.inputs[i]);
+    }
+    const bool any = kept.size() < module.inputs.size();
+    module.inputs = std::move(kept);
+    return any;
+}
+
+void dropDead(Module& module, bool keepRandom) {
+    dropDeadCalls(module, keepRandom);
+    dropUnusedInputs(module);
+}
+
+void returnOnly(Module& module, const std::vector<Argument>& values) {
+    Graph& graph = module.graph();
+    if (Node* old = graph.outputNode()) graph.erase(*old);
+    graph.output(Argument(ArgumentList{values, true}));
+    module.outputs.assign(values.size(), OutputSpec{});
+}
+
+void keepOutputs(Module& module, const std::vector<size_t>& positions) {
+    const std::vector<Argument> all = module.graph().outputs();
+    std::vector<Argument> kept;
+    std::vector<OutputSpec> specs;
+    for (const size_t position : positions) {
+        kept.push_back(all[position]);
+        specs.push_back(module.outputs[position]);
+    }
+    module.graph().setArg(*module.graph().outputNode(), 0, Argument(ArgumentList{std::move(kept), true}));
+    module.outputs = std::move(specs);
+}
+
+std::vector<NodeId> cuttableCalls(const Module& module) {
+    std::vector<NodeId> calls;
+    for (const Node& node : module.graph().nodes())
+        if ((node.isCall() && !isGetItem(node)) || node.kind() == NodeKind::GetAttr) calls.push_back(node.id());
+    return calls;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,36 @@
+#pragma once
+// How a graph becomes smaller. Every function leaves a graph that verifies; names of nodes stay, so that a value can be
+// looked up by the name that its node had in the whole graph.
+#include <memory>
+#include <vector>
+
+#include "engine/ir/module.h"
+
+namespace cutaway {
+
+/// The node's value becomes an input, which has the node's name and stands behind the other inputs. Of a tuple each
+/// result that is read. False: no value of it can be handed in (a size, an object, an input already).
+bool makeInput(Module& module, Node& node);
+
+/// Readers of the node read one of its operands instead, one with the same dtype, device, sizes and strides. False:
+/// there is none.
+bool bypass(Module& module, Node& node);
+
+/// Drops calls and attributes that nobody reads, last first, and the inputs that are then read by nobody. Which calls
+/// stay although nobody reads them: those that write to memory or check something; of random ones those that
+/// `keepRandom` asks to keep.
+void dropDead(Module& module, bool keepRandom = false);
+/// Whether something was dropped.
+bool dropDeadCalls(Module& module, bool keepRandom);
+bool dropUnusedInputs(Module& module);
+
+/// The graph returns these values alone, in this order.
+void returnOnly(Module& module, const std::vector<Argument>& values);
+/// The graph returns what `keep` says of what it returns now.
+void keepOutputs(Module& module, const std::vector<size_t>& positions);
+
+/// Calls that are neither getitem nor without a type, in order: what is dropped, bypassed or turned into inputs.
+/// A getitem goes with the call whose result it takes.
+std::vector<NodeId> cuttableCalls(const Module& module);
+
+}  // namespace cutaway

@@ -1,0 +1,143 @@
+// The minifiers on predicates over graphs: PyTorch's golden runs query for query, and ours against them.
+#include <QtTest>
+
+#include "engine/minify/pytorch_minifier.h"
+#include "engine/text/parse.h"
+
+using namespace cutaway;
+
+namespace {
+
+/// Fails if the graph calls each of these operators at least so often.
+class Needs : public Trials {
+  public:
+    explicit Needs(std::map<std::string, int> ops) : m_ops(std::move(ops)) {}
+    Result<bool> fails(const Candidate& candidate) override {
+        ++queries;
+        std::map<std::string, int> left = m_ops;
+        for (const Node& node : candidate.module->graph().nodes())
+            if (node.isCall()) --left[node.op().name()];
+        return std::all_of(m_ops.begin(), m_ops.end(), [&](const auto& op) { return left[op.first] <= 0; });
+    }
+    Result<void> accepted(const Candidate& candidate, const std::string&) override {
+        sizes.push_back(candidate.module->graph().size());
+        return {};
+    }
+    int queries = 0;
+    std::vector<size_t> sizes;
+
+  private:
+    std::map<std::string, int> m_ops;
+};
+
+/// Op i is sin of the running value, relu at the bad places; an add with y after each i with i mod 10 = 3; each i with
+/// i mod 25 = 7 is returned, too.
+std::string chain(int length, const std::vector<int>& bad) {
+    std::string text = "def forward(x: \"f32[4]\", y: \"f32[4]\"):\n", value = "x", returned;
+    for (int i = 0; i < length; ++i) {
+        const bool isBad = std::find(bad.begin(), bad.end(), i) != bad.end();
+        const std::string name = "v" + std::to_string(i);
+        text += "    " + name + " = aten." + (isBad ? "relu" : "sin") + ".default(" + value + ")\n";
+        value = name;
+        if (i % 10 == 3) {
+            text += "    a" + std::to_string(i) + " = aten.add.Tensor(" + value + ", y)\n";
+            value = "a" + std::to_string(i);
+        }
+        if (i % 25 == 7) returned += value + ", ";
+    }
+    return text + "    return (" + returned + value + ",)\n";
+}
+std::string plainChain(const std::vector<int>& bad) {
+    std::string text = "def forward(x: \"f32[4]\"):\n", value = "x";
+    for (int i = 0; i < 256; ++i) {
+        const bool isBad = std::find(bad.begin(), bad.end(), i) != bad.end();
+        text += "    v" + std::to_string(i) + " = aten." + (isBad ? "relu" : "sin") + ".default(" + value + ")\n";
+        value = "v" + std::to_string(i);
+    }
+    return text + "    return (" + value + ",)\n";
+}
+
+Candidate parsed(const std::string& text) {
+    auto module = parseText(text);
+    if (!module) qFatal("%s", module.error().text().c_str());
+    return {std::shared_ptr<const Module>(std::move(*module)), {}, nullptr};
+}
+
+const char* const kSeven = R"(def forward(x: "f32[4]", y: "f32[4]"):
+    relu = aten.relu.default(x)
+    sin = aten.sin.default(relu)
+    add = aten.add.Tensor(sin, y)
+    cos = aten.cos.default(y)
+    return (add, cos, relu)
+)";
+const char* const kSplit = R"(def forward(x: "f32[4]"):
+    split = aten.split.Tensor(x, 2)
+    getitem = operator.getitem(split, 0)
+    getitem_1 = operator.getitem(split, 1)
+    add = aten.add.Tensor(getitem, getitem_1)
+    relu = aten.relu.default(add)
+    return (relu,)
+)";
+const char* const kTwoOutputs = R"(def forward(x: "f32[4]", y: "f32[4]"):
+    sin = aten.sin.default(x)
+    add = aten.add.Tensor(sin, y)
+    relu = aten.relu.default(add)
+    cos = aten.cos.default(relu)
+    mul = aten.mul.Tensor(cos, 2)
+    return (cos, mul)
+)";
+const std::map<std::string, int> kOneRelu = {{"aten.relu.default", 1}}, kTwoRelus = {{"aten.relu.default", 2}};
+
+}  // namespace
+
+class MinifierTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void goldenRuns_data() {
+        QTest::addColumn<QString>("graph");
+        QTest::addColumn<int>("relus");
+        QTest::addColumn<QString>("needs");
+        QTest::addColumn<int>("granularity");
+        QTest::addColumn<int>("nodes");
+        QTest::addColumn<int>("queries");
+        const auto row = [](const char* name, const std::string& graph, int relus, int nodes, int queries,
+                            int granularity = 0, const char* needs = "") {
+            QTest::newRow(name) << QString::fromStdString(graph) << relus << QString(needs) << granularity << nodes
+                                << queries;
+        };
+        row("seven nodes", kSeven, 1, 3, 12);
+        row("64 at 20", chain(64, {20}), 1, 3, 37);
+        row("256 at 130", chain(256, {130}), 1, 3, 39);
+        row("256 at 250", chain(256, {250}), 1, 3, 20);
+        row("1024 at 700", chain(1024, {700}), 1, 3, 48);
+        row("two bad ops far apart", plainChain({30, 200}), 2, 173, 1081);
+        row("two bad ops far apart, granularity 4", plainChain({30, 200}), 2, 173, 782, 4);
+        row("two bad ops side by side", plainChain({30, 31}), 2, 4, 28);
+        row("two bad ops side by side, granularity 4", plainChain({30, 31}), 2, 4, 66, 4);
+        row("always", kSeven, 0, 2, 8);
+        row("split", kSplit, 0, 4, 9, 0, "aten.add.Tensor");
+        row("two outputs", kTwoOutputs, 1, 3, 9);
+    }
+    void goldenRuns() {
+        QFETCH(QString, graph);
+        QFETCH(int, relus);
+        QFETCH(QString, needs);
+        QFETCH(int, granularity);
+        QFETCH(int, nodes);
+        QFETCH(int, queries);
+        std::map<std::string, int> ops;
+        if (relus > 0) ops["aten.relu.default"] = relus;
+        if (!needs.isEmpty()) ops[needs.toStdString()] = 1;
+        Needs trials(ops);
+        PyTorchMinifierOptions options;
+        options.maxGranularity = granularity;
+        const auto found = minifyAsPyTorch(parsed(graph.toStdString()), trials, options);
+        QVERIFY2(found, found ? "" : found.error().text().c_str());
+        QCOMPARE(static_cast<int>(found->module->graph().size()), nodes);
+        QCOMPARE(trials.queries, queries);
+    }
+};
+
+QTEST_GUILESS_MAIN(MinifierTest)
+#include "minifier_test.moc"
