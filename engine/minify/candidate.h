@@ -28,19 +28,23 @@ struct Candidate {
 class Trials {
   public:
     virtual ~Trials() = default;
+    using Make = std::function<std::optional<Candidate>(size_t number)>;
+    struct Hit {
+        size_t number = 0;
+        Candidate candidate;
+    };
     virtual Result<bool> fails(const Candidate& candidate) = 0;
-    /// The first of `count` candidates that fails; none if no one does. `make` is called in order, once each, and gives
-    /// nothing where there is no such graph. Candidates behind the first that fails may have been tried, too; the
-    /// answer does not depend on it, nor does what is counted.
-    virtual Result<std::optional<Candidate>> firstFailing(size_t count,
-                                                          const std::function<std::optional<Candidate>(size_t)>& make) {
+    /// The first of `count` candidates that fails, and its number; none if no one does. `make` is called in order,
+    /// once each, and gives nothing where there is no such graph. Candidates behind the first that fails may have been
+    /// tried, too; the answer does not depend on it, nor does what is counted.
+    virtual Result<std::optional<Hit>> firstFailing(size_t count, const Make& make) {
         for (size_t i = 0; i < count; ++i) {
             std::optional<Candidate> candidate = make(i);
             if (!candidate) continue;
             CT_TRY(const bool bad, fails(*candidate));
-            if (bad) return candidate;
+            if (bad) return std::optional<Hit>(Hit{i, std::move(*candidate)});
         }
-        return std::optional<Candidate>();
+        return std::optional<Hit>();
     }
     /// A smaller graph that fails, as soon as it is known.
     virtual Result<void> accepted(const Candidate& candidate, const std::string& how) {
@@ -52,6 +56,11 @@ class Trials {
     virtual Result<void> computeValues(const std::vector<std::string>& names) {
         static_cast<void>(names);
         return {};
+    }
+    /// The value of a given input, if values matter.
+    virtual std::optional<Tensor> valueOf(const Candidate& candidate, const std::string& input) {
+        static_cast<void>(candidate), static_cast<void>(input);
+        return std::nullopt;
     }
 };
 

@@ -1,7 +1,9 @@
 // The minifiers on predicates over graphs: PyTorch's golden runs query for query, and ours against them.
 #include <QtTest>
 
+#include "engine/ir/verify.h"
 #include "engine/minify/pytorch_minifier.h"
+#include "engine/minify/reduce.h"
 #include "engine/text/parse.h"
 
 using namespace cutaway;
@@ -14,6 +16,7 @@ class Needs : public Trials {
     explicit Needs(std::map<std::string, int> ops) : m_ops(std::move(ops)) {}
     Result<bool> fails(const Candidate& candidate) override {
         ++queries;
+        if (const auto sound = verify(*candidate.module); !sound) qFatal("%s", sound.error().text().c_str());
         std::map<std::string, int> left = m_ops;
         for (const Node& node : candidate.module->graph().nodes())
             if (node.isCall()) --left[node.op().name()];
@@ -136,6 +139,26 @@ class MinifierTest : public QObject {
         QVERIFY2(found, found ? "" : found.error().text().c_str());
         QCOMPARE(static_cast<int>(found->module->graph().size()), nodes);
         QCOMPARE(trials.queries, queries);
+    }
+
+    /// The same graphs: never more questions than PyTorch's minifier where one operator is to blame.
+    void ours_data() { goldenRuns_data(); }
+    void ours() {
+        QFETCH(QString, graph);
+        QFETCH(int, relus);
+        QFETCH(QString, needs);
+        QFETCH(int, nodes);
+        QFETCH(int, queries);
+        std::map<std::string, int> ops;
+        if (relus > 0) ops["aten.relu.default"] = relus;
+        if (!needs.isEmpty()) ops[needs.toStdString()] = 1;
+        Needs trials(ops);
+        const auto found = reduce(parsed(graph.toStdString()), trials);
+        QVERIFY2(found, found ? "" : found.error().text().c_str());
+        qInfo() << found->module->graph().size() << "nodes after" << trials.queries << "questions, PyTorch" << nodes
+                << "after" << queries;
+        QVERIFY(found->module->graph().size() <= static_cast<size_t>(std::min(nodes, 6)));
+        QVERIFY(trials.queries <= std::min(queries, 150));
     }
 };
 

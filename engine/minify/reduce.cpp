@@ -1,0 +1,83 @@
+#include "engine/minify/reduce.h"
+
+#include <algorithm>
+
+#include "engine/minify/edits.h"
+#include "engine/minify/reducer.h"
+
+namespace cutaway {
+namespace {
+
+struct Row {
+    ReduceStrategy about;
+    Result<bool> (*run)(Reducer&);
+    bool once;  // what it does is not undone by others
+};
+const Row kRows[] = {
+    {{"end", "ends the graph at the first call with which it fails"}, cutEnd, true},
+    {{"begin", "begins the graph at the last call without which it does not fail"}, cutBegin, true},
+    {{"outputs", "returns less"}, dropOutputs, false},
+    {{"bypass", "lets readers of a call read one of its operands"}, bypassCalls, false},
+    {{"inputs", "replaces calls by inputs that have their values"}, callsToInputs, false},
+    {{"merge", "lets one input stand for two of its type"}, mergeInputs, false},
+    {{"bodies", "makes bodies of control flow smaller"}, shrinkBodies, false},
+    {{"parameters", "makes parameters and buffers plain inputs"}, plainInputs, true},
+    {{"request", "leaves out options of the compilation"}, simplifyRequest, true},
+    {{"sizes", "makes dimensions smaller, through the whole graph"}, shrinkSizes, false},
+    {{"dtypes", "makes every floating dtype f32"}, plainDtypes, true},
+    {{"literals", "gives optional arguments their defaults"}, plainLiterals, false},
+};
+constexpr int kMostRounds = 5;
+
+}  // namespace
+
+std::vector<ReduceStrategy> reduceStrategies() {
+    std::vector<ReduceStrategy> all;
+    for (const Row& row : kRows) all.push_back(row.about);
+    return all;
+}
+
+Result<bool> Reducer::take(const Candidate& candidate, const std::string& how) {
+    CT_TRY(const bool bad, m_trials.fails(candidate));
+    if (bad) CT_TRY_VOID(accept(candidate, how));
+    return bad;
+}
+
+Result<void> Reducer::accept(Candidate candidate, const std::string& how) {
+    m_best = std::move(candidate);
+    return m_trials.accepted(m_best, how);
+}
+
+Result<bool> Reducer::sweep(size_t count, const Trials::Make& make, const std::string& how) {
+    bool any = false;
+    for (size_t next = 0; next < count;) {
+        CT_TRY(std::optional<Trials::Hit> hit,
+               m_trials.firstFailing(count - next, [&](size_t i) { return make(next + i); }));
+        if (!hit) break;
+        next += hit->number + 1;
+        CT_TRY_VOID(accept(std::move(hit->candidate), how));
+        any = true;
+    }
+    return any;
+}
+
+Result<Candidate> reduce(const Candidate& start, Trials& trials, const ReduceOptions& options) {
+    Reducer reducer(start, trials);
+    CT_TRY(const bool bad, trials.fails(start));
+    if (!bad)
+        return Error{ErrorCode::NotFound, "the graph does not fail", {}, {"choose another check, or other inputs"}};
+    bool again = true;
+    for (int round = 0; again && round < kMostRounds; ++round) {
+        again = false;
+        for (const Row& row : kRows) {
+            if (round > 0 && row.once) continue;
+            if (std::find(options.without.begin(), options.without.end(), row.about.name) != options.without.end())
+                continue;
+            CT_TRY(const bool smaller, row.run(reducer));
+            again = again || (smaller && !row.once);
+        }
+    }
+    return reducer.best();
+}
+
+}  // namespace cutaway

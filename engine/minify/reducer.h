@@ -1,0 +1,47 @@
+#pragma once
+// What the strategies of reduce() share: the best graph so far and how it is replaced.
+#include "engine/minify/candidate.h"
+
+namespace cutaway {
+
+class Reducer {
+  public:
+    Reducer(const Candidate& start, Trials& trials) : m_best(start), m_trials(trials) {}
+
+    const Candidate& best() const { return m_best; }
+    const Module& graph() const { return *m_best.module; }
+    Trials& trials() { return m_trials; }
+    /// A graph of the best one's request and values.
+    Candidate with(std::shared_ptr<const Module> module) const {
+        return {std::move(module), m_best.request, m_best.values};
+    }
+    std::shared_ptr<Module> copy() const { return std::make_shared<Module>(*m_best.module); }
+
+    /// Takes the candidate if it fails.
+    Result<bool> take(const Candidate& candidate, const std::string& how);
+    /// Takes what is known to fail.
+    Result<void> accept(Candidate candidate, const std::string& how);
+    /// Takes the first of `count` that fails, and goes on behind it with what is left; true if any was taken. `make`
+    /// says what to try in place of number i of the list, in the best graph as it is then; nothing: number i is gone.
+    Result<bool> sweep(size_t count, const Trials::Make& make, const std::string& how);
+
+  private:
+    Candidate m_best;
+    Trials& m_trials;
+};
+
+// The strategies: true if the graph became smaller.
+Result<bool> cutEnd(Reducer& reducer);
+Result<bool> cutBegin(Reducer& reducer);
+Result<bool> dropOutputs(Reducer& reducer);
+Result<bool> bypassCalls(Reducer& reducer);
+Result<bool> callsToInputs(Reducer& reducer);
+Result<bool> mergeInputs(Reducer& reducer);
+Result<bool> shrinkBodies(Reducer& reducer);
+Result<bool> plainInputs(Reducer& reducer);
+Result<bool> simplifyRequest(Reducer& reducer);
+Result<bool> shrinkSizes(Reducer& reducer);
+Result<bool> plainDtypes(Reducer& reducer);
+Result<bool> plainLiterals(Reducer& reducer);
+
+}  // namespace cutaway
