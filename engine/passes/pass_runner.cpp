@@ -30,6 +30,13 @@ bool checksTypes() {
     return asked;
 }
 
+/// The error says that it is about what the pass left behind, not about what the pass itself had to say.
+Result<void> verifyResult(const Module& module, const VerifyOptions& options) {
+    auto sound = verify(module, options);
+    if (!sound) sound.error().message = std::string(kInvalidResult) + sound.error().message;
+    return sound;
+}
+
 Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter,
                         double& passMilliseconds) {
     const auto start = std::chrono::steady_clock::now();
@@ -57,7 +64,7 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
         VerifyOptions verifyOptions;
         verifyOptions.functional = pass.functional && !rewriter.outOfFuel();
         verifyOptions.types = verifyOptions.functional && checksTypes();
-        CT_TRY_VOID(verify(module, verifyOptions));
+        CT_TRY_VOID(verifyResult(module, verifyOptions));
     }
     return differs;
 }
@@ -95,7 +102,7 @@ Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before,
         CT_TRY(const auto modules, pass.split(*before, rewriter));
         std::vector<Snapshot> out;
         for (const std::shared_ptr<Module>& module : modules) {
-            CT_TRY_VOID(verify(*module, {.functional = pass.functional}));
+            CT_TRY_VOID(verifyResult(*module, {.functional = pass.functional}));
             out.push_back(module);
         }
         return out;

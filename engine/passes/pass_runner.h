@@ -11,6 +11,9 @@ namespace cutaway {
 class BodyRound;
 class UserPasses;
 
+/// How the error of a step begins whose pass left a graph that does not verify; what follows is the broken rule.
+inline constexpr std::string_view kInvalidResult = "leaves an invalid graph: ";
+
 /// One pass of a run, with the graphs on both sides. A step that changed nothing shares one snapshot.
 struct Step {
     StepInfo info;

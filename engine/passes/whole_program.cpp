@@ -31,4 +31,27 @@ Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& gr
     return Snapshot(std::move(whole));
 }
 
+int firstComparable(const CompileTrace& trace) {
+    // Behind a split both halves together take and return what the joint graph does.
+    const Step* const split = splitStepOf(trace);
+    const Graph& last = (split ? split->before : trace.result())->graph();
+    int first = split ? split->info.index + 1 : static_cast<int>(trace.steps.size());
+    for (; first > 0; --first) {
+        const Graph& graph = trace.steps[static_cast<size_t>(first) - 1].before->graph();
+        if (graph.placeholders().size() != last.placeholders().size() ||
+            graph.outputs().size() != last.outputs().size())
+            break;
+    }
+    return first;
+}
+
+Result<Snapshot> finalGraph(const CompileTrace& trace) {
+    // Scheduling leaves the graph as it is.
+    size_t end = trace.steps.size();
+    while (end > 0 && trace.steps[end - 1].pass == nullptr) --end;
+    if (end == 0) return trace.input;
+    const Step& last = trace.steps[end - 1];
+    return wholeAt(trace, last.info.index, last.after, !last.made.empty());
+}
+
 }  // namespace cutaway

@@ -12,4 +12,11 @@ const Step* splitStepOf(const CompileTrace& trace);
 /// own step, whether its graph is meant after it.
 Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& graph, bool split = false);
 
+/// The first step whose graphs from there on take and return as many values as the last one, so that their results can
+/// be compared; as many as there are steps if no graph before a step does.
+int firstComparable(const CompileTrace& trace);
+
+/// The graph of the whole program behind the last pass.
+Result<Snapshot> finalGraph(const CompileTrace& trace);
+
 }  // namespace cutaway

@@ -1,6 +1,7 @@
 #include "engine/session/compare_outputs.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "engine/interpret/interpret.h"
 #include "engine/session/run_inputs.h"
@@ -74,6 +75,13 @@ std::string elementText(const ElementDifference& element) {
     for (const int64_t at : element.index) place += (place.empty() ? "" : ", ") + std::to_string(at);
     return (place.empty() ? "its value is " : "element [" + place + "] is ") + element.actual + " instead of " +
            element.expected;
+}
+
+int64_t nonFiniteCount(const Tensor& tensor) {
+    if (!tensor.defined() || !(isFloating(tensor.dtype()) || isComplex(tensor.dtype()))) return 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < tensor.numel(); ++i) count += !std::isfinite(toDouble(tensor.item(i)));
+    return count;
 }
 
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {

@@ -19,6 +19,9 @@ std::optional<ElementDifference> worstElement(const Comparison& comparison, cons
 /// "element [2, 5] is 3.5 instead of 4"
 std::string elementText(const ElementDifference& element);
 
+/// Elements that are NaN or infinite; of a complex number either part.
+int64_t nonFiniteCount(const Tensor& tensor);
+
 /// Bad if a result has another dtype or shape, or an element is too far off (compareOutput). Both sides must have
 /// equally many results.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);

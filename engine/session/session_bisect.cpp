@@ -16,28 +16,6 @@
 namespace cutaway {
 namespace {
 
-/// The first step whose graphs from there on take and return as many values as the last one: only those compare.
-int firstComparable(const CompileTrace& trace) {
-    // Behind a split both halves together take and return what the joint graph does.
-    const Step* const split = splitStepOf(trace);
-    const Graph& last = (split ? split->before : trace.result())->graph();
-    int first = split ? split->info.index + 1 : static_cast<int>(trace.steps.size());
-    for (; first > 0; --first) {
-        const Graph& graph = trace.steps[static_cast<size_t>(first) - 1].before->graph();
-        if (graph.placeholders().size() != last.placeholders().size() ||
-            graph.outputs().size() != last.outputs().size())
-            break;
-    }
-    return first;
-}
-
-int64_t nonFiniteCount(const Tensor& tensor) {
-    if (!tensor.defined() || !(isFloating(tensor.dtype()) || isComplex(tensor.dtype()))) return 0;
-    int64_t count = 0;
-    for (int64_t i = 0; i < tensor.numel(); ++i) count += !std::isfinite(toDouble(tensor.item(i)));
-    return count;
-}
-
 Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
     for (size_t i = 0; i < actual.size(); ++i) {
         const int64_t count = nonFiniteCount(actual[i]), before = i < expected.size() ? nonFiniteCount(expected[i]) : 0;
