@@ -14,6 +14,7 @@ namespace cutaway::cli {
     row(benchCommand)         \
     row(partitionCommand)     \
     row(bisectCommand)        \
+    row(minifyCommand)        \
     row(explainCommand)       \
     row(rulesCommand)         \
     row(settingsCommand)      \

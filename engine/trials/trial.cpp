@@ -1,0 +1,217 @@
+#include "engine/trials/trial.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "cutaway/guarded.h"
+#include "engine/interpret/constants.h"
+#include "engine/interpret/interpret.h"
+#include "engine/passes/pipeline.h"
+#include "engine/passes/whole_program.h"
+#include "engine/session/compare_outputs.h"
+#include "engine/session/describe.h"
+#include "engine/session/execution.h"
+#include "engine/session/session_state.h"
+#include "engine/support/near_names.h"
+
+namespace cutaway {
+namespace {
+
+using Looks = TrialCheck::Looks;
+
+TrialOutcome good(std::string detail) { return {std::nullopt, std::move(detail), 0}; }
+
+TrialOutcome bad(FailureKind kind, const std::string& message, std::string pass = {}, std::string op = {}) {
+    FailureSignature signature;
+    signature.kind = kind;
+    signature.message = normalisedMessage(message);
+    signature.pass = std::move(pass);
+    signature.op = std::move(op);
+    return {signature, message, 0};
+}
+
+/// The operator of the node that an error's place names: "conv_3", "true_graph_0/conv_3".
+std::string opAt(const Module& module, const std::string& where) {
+    const size_t slash = where.rfind('/');
+    const Module* body = slash == std::string::npos ? &module : module.body(where.substr(0, slash));
+    const Node* node =
+        body ? body->graph().findByName(where.substr(slash == std::string::npos ? 0 : slash + 1)) : nullptr;
+    return node && node->isCall() ? node->op().name() : std::string();
+}
+
+class Trial {
+  public:
+    Trial(const std::shared_ptr<const Module>& module, const CompileRequest& request, std::vector<Tensor> inputs,
+          const TrialCheck& check, Board& board)
+        : m_check(check), m_board(board) {
+        Session::State& state = m_session.state();
+        state.input = module;
+        state.sampleInputs = std::move(inputs);
+        state.info = describeModel("trial", *module);
+        m_request = request;
+        m_progress.report = [this](double, const std::string& what) { say(what); };
+    }
+
+    TrialOutcome run() {
+        m_services.cacheFile = "off";
+        auto compiled = compile();
+        if (!compiled) return failed(compiled.error());
+        const CompileTrace& trace = (*compiled)->trace;
+        if (trace.failed()) return failedStep(trace);
+        if (m_check.looks == Looks::Compiles) return good("compiles");
+        auto compared = compare(**compiled);
+        return compared ? *compared : failed(compared.error());
+    }
+
+  private:
+    /// The place for whoever finds this process dead: "pass pointless_view".
+    void say(const std::string& what) {
+        const size_t comma = what.find(", ");
+        m_board.at(what.starts_with("pass ") && comma != std::string::npos ? "pass " + what.substr(comma + 2) : what);
+    }
+
+    Result<Session::State::Run*> compile() {
+        // Without kernels there is no need of a schedule.
+        const bool scheduled = m_check.looks == Looks::Compiles || m_check.backend != Backend::Reference;
+        RunId run = 0;
+        if (scheduled) {
+            CT_TRY(run, m_session.compile(m_request, m_services, m_progress));
+        } else {
+            CT_TRY(CompileTrace trace, runPipeline(m_session.state().input, m_request, m_services, m_progress));
+            run = m_session.state().add(std::move(trace));
+        }
+        return m_session.state().run(run);
+    }
+
+    TrialOutcome failed(const Error& error) {
+        if (error.code == ErrorCode::Limit) return bad(FailureKind::Memory, error.message);
+        return bad(FailureKind::Run, error.message, {}, opAt(*m_session.state().input, error.where));
+    }
+
+    static TrialOutcome failedStep(const CompileTrace& trace) {
+        const Step& step = trace.steps.back();
+        std::string error = step.info.error.substr(0, step.info.error.find('\n'));
+        const std::string pass = step.info.stage + "/" + step.info.name;
+        // "where: what": the place is a name, which differs between graphs that fail alike.
+        std::string op;
+        if (const size_t colon = error.find(": "); colon != std::string::npos && error.find(' ') > colon) {
+            op = opAt(*step.before, error.substr(0, colon));
+            error = error.substr(colon + 2);
+        }
+        if (error.starts_with(kInvalidResult))
+            return bad(FailureKind::InvalidGraph, error.substr(kInvalidResult.size()), pass, op);
+        const FailureKind kind = step.errorCode == ErrorCode::Limit ? FailureKind::Memory
+                                 : step.pass == nullptr             ? FailureKind::Build
+                                                                    : FailureKind::PassError;
+        return bad(kind, error, pass, op);
+    }
+
+    Result<std::vector<Tensor>> interpreted(const Module& graph, const std::vector<Tensor>& inputs) {
+        CT_TRY(const Snapshot ready, readyToRun(graph, inputs));
+        const Module& known = ready ? *ready : graph;
+        CT_TRY(const Snapshot complete, withConstants(known, m_progress));
+        InterpretOptions options;
+        options.begin = [this](const Node& node) { m_board.at(node.name()); };
+        return interpret(complete ? *complete : known, inputs, options);
+    }
+
+    /// A graph, and what it computes.
+    struct Ran {
+        Snapshot graph;
+        std::vector<Tensor> inputs, outputs;
+    };
+    Result<Ran> ran(Snapshot graph) {
+        Ran out{std::move(graph), {}, {}};
+        CT_TRY(out.inputs, valuesFor(*out.graph, m_session.state(), {}));
+        CT_TRY(out.outputs, interpreted(*out.graph, out.inputs));
+        return out;
+    }
+
+    Result<TrialOutcome> compare(Session::State::Run& run) {
+        const CompileTrace& trace = run.trace;
+        CT_TRY(const Ran opened, ran(trace.input));
+        // Differentiating adds results, which only the graphs behind it have; freezing takes inputs away.
+        const int first = firstComparable(trace);
+        std::optional<Ran> middle;
+        if (first > 0 && first < static_cast<int>(trace.steps.size())) {
+            CT_TRY(middle, ran(trace.steps[static_cast<size_t>(first)].before));
+        }
+        CT_TRY(Ran last, afterPasses(run));
+        if (m_check.looks == Looks::NonFinite) return lookForNonFinite(opened, middle ? *middle : opened, last);
+        if (m_check.looks == Looks::Runs) return good("runs");
+        const Ran& before = middle ? *middle : opened;
+        std::vector<Tensor> shared = before.outputs;
+        if (shared.size() > opened.outputs.size()) shared.resize(opened.outputs.size());
+        const Verdict verdicts[] = {compareOutputs(shared, opened.outputs, m_check.tolerance),
+                                    compareOutputs(last.outputs, before.outputs, m_check.tolerance)};
+        for (const Verdict& verdict : verdicts) {
+            if (!verdict.bad) continue;
+            const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
+            TrialOutcome outcome = bad(FailureKind::Numbers, otherType ? "another dtype or shape" : "other numbers");
+            outcome.detail = verdict.detail;
+            return outcome;
+        }
+        return good(verdicts[1].detail);
+    }
+
+    Result<Ran> afterPasses(Session::State::Run& run) {
+        CT_TRY(const Snapshot after, finalGraph(run.trace));
+        if (m_check.backend == Backend::Reference) return ran(after);
+        Ran out{after, {}, {}};
+        CT_TRY(out.inputs, valuesFor(*after, m_session.state(), {}));
+        CT_TRY(out.outputs, compiled(run, out.inputs));
+        return out;
+    }
+
+    Result<std::vector<Tensor>> compiled(Session::State::Run& run, const std::vector<Tensor>& inputs) {
+        if (run.trace.isSplit())
+            return unsupported("compiled training is not compared trial by trial", {},
+                               {"minify with the backend reference, or one of the halves as a graph of its own"});
+        RunOptions options;
+        options.backend = m_check.backend;
+        CT_TRY(const Execution execution, runCompiled(run, {}, nullptr, inputs, options, m_progress));
+        return execution.outputs;
+    }
+
+    static TrialOutcome lookForNonFinite(const Ran& opened, const Ran& middle, const Ran& last) {
+        const auto count = [](const std::vector<Tensor>& tensors) {
+            int64_t all = 0;
+            for (const Tensor& tensor : tensors) all += nonFiniteCount(tensor);
+            return all;
+        };
+        const int64_t before = count(middle.outputs), after = count(last.outputs);
+        if (after > 0 && before == 0) {
+            TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it");
+            outcome.detail = std::to_string(after) + " elements are not finite, none were before the passes";
+            return outcome;
+        }
+        // The graph itself makes them, of finite inputs.
+        if (before > 0 && count(opened.inputs) == 0) {
+            TrialOutcome outcome = bad(FailureKind::NonFinite, "the graph makes it");
+            outcome.detail = std::to_string(before) + " elements are not finite, and all inputs are";
+            return outcome;
+        }
+        return good("no new NaN or infinity");
+    }
+
+    Session m_session;
+    CompileRequest m_request;
+    CompileServices m_services;
+    TrialCheck m_check;
+    Board& m_board;
+    Progress m_progress;
+};
+
+}  // namespace
+
+TrialOutcome tryHere(const std::shared_ptr<const Module>& module, const CompileRequest& request,
+                     std::vector<Tensor> inputs, const TrialCheck& check, Board& board) {
+    const auto start = std::chrono::steady_clock::now();
+    auto outcome = guarded(
+        [&]() -> Result<TrialOutcome> { return Trial(module, request, std::move(inputs), check, board).run(); });
+    if (!outcome) outcome = bad(FailureKind::Run, outcome.error().message);
+    outcome->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return *outcome;
+}
+
+}  // namespace cutaway

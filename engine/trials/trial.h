@@ -1,0 +1,38 @@
+#pragma once
+// One trial: a graph is compiled and, if the check wants it, run and compared. Made in a process of its own, which may
+// end in any way (trial_server.h).
+#include <optional>
+#include <string>
+
+#include "cutaway/failure.h"
+#include "cutaway/session.h"
+#include "engine/minify/candidate.h"
+#include "engine/runtime/worker.h"
+
+namespace cutaway {
+
+/// What a graph is tried for.
+struct TrialCheck {
+    enum class Looks : uint8_t {
+        Compiles,  // passes and scheduling do not fail
+        Runs,      // and the result runs
+        Numbers,   // and returns what the graph returned before the passes
+        NonFinite  // and nothing that is not finite, where inputs are
+    };
+    Looks looks = Looks::Compiles;
+    Backend backend = Backend::Reference;  // on which the result runs
+    double tolerance = 1e-4;
+    bool operator==(const TrialCheck&) const = default;
+};
+
+struct TrialOutcome {
+    std::optional<FailureSignature> failure;  // none: the graph is good
+    std::string detail;                       // a sentence for the user
+    double milliseconds = 0;                  // of the work itself
+};
+
+/// In this process. `inputs`: of the given inputs, in order.
+TrialOutcome tryHere(const std::shared_ptr<const Module>& module, const CompileRequest& request,
+                     std::vector<Tensor> inputs, const TrialCheck& check, Board& board);
+
+}  // namespace cutaway

@@ -1,0 +1,122 @@
+#include "engine/trials/trial_job.h"
+
+#include "engine/text/parse.h"
+
+namespace cutaway {
+namespace {
+
+void writeTensor(ByteWriter& out, const Tensor& tensor, const TensorTable& table, std::vector<Tensor>& sent) {
+    const int known = tensor.defined() ? table.find(tensor) : -1;
+    out.pod(known);
+    if (known < 0) sent.push_back(tensor);
+}
+
+Tensor readTensor(ByteReader& in, const std::vector<Tensor>& table, const std::vector<Tensor>& sent, size_t& next) {
+    const int known = in.pod<int>();
+    if (known >= 0 && known < static_cast<int>(table.size())) return table[static_cast<size_t>(known)];
+    if (known >= 0 || next >= sent.size()) {
+        in.fail();
+        return {};
+    }
+    return sent[next++];
+}
+
+}  // namespace
+
+Result<const SharedMemory*> TensorTable::shared() const {
+    const std::lock_guard lock(m_mutex);
+    if (!m_memory) {
+        CT_TRY(SharedMemory memory, SharedMemory::create("the weights"));
+        if (m_make) m_tensors = m_make();
+        CT_TRY_VOID(writeMessage(memory, 0, {}, m_tensors));
+        m_memory.emplace(std::move(memory));
+    }
+    return &*m_memory;
+}
+
+int TensorTable::find(const Tensor& tensor) const {
+    for (size_t i = 0; i < m_tensors.size(); ++i) {
+        const Tensor& each = m_tensors[i];
+        if (each.defined() && each.storage() == tensor.storage() && each.dtype() == tensor.dtype() &&
+            each.sizes() == tensor.sizes() && each.strides() == tensor.strides() && each.offset() == tensor.offset())
+            return static_cast<int>(i);
+    }
+    return -1;
+}
+
+Message writeJob(const TrialJob& job, const TensorTable& table) {
+    ByteWriter out;
+    Message message;
+    out.text(job.graph);
+    out.text(job.request.text());
+    out.pod(job.check.looks);
+    out.pod(job.check.backend);
+    out.pod(job.check.tolerance);
+    out.count(job.constants.size());
+    for (const auto& [name, tensor] : job.constants) {
+        out.text(name);
+        writeTensor(out, tensor, table, message.tensors);
+    }
+    out.count(job.inputs.size());
+    for (const Tensor& tensor : job.inputs) writeTensor(out, tensor, table, message.tensors);
+    message.text = std::move(out.bytes);
+    return message;
+}
+
+Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& table) {
+    ByteReader in(message.text);
+    TrialJob job;
+    job.graph = in.text();
+    CT_TRY(job.request, parseRequest(in.text()));
+    job.check.looks = in.pod<TrialCheck::Looks>();
+    job.check.backend = in.pod<Backend>();
+    job.check.tolerance = in.pod<double>();
+    size_t next = 0;
+    in.each([&] {
+        std::string name(in.text());
+        job.constants.emplace_back(std::move(name), readTensor(in, table, message.tensors, next));
+    });
+    in.each([&] { job.inputs.push_back(readTensor(in, table, message.tensors, next)); });
+    if (in.failed()) return Error{ErrorCode::ToolFailed, "the trial that was sent is damaged", {}, {}};
+    return job;
+}
+
+TrialOutcome runJob(const TrialJob& job, Board& board) {
+    board.at("reading the graph");
+    auto module = parseText(job.graph);
+    if (!module) {
+        FailureSignature signature;
+        signature.kind = FailureKind::Run;
+        signature.message = normalisedMessage(module.error().message);
+        return {signature, "the graph does not read back: " + module.error().text(), 0};
+    }
+    for (const auto& [name, tensor] : job.constants)
+        if (tensor.defined()) (*module)->tensors.insert_or_assign(name, tensor);
+    return tryHere(std::shared_ptr<const Module>(std::move(*module)), job.request, job.inputs, job.check, board);
+}
+
+std::string writeOutcome(const TrialOutcome& outcome) {
+    ByteWriter out;
+    out.pod(outcome.failure.has_value());
+    const FailureSignature signature = outcome.failure.value_or(FailureSignature());
+    out.pod(signature.kind);
+    for (const std::string* text : {&signature.message, &signature.pass, &signature.op, &outcome.detail})
+        out.text(*text);
+    out.pod(outcome.milliseconds);
+    return std::move(out.bytes);
+}
+
+Result<TrialOutcome> readOutcome(std::string_view bytes) {
+    ByteReader in(bytes);
+    TrialOutcome outcome;
+    const bool failed = in.pod<bool>();
+    FailureSignature signature;
+    signature.kind = in.pod<FailureKind>();
+    for (std::string* text : {&signature.message, &signature.pass, &signature.op, &outcome.detail}) *text = in.text();
+    outcome.milliseconds = in.pod<double>();
+    if (in.failed()) return Error{ErrorCode::ToolFailed, "what the trial answered is damaged", {}, {}};
+    if (failed) outcome.failure = std::move(signature);
+    return outcome;
+}
+
+}  // namespace cutaway
