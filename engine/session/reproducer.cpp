@@ -207,19 +207,17 @@ Error noteReproducer(const Failure& failure) {
     return error;
 }
 
-Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services,
+Result<ReproducerReport> repeatFailure(const std::string& folder, const CompileServices& services,
                                        const Progress& progress) {
-    return guarded([&]() -> Result<ReproducerReport> {
-        CT_TRY(const Facts facts, readFacts(folder));
-        ReproducerReport report;
-        report.operation = facts.operation;
-        report.recorded = facts.error;
-        report.now = outcome(facts, folder, recordedServices(facts.answers, services), progress);
-        report.repeated = facts.operation == "open"
-                              ? !report.now.empty()
-                              : !report.now.empty() && sentenceOf(report.now) == sentenceOf(report.recorded);
-        return report;
-    });
+    CT_TRY(const Facts facts, readFacts(folder));
+    ReproducerReport report;
+    report.operation = facts.operation;
+    report.recorded = facts.error;
+    report.now = outcome(facts, folder, recordedServices(facts.answers, services), progress);
+    report.repeated = facts.operation == "open"
+                          ? !report.now.empty()
+                          : !report.now.empty() && sentenceOf(report.now) == sentenceOf(report.recorded);
+    return report;
 }
 
 }  // namespace cutaway

@@ -1,6 +1,7 @@
 #pragma once
 // Writes reproducers (cutaway/reproducer.h). They go into the user's cache folder, or where CUTAWAY_REPROS says; "off"
 // writes none. Equal failures share a folder, and the oldest are removed when there are many.
+#include "cutaway/reproducer.h"
 #include "cutaway/request.h"
 #include "cutaway/session.h"
 #include "engine/passes/pass_runner.h"
@@ -38,5 +39,9 @@ Error withReproducer(const Error& error, Make&& failure) noexcept {
         return plain;
     }
 }
+
+/// runReproducer() for the folders that this file writes.
+Result<ReproducerReport> repeatFailure(const std::string& folder, const CompileServices& services,
+                                       const Progress& progress);
 
 }  // namespace cutaway

@@ -7,9 +7,12 @@
 #include <filesystem>
 
 #include "cutaway/files.h"
+#include "cutaway/guarded.h"
+#include "cutaway/reproducer.h"
 #include "cutaway/version.h"
 #include "engine/formats/json.h"
 #include "engine/formats/safetensors.h"
+#include "engine/session/reproducer.h"
 #include "engine/support/files.h"
 #include "engine/support/shell_words.h"
 #include "engine/text/parse.h"
@@ -180,6 +183,21 @@ Result<TrialOutcome> tryRepro(const ReproFolder& repro, const Progress& progress
         if (!outcome || (outcome->failure && isSameFailure(repro.signature, *outcome->failure))) return outcome;
     }
     return outcome;
+}
+
+Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services,
+                                       const Progress& progress) {
+    return guarded([&]() -> Result<ReproducerReport> {
+        if (!isReproFolder(folder)) return repeatFailure(folder, services, progress);
+        CT_TRY(const ReproFolder repro, readRepro(folder));
+        CT_TRY(const TrialOutcome outcome, tryRepro(repro, progress));
+        ReproducerReport report;
+        report.operation = kOperation;
+        report.recorded = repro.signature.title();
+        report.now = outcome.failure ? outcome.failure->title() : std::string();
+        report.repeated = outcome.failure && isSameFailure(repro.signature, *outcome.failure);
+        return report;
+    });
 }
 
 }  // namespace cutaway

@@ -1,6 +1,6 @@
 #pragma once
 // A failure that can be repeated anywhere: a folder with the graph as text, the request, the answers of services, and
-// the error.
+// the error. Minifying leaves such folders, too (cutaway/minify.h).
 #include <string>
 
 #include "cutaway/jobs.h"
@@ -10,7 +10,7 @@
 namespace cutaway {
 
 struct ReproducerReport {
-    std::string operation;      // "open", "compile", "build", "run"
+    std::string operation;      // "open", "compile", "build", "run", "minified"
     std::string recorded, now;  // the errors as text; `now` is empty if nothing went wrong
     bool repeated = false;      // the same error, apart from places of files
 };

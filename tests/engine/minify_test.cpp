@@ -1,0 +1,242 @@
+// Minifying as users do: trials in child processes, a folder that outlives the program, a result that runs alone.
+#include "cutaway/minify.h"
+
+#include <signal.h>
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <fstream>
+
+#include "cutaway/reproducer.h"
+#include "engine/support/files.h"
+#include "engine/support/process.h"
+
+using namespace cutaway;
+
+namespace {
+
+/// A chain of `length` sines with a relu at each of the bad places.
+std::string chain(int length, const std::vector<int>& bad) {
+    std::string text = "def forward(x: \"f32[4]\"):\n", value = "x";
+    for (int i = 0; i < length; ++i) {
+        const bool isBad = std::find(bad.begin(), bad.end(), i) != bad.end();
+        text += "    v" + std::to_string(i) + " = aten." + (isBad ? "relu" : "sin") + ".default(" + value + ")\n";
+        value = "v" + std::to_string(i);
+    }
+    return text + "    return (" + value + ",)\n";
+}
+
+/// Takes the log of a negative number in its middle.
+const char* const kLog = R"(def forward(x: "f32[4]", y: "f32[4]"):
+    sin = aten.sin.default(x)
+    mul = aten.mul.Tensor(sin, sin)
+    neg = aten.neg.default(mul)
+    sub = aten.sub.Tensor(neg, 1)
+    log = aten.log.default(sub)
+    cos = aten.cos.default(log)
+    add = aten.add.Tensor(cos, y)
+    relu = aten.relu.default(y)
+    return (add, relu)
+)";
+
+/// The environment as it was, when this goes.
+class Environment {
+  public:
+    Environment(const char* name, const std::string& value) : m_name(name) { qputenv(name, value.c_str()); }
+    ~Environment() { qunsetenv(m_name); }
+
+  private:
+    const char* m_name;
+};
+
+}  // namespace
+
+class MinifyTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    std::string path(const std::string& name) const { return m_folder.filePath(name.c_str()).toStdString(); }
+    std::string write(const std::string& name, const std::string& text) const {
+        const auto written = writeFile(path(name), text);
+        if (!written) qFatal("%s", written.error().text().c_str());
+        return path(name);
+    }
+    static Result<MinifyReport> minifyFile(const std::string& file, const MinifyOptions& options,
+                                           const Progress& progress = {}) {
+        Session session;
+        CT_TRY_VOID(session.open(file));
+        return minify(session, options, {}, progress);
+    }
+    MinifyOptions byCommand(const std::string& command, const std::string& folder) const {
+        MinifyOptions options;
+        options.check = MinifyCheck::Command;
+        options.command = command;
+        options.folder = path(folder);
+        return options;
+    }
+
+  private slots:
+    void init() { QVERIFY(m_folder.isValid()); }
+
+    void findsWhatACommandObjectsTo() {
+        const std::string file = write("one.py", chain(64, {20}));
+        const auto report = minifyFile(file, byCommand("! grep -q aten.relu {}", "one"));
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(report->nodes, 3);
+        QCOMPARE(report->nodesBefore, 66);
+        QVERIFY(report->reproduced);
+        QVERIFY(report->trials <= 37);
+        const auto again = runReproducer(report->folder);
+        QVERIFY2(again, again ? "" : again.error().text().c_str());
+        QVERIFY(again->repeated);
+    }
+
+    void resultDoesNotDependOnJobs() {
+        const std::string file = write("two.py", chain(120, {30, 90}));
+        std::vector<std::pair<int, std::string>> seen;
+        for (const int jobs : {1, 4}) {
+            MinifyOptions options = byCommand("test $(grep -c 'aten.relu' {}) -lt 2", "jobs" + std::to_string(jobs));
+            options.jobs = jobs;
+            const auto report = minifyFile(file, options);
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QCOMPARE(report->nodes, 4);
+            seen.emplace_back(report->trials, report->text);
+        }
+        QCOMPARE(seen[0].first, seen[1].first);
+        QCOMPARE(seen[0].second, seen[1].second);
+    }
+
+    void sameAsPyTorchWithParity() {
+        const std::string file = write("parity.py", chain(64, {20}));
+        MinifyOptions options = byCommand("! grep -q aten.relu {}", "parity");
+        options.request.parity = true;
+        const auto report = minifyFile(file, options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(report->nodes, 3);
+        options.maxGranularity = 3;
+        options.restart = true;
+        const auto refused = minifyFile(file, options);
+        QVERIFY(!refused);
+        QCOMPARE(QString::fromStdString(refused.error().message), QString("max_granularity 3 not power of two"));
+    }
+
+    void findsTheCallThatMakesNaN() {
+        MinifyOptions options;
+        options.check = MinifyCheck::Nan;
+        options.folder = path("nan");
+        const auto report = minifyFile(write("log.py", kLog), options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY2(report->nodes <= 4, report->text.c_str());
+        QVERIFY2(report->text.find("aten.log.default") != std::string::npos, report->text.c_str());
+        QVERIFY(report->reproduced);
+    }
+
+    void aGraphThatDoesNotFailIsRefused() {
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.folder = path("good");
+        const auto report = minifyFile(write("good.py", chain(10, {})), options);
+        QVERIFY(!report);
+        QCOMPARE(report.error().code, ErrorCode::NotFound);
+        QVERIFY(QString::fromStdString(report.error().message).contains("does not fail"));
+    }
+
+    void aPassThatFails() {
+        const Environment fault("CUTAWAY_FAULT", "pass:remove_noop_ops:logic_error");
+        MinifyOptions options;
+        options.folder = path("crash");
+        const auto report = minifyFile(write("crash.py", chain(40, {7})), options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY(report->nodes <= 3);
+        QCOMPARE(QString::fromStdString(report->signature.pass), QString("joint/remove_noop_ops"));
+        // Without the fault the result is good, and that is said.
+        qunsetenv("CUTAWAY_FAULT");
+        const auto again = runReproducer(report->folder);
+        QVERIFY2(again, again ? "" : again.error().text().c_str());
+        QVERIFY(!again->repeated);
+    }
+
+    void anotherSearchInTheFolderIsRefused() {
+        const std::string file = write("a.py", chain(20, {5})), other = write("b.py", chain(30, {5}));
+        const MinifyOptions options = byCommand("! grep -q aten.relu {}", "shared");
+        QVERIFY(minifyFile(file, options));
+        const auto refused = minifyFile(other, options);
+        QVERIFY(!refused);
+        QVERIFY(QString::fromStdString(refused.error().message).contains("search of another graph"));
+        MinifyOptions fresh = options;
+        fresh.restart = true;
+        QVERIFY(minifyFile(other, fresh));
+    }
+
+    void goesOnWhereItWasStopped() {
+        const std::string file = write("stop.py", chain(120, {30, 90}));
+        const std::string command = "test $(grep -c 'aten.relu' {}) -lt 2";
+        const auto whole = minifyFile(file, byCommand(command, "whole"));
+        QVERIFY2(whole, whole ? "" : whole.error().text().c_str());
+        MinifyOptions options = byCommand(command, "stopped");
+        int made = 0;
+        for (const int64_t most : {3, 9, 20, 0}) {
+            options.maxTrials = most;
+            const auto part = minifyFile(file, options);
+            QVERIFY2(part, part ? "" : part.error().text().c_str());
+            QCOMPARE(part->stopped, most != 0);
+            QVERIFY(part->reproduced);
+            made += part->made;
+            if (most == 0) {
+                QCOMPARE(part->text, whole->text);
+                QCOMPARE(part->trials, whole->trials);
+            }
+        }
+        // The whole graph is tried at each start; speculation may add some.
+        QVERIFY2(made <= whole->made + 4 + 8, qPrintable(QString("%1 against %2").arg(made).arg(whole->made)));
+    }
+
+    /// At any moment the folder holds a whole result, and the search can go on.
+    void survivesBeingKilled() {
+        const std::string file = write("kill.py", chain(120, {30, 90})), folder = path("killed");
+        const std::vector<std::string> words = {
+            CUTAWAY_CLI, "minify", file, "--check", "command", "--command", "test $(grep -c 'aten.relu' {}) -lt 2",
+            "-o",        folder};
+        bool ended = false;
+        int kills = 0;
+        for (; !ended && kills < 200; ++kills) {
+            ProcessOptions options;
+            options.argv = words;
+            auto child = ChildProcess::start(options);
+            QVERIFY(child);
+            QTest::qWait(20 + (kills * 37) % 90);
+            ended = !child->running();
+            ::kill(child->pid(), SIGKILL);
+            const ProcessEnd end = child->wait();
+            if (ended) QVERIFY2(end.ok(), end.errors.c_str());
+            if (std::ifstream(folder + "/best/repro.json").good()) {
+                Session session;
+                QVERIFY(session.open(folder + "/best/graph.py"));
+            }
+        }
+        QVERIFY2(ended, "the search never came to its end");
+        const auto again = runReproducer(folder + "/best");
+        QVERIFY2(again, again ? "" : again.error().text().c_str());
+        QVERIFY(again->repeated);
+        Session session;
+        QVERIFY(session.open(folder + "/best/graph.py"));
+        QCOMPARE(session.model().graphs.front().nodes, 4);
+    }
+
+    void cancellingKeepsTheBest() {
+        Progress progress;
+        int asked = 0;
+        progress.report = [&](double, const std::string&) {
+            if (++asked == 12) progress.cancel->cancel();
+        };
+        const auto report = minifyFile(write("cancel.py", chain(120, {30, 90})),
+                                       byCommand("test $(grep -c 'aten.relu' {}) -lt 2", "cancel"), progress);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY(report->stopped);
+        QVERIFY(report->reproduced);
+    }
+};
+
+QTEST_GUILESS_MAIN(MinifyTest)
+#include "minify_test.moc"
