@@ -6,6 +6,7 @@
 #include "cutaway/guarded.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
+#include "engine/ops/spoiled_value.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/checked.h"
 #include "engine/support/machine.h"
@@ -64,6 +65,7 @@ class Interpreter : public ValueSource {
         : m_module(module),
           m_editable(editable),
           m_options(options),
+          m_faults(faultsAsked()),
           m_values(module.graph().idLimit()),
           m_readsLeft(module.graph().idLimit(), 0) {}
 
@@ -95,7 +97,7 @@ class Interpreter : public ValueSource {
                     break;
                 }
                 case NodeKind::Call: {
-                    if (auto done = guarded([&] { return evaluate(node); }); !done) {
+                    if (auto done = guarded([&] { return m_faults ? evaluateFaulty(node) : evaluate(node); }); !done) {
                         if (done.error().where.empty()) done.error().where = node.name();
                         return std::move(done).error();
                     }
@@ -147,6 +149,12 @@ class Interpreter : public ValueSource {
         }
         m_values[index(node.id())] = std::move(result.tensors());
         return learnSymbols(node);
+    }
+    Result<void> evaluateFaulty(const Node& node) {
+        faultPoint("op", node.op().name());
+        CT_TRY_VOID(evaluate(node));
+        spoilValue(node.op(), faultEffect("op", node.op().name()), m_values[index(node.id())]);
+        return {};
     }
     /// Kernels rely on the types of the graph, which a file may have wrong. For one of several results the getitem's
     /// own type counts: PyTorch's tracing writes an LSTM's states with a dim that its kernel does not give.
@@ -223,6 +231,7 @@ class Interpreter : public ValueSource {
     const Module& m_module;
     Module* m_editable;
     const InterpretOptions& m_options;
+    bool m_faults;
     std::vector<TensorList> m_values;
     std::vector<int> m_readsLeft;
     /// Never iterated. Holds what was copied, too, since what is made up for a constant has no other owner, and its

@@ -8,6 +8,7 @@
 #include "engine/ir/diff.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/verify.h"
+#include "engine/passes/spoiled_graph.h"
 #include "engine/support/fault_points.h"
 
 namespace cutaway {
@@ -41,9 +42,11 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
                         double& passMilliseconds) {
     const auto start = std::chrono::steady_clock::now();
     // What goes wrong in one pass must not cost the user the session.
-    const Result<bool> result = guarded([&] {
+    const Result<bool> result = guarded([&]() -> Result<bool> {
         faultPoint("pass", pass.name);
-        return pass(module, rewriter);
+        CT_TRY(const bool changed, pass(module, rewriter));
+        CT_TRY(const bool spoiled, spoilGraph(pass, module, before, rewriter));
+        return changed || spoiled;
     });
     passMilliseconds = millisecondsSince(start);
     CT_TRY(const bool claimed, result);
@@ -99,7 +102,9 @@ Step stepOf(const Pass& pass, const Snapshot& before) {
 /// Splits the graph into one for each track, and verifies each.
 Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
     return guarded([&]() -> Result<std::vector<Snapshot>> {
+        faultPoint("pass", pass.name);
         CT_TRY(const auto modules, pass.split(*before, rewriter));
+        if (!modules.empty()) CT_TRY_VOID(spoilGraph(pass, *modules.front(), *before, rewriter));
         std::vector<Snapshot> out;
         for (const std::shared_ptr<Module>& module : modules) {
             CT_TRY_VOID(verifyResult(*module, {.functional = pass.functional}));

@@ -5,6 +5,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/support/check.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -65,6 +66,7 @@ void Rewriter::record(std::string_view rule, const Graph& graph, std::string_vie
     if (known != m_bodies.end()) info.body = known->second;
     m_unknown.push_back(known == m_bodies.end() ? &graph : nullptr);
     m_done.push_back(std::move(info));
+    faultPoint("rule", rule, m_pass);
 }
 
 void Rewriter::knowBodies(const Module& module) {

@@ -92,6 +92,7 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
     const Module& graph = complete ? *complete : known;
     ByteWriter out;
     out.pod(std::max(1, options.repeat));
+    out.pod(options.faultSide);
     std::vector<Tensor> tensors;
     writeModule(out, graph, tensors);
     writeList(out, inputs, tensors);
@@ -121,6 +122,7 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
 Result<Message> answerReference(const Message& request, Board& board) {
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
+    const FaultSideScope side(in.pod<FaultSide>());
     TensorReader reader{request.tensors};
     const std::shared_ptr<Module> module = readModule(in, request.tensors, reader.next);
     const std::vector<Tensor> inputs = reader.take(in);

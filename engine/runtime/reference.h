@@ -4,6 +4,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/worker.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 
@@ -18,6 +19,8 @@ struct ReferenceOptions {
     /// Values for random ops instead of drawing: of the candidates of a node the first of the same shapes. Not null if
     /// watched.
     const std::map<std::string, std::vector<TensorList>>* candidates = nullptr;
+    /// What tests ask for at "op@before" or "op@after" acts in this run (support/fault_points.h).
+    FaultSide faultSide = FaultSide::None;
 };
 struct ReferenceRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None

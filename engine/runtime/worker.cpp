@@ -13,6 +13,7 @@
 #include "cutaway/program.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/reference.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 #include "engine/support/process.h"
 
@@ -86,6 +87,7 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
     // Threads that wait for the next piece of work sleep: on a busy machine those that spin keep it from being done.
     if (std::getenv("OMP_WAIT_POLICY") == nullptr) process.environment.emplace_back("OMP_WAIT_POLICY", "passive");
     if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
+    if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, ChildProcess::start(process));
     const ProcessEnd end = follow(child, std::string(doing), board, progress);
     if (!end.ok()) return describeEnd(end, std::string(doing), board);

@@ -51,7 +51,7 @@ Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>
         CT_TRY_VOID(specialize(fixed, known));
         return runInterpreted(fixed, inputs, repeat, progress, {});
     }
-    CT_TRY(ReferenceRun run, runReference(module, inputs, {.repeat = repeat}, progress));
+    CT_TRY(ReferenceRun run, runReference(module, inputs, {.repeat = repeat, .faultSide = FaultSide::After}, progress));
     Execution execution;
     execution.outputs = std::move(run.outputs);
     execution.minimum = *std::min_element(run.milliseconds.begin(), run.milliseconds.end());

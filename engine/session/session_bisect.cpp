@@ -62,9 +62,9 @@ Result<GraphTest> makeTest(const Session::State& state, const Module& good, cons
             [&options, &progress, file](const Module& graph) { return runCommand(graph, options, file, progress); });
     }
     CT_TRY(const std::vector<Tensor> inputs, valuesFor(good, state, options.inputsFile));
-    CT_TRY(const ReferenceRun expected, runReference(good, inputs, {}, quiet(progress)));
+    CT_TRY(const ReferenceRun expected, runReference(good, inputs, {.faultSide = FaultSide::Before}, quiet(progress)));
     return GraphTest([inputs, expected, &options, &progress](const Module& graph) -> Result<Verdict> {
-        const auto actual = runReference(graph, inputs, {}, quiet(progress));
+        const auto actual = runReference(graph, inputs, {.faultSide = FaultSide::After}, quiet(progress));
         if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
         if (!actual) return Verdict{true, "does not run: " + actual.error().message};
         return options.check == BisectCheck::NonFinite

@@ -28,7 +28,10 @@ Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs
                 candidates[node.name()].push_back(drew->second);
         }
     }
-    return runReference(module, inputs, {.watched = true, .candidates = &candidates}, {progress.cancel, {}});
+    return runReference(
+        module, inputs,
+        {.watched = true, .candidates = &candidates, .faultSide = before ? FaultSide::After : FaultSide::Before},
+        {progress.cancel, {}});
 }
 
 /// Results that both graphs have. A step that differentiates adds gradients to the results and their gradients to the

@@ -3,6 +3,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/schedule/lowering.h"
 #include "engine/support/checked.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {
@@ -231,8 +232,15 @@ class Binder {
             plan.nanoseconds =
                 nanosecondsFor(call.flops / kLibraryOperationsPerNanosecond, call.bytesRead + call.bytesWritten);
         }
+        if (faultsAsked()) nameOps(call, plan);
         m_bound.plan.calls.push_back(std::move(plan));
         return {};
+    }
+    void nameOps(const ScheduledCall& call, PlanCall& plan) const {
+        if (call.kind != CallKind::Kernel) plan.ops = {call.node->op().name()};
+        else
+            for (const NodeId id : call.nodes)
+                if (const Node* node = graph().find(id); node && node->isCall()) plan.ops.push_back(node->op().name());
     }
     /// What an error says of a failed kernel: its nodes by the names that the user sees, and where its code is.
     void nameNodes(const ScheduledCall& call, PlanCall& plan) const {

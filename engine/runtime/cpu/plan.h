@@ -34,6 +34,7 @@ struct PlanCall {
     std::string checking;          // kernel: those whose indices or divisors come from data; empty if there are none
     ValueType type;                // others: result type, sizes as numbers
     std::vector<int64_t> results;  // others: value numbers, -1 for results that are not tensors
+    std::vector<std::string> ops;  // the operators that it computes, only where tests ask for faults of kernels
 };
 struct Plan {
     std::vector<PlanValue> values;

@@ -36,6 +36,8 @@ std::string serialize(const Plan& plan) {
         for (const Argument& arg : call.args) writeArgument(out, arg, number);
         writeType(out, call.type);
         out.dims(call.results);
+        out.count(call.ops.size());
+        for (const std::string& op : call.ops) out.text(op);
     }
     out.dims(plan.outputs);
     out.pod(plan.arenaBytes);
@@ -77,6 +79,7 @@ Result<Plan> deserializePlan(std::string_view bytes) {
         in.each([&] { call.args.push_back(readArgument(in, nodeAt)); });
         call.type = readType(in);
         call.results = in.dims();
+        in.each([&] { call.ops.emplace_back(in.text()); });
         plan.calls.push_back(std::move(call));
     });
     plan.outputs = in.dims();
