@@ -23,6 +23,7 @@ const Row kRows[] = {
     {{"bodies", "makes bodies of control flow smaller"}, shrinkBodies, false},
     {{"parameters", "makes parameters and buffers plain inputs"}, plainInputs, true},
     {{"request", "leaves out options of the compilation"}, simplifyRequest, true},
+    {{"symbols", "gives size symbols their example values"}, fixSizes, true},
     {{"sizes", "makes dimensions smaller, through the whole graph"}, shrinkSizes, false},
     {{"dtypes", "makes every floating dtype f32"}, plainDtypes, true},
     {{"literals", "gives optional arguments their defaults"}, plainLiterals, false},

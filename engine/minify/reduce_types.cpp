@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/interpret/specialize.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/verify.h"
 #include "engine/minify/reducer.h"
@@ -131,6 +132,13 @@ std::set<int64_t, std::greater<>> sizesOf(const Module& module) {
 }
 
 }  // namespace
+
+Result<bool> fixSizes(Reducer& reducer) {
+    if (freeSymbols(reducer.graph()).empty()) return false;
+    const std::shared_ptr<Module> module = reducer.copy();
+    if (!specialize(*module, hintedSymbols(*module)) || !verify(*module)) return false;
+    return reducer.take(reducer.with(module), "numbers for size symbols");
+}
 
 Result<bool> shrinkSizes(Reducer& reducer) {
     bool any = false;

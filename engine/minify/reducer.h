@@ -40,6 +40,7 @@ Result<bool> mergeInputs(Reducer& reducer);
 Result<bool> shrinkBodies(Reducer& reducer);
 Result<bool> plainInputs(Reducer& reducer);
 Result<bool> simplifyRequest(Reducer& reducer);
+Result<bool> fixSizes(Reducer& reducer);
 Result<bool> shrinkSizes(Reducer& reducer);
 Result<bool> plainDtypes(Reducer& reducer);
 Result<bool> plainLiterals(Reducer& reducer);

@@ -1,7 +1,7 @@
 #include "engine/trials/trial.h"
 
 #include <chrono>
-#include <cmath>
+#include <future>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/constants.h"
@@ -12,7 +12,7 @@
 #include "engine/session/describe.h"
 #include "engine/session/execution.h"
 #include "engine/session/session_state.h"
-#include "engine/support/near_names.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -37,6 +37,17 @@ std::string opAt(const Module& module, const std::string& where) {
     const Node* node =
         body ? body->graph().findByName(where.substr(slash == std::string::npos ? 0 : slash + 1)) : nullptr;
     return node && node->isCall() ? node->op().name() : std::string();
+}
+
+/// "joint/remove_noop_ops"; the name alone where several stages have such a pass.
+std::string passPath(const std::string& name) {
+    const Stage* only = nullptr;
+    for (const StagePass& each : pipeline()) {
+        if (each.pass->name != name) continue;
+        if (only && only != each.stage) return name;
+        only = each.stage;
+    }
+    return only ? std::string(only->name) + "/" + name : name;
 }
 
 class Trial {
@@ -67,7 +78,8 @@ class Trial {
     /// The place for whoever finds this process dead: "pass pointless_view".
     void say(const std::string& what) {
         const size_t comma = what.find(", ");
-        m_board.at(what.starts_with("pass ") && comma != std::string::npos ? "pass " + what.substr(comma + 2) : what);
+        const bool pass = what.starts_with("pass ") && comma != std::string::npos;
+        m_board.at(pass ? "pass " + passPath(what.substr(comma + 2)) : what);
     }
 
     Result<Session::State::Run*> compile() {
@@ -106,12 +118,13 @@ class Trial {
         return bad(kind, error, pass, op);
     }
 
-    Result<std::vector<Tensor>> interpreted(const Module& graph, const std::vector<Tensor>& inputs) {
+    Result<std::vector<Tensor>> interpreted(const Module& graph, const std::vector<Tensor>& inputs, bool tells) {
         CT_TRY(const Snapshot ready, readyToRun(graph, inputs));
         const Module& known = ready ? *ready : graph;
         CT_TRY(const Snapshot complete, withConstants(known, m_progress));
         InterpretOptions options;
-        options.begin = [this](const Node& node) { m_board.at(node.name()); };
+        // The board is one line, and another graph may run at the same time.
+        if (tells) options.begin = [this](const Node& node) { m_board.at(node.name()); };
         return interpret(complete ? *complete : known, inputs, options);
     }
 
@@ -120,30 +133,28 @@ class Trial {
         Snapshot graph;
         std::vector<Tensor> inputs, outputs;
     };
-    Result<Ran> ran(Snapshot graph) {
+    Result<Ran> ran(Snapshot graph, FaultSide side) {
+        const FaultSideScope scope(side);
         Ran out{std::move(graph), {}, {}};
         CT_TRY(out.inputs, valuesFor(*out.graph, m_session.state(), {}));
-        CT_TRY(out.outputs, interpreted(*out.graph, out.inputs));
+        CT_TRY(out.outputs, interpreted(*out.graph, out.inputs, side == FaultSide::After));
         return out;
     }
 
     Result<TrialOutcome> compare(Session::State::Run& run) {
         const CompileTrace& trace = run.trace;
-        CT_TRY(const Ran opened, ran(trace.input));
-        // Differentiating adds results, which only the graphs behind it have; freezing takes inputs away.
-        const int first = firstComparable(trace);
-        std::optional<Ran> middle;
-        if (first > 0 && first < static_cast<int>(trace.steps.size())) {
-            CT_TRY(middle, ran(trace.steps[static_cast<size_t>(first)].before));
-        }
-        CT_TRY(Ran last, afterPasses(run));
-        if (m_check.looks == Looks::NonFinite) return lookForNonFinite(opened, middle ? *middle : opened, last);
+        // Both sides at once: most kernels use one core.
+        auto given = std::async(std::launch::async, [&] { return guarded([&] { return beforePasses(trace); }); });
+        auto made = guarded([&] { return afterPasses(run); });
+        CT_TRY(const std::vector<Ran> before, given.get());
+        CT_TRY(const Ran last, std::move(made));
+        const Ran &opened = before.front(), &middle = before.back();
+        if (m_check.looks == Looks::NonFinite) return lookForNonFinite(opened, middle, last);
         if (m_check.looks == Looks::Runs) return good("runs");
-        const Ran& before = middle ? *middle : opened;
-        std::vector<Tensor> shared = before.outputs;
+        std::vector<Tensor> shared = middle.outputs;
         if (shared.size() > opened.outputs.size()) shared.resize(opened.outputs.size());
         const Verdict verdicts[] = {compareOutputs(shared, opened.outputs, m_check.tolerance),
-                                    compareOutputs(last.outputs, before.outputs, m_check.tolerance)};
+                                    compareOutputs(last.outputs, middle.outputs, m_check.tolerance)};
         for (const Verdict& verdict : verdicts) {
             if (!verdict.bad) continue;
             const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
@@ -154,9 +165,22 @@ class Trial {
         return good(verdicts[1].detail);
     }
 
+    /// The graph as it was given, and behind what adds results or takes inputs away.
+    Result<std::vector<Ran>> beforePasses(const CompileTrace& trace) {
+        std::vector<Ran> out(1);
+        CT_TRY(out[0], ran(trace.input, FaultSide::Before));
+        // Differentiating adds results, which only the graphs behind it have; freezing takes inputs away.
+        const int first = firstComparable(trace);
+        if (first > 0 && first < static_cast<int>(trace.steps.size())) {
+            CT_TRY(Ran middle, ran(trace.steps[static_cast<size_t>(first)].before, FaultSide::Before));
+            out.push_back(std::move(middle));
+        }
+        return out;
+    }
+
     Result<Ran> afterPasses(Session::State::Run& run) {
         CT_TRY(const Snapshot after, finalGraph(run.trace));
-        if (m_check.backend == Backend::Reference) return ran(after);
+        if (m_check.backend == Backend::Reference) return ran(after, FaultSide::After);
         Ran out{after, {}, {}};
         CT_TRY(out.inputs, valuesFor(*after, m_session.state(), {}));
         CT_TRY(out.outputs, compiled(run, out.inputs));

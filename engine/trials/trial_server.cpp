@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cutaway/program.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 
 namespace cutaway {
@@ -57,6 +58,7 @@ Result<TrialServer> TrialServer::start(std::shared_ptr<const TensorTable> table)
     }
     options.wallSeconds = 0;
     options.environment.emplace_back("CUTAWAY_REPROS", "off");  // a trial's failure is what is looked for
+    if (faultsAsked()) options.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, ChildProcess::start(options));
     return TrialServer(std::move(table), std::move(request), std::move(reply), std::move(errors), std::move(child));
 }
@@ -92,7 +94,11 @@ Result<TrialOutcome> TrialServer::run(const TrialJob& job, const TrialLimits& li
     if (!line) return line.error();
     if (stopped) return Error{ErrorCode::Cancelled, "the trial was stopped", {}, {}};
     const std::string where = board.where();
-    if (*line == "time") return died(FailureKind::Hang, "took longer than the limit", where, {});
+    if (*line == "time") {
+        TrialOutcome outcome = died(FailureKind::Hang, "took longer than the limit", where, {});
+        outcome.milliseconds = limits.seconds * 1000;
+        return outcome;
+    }
     if (line->starts_with("signal ")) {
         const int signal = numberIn(std::string_view(*line).substr(7)).value_or(0);
         return died(FailureKind::Crash, std::string("was ended by a signal: ") + ::strsignal(signal), where,
