@@ -1,4 +1,6 @@
 // bisect: which rewrite broke the graph.
+#include "cutaway/bisect.h"
+
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -7,30 +9,53 @@
 namespace cutaway::cli {
 namespace {
 
+constexpr std::pair<const char*, BisectCheck> kChecks[] = {{"numbers", BisectCheck::Numbers},
+                                                           {"nan", BisectCheck::Nan},
+                                                           {"nonfinite", BisectCheck::Nan},
+                                                           {"command", BisectCheck::Command},
+                                                           {"crash", BisectCheck::Crash}};
+
 Json toJson(const BisectReport& report) {
-    Json probes = Json::array();
+    Json probes = Json::array(), levels = Json::array();
     for (const BisectProbe& probe : report.probes)
         probes.push_back({{"rewrites", probe.rewrites},
-                          {"step", shownNumber(probe.place.step)},
+                          {"step", probe.place.step < 0 ? Json() : Json(shownNumber(probe.place.step))},
                           {"in_step", probe.place.rewrites},
                           {"bad", probe.bad},
-                          {"detail", probe.detail}});
-    Json json{
-        {"found", report.found}, {"searched", report.searched}, {"probes", std::move(probes)}, {"note", report.note}};
+                          {"detail", probe.detail},
+                          {"command", probe.command}});
+    for (const BisectLevel& level : report.levels)
+        levels.push_back({{"level", level.level}, {"name", level.name}, {"probes", level.probes}});
+    Json json{{"found", report.found},       {"bad_as_opened", report.badAsOpened}, {"searched", report.searched},
+              {"probes", std::move(probes)}, {"levels", std::move(levels)},         {"failure", report.failure},
+              {"note", report.note}};
     if (report.found) {
         json["step"] = cli::toJson(report.step);
         json["rewrite"] = report.rewrite.index < 0 ? Json() : cli::toJson(report.rewrite);
     }
+    if (report.value)
+        json["value"] = {{"output", report.value->output},
+                         {"index", report.value->worst.index},
+                         {"without", report.value->worst.expected},
+                         {"with", report.value->worst.actual}};
     return json;
 }
 
-void print(const BisectReport& report) {
+void print(const BisectReport& report, bool commands) {
     if (!report.note.empty()) std::cout << "note: " << report.note << "\n";
-    for (const BisectProbe& probe : report.probes)
+    for (const BisectProbe& probe : report.probes) {
         std::cout << (probe.bad ? "  bad   " : "  good  ") << "after " << probe.rewrites
                   << (probe.rewrites == 1 ? " rewrite: " : " rewrites: ") << probe.detail << "\n";
+        if (commands) std::cout << "        " << probe.command << "\n";
+    }
     std::cout << report.probes.size() << (report.probes.size() == 1 ? " test among " : " tests among ")
               << report.searched << (report.searched == 1 ? " rewrite\n" : " rewrites\n");
+    for (const BisectLevel& level : report.levels) {
+        std::cout << level.level << ": " << level.name;
+        if (level.probes > 0) std::cout << ", after " << level.probes << (level.probes == 1 ? " test" : " tests");
+        std::cout << "\n";
+    }
+    if (!report.failure.empty()) std::cout << "failure: " << report.failure << "\n";
     if (!report.found) return;
     if (report.rewrite.index < 0) {
         std::cout << "step " << report.step.name << " fails before its first rewrite: " << report.step.error << "\n";
@@ -39,22 +64,73 @@ void print(const BisectReport& report) {
     std::cout << "culprit: step " << report.step.name << ", rewrite " << shownNumber(report.rewrite.index) << " ("
               << report.rewrite.rule << ") at " << report.rewrite.node
               << (report.rewrite.why.empty() ? "" : ": " + report.rewrite.why) << "\n";
+    if (!report.value) return;
+    std::string at;
+    for (const int64_t i : report.value->worst.index) at += (at.empty() ? "[" : ", ") + std::to_string(i);
+    std::cout << "value:   " << report.value->output << (at.empty() ? "" : at + "]") << " is "
+              << report.value->worst.actual << " with it, " << report.value->worst.expected << " without\n";
+}
+
+struct Arguments {
+    std::string path, check = "numbers", backend = "reference", json;
+    bool commands = false;
+    double memoryMebibytes = 0;
+    BisectOptions bisect;
+    CompileArguments compile;
+};
+
+/// A request that may end this process is compiled in others only.
+Result<BisectReport> search(const Arguments& arguments) {
+    const BisectOptions& options = arguments.bisect;
+    if (options.check != BisectCheck::Crash && options.backend == Backend::Reference) {
+        CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
+        return bisect(compiled.session, compiled.run, options);
+    }
+    CT_TRY(const CompileRequest request, arguments.compile.resolved());
+    CT_TRY(const OpenSettings settings, arguments.compile.open.resolved());
+    Session session;
+    CT_TRY_VOID(session.open(arguments.path, settings));
+    return bisectCompile(session, request, options);
+}
+
+Result<int> run(Arguments& arguments) {
+    BisectOptions& options = arguments.bisect;
+    for (const auto& [name, check] : kChecks)
+        if (arguments.check == name) options.check = check;
+    options.backend = arguments.backend == "cpu" ? Backend::Cpu : Backend::Reference;
+    options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
+    CT_TRY(const BisectReport report, search(arguments));
+    if (arguments.json.empty()) print(report, arguments.commands);
+    const int written = arguments.json.empty() ? 0 : writeText(arguments.json, dump(toJson(report)));
+    if (report.found) return written;
+    return Error{ErrorCode::NotFound,
+                 report.badAsOpened
+                     ? std::string("nothing to find: it is bad without any of the rewrites")
+                     : "nothing to find: the graph after all " + std::to_string(report.searched) + " rewrites is good",
+                 arguments.path,
+                 {}};
+}
+
+void addLimits(CLI::App& command, Arguments& arguments) {
+    command.add_option("--timeout", arguments.bisect.timeoutSeconds, "Seconds that one test may take")
+        ->type_name("S")
+        ->check(shareOrNumber());
+    command
+        .add_option("--memory", arguments.memoryMebibytes,
+                    "MiB that one test may take; default: what the machine has left")
+        ->type_name("MIB")
+        ->check(shareOrNumber());
+    command.add_flag("--show-commands", arguments.commands, "Print with each test the command that repeats it");
 }
 
 void addOptions(CLI::App& command, Context& context) {
-    struct Arguments {
-        std::string path, check = "numbers", json;
-        BisectOptions bisect;
-        CompileArguments compile;
-    };
     auto arguments = std::make_shared<Arguments>();
     addModel(command, arguments->path)->required();
-    auto* check =
-        command
-            .add_option(
-                "--check", arguments->check,
-                "What is bad: other numbers than the graph as opened, a new NaN or infinity, or a command that fails")
-            ->check(oneOf({"numbers", "nonfinite", "command"}));
+    auto* check = command
+                      .add_option("--check", arguments->check,
+                                  "What is bad: other numbers than the graph as opened, a new NaN or infinity, a "
+                                  "command that fails, or a compile or run that fails, dies, hangs or takes all memory")
+                      ->check(oneOf({"numbers", "nan", "nonfinite", "command", "crash"}));
     auto* shell =
         command
             .add_option("--command", arguments->bisect.command,
@@ -68,53 +144,59 @@ void addOptions(CLI::App& command, Context& context) {
                                          "For --check numbers: largest error that is good, as a share of the expected "
                                          "value and of what is usual in its tensor");
     tolerance->type_name("X")->check(shareOrNumber());
+    auto* backend =
+        command
+            .add_option("--backend", arguments->backend, "For --check numbers and crash: what runs the compiled graph")
+            ->check(oneOf({"reference", "cpu"}));
+    addLimits(command, *arguments);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     command.callback([=, &context] {
-        const auto run = [&]() -> Result<int> {
-            auto& bisect = arguments->bisect;
+        const auto checked = [&]() -> Result<int> {
             if (shell->count() > 0) {
                 if (check->count() > 0 && arguments->check != "command")
                     return invalidInput("--command is for --check command, not " + arguments->check);
                 arguments->check = "command";
             }
-            for (const CLI::Option* unused : {inputs, tolerance})
-                if (unused->count() > 0 &&
-                    (arguments->check == "command" || (unused == tolerance && arguments->check != "numbers")))
-                    return invalidInput(unused->get_name() + " has no meaning for --check " + arguments->check);
-            bisect.check = arguments->check == "command"     ? BisectCheck::Command
-                           : arguments->check == "nonfinite" ? BisectCheck::NonFinite
-                                                             : BisectCheck::Numbers;
-            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
-            CT_TRY(const BisectReport report, compiled.session.bisect(compiled.run, bisect));
-            if (arguments->json.empty()) print(report);
-            const int written = arguments->json.empty() ? 0 : writeText(arguments->json, dump(toJson(report)));
-            if (!report.found)
-                return Error{
-                    ErrorCode::NotFound,
-                    "nothing to find: the graph after all " + std::to_string(report.searched) + " rewrites is good",
-                    arguments->path,
-                    {}};
-            return written;
+            const std::string& how = arguments->check;
+            for (const CLI::Option* unused : {inputs, tolerance, backend}) {
+                const bool meant = unused == tolerance ? how == "numbers"
+                                   : unused == backend ? how == "numbers" || how == "crash"
+                                                       : how != "command";
+                if (unused->count() > 0 && !meant)
+                    return invalidInput(unused->get_name() + " has no meaning for --check " + how);
+            }
+            return run(*arguments);
         };
-        context.status = statusOf(run());
+        context.status = statusOf(checked());
     });
 }
 
 /// What --json writes.
 std::vector<JsonReport> reports() {
-    const Json probe{{"rewrites", "integer: done in the whole run"},
-                     {"step", "integer: counted from 1; 0 is the graph as opened"},
+    const Json probe{{"rewrites", "integer: done of all that are searched"},
+                     {"step", "integer or null: counted from 1; 0 is the graph as opened; null: compiled anew"},
                      {"in_step", "integer: rewrites done of that step; -1: all"},
                      {"bad", "boolean: the graph is wrong there"},
-                     {"detail", "string: how that was seen"}};
+                     {"detail", "string: how that was seen"},
+                     {"command", "string: which repeats the test"}};
+    const Json level{{"level", "string: graph, stage, pass or rewrite"},
+                     {"name", "string"},
+                     {"probes", "integer: tests until it was known"}};
     return {{"--json",
              {{"found", "boolean: the rewrite is known"},
+              {"bad_as_opened", "boolean: it is bad without any rewrite"},
               {"searched", "integer: rewrites among which it is"},
               {"probes", Json::array({probe})},
+              {"levels", Json::array({level})},
+              {"failure", "string: of --check crash, as minify has it"},
               {"note", "string: what was left out of the search"},
               {"step?", shapeOfStep()},
-              {"rewrite?", shapeOfRewrite()}}}};
+              {"rewrite?", shapeOfRewrite()},
+              {"value?", Json{{"output", "string: whose worst element the culprit changed"},
+                              {"index", Json::array({"integer"})},
+                              {"without", "string: the element before the culprit"},
+                              {"with", "string: and after it"}}}}}};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <optional>
 
 #include "engine/passes/whole_program.h"
 
@@ -28,26 +30,63 @@ class RewriteLine {
     }
     const Step& step(const BisectTry& at) const { return m_trace->steps[static_cast<size_t>(at.step)]; }
 
+    std::vector<BisectRange> ranges() const {
+        std::vector<BisectRange> all;
+        for (size_t i = 0; i < m_ends.size(); ++i)
+            if (m_ends[i] > (all.empty() ? 0 : all.back().end))
+                all.push_back({static_cast<int>(m_first + i), m_ends[i]});
+        return all;
+    }
+    /// Where to look between a good and a bad place: at the end of a graph if one lies there, else of a stage, else of
+    /// a pass, that which is nearest to the middle.
+    int between(int good, int bad) const {
+        const int middle = good + (bad - good) / 2;
+        const std::vector<BisectRange> all = ranges();
+        for (const bool onlyTracks : {true, false}) {
+            if (const auto end = nearestEnd(all, good, bad, [&](const StepInfo& a, const StepInfo& b) {
+                    return a.track != b.track || (!onlyTracks && a.stage != b.stage);
+                }))
+                return *end;
+        }
+        return nearestEnd(all, good, bad, [](const StepInfo&, const StepInfo&) { return true; }).value_or(middle);
+    }
+
   private:
+    template <class Differ>
+    std::optional<int> nearestEnd(const std::vector<BisectRange>& all, int good, int bad, Differ&& differ) const {
+        const int middle = good + (bad - good) / 2;
+        std::optional<int> best;
+        for (size_t i = 0; i + 1 < all.size(); ++i) {
+            const int end = all[i].end;
+            if (end <= good || end >= bad) continue;
+            if (!differ(m_trace->steps[static_cast<size_t>(all[i].step)].info,
+                        m_trace->steps[static_cast<size_t>(all[i + 1].step)].info))
+                continue;
+            if (!best || std::abs(end - middle) < std::abs(*best - middle)) best = end;
+        }
+        return best;
+    }
+
     const CompileTrace* m_trace;
     size_t m_first;
     std::vector<int> m_ends;
     int m_total = 0;
 };
 
-/// Smallest k in (0, total] that `isBad` finds bad while k - 1 is good, given that total is bad.
-Result<int> search(int total, const std::function<Result<bool>(int)>& isBad) {
-    int good = 0, bad = total;
-    while (bad - good > 1) {
-        const int middle = good + (bad - good) / 2;
+/// Narrows (good, bad] until bad is found bad while bad - 1 is good. `between` chooses what is tested next.
+Result<void> search(BisectOutcome& outcome, const std::function<Result<bool>(int)>& isBad,
+                    const std::function<int(int, int)>& between, const BisectFollow& follow) {
+    while (outcome.bad - outcome.good > 1) {
+        const int middle = between(outcome.good, outcome.bad);
         CT_TRY(const bool broken, isBad(middle));
-        (broken ? bad : good) = middle;
+        (broken ? outcome.bad : outcome.good) = middle;
+        if (follow) follow(outcome);
     }
-    return bad;
+    return {};
 }
 
 /// The failing pass runs on its own: with k rewrites of fuel it verifies or it does not.
-Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& progress) {
+Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& progress, const BisectFollow& follow) {
     const Step& failed = trace.steps.back();
     if (failed.pass == nullptr)
         return unsupported("scheduling failed, and what it does is not made of rewrites: " + failed.info.error);
@@ -64,21 +103,25 @@ Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& p
     };
     outcome.found = true;
     if (failed.info.rewrites == 0) return outcome;  // the pass fails before it edits anything
-    CT_TRY(const int first, search(failed.info.rewrites, fails));
-    outcome.rewrite = first - 1;
+    outcome.ranges = {{outcome.step, outcome.total}};
+    outcome.bad = outcome.total;
+    CT_TRY_VOID(search(
+        outcome, fails, [](int good, int bad) { return good + (bad - good) / 2; }, follow));
+    outcome.rewrite = outcome.bad - 1;
     return outcome;
 }
 
 }  // namespace
 
-Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test,
-                             const Progress& progress) {
-    if (trace.failed()) return bisectFailure(trace, progress);
+Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test, const Progress& progress,
+                             const BisectFollow& follow) {
+    if (trace.failed()) return bisectFailure(trace, progress, follow);
     size_t end = trace.steps.size();
     while (end > 0 && trace.steps[end - 1].pass == nullptr) --end;  // scheduling leaves the graph as it is
     const RewriteLine line(trace, firstStep, end);
     BisectOutcome outcome;
     outcome.total = line.total();
+    outcome.ranges = line.ranges();
     auto isBad = [&](int rewrites) -> Result<bool> {
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
         BisectTry at = line.place(rewrites);
@@ -98,8 +141,11 @@ Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const Gra
     if (line.total() == 0) return outcome;
     CT_TRY(outcome.found, isBad(line.total()));
     if (!outcome.found) return outcome;
-    CT_TRY(const int first, search(line.total(), isBad));
-    const BisectTry culprit = line.place(first);
+    outcome.bad = line.total();
+    if (follow) follow(outcome);
+    CT_TRY_VOID(search(
+        outcome, isBad, [&](int good, int bad) { return line.between(good, bad); }, follow));
+    const BisectTry culprit = line.place(outcome.bad);
     outcome.step = culprit.step;
     outcome.rewrite = culprit.inStep - 1;
     return outcome;

@@ -23,19 +23,27 @@ struct BisectTry {
     int step = -1, inStep = 0;  // the same place as step and rewrites of that step
     Verdict verdict;
 };
+/// Where the rewrites of one step end among all.
+struct BisectRange {
+    int step = -1, end = 0;
+};
 struct BisectOutcome {
     bool found = false;  // false: the last graph is good
     int step = -1;       // the culprit: rewrite `rewrite` of this step
     int rewrite = -1;
     int total = 0;  // rewrites searched
+    std::vector<BisectRange> ranges;
     std::vector<BisectTry> tries;
+    int good = 0, bad = 0;  // the culprit is behind `good`, and not behind `bad`
 };
+using BisectFollow = std::function<void(const BisectOutcome& soFar)>;
 
 /// Searches the steps from `firstStep` on. The graph before it counts as good and is not tested; the last graph is
-/// tested first. The graph is bad with the rewrite that is found and good without it, even when good and bad alternate.
-/// If the last step of the run failed, finds the first rewrite with which that pass fails, without calling `test`. At
-/// most 1 + ceil(log2(rewrites)) tests.
+/// tested first, then those between graphs, between stages and between passes, which need no replay, and at last those
+/// within the pass: a binary search on each level. The graph is bad with the rewrite that is found and good without it,
+/// even when good and bad alternate. If the last step of the run failed, finds the first rewrite with which that pass
+/// fails, without calling `test`.
 Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test,
-                             const Progress& progress = {});
+                             const Progress& progress = {}, const BisectFollow& follow = {});
 
 }  // namespace cutaway

@@ -55,7 +55,9 @@ std::vector<std::string_view> passNames(bool onRequest) {
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request, const CompileServices& services,
                                  const Progress& progress) {
     CT_TRY(CompileTrace trace, runCompiler(compiler(), input, request, services, {}, progress));
-    if (trace.cancelled) return Error{ErrorCode::Cancelled, "compilation was cancelled", trace.cancelledAt, {}};
+    // One that ended where it was told to is whole in its way (pass_fuel.h).
+    if (trace.cancelled && progress.cancelled())
+        return Error{ErrorCode::Cancelled, "compilation was cancelled", trace.cancelledAt, {}};
     return trace;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/interpret/constants.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/body_round.h"
+#include "engine/passes/pass_fuel.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/request_names.h"
 #include "engine/passes/whole_program.h"
@@ -140,6 +141,7 @@ class Run {
             recordMade();
             m_trace.seconds = secondsSince(start);
             if (failed) return {};
+            if (const auto left = passFuelLeft(*one.pass); left && *left <= 0) return cancelledAt(*one.pass);
         }
         return {};
     }
@@ -149,6 +151,15 @@ class Run {
         m_progress.say(static_cast<double>(at) / static_cast<double>(plan.size()),
                        "pass " + std::to_string(at + 1) + " of " + std::to_string(plan.size()) + ", " +
                            std::string(plan[at].pass->name));
+    }
+
+    /// Of a limit on this pass alone.
+    std::optional<int64_t> passFuelLeft(const Pass& pass) const {
+        if (!m_passFuel || m_passFuel->pass != pass.name) return std::nullopt;
+        int64_t left = m_passFuel->rewrites;
+        for (const Step& step : m_trace.steps)
+            if (step.info.name == pass.name) left -= step.info.rewrites;
+        return left;
     }
 
     Error cancelledAt(const Pass& pass) const {
@@ -164,7 +175,8 @@ class Run {
         m_track = one.track;
         const CompileRequest& request = m_trace.request;
         const bool limited = request.fuel && !one.required();
-        const std::optional<int64_t> fuel = limited ? std::optional(*request.fuel - m_used) : std::nullopt;
+        std::optional<int64_t> fuel = limited ? std::optional(*request.fuel - m_used) : std::nullopt;
+        if (const auto left = passFuelLeft(*one.pass)) fuel = std::min(*left, fuel.value_or(*left));
         Step step = isDisabled(*one.pass, request) ? skip(*one.pass, current)
                     : one.pass->compare            ? compare(*one.pass, m_stageInput, current, request)
                                         : runPass(*one.pass, current, PassContext(request, &m_trace.services), fuel,
@@ -235,6 +247,7 @@ class Run {
     std::map<std::string, Snapshot> m_graphs;  // by track, as it stands
     BodyRounds m_rounds;
     WorkingCopy m_working;
+    std::optional<PassFuel> m_passFuel = askedPassFuel();
     const Stage* m_stage = nullptr;
     std::string_view m_track;
     Snapshot m_stageInput;

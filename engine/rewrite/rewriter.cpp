@@ -4,6 +4,7 @@
 #include "engine/ops/alias.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/rewrite_watch.h"
 #include "engine/support/check.h"
 #include "engine/support/fault_points.h"
 
@@ -66,6 +67,7 @@ void Rewriter::record(std::string_view rule, const Graph& graph, std::string_vie
     if (known != m_bodies.end()) info.body = known->second;
     m_unknown.push_back(known == m_bodies.end() ? &graph : nullptr);
     m_done.push_back(std::move(info));
+    if (const auto* told = RewriteWatch::current()) (*told)(m_pass, m_done.back());
     faultPoint("rule", rule, m_pass);
 }
 

@@ -19,12 +19,24 @@ class Board {
     }
     void done(double fraction) { m_fraction.store(fraction, std::memory_order_relaxed); }
 
+    /// The rewrite that a pass makes now, and how many it makes with that.
+    void rewrites(int64_t count, std::string_view last) {
+        const size_t size = std::min(last.size(), sizeof m_rewrite - 1);
+        std::memcpy(m_rewrite, last.data(), size);
+        m_rewrite[size] = '\0';
+        m_rewrites.store(count, std::memory_order_relaxed);
+    }
+
     std::string where() const { return std::string(m_where, ::strnlen(m_where, sizeof m_where)); }
+    int64_t rewrites() const { return m_rewrites.load(std::memory_order_relaxed); }
+    std::string lastRewrite() const { return std::string(m_rewrite, ::strnlen(m_rewrite, sizeof m_rewrite)); }
     double fraction() const { return m_fraction.load(std::memory_order_relaxed); }
 
   private:
     std::atomic<double> m_fraction{0};
     char m_where[248] = "start of the worker";  // until it says more
+    std::atomic<int64_t> m_rewrites{0};
+    char m_rewrite[1016] = "";
 };
 
 enum class WorkerTask : uint8_t { Compiled, Reference };

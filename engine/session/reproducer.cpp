@@ -11,6 +11,7 @@
 #include "cutaway/reproducer.h"
 #include "engine/cache/value_store.h"
 #include "engine/formats/json.h"
+#include "engine/session/session_bisect.h"
 #include "engine/support/hash.h"
 #include "engine/support/shell_words.h"
 #include "engine/text/print.h"
@@ -48,6 +49,9 @@ std::string factsOf(const Failure& failure, std::string_view input) {
     if (failure.run)
         out += ",\n \"backend\": " + jsonString(nameOf(failure.run->backend)) +
                ",\n \"repeat\": " + std::to_string(failure.run->repeat) + ",\n \"seed\": 0";
+    if (failure.bisect)
+        out += ",\n \"check\": " + jsonString(nameOf(failure.bisect->check)) +
+               ",\n \"tolerance\": " + jsonString(numberText(failure.bisect->tolerance));
     out += ",\n \"error\": " + jsonString(failure.error.text()) + ",\n \"answers\": [";
     for (size_t i = 0; i < failure.answers.size(); ++i) {
         const Answer& one = failure.answers[i];
@@ -111,6 +115,7 @@ struct Facts {
     CompileRequest request;
     std::vector<Answer> answers;
     RunOptions run;
+    BisectOptions bisect;
 };
 
 Result<Facts> readFacts(const std::string& folder) {
@@ -133,6 +138,12 @@ Result<Facts> readFacts(const std::string& folder) {
         facts.run.backend = backend->text() == "cpu" ? Backend::Cpu : Backend::Reference;
     if (const auto repeat = root.find("repeat"))
         facts.run.repeat = static_cast<int>(std::clamp<int64_t>(repeat->integer().value_or(1), 1, 1000));
+    if (const auto check = root.find("check"))
+        for (const BisectCheck each : {BisectCheck::Numbers, BisectCheck::Nan})
+            if (check->text() == nameOf(each)) facts.bisect.check = each;
+    if (const auto tolerance = root.find("tolerance"); tolerance && tolerance->text())
+        std::from_chars(tolerance->text()->data(), tolerance->text()->data() + tolerance->text()->size(),
+                        facts.bisect.tolerance);
     CT_TRY(const Json answers, root.arrayAt("answers", path));
     for (const Json one : answers.items()) {
         Answer& answer = facts.answers.emplace_back();
@@ -188,6 +199,14 @@ std::string outcome(const Facts& facts, const std::string& folder, const Compile
     if (facts.operation == "build") {
         const auto built = session.build(*run, facts.request.target, progress);
         return built ? std::string() : built.error().text();
+    }
+    if (facts.operation == "bisect") {
+        const auto found = bisectRecorded(session.state(), *run, facts.bisect, {}, progress);
+        return found ? std::string() : found.error().text();
+    }
+    if (facts.operation == "check-numbers") {
+        const auto checked = session.checkNumbers(*run, {.tolerance = facts.bisect.tolerance}, progress);
+        return checked ? std::string() : checked.error().text();
     }
     if (facts.operation != "run") return {};
     const auto ran = session.run(*run, facts.run, progress);

@@ -1,6 +1,7 @@
 #pragma once
 // Writes reproducers (cutaway/reproducer.h). They go into the user's cache folder, or where CUTAWAY_REPROS says; "off"
 // writes none. Equal failures share a folder, and the oldest are removed when there are many.
+#include "cutaway/bisect.h"
 #include "cutaway/reproducer.h"
 #include "cutaway/request.h"
 #include "cutaway/session.h"
@@ -15,6 +16,7 @@ struct Failure {
     CompileRequest request;
     std::vector<Answer> answers;
     std::optional<RunOptions> run;
+    std::optional<BisectOptions> bisect;  // and of checking the numbers: the tolerance
     Error error;
 };
 

@@ -188,6 +188,7 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
         fresh->noSamples = damaged ? "sample inputs of the file are left out: not all of them are tensors or numbers"
                                    : sampleRemark(file);
         fresh->info = describeFile(file);
+        fresh->settings = settings;
         fresh->input = std::move(file.graphs.front().module);
         fresh->file = std::move(file);
         m_state = std::move(fresh);

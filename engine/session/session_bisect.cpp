@@ -1,15 +1,18 @@
-// The tests a user can bisect with.
+#include "engine/session/session_bisect.h"
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "cutaway/guarded.h"
 #include "engine/minify/bisect.h"
+#include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
 #include "engine/runtime/reference.h"
 #include "engine/session/compare_outputs.h"
-#include "engine/session/session_state.h"
+#include "engine/session/run_inputs.h"
 #include "engine/support/process.h"
+#include "engine/support/shell_words.h"
 #include "engine/support/temp_dir.h"
 #include "engine/text/print.h"
 
@@ -43,6 +46,7 @@ Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, co
     ProcessOptions process;
     process.argv = {"sh", "-c", command};
     process.wallSeconds = options.timeoutSeconds;
+    process.addressSpaceBytes = options.memoryBytes;
     CT_TRY(ChildProcess child, ChildProcess::start(process));
     const ProcessEnd end = child.wait(progress);
     if (end.how == ProcessEnd::How::Cancelled) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
@@ -51,68 +55,266 @@ Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, co
     return Verdict{!end.ok(), "the command " + end.text()};
 }
 
-/// The progress of one test within the search: can be cancelled, but does not report its own fraction.
-Progress quiet(const Progress& progress) { return {progress.cancel, {}}; }
+/// One search in a recorded run.
+class RecordedSearch {
+  public:
+    RecordedSearch(Session::State& state, RunId id, const CompileTrace& trace, const BisectOptions& options,
+                   const BisectWatch& watch, const Progress& progress)
+        : m_state(state), m_id(id), m_trace(trace), m_options(options), m_watch(watch), m_progress(progress) {}
 
-Result<GraphTest> makeTest(const Session::State& state, const Module& good, const BisectOptions& options,
-                           const std::filesystem::path& file, const Progress& progress) {
-    if (options.check == BisectCheck::Command) {
-        if (options.command.empty()) return invalidInput("bisecting by a command needs the command");
-        return GraphTest(
-            [&options, &progress, file](const Module& graph) { return runCommand(graph, options, file, progress); });
+    Result<BisectReport> run() {
+        if (m_options.check == BisectCheck::Command && m_options.command.empty())
+            return invalidInput("bisecting by a command needs the command");
+        m_first = m_trace.failed() ? 0 : firstComparable(m_trace);
+        CT_TRY(const TempDir folder, TempDir::create("bisect"));
+        m_file = folder.file("graph.py");
+        if (hasTest() && m_options.check != BisectCheck::Command) {
+            const Module& good = *m_trace.steps[static_cast<size_t>(m_first)].before;
+            CT_TRY(m_inputs, valuesFor(good, m_state, m_options.inputsFile));
+            CT_TRY(m_expected, interpreted(good, FaultSide::Before));
+        }
+        CT_TRY(const BisectOutcome outcome,
+               cutaway::bisect(
+                   m_trace, m_first, [this](const Module& graph) { return test(graph); }, m_progress,
+                   [this](const BisectOutcome& soFar) {
+                       if (m_watch) m_watch(describe(soFar));
+                   }));
+        BisectReport report = describe(outcome);
+        if (report.found && outcome.good == 0 && m_options.check == BisectCheck::Command)
+            CT_TRY_VOID(testAsOpened(report));
+        if (report.found && m_options.check == BisectCheck::Numbers && !m_trace.failed())
+            CT_TRY_VOID(compareSides(report));
+        if (m_first > 0)
+            report.note = "searched from " +
+                          (hasTest() ? m_trace.steps[static_cast<size_t>(m_first)].info.name : std::string("the end")) +
+                          " on: the graphs before it take or return other values";
+        return report;
     }
-    CT_TRY(const std::vector<Tensor> inputs, valuesFor(good, state, options.inputsFile));
-    CT_TRY(const ReferenceRun expected, runReference(good, inputs, {.faultSide = FaultSide::Before}, quiet(progress)));
-    return GraphTest([inputs, expected, &options, &progress](const Module& graph) -> Result<Verdict> {
-        const auto actual = runReference(graph, inputs, {.faultSide = FaultSide::After}, quiet(progress));
+
+  private:
+    bool hasTest() const { return !m_trace.failed() && m_first < static_cast<int>(m_trace.steps.size()); }
+
+    Result<std::vector<Tensor>> interpreted(const Module& graph, FaultSide side) const {
+        CT_TRY(ReferenceRun run, runReference(graph, m_inputs,
+                                              {.timeoutSeconds = m_options.timeoutSeconds,
+                                               .memoryBytes = m_options.memoryBytes,
+                                               .faultSide = side},
+                                              {m_progress.cancel, {}}));
+        return std::move(run.outputs);
+    }
+
+    Result<Verdict> test(const Module& graph) const {
+        if (m_options.check == BisectCheck::Command) return runCommand(graph, m_options, m_file, m_progress);
+        const auto actual = interpreted(graph, FaultSide::After);
         if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
         if (!actual) return Verdict{true, "does not run: " + actual.error().message};
-        return options.check == BisectCheck::NonFinite
-                   ? findNonFinite(actual->outputs, expected.outputs)
-                   : compareOutputs(actual->outputs, expected.outputs, options.tolerance);
-    });
-}
+        return m_options.check == BisectCheck::Nan ? findNonFinite(*actual, m_expected)
+                                                   : compareOutputs(*actual, m_expected, m_options.tolerance);
+    }
 
-BisectReport describe(const CompileTrace& trace, RunId run, BisectOutcome outcome) {
-    BisectReport report;
-    report.found = outcome.found;
-    report.searched = outcome.total;
-    for (BisectTry& tried : outcome.tries)
-        report.probes.push_back(
-            {tried.rewrites, {run, tried.step, tried.inStep}, tried.verdict.bad, std::move(tried.verdict.detail)});
-    if (!outcome.found) return report;
-    const Step& step = trace.steps[static_cast<size_t>(outcome.step)];
-    report.culprit = {run, outcome.step, outcome.rewrite + 1};
-    report.step = step.info;
-    report.rewrite.index = outcome.rewrite;
-    if (outcome.rewrite >= 0) report.rewrite = step.rewrites[static_cast<size_t>(outcome.rewrite)];
-    return report;
-}
+    /// No test was good, so nothing says yet that the graph before the first rewrite is (spec: BIS-1).
+    Result<void> testAsOpened(BisectReport& report) const {
+        CT_TRY(const Verdict verdict, test(*m_trace.steps[static_cast<size_t>(m_first)].before));
+        report.probes.push_back({0, {m_id, m_first, 0}, verdict.bad, verdict.detail, commandOf({m_id, m_first, 0})});
+        if (!verdict.bad) return {};
+        report.found = false;
+        report.badAsOpened = true;
+        report.levels = {{"graph", "as opened", static_cast<int>(report.probes.size())}};
+        return {};
+    }
+
+    Result<Snapshot> graphAt(int step, int rewrites) const {
+        CT_TRY(const Snapshot part,
+               replayRewrites(m_trace.steps[static_cast<size_t>(step)], m_trace, rewrites, m_progress.cancel.get()));
+        return wholeAt(m_trace, step, part, rewrites > 0);
+    }
+
+    /// What the culprit makes of which number.
+    Result<void> compareSides(BisectReport& report) const {
+        std::vector<Tensor> sides[2];
+        Snapshot graph;
+        for (int i = 0; i < 2; ++i) {
+            CT_TRY(graph, graphAt(report.culprit.step, report.culprit.rewrites - 1 + i));
+            auto outputs = interpreted(*graph, FaultSide::After);
+            if (!outputs && outputs.error().code == ErrorCode::Cancelled) return outputs.error();
+            if (!outputs) return {};  // the last test says so
+            sides[i] = std::move(*outputs);
+        }
+        double largest = 0;
+        for (size_t i = 0; i < std::min(sides[0].size(), sides[1].size()); ++i) {
+            const Tensor &without = sides[0][i], &with = sides[1][i];
+            if (!without.defined() || !with.defined()) continue;
+            const Comparison found = compareOutput(with, without, m_options.tolerance);
+            const auto element = found.sameType ? worstElement(found, with, without) : std::nullopt;
+            if (!element || (report.value && found.maxAbsoluteError <= largest)) continue;
+            largest = found.maxAbsoluteError;
+            report.value = BisectValue{outputName(*graph, i), *element};
+        }
+        return {};
+    }
+
+    /// Repeats a test: the graph there on the same inputs, or as the command gets it.
+    std::string commandOf(const Place& place) const {
+        CompileRequest request = m_trace.request;
+        const Step& step = m_trace.steps[static_cast<size_t>(place.step)];
+        int64_t fuel = place.rewrites;
+        for (int i = 0; i < place.step; ++i)
+            if (const Step& before = m_trace.steps[static_cast<size_t>(i)]; before.pass && countsFuel(before.info))
+                fuel += before.info.rewrites;
+        if (m_options.check == BisectCheck::Command || !countsFuel(step.info)) {
+            const std::string key =
+                step.info.key() + (place.rewrites > 0 ? ":" + std::to_string(place.rewrites) : std::string(":0"));
+            const std::string text =
+                commandLine(m_state, "text", request, {}, "--step " + shellWord(key) + " --runnable > graph.py");
+            std::string command = m_options.check == BisectCheck::Command ? m_options.command : "python";
+            const auto hole = command.find("{}");
+            return text + " && " +
+                   (hole == std::string::npos ? command + " graph.py" : command.replace(hole, 2, "graph.py"));
+        }
+        if (m_trace.failed()) return commandLine(m_state, "compile", request, fuel, {});
+        const std::string inputs =
+            m_options.inputsFile.empty() ? std::string() : "--inputs " + shellWord(m_options.inputsFile);
+        return commandLine(m_state, "run", request, fuel, inputs);
+    }
+    /// Of required passes and stages fuel takes nothing.
+    bool countsFuel(const StepInfo& step) const {
+        const std::vector<PlannedPass>& plan = planned();
+        const auto one = std::find_if(plan.begin(), plan.end(), [&](const PlannedPass& each) {
+            return each.pass->name == step.name && each.stage->name == step.stage && each.track == step.track;
+        });
+        return one == plan.end() || !one->required();
+    }
+    const std::vector<PlannedPass>& planned() const {
+        if (m_plan.empty())
+            if (auto plan = makePlan(compiler(), m_trace.request, *m_trace.own, m_trace.input->origin.stage))
+                m_plan = std::move(*plan);
+        return m_plan;
+    }
+
+    BisectReport describe(const BisectOutcome& outcome) const {
+        BisectReport report;
+        report.found = outcome.found && outcome.step >= 0;
+        report.searched = outcome.total;
+        report.good = outcome.good;
+        report.bad = outcome.bad;
+        for (const BisectRange& range : outcome.ranges) {
+            const StepInfo& info = m_trace.steps[static_cast<size_t>(range.step)].info;
+            report.sections.push_back(
+                {range.step, info.track, info.stage, info.name + "#" + std::to_string(info.occurrence), range.end});
+        }
+        for (const BisectTry& tried : outcome.tries) {
+            const Place place{m_id, tried.step, tried.inStep};
+            report.probes.push_back({tried.rewrites, place, tried.verdict.bad, tried.verdict.detail, commandOf(place)});
+        }
+        if (report.found) {
+            const Step& step = m_trace.steps[static_cast<size_t>(outcome.step)];
+            report.culprit = {m_id, outcome.step, outcome.rewrite + 1};
+            report.step = step.info;
+            report.rewrite.index = outcome.rewrite;
+            if (outcome.rewrite >= 0) report.rewrite = step.rewrites[static_cast<size_t>(outcome.rewrite)];
+            report.rewrite.key = keyIn(report.rewrite.body, report.rewrite.nodeId);
+        }
+        describeLevels(report);
+        return report;
+    }
+
+    Session::State& m_state;
+    RunId m_id;
+    const CompileTrace& m_trace;
+    const BisectOptions& m_options;
+    const BisectWatch& m_watch;
+    const Progress& m_progress;
+    int m_first = 0;
+    std::filesystem::path m_file;
+    std::vector<Tensor> m_inputs, m_expected;
+    mutable std::vector<PlannedPass> m_plan;
+};
 
 }  // namespace
 
-Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, const Progress& progress) {
-    return guarded([&]() -> Result<BisectReport> {
-        CT_TRY(State::Run * found, m_state->run(id));
-        const CompileTrace& trace = found->trace;
-        const int first = trace.failed() ? 0 : firstComparable(trace);
-        GraphTest test;
-        CT_TRY(const TempDir folder, TempDir::create("bisect"));
-        const std::filesystem::path file = folder.file("graph.py");
-        if (!trace.failed() && first < static_cast<int>(trace.steps.size())) {
-            CT_TRY(test, makeTest(*m_state, *trace.steps[static_cast<size_t>(first)].before, options, file, progress));
+std::string_view nameOf(BisectCheck check) {
+    switch (check) {
+        case BisectCheck::Numbers: return "numbers";
+        case BisectCheck::Nan: return "nan";
+        case BisectCheck::Command: return "command";
+        case BisectCheck::Crash: return "crash";
+    }
+    return "";
+}
+
+std::string commandLine(const Session::State& state, std::string_view command, CompileRequest request,
+                        std::optional<int64_t> fuel, const std::string& rest) {
+    std::string line = "cutaway-cli " + std::string(command) + " " + shellWord(state.info.path);
+    if (!state.settings.graph.empty()) line += " --graph " + shellWord(state.settings.graph);
+    for (const auto& [symbol, size] : state.settings.sizes)
+        line += " --size " + shellWord(symbol + "=" + std::to_string(size));
+    if (fuel) request.fuel = fuel;
+    for (const std::string& part : {request.text(), rest})
+        if (!part.empty()) line += " " + part;
+    return line;
+}
+
+void describeLevels(BisectReport& report) {
+    report.levels.clear();
+    if (report.bad <= report.good && !report.found) return;
+    int good = 0, bad = report.searched, made = 0;
+    const auto settle = [&] {
+        if (bad <= good) return;
+        std::vector<const BisectSection*> left;
+        int begin = 0;
+        for (const BisectSection& section : report.sections) {
+            if (begin < bad && section.end > good) left.push_back(&section);
+            begin = section.end;
         }
-        auto outcome = cutaway::bisect(trace, first, test, progress);
-        if (!outcome) return outcome.error();
-        BisectReport report = describe(trace, id, std::move(*outcome));
-        report.rewrite.key = keyIn(report.rewrite.body, report.rewrite.nodeId);
-        if (first > 0)
-            report.note =
-                "searched from " +
-                (first < static_cast<int>(trace.steps.size()) ? trace.steps[static_cast<size_t>(first)].info.name
-                                                              : std::string("the end")) +
-                " on: the graphs before it take or return other values";
-        return report;
+        const auto add = [&](const char* level, const std::string& name) {
+            for (const BisectLevel& known : report.levels)
+                if (known.level == level) return;
+            report.levels.push_back({level, name, made});
+        };
+        const auto agree = [&](auto&& part) {
+            return !left.empty() && std::all_of(left.begin(), left.end(), [&](const BisectSection* each) {
+                return part(*each) == part(*left.front());
+            });
+        };
+        if (!agree([](const BisectSection& s) { return s.graph; })) return;
+        add("graph", left.front()->graph);
+        if (!agree([](const BisectSection& s) { return s.stage; })) return;
+        add("stage", left.front()->stage);
+        if (left.size() > 1) return;
+        add("pass", left.front()->pass);
+    };
+    for (const BisectProbe& probe : report.probes) {
+        ++made;
+        if (probe.bad) bad = std::min(bad, probe.rewrites);
+        else good = std::max(good, probe.rewrites);
+        settle();
+    }
+    if (!report.found) return;
+    if (report.levels.empty()) {  // nothing had to be tested
+        report.levels = {{"graph", report.step.track, made},
+                         {"stage", report.step.stage, made},
+                         {"pass", report.step.name + "#" + std::to_string(report.step.occurrence), made}};
+    }
+    if (!report.rewrite.body.empty()) report.levels.front().name += ", in its body " + report.rewrite.body;
+    if (report.rewrite.index >= 0)
+        report.levels.push_back(
+            {"rewrite",
+             std::to_string(report.rewrite.index + 1) + " (" + report.rewrite.rule + ") at " + report.rewrite.node,
+             made});
+}
+
+Result<BisectReport> bisectRecorded(Session::State& state, RunId id, const BisectOptions& options,
+                                    const BisectWatch& watch, const Progress& progress) {
+    auto report = guarded([&]() -> Result<BisectReport> {
+        CT_TRY(Session::State::Run * found, state.run(id));
+        return RecordedSearch(state, id, found->trace, options, watch, progress).run();
+    });
+    // A folder that somebody else has made must not run commands.
+    if (report || options.check == BisectCheck::Command || !isReproducible(report.error())) return report;
+    return withReproducer(report.error(), [&] {
+        Failure failure = state.failureOf("bisect", id, nullptr);
+        failure.bisect = options;
+        return failure;
     });
 }
 

@@ -65,7 +65,7 @@ Verdict compareOutcomes(const Module& was, const Outcome& before, const Module& 
 }  // namespace
 
 Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& options, const Progress& progress) {
-    return guarded([&]() -> Result<NumbersReport> {
+    auto checked = guarded([&]() -> Result<NumbersReport> {
         CT_TRY(State::Run * found, m_state->run(id));
         const CompileTrace& trace = found->trace;
         NumbersReport report;
@@ -97,6 +97,12 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
             before = std::move(*after);
         }
         return report;
+    });
+    if (checked || !isReproducible(checked.error())) return checked;
+    return withReproducer(checked.error(), [&] {
+        Failure failure = m_state->failureOf("check-numbers", id, nullptr);
+        failure.bisect = BisectOptions{.tolerance = options.tolerance};
+        return failure;
     });
 }
 

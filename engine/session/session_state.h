@@ -32,6 +32,7 @@ struct Session::State {
         std::shared_ptr<Partitioner> partitioner;  // of the joint graph; made on first use
     };
     std::optional<OpenedFile> file;
+    OpenSettings settings;  // that it was opened with
     Snapshot input;
     std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
     std::string noSamples;             // why there are none, if the file has some that cannot be used

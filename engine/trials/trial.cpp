@@ -6,8 +6,10 @@
 #include "cutaway/guarded.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
+#include "engine/passes/pass_fuel.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
+#include "engine/rewrite/rewrite_watch.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
 #include "engine/session/execution.h"
@@ -228,9 +230,40 @@ class Trial {
 
 }  // namespace
 
+namespace {
+
+/// Keeps on the board which rewrite is being made, of those that fuel counts, or of the pass that has its own.
+class RewritesOnBoard {
+  public:
+    explicit RewritesOnBoard(Board& board)
+        : m_board(board), m_watch([this](std::string_view pass, const RewriteInfo& rewrite) { note(pass, rewrite); }) {
+        m_board.rewrites(0, {});
+    }
+
+  private:
+    void note(std::string_view pass, const RewriteInfo& rewrite) {
+        const bool required = std::any_of(pipeline().begin(), pipeline().end(), [&](const StagePass& row) {
+            return row.pass->name == pass && (row.pass->required || row.stage->required);
+        });
+        if (m_limit ? m_limit->pass != pass : required) return;
+        std::string text(pass);
+        for (const std::string& part : {std::to_string(rewrite.index), std::to_string(index(rewrite.nodeId)),
+                                        rewrite.rule, rewrite.node, rewrite.body})
+            text += "\t" + part;
+        m_board.rewrites(++m_count, text);
+    }
+    Board& m_board;
+    std::optional<PassFuel> m_limit = askedPassFuel();
+    int64_t m_count = 0;
+    RewriteWatch m_watch;
+};
+
+}  // namespace
+
 TrialOutcome tryHere(const std::shared_ptr<const Module>& module, const CompileRequest& request,
                      std::vector<Tensor> inputs, const TrialCheck& check, Board& board) {
     const auto start = std::chrono::steady_clock::now();
+    const RewritesOnBoard rewrites(board);
     auto outcome = guarded(
         [&]() -> Result<TrialOutcome> { return Trial(module, request, std::move(inputs), check, board).run(); });
     if (!outcome) outcome = bad(FailureKind::Run, outcome.error().message);

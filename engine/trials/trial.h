@@ -29,6 +29,8 @@ struct TrialOutcome {
     std::optional<FailureSignature> failure;  // none: the graph is good
     std::string detail;                       // a sentence for the user
     double milliseconds = 0;                  // of the work itself
+    int64_t rewrites = 0;                     // of those that fuel counts, even if the process died
+    std::string lastRewrite;                  // of them: pass, index, node's id, rule, node, body, tabs between
 };
 
 /// In this process. `inputs`: of the given inputs, in order.

@@ -52,6 +52,8 @@ Message writeJob(const TrialJob& job, const TensorTable& table) {
     out.pod(job.check.looks);
     out.pod(job.check.backend);
     out.pod(job.check.tolerance);
+    out.text(job.passFuel ? job.passFuel->pass : std::string());
+    out.pod(job.passFuel ? job.passFuel->rewrites : int64_t{0});
     out.count(job.constants.size());
     for (const auto& [name, tensor] : job.constants) {
         out.text(name);
@@ -71,6 +73,9 @@ Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& tabl
     job.check.looks = in.pod<TrialCheck::Looks>();
     job.check.backend = in.pod<Backend>();
     job.check.tolerance = in.pod<double>();
+    PassFuel fuel{std::string(in.text()), 0};
+    fuel.rewrites = in.pod<int64_t>();
+    if (!fuel.pass.empty()) job.passFuel = std::move(fuel);
     size_t next = 0;
     in.each([&] {
         std::string name(in.text());
@@ -92,6 +97,8 @@ TrialOutcome runJob(const TrialJob& job, Board& board) {
     }
     for (const auto& [name, tensor] : job.constants)
         if (tensor.defined()) (*module)->tensors.insert_or_assign(name, tensor);
+    std::optional<PassFuelScope> limit;
+    if (job.passFuel) limit.emplace(*job.passFuel);
     return tryHere(std::shared_ptr<const Module>(std::move(*module)), job.request, job.inputs, job.check, board);
 }
 

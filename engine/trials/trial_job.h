@@ -3,6 +3,7 @@
 #include <functional>
 #include <mutex>
 
+#include "engine/passes/pass_fuel.h"
 #include "engine/runtime/shared_memory.h"
 #include "engine/trials/trial.h"
 
@@ -15,6 +16,7 @@ struct TrialJob {
     std::vector<std::pair<std::string, Tensor>> constants;  // parameters, buffers, attributes
     std::vector<Tensor> inputs;                             // of the given inputs, in order; may be undefined
     TrialCheck check;
+    std::optional<PassFuel> passFuel;  // the trial ends behind so many rewrites of that pass
 };
 
 /// Tensors that both sides hold already: they are made when the first trial needs them, and sent once.

@@ -57,6 +57,7 @@ Result<TrialServer> TrialServer::start(std::shared_ptr<const TensorTable> table)
         options.argv.push_back(std::to_string(memory->descriptor()));
     }
     options.wallSeconds = 0;
+    if (faultsAsked()) options.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     options.environment.emplace_back("CUTAWAY_REPROS", "off");  // a trial's failure is what is looked for
     if (faultsAsked()) options.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, ChildProcess::start(options));
@@ -76,6 +77,16 @@ Result<TrialOutcome> TrialServer::run(const TrialJob& job, const TrialLimits& li
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, m_reply.share(kBoardBytes, boardOwner));
     const Board& board = *new (page.data()) Board;
+    auto outcome = outcomeOf(job, limits, board, progress);
+    if (outcome) {
+        outcome->rewrites = board.rewrites();
+        outcome->lastRewrite = board.lastRewrite();
+    }
+    return outcome;
+}
+
+Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimits& limits, const Board& board,
+                                            const Progress& progress) {
     const Message message = writeJob(job, *m_table);
     CT_TRY_VOID(writeMessage(m_request, 0, message.text, message.tensors));
     int64_t memory = limits.memoryBytes;

@@ -26,6 +26,8 @@ class TrialServer {
     TrialServer(std::shared_ptr<const TensorTable> table, SharedMemory request, SharedMemory reply, SharedMemory errors,
                 ChildProcess child);
     std::string lastWords() const;
+    Result<TrialOutcome> outcomeOf(const TrialJob& job, const TrialLimits& limits, const Board& board,
+                                   const Progress& progress);
 
     std::shared_ptr<const TensorTable> m_table;
     SharedMemory m_request, m_reply, m_errors;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "cutaway/bisect.h"
 #include "cutaway/session.h"
 #include "engine/interpret/interpret.h"
 #include "engine/text/parse.h"
@@ -121,7 +122,7 @@ class BisectTest : public QObject {
         options.disabledPasses = {"remove_noop_ops"};
         const auto run = session.compile(options);
         QVERIFY2(run, run ? "" : run.error().text().c_str());
-        const auto report = session.bisect(*run, {});
+        const auto report = bisect(session, *run, {});
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY(report->found);
         QCOMPARE(report->rewrite.rule, std::string("wrong"));

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "cutaway/session.h"
+#include "cutaway/bisect.h"
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/reference.h"
 #include "engine/support/process.h"
@@ -199,8 +199,8 @@ class FaultPointsTest : public QObject {
         }
         for (const StepInfo& step : steps) QVERIFY2(step.error.empty(), step.error.c_str());
         BisectOptions options;
-        if (fault.endsWith("nan")) options.check = BisectCheck::NonFinite;
-        const auto found = session.bisect(*run, options);
+        if (fault.endsWith("nan")) options.check = BisectCheck::Nan;
+        const auto found = bisect(session, *run, options);
         QVERIFY2(found, found ? "" : found.error().text().c_str());
         QCOMPARE(found->found, !rule.isEmpty());
         if (found->found) QCOMPARE(QString::fromStdString(found->rewrite.rule), rule);
@@ -248,11 +248,11 @@ class FaultPointsTest : public QObject {
         const auto run = session.compile({});
         setFault("op:aten.relu.default:wrong");
         QVERIFY(session.checkNumbers(*run)->kept);
-        QVERIFY(!session.bisect(*run, {})->found);
+        QVERIFY(!bisect(session, *run, {})->found);
         for (const char* side : {"after", "before"}) {
             setFault(std::string("op@") + side + ":aten.relu.default:wrong");
             QVERIFY(!session.checkNumbers(*run)->kept);
-            QVERIFY(session.bisect(*run, {})->found);
+            QVERIFY(bisect(session, *run, {})->found);
         }
     }
 

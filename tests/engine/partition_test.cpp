@@ -4,6 +4,7 @@
 
 #include <QtTest>
 
+#include "cutaway/bisect.h"
 #include "cutaway/session.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
@@ -477,7 +478,7 @@ class PartitionTest : public QObject {
                               "    return n\n  replace\n    s = aten.sin.default(x)\n    return s\n"}};
         const auto run = session.compile(request);
         QVERIFY2(run, run ? "" : run.error().text().c_str());
-        const auto found = session.bisect(*run, {});
+        const auto found = bisect(session, *run, {});
         QVERIFY2(found, found ? "" : found.error().text().c_str());
         QVERIFY(found->found);
         QCOMPARE(found->rewrite.rule, std::string("wrong"));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "cutaway/bisect.h"
 #include "cutaway/session.h"
 
 using namespace cutaway;
@@ -99,7 +100,7 @@ class ThreadsTest : public QObject {
         std::vector<std::thread> threads;
         threads.push_back(again(compiled, problems[0], [&] { return session.compile({}); }));
         threads.push_back(again(executed, problems[1], [&] { return session.run(run, {}); }));
-        if (searches) threads.push_back(again(searched, problems[2], [&] { return session.bisect(run, {}); }));
+        if (searches) threads.push_back(again(searched, problems[2], [&] { return bisect(session, run, {}); }));
         std::string wrong;
         for (int i = 0; i < 3 || compiled == 0 || executed == 0 || (searches && searched == 0); ++i)
             if (const std::string now = seen(session, run); now != alone) wrong = now;

@@ -216,7 +216,8 @@ class FakeSource : public ui::Source {
                  true,
                  {"aten.add.Tensor"}}};
     }
-    Result<BisectReport> bisect(RunId run, const BisectOptions&, const Progress& progress) override {
+    Result<BisectReport> bisect(RunId run, const BisectOptions&, const BisectWatch& watch,
+                                const Progress& progress) override {
         CT_TRY_VOID(arrive("bisect", progress));
         BisectReport report;
         report.found = true;
@@ -227,6 +228,13 @@ class FakeSource : public ui::Source {
         report.probes = {{3, {run, 5, 1}, true, "largest error 0.5 of 1"},
                          {1, {run, 4, 1}, false, "largest error 0"},
                          {2, {run, 4, 2}, true, "largest error 0.5 of 1"}};
+        report.sections = {{4, "main", "post_grad", "fuse_bias_add#1", 2}, {5, "main", "post_grad", "dce#1", 3}};
+        for (BisectProbe& probe : report.probes)
+            probe.command = "cutaway-cli run /models/a.pt2 --fuel " + std::to_string(probe.rewrites);
+        report.value = BisectValue{"out", {{0, 1}, "3.5", "4"}};
+        report.good = 1;
+        report.bad = 2;
+        if (watch) watch(report);
         return report;
     }
     Result<BuildInfo> build(RunId, Target, const Progress& progress) override {

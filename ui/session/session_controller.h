@@ -162,6 +162,8 @@ class SessionController : public QObject {
     /// With the budget that is being tried; null: with the run's own.
     void candidateShown(std::shared_ptr<const cutaway::PartitionChoice> choice);
     void curveShown(std::shared_ptr<const cutaway::ui::BudgetCurve> curve);
+    /// After each test of a search, and when it ends; null when it begins.
+    void bisecting(cutaway::RunId run, std::shared_ptr<const cutaway::BisectReport> soFar);
     void bisected(std::shared_ptr<const cutaway::BisectReport> report);
     void built(cutaway::RunId run, std::shared_ptr<const cutaway::BuildInfo> info);
     /// Generated code has run: its kernels, with their times.

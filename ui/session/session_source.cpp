@@ -46,8 +46,9 @@ class SessionSource : public Source {
         return known ? std::move(*known)
                      : ruleList();  // rules that do not load fail the compile, not the list of those that do
     }
-    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override {
-        return session()->bisect(run, options, progress);
+    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const BisectWatch& watch,
+                                const Progress& progress) override {
+        return cutaway::bisect(*session(), run, options, watch, progress);
     }
     Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override {
         return session()->build(run, target, progress);

@@ -37,12 +37,21 @@ void SessionController::run(RunId run, const RunOptions& options) {
 }
 
 void SessionController::bisect(RunId run, const BisectOptions& options) {
+    emit bisecting(run, nullptr);
+    const auto told = [this, run](const BisectReport& soFar) {
+        auto report = std::make_shared<const BisectReport>(soFar);
+        QMetaObject::invokeMethod(this, [this, run, report] { emit bisecting(run, report); });
+    };
     ask<BisectReport>(
         Lane::Searches, QStringLiteral("bisect"), tr("Looking for the rewrite that broke the graph"),
-        [run, options](Source& source, const Progress& progress) { return source.bisect(run, options, progress); },
-        [this, moves = m_moves](BisectReport report) {
+        [run, options, told](Source& source, const Progress& progress) {
+            return source.bisect(run, options, told, progress);
+        },
+        [this, run, moves = m_moves](BisectReport report) {
             finishBisect(report, moves == m_moves);
-            emit bisected(std::make_shared<const BisectReport>(std::move(report)));
+            const auto shared = std::make_shared<const BisectReport>(std::move(report));
+            emit bisecting(run, shared);
+            emit bisected(shared);
         });
 }
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "cutaway/session.h"
+#include "cutaway/bisect.h"
 
 namespace cutaway::ui {
 
@@ -33,7 +33,9 @@ class Source {
     virtual Result<std::vector<RuleUse>> ruleUses(RunId run, int step) = 0;
     /// Texts of all rules, with the options' own.
     virtual std::vector<RuleInfo> rules(const CompileRequest& options) = 0;
-    virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) = 0;
+    /// `watch` is called after each test, on the calling thread.
+    virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const BisectWatch& watch,
+                                        const Progress& progress) = 0;
     virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
     virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;
     // The partition of a training run, as Session has it. Errors: the run has none, with the reason.

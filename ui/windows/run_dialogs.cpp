@@ -142,7 +142,8 @@ BisectDialog::BisectDialog(QWidget* parent)
       m_command(new QLineEdit) {
     setWindowTitle(tr("Find the rewrite that broke the graph"));
     m_check->addItems({tr("its numbers differ from those of the graph as opened"),
-                       tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails")});
+                       tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails"),
+                       tr("compiling or running it fails, crashes, hangs or takes all memory")});
     m_tolerance->setValidator(new QDoubleValidator(0, 1e6, 12, m_tolerance));
     m_tolerance->setToolTip(tr("Largest acceptable error, as a share of the largest expected value"));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));

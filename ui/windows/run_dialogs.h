@@ -2,7 +2,7 @@
 // The dialogs before executing a graph and before searching the rewrite that broke it.
 #include <QDialog>
 
-#include "cutaway/session.h"
+#include "cutaway/bisect.h"
 
 class QComboBox;
 class QLineEdit;

@@ -107,36 +107,6 @@ struct RunReport {
     std::optional<TrainingReport> training;
 };
 
-/// Finding the rewrite that broke the graph.
-enum class BisectCheck : uint8_t {
-    Numbers,    // outputs differ from those of the graph as opened
-    NonFinite,  // an output has a NaN or an infinity that the graph as opened does not have
-    Command,    // a command, given the runnable graph's path, exits with another status than 0
-};
-struct BisectOptions {
-    BisectCheck check = BisectCheck::Numbers;
-    std::string inputsFile;  // as RunOptions'
-    double tolerance =
-        1e-4;  // for Numbers: of each expected value and of what is usual in its tensor, at least the dtype's own
-    std::string command;          // for Command; "{}" stands for the path, else it is appended
-    double timeoutSeconds = 300;  // of one command
-};
-struct BisectProbe {
-    int rewrites = 0;  // done in the whole run when the graph was tested
-    Place place;
-    bool bad = false;
-    std::string detail;
-};
-struct BisectReport {
-    bool found = false;  // false: the last graph is good
-    Place culprit;       // right after the rewrite; its step and `rewrite` say the rest
-    StepInfo step;
-    RewriteInfo rewrite;  // index -1: the step fails before its first rewrite
-    int searched = 0;     // rewrites among which it was found
-    std::vector<BisectProbe> probes;
-    std::string note;  // what was left out of the search, and why
-};
-
 /// Whether each step of a run computes the same numbers as before: the interpreter runs the graphs on both sides of
 /// every step that changed something.
 struct NumbersOptions {
@@ -213,9 +183,6 @@ class Session {
     /// Whether code can be generated at all, known before it is tried; the error says why not.
     Result<void> canBuild(RunId run) const;
     Result<void> canRun(RunId run, Backend backend) const;
-
-    /// Finds the rewrite of the run that broke the graph: it is bad with it and good without it.
-    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress = {});
 
     /// Runs the graphs on both sides of every changed step. Random ops draw the same numbers before and after a step
     /// that replaces them. Inputs that a graph writes to count as results. Errors: the graph as opened does not run.

@@ -1,0 +1,237 @@
+// Bisecting names the guilty rewrite, whatever is wrong with it and in whatever kind of run.
+#include <QTemporaryDir>
+#include <QtTest>
+#include <fstream>
+
+#include "cutaway/bisect.h"
+#include "engine/support/fault_points.h"
+#include "engine/support/process.h"
+
+using namespace cutaway;
+
+namespace {
+
+const char* const kPlain =
+    "def forward(x: \"f32[3, 4]\", w: \"f32[4, 4]\"):\n"
+    "    a: \"f32[3, 4]\" = aten.clone.default(x)\n"
+    "    b: \"f32[3, 4]\" = aten.mm.default(a, w)\n"
+    "    c: \"f32[3, 4]\" = aten.clone.default(b)\n"
+    "    d: \"f32[3, 4]\" = aten.gelu.default(c)\n"
+    "    e: \"f32[3, 4]\" = aten.silu.default(d)\n"
+    "    return (e,)\n";
+
+struct Kind {
+    const char* name;
+    const char* request;
+};
+constexpr Kind kRuns[] = {{"inference", ""}, {"training", "--mode training --grad x --grad w"}, {"frozen", "--freeze"}};
+
+struct Wrong {
+    const char* kind;
+    BisectCheck check;
+};
+constexpr Wrong kWrong[] = {{"wrong", BisectCheck::Numbers}, {"nan", BisectCheck::Nan},
+                            {"invalid", BisectCheck::Crash}, {"runtime_error", BisectCheck::Crash},
+                            {"int", BisectCheck::Crash},     {"crash", BisectCheck::Crash},
+                            {"abort", BisectCheck::Crash},   {"hang", BisectCheck::Crash},
+                            {"sigterm", BisectCheck::Crash}, {"leak", BisectCheck::Crash}};
+
+}  // namespace
+
+class BisectFaultsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void initTestCase() {
+        QVERIFY(m_folder.isValid());
+        qputenv("CUTAWAY_REPROS", "off");
+        m_file = m_folder.filePath("graph.py").toStdString();
+        std::ofstream(m_file) << kPlain;
+    }
+    void cleanup() { setFault(""); }
+
+    void rules_data() {
+        QTest::addColumn<QString>("request");
+        QTest::addColumn<QString>("pass");
+        QTest::addColumn<QString>("rule");
+        QTest::addColumn<QString>("kind");
+        QTest::addColumn<int>("check");
+        for (const Kind& run : kRuns)
+            for (const Wrong& wrong : kWrong)
+                for (const auto& [pass, rule] :
+                     {std::pair("remove_noop_ops", "aten.clone.default"), std::pair("decompose", "aten.silu.default")})
+                    QTest::addRow("%s, %s, %s", run.name, wrong.kind, rule)
+                        << run.request << pass << rule << wrong.kind << static_cast<int>(wrong.check);
+    }
+    void rules() {
+        QFETCH(QString, request);
+        QFETCH(QString, pass);
+        QFETCH(QString, rule);
+        QFETCH(QString, kind);
+        QFETCH(int, check);
+        const BisectReport report = search("rule:" + pass + "/" + rule + ":" + kind, request, check);
+        if (QTest::currentTestFailed()) return;
+        QVERIFY(report.found);
+        QCOMPARE(QString::fromStdString(report.step.name), pass);
+        QCOMPARE(QString::fromStdString(report.rewrite.rule), rule);
+        QVERIFY(!report.rewrite.node.empty());
+        const auto count = report.levels.size();
+        QCOMPARE(count, size_t(4));
+        QCOMPARE(QString::fromStdString(report.levels[2].name).section('#', 0, 0), pass);
+        QVERIFY(report.levels[3].name.find(rule.toStdString()) != std::string::npos);
+        QCOMPARE(report.bad, report.good + 1);
+        if (static_cast<BisectCheck>(check) == BisectCheck::Numbers)
+            QVERIFY(report.value && report.value->worst.actual != report.value->worst.expected);
+    }
+
+    void passes_data() {
+        QTest::addColumn<QString>("request");
+        QTest::addColumn<QString>("kind");
+        QTest::addColumn<int>("check");
+        for (const Kind& run : kRuns)
+            for (const Wrong& wrong : kWrong)
+                QTest::addRow("%s, %s", run.name, wrong.kind)
+                    << run.request << wrong.kind << static_cast<int>(wrong.check);
+    }
+    /// What a pass does wrong as a whole is a rewrite of its own, or is seen before its first.
+    void passes() {
+        QFETCH(QString, request);
+        QFETCH(QString, kind);
+        QFETCH(int, check);
+        const BisectReport report = search("pass:remove_noop_ops:" + kind, request, check);
+        if (QTest::currentTestFailed()) return;
+        QVERIFY(report.found);
+        QCOMPARE(QString::fromStdString(report.step.name), QStringLiteral("remove_noop_ops"));
+        const bool rewrites = kind == "wrong" || kind == "nan" || kind == "invalid";
+        QCOMPARE(report.rewrite.index >= 0, rewrites);
+        if (rewrites) QCOMPARE(QString::fromStdString(report.rewrite.rule), QStringLiteral("fault"));
+    }
+
+    void runsThatDie_data() {
+        QTest::addColumn<QString>("fault");
+        QTest::addColumn<bool>("compiled");
+        QTest::addColumn<int>("check");
+        QTest::addColumn<bool>("found");
+        // What a rewrite makes and the graph as opened has not.
+        QTest::newRow("interpreter") << "op:aten.maximum.default:crash" << false << int(BisectCheck::Crash) << true;
+        QTest::newRow("compiled") << "kernel:aten.maximum.default:abort" << true << int(BisectCheck::Crash) << true;
+        QTest::newRow("numbers") << "kernel:aten.maximum.default:wrong" << true << int(BisectCheck::Numbers) << true;
+        QTest::newRow("anyhow") << "op:aten.mm.default:crash" << false << int(BisectCheck::Crash) << false;
+    }
+    void runsThatDie() {
+        QFETCH(QString, fault);
+        QFETCH(bool, compiled);
+        QFETCH(int, check);
+        QFETCH(bool, found);
+        setFault(fault.toStdString());
+        Session session;
+        QVERIFY(session.open(m_file));
+        BisectOptions options;
+        options.check = static_cast<BisectCheck>(check);
+        options.backend = compiled ? Backend::Cpu : Backend::Reference;
+        CompileRequest request;
+        request.userRules.push_back(
+            {"mine",
+             "rule twice\n  place joint_custom_pre_pass\n  find\n    c = aten.clone.default(x)\n"
+             "    return c\n  replace\n    m = aten.maximum.default(x, x)\n"
+             "    return m\n"});
+        const auto report = bisectCompile(session, request, options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(report->found, found);
+        QCOMPARE(report->badAsOpened, !found);
+        if (found) QCOMPARE(QString::fromStdString(report->rewrite.rule), QStringLiteral("twice"));
+    }
+
+    /// Each test's command line does what the test did.
+    void commandsRepeatTheTests_data() {
+        QTest::addColumn<QString>("kind");
+        QTest::addColumn<int>("check");
+        QTest::newRow("an exception") << "runtime_error" << static_cast<int>(BisectCheck::Crash);
+        QTest::newRow("a crash") << "crash" << static_cast<int>(BisectCheck::Crash);
+        QTest::newRow("numbers") << "wrong" << static_cast<int>(BisectCheck::Numbers);
+    }
+    void commandsRepeatTheTests() {
+        QFETCH(QString, kind);
+        QFETCH(int, check);
+        const char* const rule =
+            kind == "wrong" ? "pass:constant_fold_uniform_value:" : "rule:decompose/aten.silu.default:";
+        const QString fault = rule + kind;
+        const BisectReport report = search(fault, {}, check);
+        if (QTest::currentTestFailed()) return;
+        QVERIFY(report.probes.size() > 1);
+        QString good, bad;
+        for (const BisectProbe& probe : report.probes) {
+            ProcessOptions options;
+            const QString line = QString::fromStdString(probe.command);
+            QVERIFY2(line.contains("cutaway-cli "), qPrintable(line));
+            options.argv = {"sh", "-c", QString(line).replace("cutaway-cli ", CUTAWAY_CLI " ").toStdString()};
+            options.workingDirectory = m_folder.path().toStdString();
+            options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
+            const auto end = runProcess(options);
+            QVERIFY(end);
+            if (static_cast<BisectCheck>(check) == BisectCheck::Crash)
+                QVERIFY2(end->ok() == !probe.bad, (probe.command + "\n" + end->errors).c_str());
+            else (probe.bad ? bad : good) = QString::fromStdString(end->output);
+        }
+        if (static_cast<BisectCheck>(check) == BisectCheck::Numbers) QVERIFY(!good.isEmpty() && good != bad);
+    }
+
+    void aCommandThatFailsAnyhow() {
+        Session session;
+        QVERIFY(session.open(m_file));
+        const auto run = session.compile({});
+        BisectOptions options;
+        options.check = BisectCheck::Command;
+        options.command = "false";
+        const auto report = bisect(session, *run, options);
+        QVERIFY(report && !report->found && report->badAsOpened);
+        QCOMPARE(report->probes.back().rewrites, 0);
+    }
+
+    /// A search that cannot be made says how to repeat it.
+    void errorsHaveAReproducer() {
+        QTemporaryDir repros;
+        qputenv("CUTAWAY_REPROS", repros.path().toUtf8());
+        Session session;
+        QVERIFY(session.open(m_file));
+        const auto run = session.compile({});
+        setFault("op@before:aten.mm.default:crash");
+        const auto report = bisect(session, *run, {});
+        const auto checked = session.checkNumbers(*run);
+        qputenv("CUTAWAY_REPROS", "off");
+        QVERIFY(!report && !checked);
+        for (const std::string& text : {report.error().text(), checked.error().text()})
+            QVERIFY2(text.find("run-repro") != std::string::npos, text.c_str());
+        QCOMPARE(QDir(repros.path()).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(), 2);
+        for (const QString& folder : QDir(repros.path()).entryList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+            ProcessOptions options;
+            options.argv = {CUTAWAY_CLI, "run-repro", repros.filePath(folder).toStdString()};
+            options.environment = {{"CUTAWAY_FAULT", askedFaults()}};
+            const auto end = runProcess(options);
+            QVERIFY2(end && end->ok(), end ? (end->output + end->errors).c_str() : "");
+        }
+    }
+
+  private:
+    BisectReport search(const QString& fault, const QString& request, int check) {
+        setFault(fault.toStdString());
+        Session session;
+        BisectReport none;
+        [&] { QVERIFY(session.open(m_file)); }();
+        BisectOptions options;
+        options.check = static_cast<BisectCheck>(check);
+        options.timeoutSeconds = fault.endsWith("hang") || fault.endsWith("sigterm") ? 1 : 60;
+        if (fault.endsWith("leak")) options.memoryBytes = int64_t{1} << 30;
+        const CompileRequest asked = *parseRequest(request.toStdString());
+        Result<BisectReport> report = Error{};
+        if (options.check == BisectCheck::Crash) report = bisectCompile(session, asked, options);
+        else if (const auto run = session.compile(asked)) report = bisect(session, *run, options);
+        [&] { QVERIFY2(report, report ? "" : report.error().text().c_str()); }();
+        return report ? *report : none;
+    }
+    QTemporaryDir m_folder;
+    std::string m_file;
+};
+
+QTEST_GUILESS_MAIN(BisectFaultsTest)
+#include "bisect_faults_test.moc"
