@@ -16,6 +16,7 @@
 
 #include "ui/models/number_cells.h"
 #include "ui/models/words.h"
+#include "ui/windows/bisect_strip.h"
 #include "ui/windows/columns.h"
 
 namespace cutaway::ui {
@@ -76,7 +77,8 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(4, 4, 4, 4);
     column->setSpacing(4);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_running, m_filter, m_hidden})
+    auto* strip = new BisectStrip(m_controller, m_selection);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_running, m_filter, m_hidden, strip})
         column->addWidget(widget);
     column->addWidget(m_tree, 1);
     m_pages->addWidget(m_empty);
@@ -150,8 +152,7 @@ void StepsWindow::followCompile() {
 void StepsWindow::addLatestSteps() {
     const Run* run = m_controller.compiling();
     if (!run || m_model.run() != StepsModel::kUnderWay) return;
-    const QScrollBar& bar = *m_tree->verticalScrollBar();
-    const bool atEnd = bar.value() == bar.maximum();
+    const bool atEnd = m_tree->verticalScrollBar()->value() == m_tree->verticalScrollBar()->maximum();
     m_model.addSteps({run->steps.begin() + static_cast<std::ptrdiff_t>(m_model.steps().size()), run->steps.end()});
     if (!m_filtered->isEmpty()) filter(m_filter->text());
     expandChanges();
@@ -199,8 +200,7 @@ void StepsWindow::follow() {
 void StepsWindow::markCurrent(bool asB) {
     if (!m_selection.hasPlace()) return;
     const Place place = m_selection.place();
-    if (asB) m_selection.setMarkB(place);
-    else m_selection.setMarkA(place);
+    asB ? m_selection.setMarkB(place) : m_selection.setMarkA(place);
     const bool both = m_selection.markA() && m_selection.markB();
     emit message(
         both ? tr("Comparing A with B.")
