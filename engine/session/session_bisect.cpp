@@ -162,14 +162,16 @@ class RecordedSearch {
             if (const Step& before = m_trace.steps[static_cast<size_t>(i)]; before.pass && countsFuel(before.info))
                 fuel += before.info.rewrites;
         if (m_options.check == BisectCheck::Command || !countsFuel(step.info)) {
-            const std::string key =
-                step.info.key() + (place.rewrites > 0 ? ":" + std::to_string(place.rewrites) : std::string(":0"));
-            const std::string text =
-                commandLine(m_state, "text", request, {}, "--step " + shellWord(key) + " --runnable > graph.py");
-            std::string command = m_options.check == BisectCheck::Command ? m_options.command : "python";
+            const std::string at =
+                "--step " + shellWord(step.info.key() + ":" + std::to_string(std::max(0, place.rewrites)));
+            if (m_options.check != BisectCheck::Command)
+                return commandLine(m_state, "text", request, {}, at + " --runnable | python -");
+            constexpr const char* kFile = "bisect_graph.py";
+            std::string command = m_options.command;
             const auto hole = command.find("{}");
-            return text + " && " +
-                   (hole == std::string::npos ? command + " graph.py" : command.replace(hole, 2, "graph.py"));
+            if (hole == std::string::npos) command += std::string(" ") + kFile;
+            else command.replace(hole, 2, kFile);
+            return commandLine(m_state, "text", request, {}, at + " --runnable > " + kFile + " && " + command);
         }
         if (m_trace.failed()) return commandLine(m_state, "compile", request, fuel, {});
         const std::string inputs =
