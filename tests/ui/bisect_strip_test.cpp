@@ -127,6 +127,10 @@ class BisectStripTest : public QObject, private testing::MainWindowFixture {
         search();
         for (const Theme theme : {Theme::Light, Theme::Dark}) {
             applyTheme(theme);
+            QTest::qWait(100);
+            // For a person to look at, with CUTAWAY_PICTURES=FOLDER.
+            if (const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES"); !folder.isEmpty())
+                m_main->grab().save(folder + "/bisect_strip_" + nameOf(theme) + ".png");
             const QImage picture = strip().grab().toImage();
             const QPointF bad = strip().markOf(2).center(), good = strip().markOf(1).center();
             const auto colour = [&](QPointF at) {

@@ -36,7 +36,9 @@ BisectStrip::BisectStrip(SessionController& controller, Selection& selection, QW
     : QWidget(parent), m_controller(controller), m_selection(selection) {
     setAccessibleName(tr("Search for the rewrite that broke the graph"));
     setFocusPolicy(Qt::StrongFocus);
-    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    QSizePolicy grows(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    grows.setHeightForWidth(true);
+    setSizePolicy(grows);
     hide();
     connect(&controller, &SessionController::bisecting, this, &BisectStrip::setReport);
     connect(&controller, &SessionController::modelOpened, this, [this] { setReport(-1, nullptr); });
@@ -52,6 +54,7 @@ void BisectStrip::setReport(RunId run, std::shared_ptr<const BisectReport> repor
     QAccessibleEvent changed(this, QAccessible::DescriptionChanged);
     QAccessible::updateAccessibility(&changed);
     follow();
+    updateGeometry();
     update();
 }
 
@@ -89,9 +92,13 @@ QString BisectStrip::describe(int probe) const {
         .arg(counted(one.rewrites, tr("rewrite"), tr("rewrites")), text(one.detail));
 }
 
-QSize BisectStrip::sizeHint() const {
-    return {200, static_cast<int>(std::ceil(kBar + 2 * kMark + 6 + fontMetrics().height()))};
+/// The sentence takes as many lines as it needs: its numbers come last.
+int BisectStrip::heightForWidth(int width) const {
+    const QRect room(0, 0, std::max(1, width - static_cast<int>(2 * kMargin)), 10'000);
+    const int lines = fontMetrics().boundingRect(room, Qt::TextWordWrap, sentence()).height();
+    return static_cast<int>(std::ceil(kBar + 2 * kMark + 8)) + std::max(lines, fontMetrics().height());
 }
+QSize BisectStrip::sizeHint() const { return {240, heightForWidth(std::max(240, width()))}; }
 QSize BisectStrip::minimumSizeHint() const { return {80, sizeHint().height()}; }
 
 QRectF BisectStrip::bar() const { return {kMargin, kMark + 3, width() - 2 * kMargin, kBar}; }
@@ -261,9 +268,8 @@ void BisectStrip::paintEvent(QPaintEvent*) {
     paintSections(painter);
     paintMarks(painter);
     painter.setPen(palette().color(QPalette::WindowText));
-    const QRectF line(kMargin, bar().bottom() + kMark + 2, bar().width(), fontMetrics().height());
-    painter.drawText(line, Qt::AlignLeft | Qt::AlignVCenter,
-                     fontMetrics().elidedText(sentence(), Qt::ElideRight, static_cast<int>(line.width())));
+    const QRectF lines(kMargin, bar().bottom() + kMark + 2, bar().width(), height());
+    painter.drawText(lines, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, sentence());
 }
 
 }  // namespace cutaway::ui

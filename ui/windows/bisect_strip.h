@@ -28,6 +28,8 @@ class BisectStrip : public QWidget {
     /// The part of the bar in which the culprit still may be.
     QRectF rangeLeft() const;
     int current() const { return m_current; }
+    bool hasHeightForWidth() const override { return true; }
+    int heightForWidth(int width) const override;
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override;
 
