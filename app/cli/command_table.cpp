@@ -15,6 +15,7 @@ namespace cutaway::cli {
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \
+    row(checkedRunCommand)    \
     row(explainCommand)       \
     row(rulesCommand)         \
     row(settingsCommand)      \

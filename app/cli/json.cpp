@@ -15,12 +15,12 @@ std::string_view stateName(StepState state) {
     return "";
 }
 
-Json number(double value) {
+}  // namespace
+
+Json realJson(double value) {
     if (std::isfinite(value)) return value;
     return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
 }
-
-}  // namespace
 
 Json toJson(const ModelInfo& model) {
     Json graphs = Json::array();
@@ -109,12 +109,16 @@ namespace {
 Json toJson(const std::vector<OutputReport>& reports) {
     Json outputs = Json::array();
     for (const OutputReport& output : reports) {
-        Json row{{"name", output.name},           {"type", output.type},         {"min", number(output.minimum)},
-                 {"max", number(output.maximum)}, {"mean", number(output.mean)}, {"non_finite", output.nonFinite}};
+        Json row{{"name", output.name},
+                 {"type", output.type},
+                 {"min", realJson(output.minimum)},
+                 {"max", realJson(output.maximum)},
+                 {"mean", realJson(output.mean)},
+                 {"non_finite", output.nonFinite}};
         if (output.compared) {
             row["within"] = output.within;
-            row["max_abs_error"] = number(output.maxAbsoluteError);
-            row["max_expected"] = number(output.maxExpected);
+            row["max_abs_error"] = realJson(output.maxAbsoluteError);
+            row["max_expected"] = realJson(output.maxExpected);
             if (output.worst)
                 row["worst"] = {{"index", output.worst->index},
                                 {"expected", output.worst->expected},
@@ -133,7 +137,7 @@ Json toJson(const RunReport& report) {
              {"min_ms", report.minMilliseconds}, {"compared", report.compared},
              {"matches", report.matches},        {"outputs", toJson(report.outputs)}};
     if (const auto& training = report.training) {
-        out["loss"] = number(training->loss);
+        out["loss"] = realJson(training->loss);
         out["loss_from"] = training->lossFrom;
         out["gradients"] = toJson(training->gradients);
         out["forward_ms"] = training->forwardMilliseconds;

@@ -16,6 +16,8 @@ Json toJson(const RunReport& report);
 Json toJson(const PartitionChoice& choice);
 /// Adds what a forward saves to the row of the stage that made it.
 void addSaved(Json& row, const PartitionChoice& choice);
+/// A number, or one of the strings NaN, Infinity and -Infinity.
+Json realJson(double value);
 std::string dump(const Json& json);
 
 // Their shapes, for the manual (json_shape.h).

@@ -32,18 +32,29 @@ Argument twinOf(const Argument& argument, const Twins& twins) {
     return argument.mapNodes([&](const Node* node) { return twins.at(node); });
 }
 
-/// A copy of a backward's node, with an id of its own: recomputed nodes are in the forward, too.
-Node& copyOf(Graph& graph, const Node& node, const Twins& twins) {
-    if (node.kind() == NodeKind::GetAttr) return graph.getAttr(node.target(), node.type(), nullptr, node.name());
-    std::vector<Argument> args;
-    for (const Argument& arg : node.args()) args.push_back(twinOf(arg, twins));
-    std::vector<std::pair<std::string, Argument>> kwargs;
-    for (const auto& [key, arg] : node.kwargs()) kwargs.emplace_back(key, twinOf(arg, twins));
-    Node& made = graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(kwargs));
+Node& withProvenance(Graph& graph, Node& made, const Node& node) {
     Provenance provenance = node.provenance();
     provenance.backward = true;
     graph.setProvenance(made, std::move(provenance));
     return made;
+}
+
+/// A backward's node, under its id where that is free: recomputed nodes are in the forward, too.
+Node& copyOf(Graph& graph, const Node& node, const Twins& twins) {
+    const bool free = graph.find(node.id()) == nullptr;
+    if (node.kind() == NodeKind::GetAttr)
+        return free ? graph.take(node) : graph.getAttr(node.target(), node.type(), nullptr, node.name());
+    std::vector<Argument> args;
+    for (const Argument& arg : node.args()) args.push_back(twinOf(arg, twins));
+    std::vector<std::pair<std::string, Argument>> kwargs;
+    for (const auto& [key, arg] : node.kwargs()) kwargs.emplace_back(key, twinOf(arg, twins));
+    if (free) {
+        Node& taken = graph.take(node);
+        graph.setOp(taken, node.op(), std::move(args), node.type(), std::move(kwargs));
+        return withProvenance(graph, taken, node);
+    }
+    return withProvenance(
+        graph, graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(kwargs)), node);
 }
 
 }  // namespace
@@ -61,7 +72,7 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
             if (!joined->subgraph(name)) joined->subgraphs.emplace_back(name, std::make_unique<Module>(*body));
 
     Graph& graph = joined->graph();
-    graph.reserveIds(forward.graph().idLimit());
+    graph.reserveIds(std::max(forward.graph().idLimit(), backward.graph().idLimit()));
     joined->inputs = forward.inputs;
     std::vector<const Node*> copies;
     for (const Node& node : forward.graph().nodes()) {
@@ -82,7 +93,9 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
             twins[placeholders[i]] = graph.find(forwardOutputs[saved[nextSaved++]].node()->id());
             continue;
         }
-        twins[placeholders[i]] = &graph.placeholder(placeholders[i]->name(), placeholders[i]->type(), afterInputs);
+        Node& input = graph.takeAsInput(*placeholders[i]);
+        if (afterInputs) graph.moveBefore(input, *afterInputs);
+        twins[placeholders[i]] = &input;
         joined->inputs.push_back(backward.inputs[i]);
     }
     std::vector<const Node*> backwardCopies;

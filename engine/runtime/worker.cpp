@@ -11,6 +11,7 @@
 
 #include "cutaway/guarded.h"
 #include "cutaway/program.h"
+#include "engine/runtime/checked.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/reference.h"
 #include "engine/support/fault_points.h"
@@ -44,12 +45,27 @@ Error describeEnd(const ProcessEnd& end, const std::string& doing, const Board& 
             std::move(notes)};
 }
 
+/// Lines carry bytes as hexadecimal digits.
+std::string bytesOfHex(std::string_view line) {
+    std::string bytes;
+    for (size_t i = 0; i + 1 < line.size(); i += 2) {
+        unsigned value = 0;
+        std::from_chars(line.data() + i, line.data() + i + 2, value, 16);
+        bytes.push_back(static_cast<char>(value));
+    }
+    return bytes;
+}
+
 /// Waits for the end, telling how far the worker is.
-ProcessEnd follow(ChildProcess& child, const std::string& doing, const Board& board, const Progress& progress) {
+ProcessEnd follow(ChildProcess& child, const std::string& doing, const Board& board, const WorkerOptions& options,
+                  const Progress& progress) {
     constexpr double kLook = 0.1;
     double told = 0;
-    while (child.running() && !progress.cancelled()) {
-        if (const auto line = child.readLine(kLook); !line && line.error().code != ErrorCode::Limit) break;
+    while (!progress.cancelled()) {
+        const auto line = child.readLine(kLook);
+        if (line && options.told) options.told(bytesOfHex(*line));
+        // What it has said is read to its end even when it has ended.
+        if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) break;
         if (const double fraction = board.fraction(); fraction > told)
             progress.say(told = fraction, "running " + doing);
     }
@@ -89,7 +105,7 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
     if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
     if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, ChildProcess::start(process));
-    const ProcessEnd end = follow(child, std::string(doing), board, progress);
+    const ProcessEnd end = follow(child, std::string(doing), board, options, progress);
     if (!end.ok()) return describeEnd(end, std::string(doing), board);
     CT_TRY(Message message, readMessage(reply, kBoardBytes));
     ByteReader in(message.text);
@@ -99,6 +115,19 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
     }
     message.text.erase(0, sizeof(bool));
     return message;
+}
+
+void tell(std::string_view bytes) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string line;
+    line.reserve(2 * bytes.size() + 1);
+    for (const char byte : bytes) {
+        line.push_back(kDigits[static_cast<unsigned char>(byte) >> 4]);
+        line.push_back(kDigits[static_cast<unsigned char>(byte) & 15]);
+    }
+    line.push_back('\n');
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
 }
 
 namespace {
@@ -111,6 +140,7 @@ Result<Message> perform(WorkerTask task, const SharedMemory& memory, Board& boar
     switch (task) {
         case WorkerTask::Compiled: return answerCompiled(request, board);
         case WorkerTask::Reference: return answerReference(request, board);
+        case WorkerTask::Checked: return answerChecked(request, board);
     }
     return invalidInput("cutaway-worker of this version does not know the task");
 }

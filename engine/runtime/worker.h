@@ -39,16 +39,21 @@ class Board {
     char m_rewrite[1016] = "";
 };
 
-enum class WorkerTask : uint8_t { Compiled, Reference };
+enum class WorkerTask : uint8_t { Compiled, Reference, Checked };
 
 struct WorkerOptions {
     int threads = 0;            // of libraries; 0 = one per core
     double timeoutSeconds = 0;  // 0 = no limit
     int64_t memoryBytes = 0;    // address space; 0 = as much as the machine has left
+    /// What the worker says while it works (tell), at once.
+    std::function<void(std::string_view)> told = {};
 };
 /// Starts cutaway-worker, sends, waits, returns what it answers. `doing` is for messages: "the compiled graph".
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
+
+/// In the worker: says bytes to its program while the work goes on.
+void tell(std::string_view bytes);
 
 /// main() of the worker: `cutaway-worker run TASK REQUEST REPLY`, where the last two are descriptors of shared memory.
 /// Exit status 0 if a reply was written, even one with an error.

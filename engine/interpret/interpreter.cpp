@@ -1,0 +1,194 @@
+#include "engine/interpret/interpreter.h"
+
+#include "cutaway/guarded.h"
+#include "engine/interpret/higher_order.h"
+#include "engine/interpret/specialize.h"
+#include "engine/ops/spoiled_value.h"
+
+namespace cutaway {
+namespace {
+
+std::optional<Scalar> literalOf(const Expr& expr) {
+    if (const auto value = expr.asInt()) return Scalar(*value);
+    if (expr->kind == ExprKind::Bool) return Scalar(expr->integer != 0);
+    if (expr->kind == ExprKind::Float) return Scalar(expr->real);
+    return std::nullopt;
+}
+
+}  // namespace
+
+Interpreter::Interpreter(const Module& module, Module* editable, const InterpretOptions& options)
+    : m_module(module),
+      m_editable(editable),
+      m_options(options),
+      m_faults(faultsAsked()),
+      m_values(module.graph().idLimit()),
+      m_readsLeft(module.graph().idLimit(), 0) {
+    for (Node& node : module.graph().nodes()) {
+        m_readsLeft[index(node.id())] = static_cast<int>(node.users().size());
+        m_mutates |= node.isCall() && node.op().mutates();
+    }
+}
+
+void Interpreter::begin(const std::vector<Tensor>& inputs) {
+    m_inputs = inputs;
+    m_next = m_module.graph().first();
+}
+
+Result<std::vector<Tensor>> Interpreter::run(const std::vector<Tensor>& inputs) {
+    begin(inputs);
+    while (m_next != nullptr) CT_TRY_VOID(advance());
+    if (m_module.graph().outputNode() == nullptr) return invalidInput("the graph has no output");
+    return std::move(m_results);
+}
+
+Result<void> Interpreter::advance() {
+    Node& node = *m_next;
+    TensorList& values = m_values[index(node.id())];
+    if (m_options.cancel && m_options.cancel->cancelled())
+        return Error{ErrorCode::Cancelled, "cancelled", node.name(), {}};
+    if (m_options.begin) m_options.begin(node);
+    switch (node.kind()) {
+        case NodeKind::Placeholder: {
+            // Copies keep the caller's tensors (a file's own memory, perhaps) safe from in-place ops.
+            Tensor input = std::move(m_inputs[m_nextInput++]);
+            if (input.defined()) input = given(node, m_mutates ? ownCopy(input) : input);
+            values = {std::move(input)};
+            break;
+        }
+        case NodeKind::GetAttr: {
+            CT_TRY(const Tensor value, attribute(node));
+            values = {given(node, m_mutates ? ownCopy(value) : value)};
+            break;
+        }
+        case NodeKind::Call: {
+            if (auto done = guarded([&] { return m_faults ? evaluateFaulty(node) : evaluate(node); }); !done) {
+                if (done.error().where.empty()) done.error().where = node.name();
+                return std::move(done).error();
+            }
+            if (m_options.exchange) m_options.exchange(node, values);
+            break;
+        }
+        case NodeKind::Output: {
+            CT_TRY(m_results, outputs(m_module.graph()));
+            m_next = nullptr;
+            return {};
+        }
+    }
+    if (m_options.observe) m_options.observe(node, values);
+    releaseOperands(node);
+    m_next = node.next();
+    return {};
+}
+
+/// Same strides where they are dense, shared storages copied once each so that aliases stay aliases.
+Tensor Interpreter::ownCopy(const Tensor& tensor) {
+    std::shared_ptr<Storage>& copy = m_copies[tensor.storage()];
+    if (!copy) {
+        copy = Storage::allocateUninitialized(tensor.storage()->size());
+        std::memcpy(copy->data(), tensor.storage()->data(), tensor.storage()->size());
+    }
+    return Tensor(copy, tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(), tensor.device());
+}
+
+Result<TensorList> Interpreter::compute(const Node& node) {
+    if (isHigherOrder(node.op().name())) {
+        InterpretOptions inner;
+        inner.cancel = m_options.cancel;
+        inner.begin = m_options.begin;
+        const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) {
+            return interpret(body, inputs, inner);
+        };
+        return evaluateHigherOrder(m_module, node, *this, run);
+    }
+    CT_TRY_VOID(checkOperands(node));
+    EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
+    if (result.ok()) return std::move(result.tensors());
+    result.error().where = node.name();
+    return std::move(result.error());
+}
+
+Result<void> Interpreter::evaluate(const Node& node) {
+    // What sizes are computed from is in the type; its symbols are numbers by now.
+    if (const SymType* type = node.type().sym(); type && type->expr)
+        if (const auto number = literalOf(type->expr)) {
+            m_values[index(node.id())] = {Tensor::scalar(type->dtype, *number)};
+            return {};
+        }
+    CT_TRY(m_values[index(node.id())], compute(node));
+    return learnSymbols(node);
+}
+
+Result<void> Interpreter::evaluateFaulty(const Node& node) {
+    faultPoint("op", node.op().name());
+    CT_TRY_VOID(evaluate(node));
+    spoilValue(node.op(), faultEffect("op", node.op().name()), m_values[index(node.id())]);
+    return {};
+}
+
+/// Kernels rely on the types of the graph, which a file may have wrong. For one of several results the getitem's
+/// own type counts: PyTorch's tracing writes an LSTM's states with a dim that its kernel does not give.
+Result<void> Interpreter::checkOperands(const Node& node) const {
+    std::optional<Error> wrong;
+    const auto look = [&](const ValueType& written, const Tensor& value, const Node& input) {
+        const TensorType* type = written.tensor();
+        if (wrong || !type || !value.defined() || !allInts(type->sizes)) return;
+        if (value.dtype() == type->dtype && value.sizes() == toInts(type->sizes)) return;
+        wrong = invalidInput("'" + input.name() + "' is written as " + type->text() + ", and is " +
+                                 TensorType::contiguous(value.dtype(), toSymDims(value.sizes())).text(),
+                             node.name());
+    };
+    if (node.isCall("operator.getitem")) return {};
+    node.forEachInput([&](const Node* input) {
+        const TensorList& values = valueOf(*input);
+        if (const TupleType* items = input->type().tuple())
+            for (size_t i = 0; i < std::min(items->size(), values.size()); ++i) look((*items)[i], values[i], *input);
+        else if (values.size() == 1) look(input->type(), values[0], *input);
+    });
+    return wrong ? Result<void>(std::move(*wrong)) : Result<void>();
+}
+
+/// Sizes that depend on data get their numbers from the value just computed.
+Result<void> Interpreter::learnSymbols(const Node& node) {
+    if (m_editable == nullptr) return {};
+    const TensorList& values = m_values[index(node.id())];
+    SymbolValues learned;
+    const auto look = [&](const ValueType& type, const Tensor& value) {
+        const TensorType* tensor = type.tensor();
+        for (size_t i = 0; tensor && value.defined() && i < tensor->sizes.size() && i < value.sizes().size(); ++i)
+            if (!tensor->sizes[i].isInt() && tensor->sizes[i].expr()->kind == ExprKind::Symbol)
+                learned.emplace(tensor->sizes[i].expr()->name, value.sizes()[i]);
+        if (const SymType* symbol = type.sym();
+            symbol && symbol->expr && symbol->expr->kind == ExprKind::Symbol && value.defined() && value.numel() == 1)
+            learned.emplace(symbol->expr->name, toInt(value.item()));
+    };
+    if (const TupleType* tuple = node.type().tuple())
+        for (size_t i = 0; i < std::min(tuple->size(), values.size()); ++i) look((*tuple)[i], values[i]);
+    else if (!values.empty()) look(node.type(), values[0]);
+    return learned.empty() ? Result<void>() : specialize(*m_editable, learned);
+}
+
+/// Values are dropped after their last reader, so memory stays near the graph's peak.
+void Interpreter::releaseOperands(const Node& node) {
+    if (!node.isPlaceholder() && m_readsLeft[index(node.id())] == 0) m_values[index(node.id())].clear();
+    for (Node* input : node.inputs()) release(*input);
+}
+
+Result<std::vector<Tensor>> Interpreter::outputs(const Graph& graph) {
+    std::vector<Tensor> results;
+    for (const Argument& value : graph.outputs()) {
+        if (const Node* node = value.node()) {
+            const TensorList& tensors = m_values[index(node->id())];
+            if (tensors.size() != 1)
+                return unsupported("returns '" + node->name() + "', which is not one tensor", "output",
+                                   {"return its items"});
+            results.push_back(tensors[0]);
+        } else if (value.isNone()) results.emplace_back();
+        else if (auto number = value.asInt()) results.push_back(Tensor::scalar(DType::I64, *number));
+        else if (auto real = value.asReal()) results.push_back(Tensor::scalar(DType::F64, *real));
+        else return unsupported("returns something that is not a tensor or a number", "output");
+    }
+    return results;
+}
+
+}  // namespace cutaway

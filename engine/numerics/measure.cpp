@@ -1,0 +1,260 @@
+#include "engine/numerics/measure.h"
+
+#include <bit>
+#include <cmath>
+
+#include "engine/numerics/element_reader.h"
+#include "engine/numerics/same.h"
+#include "engine/support/number_text.h"
+
+namespace cutaway {
+
+bool diverges(NodeVerdict verdict) {
+    return verdict == NodeVerdict::Wrong || verdict == NodeVerdict::NonFinite || verdict == NodeVerdict::WrongType ||
+           verdict == NodeVerdict::Failed;
+}
+
+const char* wordOf(NodeVerdict verdict) {
+    switch (verdict) {
+        case NodeVerdict::Equal: return "equal";
+        case NodeVerdict::Close: return "close";
+        case NodeVerdict::Wrong: return "wrong";
+        case NodeVerdict::NonFinite: return "not finite";
+        case NodeVerdict::WrongType: return "wrong type";
+        case NodeVerdict::Failed: return "fails";
+        case NodeVerdict::Unmatched: return "unmatched";
+    }
+    return "";
+}
+
+int64_t orderOf(DType dtype, double value) {
+    const auto order = [](auto bits, auto sign) {
+        return bits & sign ? -static_cast<int64_t>(bits & ~sign) : static_cast<int64_t>(bits);
+    };
+    switch (dtype) {
+        case DType::F16:
+        case DType::BF16: {
+            uint16_t bits = 0;
+            storeElements(dtype, &bits, 1, 1, &value);
+            return order(uint32_t{bits}, uint32_t{0x8000});
+        }
+        case DType::F32: return order(std::bit_cast<uint32_t>(static_cast<float>(value)), uint32_t{1} << 31);
+        default: return order(std::bit_cast<uint64_t>(value), uint64_t{1} << 63);
+    }
+}
+
+namespace {
+
+constexpr double kFactor = 4;  // of Judge::Own
+/// Errors of so many roundings of a usual element are nobody's fault.
+constexpr double kRoundings = 4;
+
+bool hasOrder(DType dtype) {
+    return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
+}
+
+/// Half the distance between 1 and the next number; 0 for what is no float.
+double unitRoundoff(DType dtype) {
+    switch (dtype) {
+        case DType::F64:
+        case DType::C128: return 0x1p-53;
+        case DType::F32:
+        case DType::C64: return 0x1p-24;
+        case DType::F16:
+        case DType::C32: return 0x1p-11;
+        case DType::BF16: return 0x1p-8;
+        case DType::F8E4M3FN:
+        case DType::F8E4M3FNUZ: return 0x1p-4;
+        case DType::F8E5M2:
+        case DType::F8E5M2FNUZ: return 0x1p-3;
+        default: return isFloating(dtype) ? 0.25 : 0;
+    }
+}
+
+void countNonFinite(const Tensor& value, NodeNumbers& row) {
+    row.elements = value.numel();
+    if (!isFloating(value.dtype()) && !isComplex(value.dtype())) return;
+    forEachPiece(
+        [&](int64_t, int64_t count, const double* x) {
+            for (int64_t i = 0; i < count; ++i) {
+                row.nans += std::isnan(x[i]);
+                row.infinities += std::isinf(x[i]);
+            }
+        },
+        value);
+}
+
+std::vector<int64_t> indexOf(int64_t position, const Dims& sizes) {
+    std::vector<int64_t> at(sizes.size());
+    for (size_t dim = sizes.size(); dim-- > 0; position /= sizes[dim]) at[dim] = position % sizes[dim];
+    return at;
+}
+
+void measureErrors(const Tensor& value, const Tensor& reference, NodeNumbers& row) {
+    const DType dtype = value.dtype();
+    const bool ordered = hasOrder(dtype);
+    double product = 0, left = 0, right = 0;
+    int64_t ulp = ordered ? 0 : -1, worst = -1;
+    forEachPiece(
+        [&](int64_t first, int64_t count, const double* x, const double* y) {
+            for (int64_t i = 0; i < count; ++i) {
+                if (std::isnan(x[i]) && std::isnan(y[i])) continue;
+                row.newNonFinite += !std::isfinite(x[i]) && std::isfinite(y[i]);
+                row.different += x[i] != y[i];
+                if (!std::isfinite(x[i]) || !std::isfinite(y[i])) continue;
+                product += x[i] * y[i], left += x[i] * x[i], right += y[i] * y[i];
+                if (x[i] == y[i]) continue;
+                const double error = std::abs(x[i] - y[i]);
+                if (error > row.maxAbsolute) {
+                    row.maxAbsolute = error;
+                    worst = first + i;
+                    row.worstValue = x[i], row.worstReference = y[i];
+                }
+                if (y[i] != 0) row.maxRelative = std::max(row.maxRelative, error / std::abs(y[i]));
+                if (ordered) ulp = std::max(ulp, std::abs(orderOf(dtype, x[i]) - orderOf(dtype, y[i])));
+            }
+        },
+        value, reference);
+    row.maxUlp = static_cast<double>(ulp);
+    if (left > 0 || right > 0) row.cosine = left > 0 && right > 0 ? product / std::sqrt(left) / std::sqrt(right) : 0;
+    if (worst >= 0) row.worst = indexOf(worst / ElementReader::width(dtype), value.sizes());
+}
+
+/// Distances to the f64 run, over what is finite in all three.
+struct Distances {
+    double squares = 0, most = 0;
+    void add(double error) {
+        squares += error * error;
+        most = std::max(most, std::abs(error));
+    }
+};
+struct From64 {
+    Distances value, reference;
+    double magnitudes = 0, largest = 0;
+    int64_t elements = 0;
+};
+From64 distancesTo(const Tensor& wide, const Tensor& value, const Tensor& reference) {
+    From64 out;
+    forEachPiece(
+        [&](int64_t, int64_t count, const double* exact, const double* x, const double* y) {
+            for (int64_t i = 0; i < count; ++i) {
+                if (!std::isfinite(exact[i]) || !std::isfinite(x[i]) || !std::isfinite(y[i])) continue;
+                out.value.add(x[i] - exact[i]);
+                out.reference.add(y[i] - exact[i]);
+                out.magnitudes += exact[i] * exact[i];
+                out.largest = std::max(out.largest, std::abs(exact[i]));
+                ++out.elements;
+            }
+        },
+        wide, value, reference);
+    return out;
+}
+
+std::string worstText(const NodeNumbers& row) {
+    std::string place;
+    for (const int64_t at : row.worst) place += (place.empty() ? "" : ", ") + std::to_string(at);
+    return (place.empty() ? std::string("it is ") : "element [" + place + "] is ") + shortNumber(row.worstValue) +
+           " instead of " + shortNumber(row.worstReference);
+}
+
+/// Integers and bools have no rounding; where the reference itself differs from the f64 run, it is a matter of it.
+void judgeWhole(const Tensor& value, const Tensor& reference, const Tensor& wide, NodeNumbers& row) {
+    int64_t wrong = row.different;
+    if (wide.defined() && wrong > 0) {
+        wrong = 0;
+        forEachPiece(
+            [&](int64_t, int64_t count, const double* exact, const double* x, const double* y) {
+                for (int64_t i = 0; i < count; ++i) wrong += x[i] != y[i] && y[i] == exact[i];
+            },
+            wide, value, reference);
+    }
+    if (wrong == 0) return;
+    row.verdict = NodeVerdict::Wrong;
+    row.why = std::to_string(wrong) + " of " + std::to_string(row.elements) + " differ: " + worstText(row);
+}
+
+void judgeOwn(const Tensor& value, const Tensor& reference, const Tensor& wide, double factor, NodeNumbers& row) {
+    if (!isFloating(value.dtype()) && !isComplex(value.dtype())) return judgeWhole(value, reference, wide, row);
+    const From64 found = distancesTo(wide.defined() ? wide : reference, value, reference);
+    if (found.elements == 0) return;
+    const auto mean = [&](double squares) { return std::sqrt(squares / static_cast<double>(found.elements)); };
+    row.rmse = mean(found.value.squares), row.referenceRmse = mean(found.reference.squares);
+    row.maxFrom64 = found.value.most, row.referenceMaxFrom64 = found.reference.most;
+    const double unit = kRoundings * unitRoundoff(value.dtype());
+    const bool apart = row.rmse > factor * row.referenceRmse + unit * mean(found.magnitudes);
+    // One element alone shows in the largest error.
+    const bool one = row.maxFrom64 > factor * row.referenceMaxFrom64 + unit * found.largest;
+    if (!apart && !one) return;
+    row.verdict = NodeVerdict::Wrong;
+    const double mine = apart ? row.rmse : row.maxFrom64, theirs = apart ? row.referenceRmse : row.referenceMaxFrom64;
+    row.why = (apart ? "its distance to the f64 run is " : "its largest distance to the f64 run is ") +
+              shortNumber(mine) + ", the reference's is " + shortNumber(theirs) + "; " + worstText(row);
+}
+
+std::string problemOf(const TensorType& type, const Tensor& value) {
+    if (!value.defined()) return "it is None instead of " + type.text();
+    const auto is = [&] {
+        TensorType found = TensorType::contiguous(value.dtype(), toSymDims(value.sizes()));
+        found.strides = toSymDims(value.strides());
+        return "it is " + found.text() + ", the graph says " + type.text();
+    };
+    if (value.dtype() != type.dtype || value.sizes().size() != type.sizes.size()) return is();
+    for (size_t i = 0; i < type.sizes.size(); ++i)
+        if (type.sizes[i].isInt() && type.sizes[i].value() != value.sizes()[i]) return is();
+    if (value.numel() == 0) return {};
+    for (size_t i = 0; i < type.strides.size(); ++i)
+        if (value.sizes()[i] > 1 && type.strides[i].isInt() && type.strides[i].value() != value.strides()[i])
+            return is();
+    return {};
+}
+
+}  // namespace
+
+void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, const JudgeOptions& options,
+             NodeNumbers& row) {
+    countNonFinite(value, row);
+    if (!reference.defined()) return;
+    measureErrors(value, reference, row);
+    row.verdict = row.different == 0 && value.dtype() == reference.dtype() ? NodeVerdict::Equal : NodeVerdict::Close;
+    if (row.newNonFinite > 0) {
+        row.verdict = NodeVerdict::NonFinite;
+        row.why = std::to_string(row.newNonFinite) + (row.newNonFinite == 1 ? " element is" : " elements are") +
+                  " not finite, and finite in the reference";
+        return;
+    }
+    switch (options.judge) {
+        case Judge::Own: return judgeOwn(value, reference, wide, options.tolerance.value_or(kFactor), row);
+        case Judge::Strict:
+            if (row.verdict == NodeVerdict::Equal) return;
+            row.verdict = NodeVerdict::Wrong;
+            row.why = row.different == 0 ? "it has another dtype than the reference"
+                                         : std::to_string(row.different) + " of " + std::to_string(row.elements) +
+                                               " elements differ: " + worstText(row);
+            return;
+        case Judge::Same: {
+            const bool real = isFloating(value.dtype()) || isComplex(value.dtype());
+            SameAnswer answer = same(reference, value, real ? wide : Tensor(), options);
+            if (answer.same) return;
+            row.verdict = NodeVerdict::Wrong;
+            row.why = answer.why + (row.worst.empty() ? "" : "; " + worstText(row));
+            return;
+        }
+    }
+}
+
+std::string typeProblem(const ValueType& type, const std::vector<Tensor>& values) {
+    if (const TensorType* tensor = type.tensor())
+        return values.size() == 1 ? problemOf(*tensor, values[0])
+                                  : "it is " + std::to_string(values.size()) + " values";
+    const TupleType* items = type.tuple();
+    if (items == nullptr) return {};
+    if (items->size() != values.size())
+        return "it is " + std::to_string(values.size()) + " values, the graph says " + std::to_string(items->size());
+    for (size_t i = 0; i < values.size(); ++i)
+        if (const TensorType* item = (*items)[i].tensor(); item && values[i].defined())
+            if (std::string found = problemOf(*item, values[i]); !found.empty())
+                return "value " + std::to_string(i) + ": " + found;
+    return {};
+}
+
+}  // namespace cutaway

@@ -1,0 +1,275 @@
+#include "engine/numerics/side_by_side.h"
+
+#include "engine/interpret/specialize.h"
+#include "engine/numerics/raise.h"
+#include "engine/numerics/spill.h"
+
+namespace cutaway {
+namespace {
+
+std::vector<Node*> inOrder(const Module& module) {
+    std::vector<Node*> nodes;
+    for (Node& node : module.graph().nodes()) nodes.push_back(&node);
+    return nodes;
+}
+
+/// One graph of several, run as far as somebody wants.
+class Side {
+  public:
+    explicit Side(const ReadyGraph& graph)
+        : m_module(graph.module), m_editable(freeSymbols(*m_module).empty() ? nullptr : m_module.get()) {}
+
+    void runPlain(const std::vector<Tensor>& inputs, InterpretOptions options) {
+        m_options = std::move(options);
+        m_run = std::make_unique<Interpreter>(*m_module, m_editable, m_options);
+        m_run->begin(inputs);
+    }
+    void runWide(const std::vector<Tensor>& inputs, InterpretOptions options) {
+        m_options = std::move(options);
+        m_raised = raiseDtypes(*m_module);
+        m_module = m_raised.module;
+        auto run =
+            std::make_unique<RaisedInterpreter>(*m_plain, m_raised, m_editable ? m_module.get() : nullptr, m_options);
+        m_wide = run.get();
+        m_run = std::move(run);
+        m_run->begin(inputs);
+    }
+    Interpreter& run() { return *m_run; }
+    const RaisedInterpreter* wide() const { return m_wide; }
+
+    /// Runs everything up to the node, unless that has run.
+    Result<void> reach(const Node& node) {
+        while (m_run->next() != nullptr && !m_done.contains(node.id())) {
+            const Node& now = *m_run->next();
+            const int wanted = wantedTimes(now);
+            if (wanted > 0) m_run->keep(now, wanted);
+            CT_TRY_VOID(m_run->advance());
+            m_done.insert(now.id());
+            // What is written to later has its present value now only.
+            if (wanted > 0 && m_run->mutates()) m_kept[now.id()] = copies(m_run->Interpreter::valueOf(now));
+        }
+        return {};
+    }
+    TensorList take(const Node& node) {
+        const auto kept = m_kept.find(node.id());
+        return kept != m_kept.end() ? kept->second : m_run->Interpreter::valueOf(node);
+    }
+    void taken(const Node& node) {
+        m_run->release(node);
+        if (--m_wanted[node.id()] == 0) m_kept.erase(node.id());
+    }
+    void want(const Node& node) { ++m_wanted[node.id()]; }
+
+  private:
+    int wantedTimes(const Node& node) const {
+        const auto found = m_wanted.find(node.id());
+        return found == m_wanted.end() ? 0 : found->second;
+    }
+    static TensorList copies(const TensorList& values) {
+        TensorList out;
+        for (const Tensor& value : values) out.push_back(value.defined() ? value.clone() : value);
+        return out;
+    }
+
+    std::shared_ptr<Module> m_module, m_plain = m_module;
+    Module* m_editable;
+    InterpretOptions m_options;
+    RaisedGraph m_raised;
+    std::unique_ptr<Interpreter> m_run;
+    const RaisedInterpreter* m_wide = nullptr;
+    std::map<NodeId, int> m_wanted;
+    std::set<NodeId> m_done;
+    std::map<NodeId, TensorList> m_kept;
+};
+
+/// Random calls of one side take the values that those of another drew.
+class Draws {
+  public:
+    /// Somebody will take what the node draws.
+    void want(const Node& node) {
+        if (node.is(Tag::Random)) ++m_wanted[node.id()];
+    }
+    std::function<void(const Node&, TensorList&)> record() {
+        return [this](const Node& node, TensorList& values) {
+            if (m_wanted.contains(node.id())) m_drawn[node.id()] = values;
+        };
+    }
+    /// `of`: the node that drew; null if there is none.
+    std::function<void(const Node&, TensorList&)> replay(std::function<const Node*(const Node&)> of) {
+        return [this, of = std::move(of)](const Node& node, TensorList& values) {
+            if (!node.is(Tag::Random)) return;
+            const Node* drew = of(node);
+            const auto known = drew ? m_drawn.find(drew->id()) : m_drawn.end();
+            if (known == m_drawn.end() || known->second.size() != values.size()) return;
+            for (size_t i = 0; i < values.size(); ++i)
+                if (known->second[i].sizes() == values[i].sizes()) values[i] = known->second[i].to(values[i].dtype());
+            if (--m_wanted[drew->id()] == 0) m_drawn.erase(known);
+        };
+    }
+
+  private:
+    std::map<NodeId, int> m_wanted;
+    std::map<NodeId, TensorList> m_drawn;
+};
+
+/// Items of tuples have rows of their own where they are taken out.
+Tensor single(const TensorList& values) { return values.size() == 1 ? values[0] : Tensor(); }
+
+struct Lockstep {
+    const SideBySideOptions& options;
+    std::vector<Node*> nodes, referenceNodes;
+    std::map<NodeId, const Node*> counterpart;  // of the checked graph's nodes
+    Draws draws;
+    Side checked, plain, wide;
+
+    Lockstep(const ReadyGraph& graph, const ReadyGraph& reference, const std::vector<int>& counterparts,
+             const SideBySideOptions& given)
+        : options(given),
+          nodes(inOrder(*graph.module)),
+          referenceNodes(inOrder(*reference.module)),
+          checked(graph),
+          plain(reference),
+          wide(reference) {
+        for (size_t i = 0; i < nodes.size() && i < counterparts.size(); ++i) {
+            const auto at = static_cast<size_t>(counterparts[i]);
+            if (counterparts[i] < 0 || at >= referenceNodes.size()) continue;
+            const Node* found = referenceNodes[at];
+            counterpart[nodes[i]->id()] = found;
+            plain.want(*found);
+            wide.want(*found);
+            if (nodes[i]->is(Tag::Random)) draws.want(*found);
+        }
+        for (const Node* node : referenceNodes) draws.want(*node);
+        InterpretOptions basic;
+        basic.cancel = options.cancel;
+        InterpretOptions recording = basic, widened = basic, replaying = basic;
+        recording.exchange = draws.record();
+        widened.exchange =
+            draws.replay([this](const Node& node) { return plain.run().module().graph().find(node.id()); });
+        replaying.exchange = draws.replay([this](const Node& node) { return counterpartOf(node); });
+        plain.runPlain(reference.inputs, recording);
+        wide.runWide(reference.inputs, widened);
+        checked.runPlain(graph.inputs, replaying);
+    }
+    const Node* counterpartOf(const Node& node) const {
+        const auto found = counterpart.find(node.id());
+        return found == counterpart.end() ? nullptr : found->second;
+    }
+
+    /// The reference runs first: random calls of the checked graph take what its own drew.
+    Result<NodeNumbers> step(size_t position) {
+        const Node& node = *nodes[position];
+        const Node* other = counterpartOf(node);
+        if (other != nullptr) {
+            CT_TRY_VOID(plain.reach(*other));
+            CT_TRY_VOID(wide.reach(*other));
+        }
+        NodeNumbers row;
+        checked.run().keep(node);
+        if (auto done = checked.run().advance(); !done) {
+            if (done.error().code == ErrorCode::Cancelled) return done.error();
+            row.verdict = NodeVerdict::Failed;
+            row.why = done.error().text();
+            return row;
+        }
+        const TensorList values = checked.run().Interpreter::valueOf(node);
+        Tensor reference, exact;
+        if (other != nullptr) {
+            reference = single(plain.take(*other));
+            exact = single(wide.take(*other));
+            const bool alike = single(values).defined() && reference.defined() &&
+                               reference.sizes() == single(values).sizes() &&
+                               isComplex(reference.dtype()) == isComplex(single(values).dtype());
+            if (!alike) reference = exact = Tensor();
+            if (exact.defined() && exact.sizes() != single(values).sizes()) exact = Tensor();
+        }
+        if (single(values).defined()) measure(single(values), reference, exact, options.judge, row);
+        if (std::string problem = typeProblem(node.type(), values); !problem.empty()) {
+            row.verdict = NodeVerdict::WrongType;
+            row.why = std::move(problem);
+        }
+        if (other != nullptr) plain.taken(*other), wide.taken(*other);
+        return row;
+    }
+};
+
+}  // namespace
+
+Result<SideBySideEnd> runSideBySide(const ReadyGraph& checked, const ReadyGraph& reference,
+                                    const std::vector<int>& counterparts, const SideBySideOptions& options,
+                                    const std::function<void(size_t position, const NodeNumbers&)>& row) {
+    Lockstep all(checked, reference, counterparts, options);
+    Spill spill(options.valueBytes);
+    SideBySideEnd end;
+    for (size_t i = 0; i < all.nodes.size() && end.failed.empty(); ++i) {
+        const Node& node = *all.nodes[i];
+        if (node.isOutput()) break;
+        if (options.begin) options.begin(node, static_cast<double>(i) / static_cast<double>(all.nodes.size()));
+        CT_TRY(const NodeNumbers numbers, all.step(i));
+        if (numbers.verdict == NodeVerdict::Failed) end.failed = numbers.why;
+        row(i, numbers);
+        if (numbers.verdict != NodeVerdict::Failed) all.checked.run().release(node);
+        if (options.valueBytes > 0) spill.relieve({&all.wide.run(), &all.plain.run(), &all.checked.run()});
+    }
+    end.ownDtypes = all.wide.wide()->ownDtypes();
+    end.spilled = spill.written();
+    return end;
+}
+
+namespace {
+
+/// A graph alone; in f64, it runs beside itself in its own dtypes, from which it takes random draws.
+struct Alone {
+    std::vector<Node*> nodes;
+    Draws draws;
+    Side plain, raised;
+    double begun = 0;
+
+    Alone(const ReadyGraph& graph, bool wide, const Node* wanted, const SideBySideOptions& options)
+        : nodes(inOrder(*graph.module)), plain(graph), raised(graph) {
+        InterpretOptions recording, replaying;
+        recording.cancel = replaying.cancel = options.cancel;
+        recording.begin = [this, &options](const Node& node) {
+            if (options.begin) options.begin(node, begun++ / static_cast<double>(nodes.size()));
+        };
+        recording.exchange = draws.record();
+        replaying.exchange =
+            draws.replay([this](const Node& node) { return plain.run().module().graph().find(node.id()); });
+        if (wanted != nullptr) (wide ? raised : plain).want(*wanted);
+        plain.runPlain(graph.inputs, recording);
+        if (!wide) return;
+        for (const Node* node : nodes) draws.want(*node);
+        raised.runWide(graph.inputs, replaying);
+    }
+};
+
+}  // namespace
+
+Result<TensorList> valueOfNode(const ReadyGraph& graph, size_t position, bool wide, const SideBySideOptions& options) {
+    const std::vector<Node*> nodes = inOrder(*graph.module);
+    if (position >= nodes.size() || nodes[position]->isOutput())
+        return Error{ErrorCode::NotFound, "the node has no value", {}, {}};
+    const Node& wanted = *nodes[position];
+    Alone run(graph, wide, &wanted, options);
+    for (size_t i = 0; i <= position; ++i) {
+        CT_TRY_VOID(run.plain.reach(*nodes[i]));
+        if (wide) CT_TRY_VOID(run.raised.reach(*nodes[i]));
+    }
+    if (!wide) return run.plain.take(wanted);
+    TensorList out = run.raised.take(wanted);
+    // Weights are held in their own dtypes.
+    for (Tensor& value : out)
+        if (value.defined() && value.dtype() != raised(value.dtype())) value = value.to(raised(value.dtype()));
+    return out;
+}
+
+Result<TensorList> resultsOf(const ReadyGraph& graph, bool wide, const SideBySideOptions& options) {
+    Alone run(graph, wide, nullptr, options);
+    for (const Node* node : run.nodes) {
+        CT_TRY_VOID(run.plain.reach(*node));
+        if (wide) CT_TRY_VOID(run.raised.reach(*node));
+    }
+    return std::move((wide ? run.raised : run.plain).run().results());
+}
+
+}  // namespace cutaway

@@ -1,0 +1,39 @@
+#pragma once
+// Values of runs that go side by side, within an amount of memory: beyond it they wait in a file without a name until
+// they are read.
+#include "engine/interpret/interpreter.h"
+
+namespace cutaway {
+
+class Spill {
+  public:
+    /// `limit`: bytes of values that may be held.
+    explicit Spill(double limit) : m_limit(limit) {}
+    ~Spill();
+    Spill(const Spill&) = delete;
+    Spill& operator=(const Spill&) = delete;
+
+    /// Brings what the runs hold below the limit, the first runs' values first, those that are read by `next` nodes
+    /// last. Where no file can be had, nothing happens.
+    void relieve(const std::vector<Interpreter*>& runs);
+    int64_t written() const { return m_written; }
+
+  private:
+    struct Place {
+        std::weak_ptr<Storage> storage;
+        std::shared_ptr<std::atomic<bool>> atHand;
+        int64_t offset = 0;
+        size_t bytes = 0;
+    };
+    std::shared_ptr<Storage> away(const std::shared_ptr<Storage>& storage);
+    std::shared_ptr<Storage> fromFile(int64_t offset, size_t bytes);
+    void forgetDead();
+
+    double m_limit;
+    int m_file = -1;
+    bool m_refused = false;
+    int64_t m_end = 0, m_written = 0;
+    std::map<const Storage*, Place> m_places;  // never iterated in an order that matters
+};
+
+}  // namespace cutaway

@@ -1,0 +1,54 @@
+#pragma once
+// The graphs of a run that can be held against each other, one after the other.
+#include <unordered_map>
+
+#include "engine/numerics/side_by_side.h"
+#include "engine/session/session_state.h"
+
+namespace cutaway {
+
+/// A graph of the run, as a whole program, and the first one before it that computes the same results.
+struct CheckedGraph {
+    Place place, referencePlace;
+    Snapshot graph, reference;
+    std::unordered_map<NodeId, NodeId> counterparts;  // from `graph` to `reference`
+};
+
+/// Goes through the changed steps of a run. Differentiation adds results, so what comes behind it is held against the
+/// joint graph.
+class CheckedGraphs {
+  public:
+    CheckedGraphs(const Session::State& state, const CompileTrace& trace, RunId run);
+    /// The graph as it was opened, against itself.
+    const CheckedGraph& current() const { return m_current; }
+    /// The graph after the next changed step; false behind the last, and at a failed one.
+    Result<bool> next();
+    /// The graph at a place. From the beginning on, once.
+    Result<CheckedGraph> at(const Place& place, const CancelToken* cancel);
+
+  private:
+    Result<CheckedGraph> after(const Step& step, const Snapshot& now) const;
+    void moveOn(CheckedGraph graph);
+
+    const Session::State& m_state;
+    const CompileTrace& m_trace;
+    RunId m_run;
+    size_t m_next = 0;
+    CheckedGraph m_current;
+    // What later graphs are held against, and how the nodes of the last one lead there:
+    Snapshot m_reference;
+    Place m_referencePlace;
+    std::unordered_map<NodeId, NodeId> m_toReference;
+};
+
+/// The two as they run, with inputs, and the counterparts as positions.
+struct ReadyPair {
+    ReadyGraph graph, reference;
+    std::vector<int> counterparts;
+};
+Result<ReadyGraph> readyGraph(const Module& graph, const Session::State& state, const std::string& inputsFile,
+                              const Progress& progress);
+Result<ReadyPair> readyPair(const CheckedGraph& checked, const Session::State& state, const std::string& inputsFile,
+                            const Progress& progress);
+
+}  // namespace cutaway
