@@ -3,6 +3,7 @@
 #include "cutaway/guarded.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/spoiled_value.h"
 
 namespace cutaway {
@@ -28,11 +29,18 @@ Interpreter::Interpreter(const Module& module, Module* editable, const Interpret
         m_readsLeft[index(node.id())] = static_cast<int>(node.users().size());
         m_mutates |= node.isCall() && node.op().mutates();
     }
+    if (m_mutates) m_written = writtenNodes(module.graph());
 }
 
 void Interpreter::begin(const std::vector<Tensor>& inputs) {
     m_inputs = inputs;
     m_next = m_module.graph().first();
+    if (!m_mutates) return;
+    // What shares memory with an input that is written to sees that, too.
+    size_t position = 0;
+    for (const Node* input : m_module.graph().placeholders())
+        if (const Tensor& value = m_inputs[position++]; value.defined() && writesTo(*input))
+            m_changed.insert(value.storage());
 }
 
 Result<std::vector<Tensor>> Interpreter::run(const std::vector<Tensor>& inputs) {
@@ -50,15 +58,14 @@ Result<void> Interpreter::advance() {
     if (m_options.begin) m_options.begin(node);
     switch (node.kind()) {
         case NodeKind::Placeholder: {
-            // Copies keep the caller's tensors (a file's own memory, perhaps) safe from in-place ops.
             Tensor input = std::move(m_inputs[m_nextInput++]);
-            if (input.defined()) input = given(node, m_mutates ? ownCopy(input) : input);
+            if (input.defined()) input = given(node, ownIfWritten(node, input));
             values = {std::move(input)};
             break;
         }
         case NodeKind::GetAttr: {
             CT_TRY(const Tensor value, attribute(node));
-            values = {given(node, m_mutates ? ownCopy(value) : value)};
+            values = {given(node, ownIfWritten(node, value))};
             break;
         }
         case NodeKind::Call: {
@@ -79,6 +86,31 @@ Result<void> Interpreter::advance() {
     releaseOperands(node);
     m_next = node.next();
     return {};
+}
+
+/// The caller's tensors, a file's own memory perhaps, are safe from calls in place. Weights that nothing is written to
+/// are not copied.
+Tensor Interpreter::ownIfWritten(const Node& node, const Tensor& tensor) {
+    if (!m_mutates) return tensor;
+    if (writesTo(node) || m_changed.contains(tensor.storage())) return ownCopy(tensor);
+    m_given.insert(tensor.storage().get());
+    return tensor;
+}
+
+/// Types tell what shares memory, and values may share more: what is given is copied at the latest before it is
+/// written.
+void Interpreter::protectGiven(const Node& node) {
+    for (const Node* target : writtenOperands(node))
+        for (const Tensor& value : TensorList(m_values[index(target->id())])) {
+            if (!value.defined() || m_given.erase(value.storage().get()) == 0) continue;
+            const auto from = value.storage();
+            const auto copy = ownCopy(value).storage();
+            m_changed.insert(from);
+            forEachHeld([&](Tensor& held, bool) {
+                if (held.storage() == from)
+                    held = Tensor(copy, held.dtype(), held.sizes(), held.strides(), held.offset(), held.device());
+            });
+        }
 }
 
 /// Same strides where they are dense, shared storages copied once each so that aliases stay aliases.
@@ -115,6 +147,7 @@ Result<void> Interpreter::evaluate(const Node& node) {
             m_values[index(node.id())] = {Tensor::scalar(type->dtype, *number)};
             return {};
         }
+    if (m_mutates && node.op().mutates()) protectGiven(node);
     CT_TRY(m_values[index(node.id())], compute(node));
     return learnSymbols(node);
 }

@@ -2,6 +2,7 @@
 // interpret() node by node, for whoever runs several graphs side by side or computes some nodes in a way of their own.
 #include <map>
 #include <memory>
+#include <set>
 
 #include "engine/interpret/interpret.h"
 
@@ -29,17 +30,18 @@ class Interpreter : public ValueSource {
     /// begin(), and advance() to the end.
     Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
-    /// Every value that is held, to exchange tensors for equal ones elsewhere in memory.
+    /// Calls visit(tensor, written) for every value that is held, to exchange it for an equal one elsewhere in memory;
+    /// `written`: the graph writes to it.
     template <class Visit>
     void forEachHeld(Visit&& visit) {
-        for (TensorList& values : m_values)
-            for (Tensor& value : values)
-                if (value.defined()) visit(value);
+        for (size_t id = 0; id < m_values.size(); ++id)
+            for (Tensor& value : m_values[id])
+                if (value.defined()) visit(value, m_mutates && m_written[id]);
     }
 
     const Module& module() const { return m_module; }
-    /// Whether the graph writes to values.
-    bool mutates() const { return m_mutates; }
+    /// Whether the graph writes to the node's value, or to something that shares its memory.
+    bool writesTo(const Node& node) const { return m_mutates && m_written[index(node.id())]; }
 
   protected:
     /// The value of a call.
@@ -53,7 +55,9 @@ class Interpreter : public ValueSource {
     const InterpretOptions& options() const { return m_options; }
 
   private:
+    Tensor ownIfWritten(const Node& node, const Tensor& tensor);
     Tensor ownCopy(const Tensor& tensor);
+    void protectGiven(const Node& node);
     Result<void> evaluate(const Node& node);
     Result<void> evaluateFaulty(const Node& node);
     Result<void> checkOperands(const Node& node) const;
@@ -74,6 +78,9 @@ class Interpreter : public ValueSource {
     /// Never iterated. Holds what was copied, too, since what is made up for a constant has no other owner, and its
     /// address would come again.
     std::map<std::shared_ptr<Storage>, std::shared_ptr<Storage>> m_copies;
+    std::vector<bool> m_written;                   // by id; empty if nothing is
+    std::set<const Storage*> m_given;              // what was given and is not copied
+    std::set<std::shared_ptr<Storage>> m_changed;  // of what was given: those that are written to
 };
 
 }  // namespace cutaway

@@ -30,8 +30,7 @@ Argument raisedArgument(const Argument& argument) {
 }
 
 bool sameShape(const ValueType& a, const ValueType& b) {
-    if (const TensorType* x = a.tensor(), *y = b.tensor(); x && y)
-        return x->dtype == y->dtype && x->sizes == y->sizes;
+    if (const TensorType* x = a.tensor(), *y = b.tensor(); x && y) return x->dtype == y->dtype && x->sizes == y->sizes;
     if (const TupleType* x = a.tuple(), *y = b.tuple(); x && y)
         return x->size() == y->size() && std::equal(x->begin(), x->end(), y->begin(), sameShape);
     return a.sym() && b.sym();
@@ -84,12 +83,12 @@ RaisedGraph raiseDtypes(const Module& module) {
 
 Tensor RaisedInterpreter::given(const Node& node, Tensor value) {
     // What a graph writes to is written in f64.
-    return mutates() && node.type().tensor() ? inDtypesOf({std::move(value)}, node.type())[0] : value;
+    return writesTo(node) && node.type().tensor() ? inDtypesOf({std::move(value)}, node.type())[0] : value;
 }
 
 const TensorList& RaisedInterpreter::valueOf(const Node& node) const {
     const TensorList& held = Interpreter::valueOf(node);
-    if (node.isCall() || mutates() || held.size() != 1 || !held[0].defined()) return held;
+    if (node.isCall() || writesTo(node) || held.size() != 1 || !held[0].defined()) return held;
     if (raised(held[0].dtype()) == held[0].dtype()) return held;
     TensorList& read = m_read[node.id()];
     if (read.empty()) read = inDtypesOf(held, node.type());

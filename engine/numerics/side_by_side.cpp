@@ -46,7 +46,7 @@ class Side {
             CT_TRY_VOID(m_run->advance());
             m_done.insert(now.id());
             // What is written to later has its present value now only.
-            if (wanted > 0 && m_run->mutates()) m_kept[now.id()] = copies(m_run->Interpreter::valueOf(now));
+            if (wanted > 0 && m_run->writesTo(now)) m_kept[now.id()] = copies(m_run->Interpreter::valueOf(now));
         }
         return {};
     }

@@ -100,14 +100,14 @@ void Spill::relieve(const std::vector<Interpreter*>& runs) {
             for (const Node* input : next->inputs())
                 for (const Tensor& value : run->Interpreter::valueOf(*input))
                     if (value.defined()) soon.insert(value.storage().get());
-        run->forEachHeld([&](const Tensor& value) {
+        run->forEachHeld([&](const Tensor& value, bool written) {
             const auto& storage = value.storage();
             const auto known = m_places.find(storage.get());
             const bool inFile = known != m_places.end();
             if (inFile ? !known->second.atHand->load() : storage->readOnly()) return;
             if (!seen.insert(storage.get()).second) return;
             held += static_cast<double>(storage->size());
-            if (storage->size() >= kSmall && !run->mutates()) candidates.emplace_back(storage, run);
+            if (storage->size() >= kSmall && !written) candidates.emplace_back(storage, run);
         });
     }
     for (const bool late : {false, true}) {
@@ -117,7 +117,7 @@ void Spill::relieve(const std::vector<Interpreter*>& runs) {
             const auto moved = away(storage);
             if (!moved) return;
             held -= static_cast<double>(storage->size());
-            run->forEachHeld([&, from = storage.get()](Tensor& value) {
+            run->forEachHeld([&, from = storage.get()](Tensor& value, bool) {
                 if (value.storage().get() == from)
                     value =
                         Tensor(moved, value.dtype(), value.sizes(), value.strides(), value.offset(), value.device());

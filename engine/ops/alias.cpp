@@ -85,9 +85,6 @@ void StorageRoots::merge(const Node& node, const Node& source) {
     if (isOutput(node)) m_outputs.insert(index(rootOf(source)));
 }
 
-namespace {
-
-/// Values that the call writes to: lists item by item.
 std::vector<const Node*> writtenOperands(const Node& node) {
     std::vector<const Node*> out;
     if (!node.isCall() || !node.op().mutates() || !node.op().schema()) return out;
@@ -96,6 +93,17 @@ std::vector<const Node*> writtenOperands(const Node& node) {
         if (params[i].mutated) node.arg(i).forEachNode([&](const Node* each) { out.push_back(each); });
     return out;
 }
+
+std::vector<bool> writtenNodes(const Graph& graph) {
+    std::vector<bool> out(graph.idLimit(), false), roots(graph.idLimit(), false);
+    const StorageRoots shared(graph);
+    for (const Node& node : graph.nodes())
+        for (const Node* target : writtenOperands(node)) roots[index(shared.rootOf(*target))] = true;
+    for (const Node& node : graph.nodes()) out[index(node.id())] = roots[index(shared.rootOf(node))];
+    return out;
+}
+
+namespace {
 
 /// Views and items only name memory; whoever reads them reads it.
 bool onlyNamesMemory(const Node& node) {

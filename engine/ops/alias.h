@@ -41,6 +41,11 @@ std::vector<const Node*> sharersOf(const Node& root);
 /// the two nodes.
 bool mayReplace(const Node& node, const Node& source);
 
+/// Values that the call writes to: lists item by item.
+std::vector<const Node*> writtenOperands(const Node& node);
+/// By id, whether a node shares memory with one that some call of the graph writes to.
+std::vector<bool> writtenNodes(const Graph& graph);
+
 /// The order that writes require: a call that writes to memory stays after the calls that read or write this memory
 /// before it, and before those that do so later, in the order of the graph. Calls on other memory are free. Computed
 /// once. Each input is taken to have memory of its own.

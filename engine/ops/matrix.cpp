@@ -1,5 +1,7 @@
 #include "engine/ops/matrix.h"
 
+#include <algorithm>
+
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/library_kernels.h"
 #include "engine/ops/packed.h"
@@ -19,16 +21,31 @@ ProductSizes sizesOf(const Tensor& a, const Tensor& b) {
     return sizes;
 }
 
-/// Row by row over k, so that the innermost loop runs along rows of b and c. T is double, int64 or complex<double>.
+/// Rows `first` to `first + rows` of one matrix of a batch.
+Tensor rowsOf(const Tensor& tensor, int64_t batch, int64_t first, int64_t rows) {
+    int64_t offset = tensor.offset() + first * tensor.stride(-2);
+    for (int64_t dim = tensor.rank() - 3; dim >= 0; batch /= tensor.size(dim), --dim)
+        offset += batch % tensor.size(dim) * tensor.stride(dim);
+    return tensor.view({rows, tensor.size(-1)}, {tensor.stride(-2), tensor.stride(-1)}, offset);
+}
+
+/// Row by row over k, so that the innermost loop runs along rows of b and c; b is packed some rows at a time, which
+/// stay in the cache for all of a. T is double, int64 or complex<double>.
 template <class T>
-void multiplyPacked(const ProductSizes& s, const T* a, const T* b, T* c) {
-    for (int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n)
-        for (int64_t i = 0; i < s.m; ++i) {
-            T* row = c + i * s.n;
-            for (int64_t p = 0; p < s.k; ++p) {
-                const T factor = a[i * s.k + p];
-                const T* other = b + p * s.n;
-                for (int64_t j = 0; j < s.n; ++j) row[j] = wrapAdd(row[j], wrapMul(factor, other[j]));
+void multiplyInBlocks(const ProductSizes& s, const T* a, const Tensor& b, T* c) {
+    constexpr int64_t kBlock = int64_t{1} << 20;  // elements
+    const int64_t most = std::clamp<int64_t>(kBlock / std::max<int64_t>(1, s.n), 1, std::max<int64_t>(1, s.k));
+    for (int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, c += s.m * s.n)
+        for (int64_t first = 0; first < s.k; first += most) {
+            const int64_t rows = std::min(most, s.k - first);
+            const std::vector<T> block = packElements<T>(rowsOf(b, batch, first, rows));
+            for (int64_t i = 0; i < s.m; ++i) {
+                T* row = c + i * s.n;
+                for (int64_t p = 0; p < rows; ++p) {
+                    const T factor = a[i * s.k + first + p];
+                    const T* other = block.data() + p * s.n;
+                    for (int64_t j = 0; j < s.n; ++j) row[j] = wrapAdd(row[j], wrapMul(factor, other[j]));
+                }
             }
         }
 }
@@ -71,7 +88,7 @@ void multiplyMatricesPlainly(const Tensor& a, const Tensor& b, Tensor& result, c
     withAccumulator(result.dtype(), [&](auto tag) {
         using T = decltype(tag);
         std::vector<T> product(static_cast<size_t>(result.numel()));
-        multiplyPacked<T>(sizes, packElements<T>(a).data(), packElements<T>(b).data(), product.data());
+        multiplyInBlocks<T>(sizes, packElements<T>(a).data(), b, product.data());
         applyScale(product, result, scale);
         unpackElements(product, result);
     });

@@ -18,19 +18,31 @@ bool changedGraph(const Step& step) {
     return step.info.state == StepState::Changed && (step.after != step.before || !step.made.empty());
 }
 
-/// One memory for what both graphs take under one name, weights that are made up among them.
-void shareInputs(const ReadyGraph& from, ReadyGraph& to) {
-    const std::vector<Node*> have = from.module->graph().placeholders(), want = to.module->graph().placeholders();
+/// What a graph takes, from what another is given under the same names, so that both use one memory; nothing if that
+/// lacks some of it.
+std::optional<std::vector<Tensor>> inputsFrom(const ReadyGraph& other, const Module& graph) {
     std::map<std::string, const Tensor*> byName;
-    for (size_t i = 0; i < have.size(); ++i) byName[have[i]->name()] = &from.inputs[i];
-    for (size_t i = 0; i < want.size(); ++i) {
-        const auto found = byName.find(want[i]->name());
-        Tensor& input = to.inputs[i];
-        if (found == byName.end() || !found->second->defined() || !input.defined()) continue;
-        if (found->second->dtype() == input.dtype() && found->second->sizes() == input.sizes() &&
-            found->second->strides() == input.strides())
-            input = *found->second;
+    const std::vector<Node*> have = other.module->graph().placeholders();
+    for (size_t i = 0; i < have.size(); ++i) byName[have[i]->name()] = &other.inputs[i];
+    std::vector<Tensor> inputs;
+    for (const Node* node : graph.graph().placeholders()) {
+        const auto found = byName.find(node->name());
+        if (found == byName.end()) return std::nullopt;
+        const Tensor& value = *found->second;
+        if (const TensorType* type = node->type().tensor())
+            if (!value.defined() || value.dtype() != type->dtype ||
+                (allInts(type->sizes) && value.sizes() != toInts(type->sizes)))
+                return std::nullopt;
+        inputs.push_back(value);
     }
+    return inputs;
+}
+
+Result<ReadyGraph> ready(const Module& graph, std::vector<Tensor> inputs, const Progress& progress) {
+    CT_TRY(const Snapshot lowered, readyToRun(graph, inputs));
+    const Module& known = lowered ? *lowered : graph;
+    CT_TRY(const Snapshot complete, withConstants(known, progress));
+    return ReadyGraph{std::make_shared<Module>(complete ? *complete : known), std::move(inputs)};
 }
 
 }  // namespace
@@ -98,18 +110,18 @@ Result<CheckedGraph> CheckedGraphs::at(const Place& place, const CancelToken* ca
 Result<ReadyGraph> readyGraph(const Module& graph, const Session::State& state, const std::string& inputsFile,
                               const Progress& progress) {
     CT_TRY(std::vector<Tensor> inputs, valuesFor(graph, state, inputsFile));
-    CT_TRY(const Snapshot ready, readyToRun(graph, inputs));
-    const Module& known = ready ? *ready : graph;
-    CT_TRY(const Snapshot complete, withConstants(known, progress));
-    return ReadyGraph{std::make_shared<Module>(complete ? *complete : known), std::move(inputs)};
+    return ready(graph, std::move(inputs), progress);
 }
 
 Result<ReadyPair> readyPair(const CheckedGraph& checked, const Session::State& state, const std::string& inputsFile,
                             const Progress& progress) {
     ReadyPair pair;
     CT_TRY(pair.reference, readyGraph(*checked.reference, state, inputsFile, progress));
-    CT_TRY(pair.graph, readyGraph(*checked.graph, state, inputsFile, progress));
-    shareInputs(pair.reference, pair.graph);
+    auto inputs = inputsFrom(pair.reference, *checked.graph);
+    if (!inputs) {
+        CT_TRY(inputs, valuesFor(*checked.graph, state, inputsFile));
+    }
+    CT_TRY(pair.graph, ready(*checked.graph, std::move(*inputs), progress));
     std::unordered_map<NodeId, int> positions;
     for (const Node& node : pair.reference.module->graph().nodes())
         positions.emplace(node.id(), static_cast<int>(positions.size()));

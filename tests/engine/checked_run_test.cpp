@@ -6,7 +6,7 @@
 
 #include "cutaway/numerics.h"
 #include "engine/numerics/counterparts.h"
-#include "engine/numerics/measure.h"
+#include "engine/numerics/side_by_side.h"
 #include "engine/ops/op_registry.h"
 #include "engine/session/session_state.h"
 #include "engine/text/parse.h"
@@ -296,6 +296,39 @@ class CheckedRunTest : public QObject {
             QCOMPARE(found.at(id), id);
         }
         QCOMPARE(found.at(fresh.id()), before->graph().findByName("b")->id());
+    }
+
+    /// Values that wait in a file are the same when they are read again; views keep sharing.
+    void littleMemoryGivesTheSame() {
+        const auto module = parseText(
+            "def forward(x: \"f32[64, 512]\"):\n"
+            "    a: \"f32[64, 512]\" = torch.ops.aten.sin.default(x)\n"
+            "    v: \"f32[512, 64]\" = torch.ops.aten.view.default(a, [512, 64])\n"
+            "    b: \"f32[64, 512]\" = torch.ops.aten.exp.default(a)\n"
+            "    c: \"f32[512, 64]\" = torch.ops.aten.cos.default(v)\n"
+            "    d: \"f32[64, 64]\" = torch.ops.aten.mm.default(b, c)\n"
+            "    e: \"f32[64, 512]\" = torch.ops.aten.mul.Tensor(a, b)\n"
+            "    return (d, e)\n");
+        QVERIFY2(module, module ? "" : module.error().text().c_str());
+        std::vector<double> values(64 * 512);
+        for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+        const ReadyGraph graph{std::make_shared<Module>(**module),
+                               {numbers(DType::F32, values).view({64, 512}, {512, 1}, 0)}};
+        const std::vector<int> same = {0, 1, 2, 3, 4, 5, 6};
+        std::vector<std::vector<double>> found;
+        for (const double bytes : {0.0, 1.0}) {
+            SideBySideOptions options;
+            options.valueBytes = bytes;
+            std::vector<double>& rows = found.emplace_back();
+            const auto end = runSideBySide(graph, graph, same, options, [&](size_t, const NodeNumbers& row) {
+                rows.push_back(row.rmse);
+                QVERIFY2(!diverges(row.verdict), row.why.c_str());
+            });
+            QVERIFY2(end, end ? "" : end.error().text().c_str());
+            QCOMPARE(end->spilled > 0, bytes > 0);
+        }
+        QCOMPARE(found[0].size(), size_t{7});
+        QVERIFY(found[0] == found[1]);
     }
 
     /// Values of halves are compared with the same graph in f64: what casts name is raised, too.

@@ -54,7 +54,7 @@ const std::map<QString, Smoke> kSmoke = {
     {"bisect", {"bisect chain.py --rules wrong.rules", {{"--json", "bisect chain.py --rules wrong.rules"}}}},
     {"checked-run",
      {"checked-run chain.py",
-      {{"--json", "checked-run chain.py"}, {"--json --values", "checked-run chain.py --values b"}}}},
+      {{"--json", "checked-run chain.py"}, {"--json --values", "checked-run chain.py --values c"}}}},
     {"explain",
      {"explain chain.py --node b",
       {{"--json", "explain " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"},
