@@ -205,6 +205,7 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     request.currentId = m_currentId;
     request.hovered = m_hovered;
     request.marks = m_marks.get();
+    request.heat = m_heat.get();
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
     if (minimapShown()) paintMinimap(painter);
@@ -278,6 +279,7 @@ void GraphCanvas::paintMinimap(QPainter& painter) {
         request.area = m_scene->bounds;
         request.scale = std::min(scale, kBoxZoom / 2);
         request.marks = m_marks.get();
+        request.heat = m_heat.get();
         paintScene(mini, *m_scene, m_colors, request);
     }
     painter.drawPixmap(box.topLeft(), m_minimap);

@@ -30,6 +30,8 @@ class GraphCanvas : public QWidget {
     /// Sides of a partition, in place of what changed; null for none.
     void setMarks(std::shared_ptr<const SideMarks> marks);
     const SideMarks* marks() const { return m_marks.get(); }
+    void setHeat(std::shared_ptr<const HeatMarks> heat);
+    const HeatMarks* heat() const { return m_heat.get(); }
     /// One box in a sentence, with its mark.
     QString spoken(int node) const;
     /// Marks the node, or the box that contains it; brings it into view if asked. Emits nothing.
@@ -105,6 +107,7 @@ class GraphCanvas : public QWidget {
 
     std::shared_ptr<const GraphScene> m_scene;
     std::shared_ptr<const SideMarks> m_marks;
+    std::shared_ptr<const HeatMarks> m_heat;
     GraphColors m_colors;
     GraphMode m_mode = GraphMode::Union;
     QString m_hint, m_title;

@@ -202,9 +202,17 @@ void GraphCanvas::setMarks(std::shared_ptr<const SideMarks> marks) {
     update();
 }
 
+void GraphCanvas::setHeat(std::shared_ptr<const HeatMarks> heat) {
+    m_heat = std::move(heat);
+    m_minimap = QPixmap();
+    update();
+}
+
 QString GraphCanvas::spoken(int node) const {
     const SideMark* mark = m_marks ? m_marks->find(m_scene->picture.nodes[static_cast<size_t>(node)].id) : nullptr;
     const QString text = spokenText(m_scene->picture, node);
+    const HeatMark* heat = m_heat ? m_heat->find(m_scene->picture.nodes[static_cast<size_t>(node)].id) : nullptr;
+    if (heat) return text + QStringLiteral("; ") + heat->words;
     return mark ? text + QStringLiteral("; ") + wordsOf(*mark) : text;
 }
 

@@ -24,6 +24,18 @@ constexpr SideShades kSides[] = {
     {Side::Both, "#ebe1fb", "#38265a", "#7a46c4", "#b48cf2", "#43207a", "#e6d8ff"},
 };
 
+struct HeatShades {
+    Heat heat;
+    const char *lightFill, *darkFill, *lightLine, *darkLine, *lightText, *darkText;
+};
+constexpr HeatShades kHeatShades[] = {
+    {Heat::Equal, "#f1f3f5", "#33363b", "#9aa1a9", "#6b7178", "#24292f", "#dfe3e8"},
+    {Heat::Slight, "#dfeafc", "#1c3352", "#2f6fc4", "#6ea8f0", "#123a70", "#d3e5ff"},
+    {Heat::Some, "#fff3d1", "#463614", "#9a6700", "#e3b341", "#5c3d00", "#fbe9bd"},
+    {Heat::Much, "#fddcc0", "#5a3312", "#b85a12", "#eb9a52", "#6b3205", "#ffe2c8"},
+    {Heat::Wrong, "#ffc9c9", "#5e1a1f", "#c4232c", "#f07178", "#6a0d13", "#ffd6d8"},
+};
+
 struct Shades {
     QColor GraphColors::*color;
     const char *light, *dark;
@@ -50,6 +62,10 @@ GraphColors GraphColors::of(const QPalette& palette) {
         colors.sides[static_cast<int>(side.side)] = {QColor(dark ? side.darkFill : side.lightFill),
                                                      QColor(dark ? side.darkLine : side.lightLine),
                                                      QColor(dark ? side.darkText : side.lightText)};
+    for (const HeatShades& heat : kHeatShades)
+        colors.heats[static_cast<int>(heat.heat)] = {QColor(dark ? heat.darkFill : heat.lightFill),
+                                                     QColor(dark ? heat.darkLine : heat.lightLine),
+                                                     QColor(dark ? heat.darkText : heat.lightText)};
     for (const Shades& shades : kShades) colors.*shades.color = QColor(dark ? shades.dark : shades.light);
     return colors;
 }

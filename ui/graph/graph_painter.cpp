@@ -56,9 +56,15 @@ class ScenePainter {
     const SideMark* markOf(const Picture::Node& node) const {
         return m_request.marks && !node.isFold() ? m_request.marks->find(node.id) : nullptr;
     }
+    const HeatMark* heatOf(const Picture::Node& node) const {
+        return m_request.heat && !node.isFold() ? m_request.heat->find(node.id) : nullptr;
+    }
+    /// Whether something else than the states is on show.
+    bool isMarked() const { return m_request.marks || m_request.heat; }
     const ChangeColors& colorsOf(const Picture::Node& node) const {
+        if (const HeatMark* mark = heatOf(node)) return m_colors[mark->heat];
         if (const SideMark* mark = markOf(node)) return m_colors[mark->side];
-        return m_colors[m_request.marks ? Change::Kept : node.change];
+        return m_colors[isMarked() ? Change::Kept : node.change];
     }
 
     void paintClusters() {
@@ -84,7 +90,7 @@ class ScenePainter {
         const GraphScene::Stub& stub = m_scene.stubs[index];
         const Change change = m_scene.picture.edges[stub.ends.front().edge].change;
         if (!shown(change) || !shown(stateOf(stub.node)) || !shown(stateOf(stub.ends.front().box))) return;
-        const bool plain = change == Change::Kept || m_request.marks;
+        const bool plain = change == Change::Kept || isMarked();
         m_painter.setPen(QPen(plain ? m_colors.edge : m_colors[change].line, 1));
         m_painter.setBrush(m_colors.canvas);
         m_painter.drawRoundedRect(stub.box, 7, 7);
@@ -100,7 +106,8 @@ class ScenePainter {
         if (!shown(node.change)) return;
         ++m_work.nodes;
         const QRectF& box = m_scene.nodes[index];
-        if (m_request.marks) paintSide(node, box, index == m_request.hovered);
+        if (m_request.heat) paintHeat(node, box, index == m_request.hovered);
+        else if (m_request.marks) paintSide(node, box, index == m_request.hovered);
         else paintFrame(node, box, index == m_request.hovered);
         if (textShown()) paintTexts(node, box, index);
     }
@@ -150,13 +157,27 @@ class ScenePainter {
         }
         if (mark && textShown()) paintBadge(box.topLeft() + QPointF(3, 1), signOf(mark->side), side);
     }
+    /// Of a checked run: how far off the value is, as a number in the corner too.
+    void paintHeat(const Picture::Node& node, const QRectF& box, bool hovered) {
+        const HeatMark* mark = heatOf(node);
+        const ChangeColors& heat = colorsOf(node);
+        QPen pen(hovered ? m_colors.hover : heat.line, mark && mark->heat == Heat::Wrong ? 3 : mark ? 1.6 : 1.1);
+        if (!mark || node.isFold()) pen.setDashPattern({1, 2});
+        const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
+        m_painter.setPen(pen);
+        m_painter.setBrush(heat.fill);
+        m_painter.drawRoundedRect(box, radius, radius);
+        if (mark && textShown() && mark->heat != Heat::Equal)
+            paintBadge(box.topLeft() + QPointF(3, 1), mark->sign, heat);
+    }
     void paintBadge(QPointF at, const QString& sign, const ChangeColors& colors) {
         const QFontMetricsF metrics(m_smallFont);
         const double side = metrics.height();
-        const QRectF disc(at - QPointF(side, side) / 2, QSizeF(side, side));
+        const double wide = std::max(side, metrics.horizontalAdvance(sign) + side / 2);
+        const QRectF disc(at - QPointF(side, side) / 2, QSizeF(wide, side));
         m_painter.setPen(QPen(colors.line, 1));
         m_painter.setBrush(m_colors.canvas);
-        m_painter.drawEllipse(disc);
+        m_painter.drawRoundedRect(disc, side / 2, side / 2);
         m_painter.setFont(m_smallFont);
         m_painter.setPen(colors.text);
         m_painter.drawText(disc, Qt::AlignCenter, sign);
@@ -170,7 +191,7 @@ class ScenePainter {
         const Qt::Alignment align = node.chips.empty() ? Qt::AlignHCenter : Qt::AlignLeft;
         m_painter.setFont(m_titleFont);
         m_painter.setPen(state.text);
-        const QString sign = m_request.marks ? QString() : signOf(node.change);
+        const QString sign = isMarked() ? QString() : signOf(node.change);
         m_painter.drawText(line, align | Qt::AlignVCenter,
                            sign.isEmpty() ? node.title : sign + QStringLiteral(" ") + node.title);
         ++m_work.texts;
@@ -189,16 +210,15 @@ class ScenePainter {
         const bool isCurrent = chip.id != NodeKey::None && chip.id == m_request.currentId;
         const SideMark* mark = m_request.marks ? m_request.marks->find(chip.id) : nullptr;
         const bool saved = mark && mark->saved;
-        const QColor line = saved                                            ? m_colors.saved
-                            : chip.change == Change::Kept || m_request.marks ? m_colors.chip.darker(115)
-                                                                             : m_colors[chip.change].line;
+        const QColor line = saved                                       ? m_colors.saved
+                            : chip.change == Change::Kept || isMarked() ? m_colors.chip.darker(115)
+                                                                        : m_colors[chip.change].line;
         m_painter.setPen(QPen(isCurrent ? m_colors.current : line, isCurrent || saved ? 2 : 1));
         m_painter.setBrush(m_colors.chip);
         m_painter.drawRoundedRect(box, 4, 4);
         m_painter.setFont(m_smallFont);
         m_painter.setPen(m_colors.chipText);
-        m_painter.drawText(box, Qt::AlignCenter,
-                           m_request.marks ? chip.text.mid(signOf(chip.change).size()) : chip.text);
+        m_painter.drawText(box, Qt::AlignCenter, isMarked() ? chip.text.mid(signOf(chip.change).size()) : chip.text);
         ++m_work.texts;
     }
 
@@ -211,14 +231,18 @@ class ScenePainter {
             for (int index : nodes) {
                 const Picture::Node& node = m_scene.picture.nodes[static_cast<size_t>(index)];
                 const SideMark* mark = markOf(node);
-                const bool plain = m_request.marks ? !mark || !mark->saved : node.change == Change::Kept;
+                const HeatMark* heat = heatOf(node);
+                const bool plain = m_request.heat    ? !heat || heat->heat == Heat::Equal
+                                   : m_request.marks ? !mark || !mark->saved
+                                                     : node.change == Change::Kept;
                 if (!shown(node.change) || plain != plainOnes) continue;
                 const QRect box = toPixels.mapRect(m_scene.nodes[index]).toRect();
                 const QSize least = plain ? QSize(1, 1) : QSize(3, 3);
-                const QColor color = mark && mark->saved ? m_colors.saved
-                                     : mark              ? m_colors[mark->side].line
-                                     : plain             ? m_colors.edge
-                                                         : m_colors[node.change].line;
+                const QColor color = heat                  ? m_colors[heat->heat].line
+                                     : mark && mark->saved ? m_colors.saved
+                                     : mark                ? m_colors[mark->side].line
+                                     : plain               ? m_colors.edge
+                                                           : m_colors[node.change].line;
                 m_painter.fillRect(QRect(box.topLeft(), box.size().expandedTo(least)), color);
                 ++m_work.nodes;
             }

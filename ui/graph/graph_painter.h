@@ -17,6 +17,7 @@ struct PaintRequest {
     int current = -1, hovered = -1;  // node indices
     NodeKey currentId = NodeKey::None;
     const SideMarks* marks = nullptr;  // take the place of the states' colours and signs
+    const HeatMarks* heat = nullptr;   // so do these
 };
 /// What one paint cost, for tests and the log.
 struct PaintWork {

@@ -117,6 +117,10 @@ void GraphView::setMarks(std::shared_ptr<const SideMarks> marks) {
     for (GraphCanvas* canvas : {m_first, m_second}) canvas->setMarks(marks);
 }
 
+void GraphView::setHeat(std::shared_ptr<const HeatMarks> heat) {
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->setHeat(heat);
+}
+
 bool GraphView::eventFilter(QObject* watched, QEvent* event) {
     // After the pane itself has got its new size.
     if (watched == m_second && event->type() == QEvent::Resize)

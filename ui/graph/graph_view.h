@@ -24,6 +24,7 @@ class GraphView : public QSplitter {
     /// What the panes side by side are called: "Before" and "After" unless they show something else.
     void setPaneNames(const QString& first, const QString& second);
     void setMarks(std::shared_ptr<const SideMarks> marks);
+    void setHeat(std::shared_ptr<const HeatMarks> heat);
     void setFolding(bool fold, int hops);
     void setCurrent(NodeKey id, bool reveal);
     /// Brings a node into view, out of its fold if it is in one.

@@ -44,6 +44,9 @@ std::vector<std::string> inactivePasses(const Source& source, const CompileReque
 SessionController::SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent)
     : QObject(parent), m_source(std::move(source)), m_selection(selection) {
     for (auto& queue : m_queues) queue = std::make_unique<JobQueue>();
+    m_checkedRuns = std::make_unique<CheckedRuns>(*m_source);
+    for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed})
+        connect(this, ended, m_checkedRuns.get(), &CheckedRuns::clear);
     connect(&selection, &Selection::placeChanged, this, &SessionController::loadPlace);
     connect(&selection, &Selection::nodeChanged, this, &SessionController::loadNode);
 }

@@ -20,6 +20,7 @@
 #include "ui/models/side_by_side.h"
 #include "ui/models/step_kinds.h"
 #include "ui/models/text_diff.h"
+#include "ui/session/checked_runs.h"
 #include "ui/session/selection.h"
 #include "ui/session/source.h"
 
@@ -143,6 +144,7 @@ class SessionController : public QObject {
     /// Whether these are the forward and the backward of one run.
     bool isForwardBesideBackward(const Comparison& pair) const;
     LogModel& log() { return m_log; }
+    CheckedRuns& checkedRuns() { return *m_checkedRuns; }
     Selection& selection() { return m_selection; }
 
   signals:
@@ -246,7 +248,8 @@ class SessionController : public QObject {
     QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void
     std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)>
-        m_queues;  // last: their threads use the source
+        m_queues;                                // last: their threads use the source
+    std::unique_ptr<CheckedRuns> m_checkedRuns;  // so does its own
 };
 
 }  // namespace cutaway::ui

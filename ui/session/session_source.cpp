@@ -78,6 +78,23 @@ class SessionSource : public Source {
     Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress) override {
         return session()->heldBytes(run, progress);
     }
+    Result<CheckedRun> checkedRun(const Place& place, const CheckedRunOptions& options,
+                                  const std::function<void(const NodeNumbers&)>& row,
+                                  const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::checkedRun(*kept, place, options, row, progress);
+    }
+    Result<FirstDivergence> firstDivergence(RunId run, const CheckedRunOptions& options,
+                                            const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::firstDivergence(*kept, run, options, {}, progress);
+    }
+    Result<std::shared_ptr<const NodeValue>> valueAt(const Place& place, NodeKey node, ValueSide side,
+                                                     const CheckedRunOptions& options,
+                                                     const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::valueAt(*kept, place, node, side, options, progress);
+    }
     Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
     Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 

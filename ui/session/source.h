@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cutaway/bisect.h"
+#include "cutaway/numerics.h"
 
 namespace cutaway::ui {
 
@@ -47,6 +48,18 @@ class Source {
     virtual Result<std::vector<NodeSide>> sides(RunId run, const Progress& progress) = 0;
     virtual Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress) = 0;
     virtual Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress) = 0;
+    /// Each value beside its reference (cutaway/numerics.h).
+    virtual Result<CheckedRun> checkedRun(const Place&, const CheckedRunOptions&,
+                                          const std::function<void(const NodeNumbers&)>&, const Progress&) {
+        return unsupported("values cannot be compared here", {}, {});
+    }
+    virtual Result<FirstDivergence> firstDivergence(RunId, const CheckedRunOptions&, const Progress&) {
+        return unsupported("values cannot be compared here", {}, {});
+    }
+    virtual Result<std::shared_ptr<const NodeValue>> valueAt(const Place&, NodeKey, ValueSide, const CheckedRunOptions&,
+                                                             const Progress&) {
+        return unsupported("values cannot be read here", {}, {});
+    }
     /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;
     virtual Result<void> canRun(RunId run, Backend backend) = 0;

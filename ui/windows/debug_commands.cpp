@@ -7,6 +7,7 @@
 #include "ui/windows/commands.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/numerics_window.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
@@ -83,6 +84,12 @@ void askBisect(MainWindow& main) {
     if (dialog.exec() == QDialog::Accepted) main.controller().bisect(*run, dialog.options());
 }
 
+void compareValues(MainWindow& main) {
+    auto& window = main.get<NumericsWindow>();
+    main.raiseWindow(&window);
+    window.start();
+}
+
 const Command kCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Next Changed Step"),
      .key = "F10",
@@ -151,6 +158,10 @@ const Command kCommands[] = {
      .icon = "bisect",
      .first = true,
      .run = askBisect,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compare &Values with the Reference"),
+     .key = "Ctrl+Shift+N",
+     .run = compareValues,
      .whyNot = needsModel},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Mark Step as A"),
      .key = "Ctrl+Shift+A",

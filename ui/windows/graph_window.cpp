@@ -74,6 +74,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
     connect(&parts.controller, &SessionController::partitionShown, this, &GraphWindow::showSides);
     connect(&parts.controller, &SessionController::candidateShown, this, &GraphWindow::showSides);
+    connect(&parts.controller.checkedRuns(), &CheckedRuns::heatChanged, this, &GraphWindow::showSides);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
     });
@@ -145,7 +146,9 @@ QWidget* GraphWindow::makeLegend() {
         m_sideMarks.push_back(markOf(side, wordsOf(SideMark{side, false}), bar));
     m_sideMarks.push_back(
         new LegendMark(savedWord(), tr("Saved by the forward for the backward"), paintSavedMark, bar));
-    for (const auto* marks : {&m_marks, &m_sideMarks})
+    for (int heat = 0; heat < kHeats; ++heat)
+        m_heatMarks.push_back(markOf(static_cast<Heat>(heat), wordsOf(static_cast<Heat>(heat)), bar));
+    for (const auto* marks : {&m_marks, &m_sideMarks, &m_heatMarks})
         for (QWidget* mark : *marks) row->addWidget(mark);
     m_counts = new ElidedLabel;
     m_note = new ElidedLabel;

@@ -39,6 +39,7 @@ class GraphWindow : public Window {
     void enterBeside(const Shown& what);
     std::shared_ptr<const UnionGraph> graphOnShow() const;
     void showSides();
+    void showHeat();
     static QString sidesCounted(const UnionGraph& graph);
     QString countsOf(const Shown& what) const;
     QWidget* makeBar();
@@ -51,7 +52,7 @@ class GraphWindow : public Window {
     QCheckBox* m_fold = nullptr;
     QSpinBox* m_hops = nullptr;
     ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
-    std::vector<QWidget*> m_marks, m_sideMarks;  // of the legend
+    std::vector<QWidget*> m_marks, m_sideMarks, m_heatMarks;  // of the legend
     QComboBox* m_module = nullptr;               // on show of a forward beside its backward
     std::shared_ptr<const UnionGraph> m_beside;  // if that is on show
     int m_modeBefore = 0;

@@ -72,6 +72,19 @@ void GraphWindow::showSides() {
     for (QWidget* mark : m_marks) mark->setVisible(!marks && !single);
     for (QWidget* mark : m_sideMarks) mark->setVisible(marks != nullptr);
     m_view->setMarks(std::move(marks));
+    showHeat();
+}
+
+/// Errors of a checked run lie over the graph that it checked.
+void GraphWindow::showHeat() {
+    const CheckedRuns& runs = m_controller.checkedRuns();
+    const bool here = runs.heat() && m_shown && m_shown->after == runs.place();
+    const std::shared_ptr<const HeatMarks> heat = here ? runs.heat() : nullptr;
+    if (heat)
+        for (const auto* marks : {&m_marks, &m_sideMarks})
+            for (QWidget* mark : *marks) mark->hide();
+    for (QWidget* mark : m_heatMarks) mark->setVisible(heat != nullptr);
+    m_view->setHeat(heat);
 }
 
 }  // namespace cutaway::ui

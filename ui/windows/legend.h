@@ -45,6 +45,15 @@ inline QString legendWord(Side side) {
     }
     return {};
 }
+/// Of a checked run's picture.
+inline void paintLegendMark(QPainter& painter, const QRectF& rect, Heat heat, const GraphColors& colors) {
+    painter.setPen(QPen(colors[heat].line, heat == Heat::Wrong ? 2.5 : 1.6));
+    painter.setBrush(colors[heat].fill);
+    painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 4, 4);
+    painter.setPen(colors[heat].text);
+    painter.drawText(rect, Qt::AlignCenter, legendWord(heat));
+}
+
 inline QString savedWord() { return QObject::tr("saved"); }
 
 inline void paintLegendMark(QPainter& painter, const QRectF& rect, Side side, const GraphColors& colors) {

@@ -5,6 +5,7 @@
 #include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
 #include "ui/windows/node_window.h"
+#include "ui/windows/numerics_window.h"
 #include "ui/windows/partition_window.h"
 #include "ui/windows/results_window.h"
 #include "ui/windows/search_window.h"
@@ -30,6 +31,8 @@ const WindowRow kWindows[] = {
     {"log", QT_TRANSLATE_NOOP("cutaway::ui", "Log"), Area::Bottom, "Alt+6", make<LogWindow>, {}, false},
     {"kernels", QT_TRANSLATE_NOOP("cutaway::ui", "Kernels"), Area::Centre, "Alt+7", make<KernelsWindow>},
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
+    {"numerics", QT_TRANSLATE_NOOP("cutaway::ui", "Numerics"), Area::Bottom, "Alt+N", make<NumericsWindow>,
+     NumericsWindow::keys()},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 

@@ -1,0 +1,69 @@
+#include "ui/graph/heat_marks.h"
+
+#include <QObject>
+
+namespace cutaway::ui {
+namespace {
+
+constexpr double kSlight = 4, kSome = 1000;  // steps between neighbours of the dtype
+
+QString number(double value) { return QString::number(value, 'g', 2); }
+
+HeatMark markOf(const NodeNumbers& row) {
+    HeatMark mark{heatOf(row), {}, QObject::tr(wordOf(row.verdict))};
+    switch (row.verdict) {
+        case NodeVerdict::Equal: mark.sign = QStringLiteral("="); break;
+        case NodeVerdict::Close: mark.sign = number(row.maxAbsolute); break;
+        case NodeVerdict::Wrong: mark.sign = QStringLiteral("✗ ") + number(row.maxAbsolute); break;
+        case NodeVerdict::NonFinite: mark.sign = row.nans > 0 ? QStringLiteral("NaN") : QStringLiteral("∞"); break;
+        case NodeVerdict::WrongType: mark.sign = QObject::tr("✗ type"); break;
+        case NodeVerdict::Failed: mark.sign = QObject::tr("✗ fails"); break;
+        case NodeVerdict::Unmatched: break;
+    }
+    if (row.maxAbsolute > 0) mark.words += QObject::tr(", largest error %1").arg(number(row.maxAbsolute));
+    if (!row.why.empty()) mark.words += QStringLiteral(": ") + QString::fromStdString(row.why);
+    return mark;
+}
+
+}  // namespace
+
+HeatMarks::HeatMarks(const std::vector<NodeNumbers>& nodes) {
+    for (const NodeNumbers& row : nodes)
+        if (row.node != NodeKey::None && row.verdict != NodeVerdict::Unmatched)
+            m_marks.insert(packed(row.node), markOf(row));
+}
+
+const HeatMark* HeatMarks::find(NodeKey node) const {
+    const auto found = m_marks.constFind(packed(node));
+    return found == m_marks.cend() ? nullptr : &*found;
+}
+
+Heat heatOf(const NodeNumbers& row) {
+    if (diverges(row.verdict)) return Heat::Wrong;
+    if (row.verdict != NodeVerdict::Close || row.different == 0) return Heat::Equal;
+    return row.maxUlp > kSome ? Heat::Much : row.maxUlp > kSlight ? Heat::Some : Heat::Slight;
+}
+
+QString legendWord(Heat heat) {
+    switch (heat) {
+        case Heat::Equal: return QObject::tr("= equal");
+        case Heat::Slight: return QObject::tr("≤ 4 steps");
+        case Heat::Some: return QObject::tr("≤ 1000 steps");
+        case Heat::Much: return QObject::tr("more");
+        case Heat::Wrong: return QObject::tr("✗ diverges");
+    }
+    return {};
+}
+
+QString wordsOf(Heat heat) {
+    switch (heat) {
+        case Heat::Equal: return QObject::tr("Equal to the reference, to the bit");
+        case Heat::Slight: return QObject::tr("At most 4 steps between neighbouring numbers off");
+        case Heat::Some: return QObject::tr("At most 1000 steps between neighbouring numbers off");
+        case Heat::Much: return QObject::tr("Farther off, and no farther from f64 than the reference is");
+        case Heat::Wrong: return QObject::tr("Wrong, not finite, of another type, or it does not run");
+    }
+    return {};
+}
+
+}  // namespace cutaway::ui
