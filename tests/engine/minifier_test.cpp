@@ -1,5 +1,6 @@
 // The minifiers on predicates over graphs: PyTorch's golden runs query for query, and ours against them.
 #include <QtTest>
+#include <set>
 
 #include "engine/ir/verify.h"
 #include "engine/minify/pytorch_minifier.h"
