@@ -7,6 +7,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/minify/pytorch_minifier.h"
 #include "engine/minify/reduce.h"
+#include "engine/session/describe.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 #include "engine/support/files.h"
@@ -169,7 +170,10 @@ class Search {
         state.nodesBefore = m_report.nodesBefore;
         state.signature = m_report.signature;
         state.steps = m_report.steps;
-        if (fresh) state.best = m_text;
+        if (fresh) {
+            state.best = m_text;
+            state.graph = std::make_shared<const UnionGraph>(describeUnion(*m_best.module, *m_best.module));
+        }
         state.logLine = std::exchange(m_line, {});
         m_watch(state);
     }

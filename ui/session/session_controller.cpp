@@ -45,8 +45,11 @@ SessionController::SessionController(std::unique_ptr<Source> source, Selection& 
     : QObject(parent), m_source(std::move(source)), m_selection(selection) {
     for (auto& queue : m_queues) queue = std::make_unique<JobQueue>();
     m_checkedRuns = std::make_unique<CheckedRuns>(*m_source);
-    for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed})
+    m_minifySearch = std::make_unique<MinifySearch>(*m_source);
+    for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed}) {
         connect(this, ended, m_checkedRuns.get(), &CheckedRuns::clear);
+        connect(this, ended, m_minifySearch.get(), &MinifySearch::clear);
+    }
     connect(&selection, &Selection::placeChanged, this, &SessionController::loadPlace);
     connect(&selection, &Selection::nodeChanged, this, &SessionController::loadNode);
 }

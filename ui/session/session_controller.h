@@ -21,6 +21,7 @@
 #include "ui/models/step_kinds.h"
 #include "ui/models/text_diff.h"
 #include "ui/session/checked_runs.h"
+#include "ui/session/minify_search.h"
 #include "ui/session/selection.h"
 #include "ui/session/source.h"
 
@@ -145,6 +146,7 @@ class SessionController : public QObject {
     bool isForwardBesideBackward(const Comparison& pair) const;
     LogModel& log() { return m_log; }
     CheckedRuns& checkedRuns() { return *m_checkedRuns; }
+    MinifySearch& minifySearch() { return *m_minifySearch; }
     Selection& selection() { return m_selection; }
 
   signals:
@@ -248,8 +250,9 @@ class SessionController : public QObject {
     QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void
     std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)>
-        m_queues;                                // last: their threads use the source
-    std::unique_ptr<CheckedRuns> m_checkedRuns;  // so does its own
+        m_queues;                                  // last: their threads use the source
+    std::unique_ptr<CheckedRuns> m_checkedRuns;    // so does its own
+    std::unique_ptr<MinifySearch> m_minifySearch;  // and this one's
 };
 
 }  // namespace cutaway::ui

@@ -95,6 +95,11 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::valueAt(*kept, place, node, side, options, progress);
     }
+    Result<MinifyReport> minify(const MinifyOptions& options, const std::function<void(const MinifyState&)>& watch,
+                                const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::minify(*kept, options, watch, progress);
+    }
     Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
     Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 

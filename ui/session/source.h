@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cutaway/bisect.h"
+#include "cutaway/minify.h"
 #include "cutaway/numerics.h"
 
 namespace cutaway::ui {
@@ -59,6 +60,11 @@ class Source {
     virtual Result<std::shared_ptr<const NodeValue>> valueAt(const Place&, NodeKey, ValueSide, const CheckedRunOptions&,
                                                              const Progress&) {
         return unsupported("values cannot be read here", {}, {});
+    }
+    /// Makes the open graph smaller (cutaway/minify.h).
+    virtual Result<MinifyReport> minify(const MinifyOptions&, const std::function<void(const MinifyState&)>&,
+                                        const Progress&) {
+        return unsupported("graphs cannot be minified here", {}, {});
     }
     /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;

@@ -7,6 +7,7 @@
 #include "ui/windows/commands.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/minify_window.h"
 #include "ui/windows/numerics_window.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
@@ -84,6 +85,12 @@ void askBisect(MainWindow& main) {
     if (dialog.exec() == QDialog::Accepted) main.controller().bisect(*run, dialog.options());
 }
 
+void showMinify(MainWindow& main) {
+    auto& window = main.get<MinifyWindow>();
+    main.raiseWindow(&window);
+    window.prepare();
+}
+
 void compareValues(MainWindow& main) {
     auto& window = main.get<NumericsWindow>();
     main.raiseWindow(&window);
@@ -158,6 +165,10 @@ const Command kCommands[] = {
      .icon = "bisect",
      .first = true,
      .run = askBisect,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Minify a Failure"),
+     .key = "Ctrl+Shift+M",
+     .run = showMinify,
      .whyNot = needsModel},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compare &Values with the Reference"),
      .key = "Ctrl+Shift+N",

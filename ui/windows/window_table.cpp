@@ -4,6 +4,7 @@
 #include "ui/windows/graph_window.h"
 #include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
+#include "ui/windows/minify_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/numerics_window.h"
 #include "ui/windows/partition_window.h"
@@ -33,6 +34,8 @@ const WindowRow kWindows[] = {
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
     {"numerics", QT_TRANSLATE_NOOP("cutaway::ui", "Numerics"), Area::Bottom, "Alt+N", make<NumericsWindow>,
      NumericsWindow::keys()},
+    {"minify", QT_TRANSLATE_NOOP("cutaway::ui", "Minify"), Area::Bottom, "Alt+M", make<MinifyWindow>,
+     MinifyWindow::keys()},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // Minifying: from a graph that fails to a few nodes that fail in the same way, and a folder that shows it alone.
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,9 @@ struct MinifyState {
     int trials = 0, nodesBefore = 0;
     FailureSignature signature;
     std::vector<MinifyStep> steps;
-    std::string best;     // as text, when it is new since the last report
-    std::string logLine;  // empty: none
+    std::string best;                         // as text, when it is new since the last report
+    std::shared_ptr<const UnionGraph> graph;  // the same as a picture
+    std::string logLine;                      // empty: none
 };
 struct MinifyReport {
     int nodesBefore = 0, nodes = 0, inputs = 0, outputs = 0;

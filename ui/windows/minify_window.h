@@ -1,0 +1,62 @@
+#pragma once
+// The Minify window: what counts as failing, size against trials, the smallest graph so far as a picture and as text.
+#include "ui/windows/window.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QPlainTextEdit;
+class QPushButton;
+class QSplitter;
+
+namespace cutaway::ui {
+
+class GraphView;
+class PlotView;
+
+class MinifyWindow : public Window {
+    Q_OBJECT
+
+  public:
+    MinifyWindow(const WindowRow& tableRow, const WindowParts& parts);
+    static std::span<const KeyHint> keys();
+    std::optional<Activity> activity() const override;
+    void stopActivity() override;
+    /// Asks for what a search needs.
+    void prepare();
+    /// Begins, or goes on where the folder was left.
+    void start();
+
+  signals:
+    /// The user wants the result opened as a model.
+    void openWanted(const QString& file);
+
+  protected:
+    void resizeEvent(QResizeEvent* event) override;
+
+  private:
+    QWidget* makeForm();
+    void connectParts();
+    MinifyOptions options() const;
+    void chooseFolder();
+    void followCheck();
+    void showState();
+    void showBest();
+    void showPlot();
+    QString summary() const;
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    MinifySearch& m_search;
+    QComboBox *m_check, *m_backend;
+    QLineEdit *m_command, *m_folder, *m_signature;
+    QPushButton *m_browse, *m_start, *m_afresh, *m_open;
+    QLabel* m_summary;
+    PlotView* m_plot;
+    GraphView* m_graph;
+    QPlainTextEdit *m_text, *m_log;
+    QSplitter* m_areas;
+    bool m_restart = false;
+};
+
+}  // namespace cutaway::ui
