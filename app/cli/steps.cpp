@@ -3,6 +3,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/breakpoints.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
@@ -63,9 +64,34 @@ Result<Json> listRewrites(Compiled& compiled, const StepInfo& step, bool shown) 
     return list;
 }
 
+/// Compiles until one of the breakpoints holds, and says at which.
+Result<Compiled> openAndStop(const std::string& path, const CompileArguments& arguments,
+                             const std::vector<std::string>& texts) {
+    std::vector<Breakpoint> breakpoints;
+    for (const std::string& text : texts) {
+        CT_TRY(Breakpoint one, parseBreakpoint(text));
+        breakpoints.push_back(std::move(one));
+    }
+    Compiled compiled;
+    CT_TRY(const OpenSettings settings, arguments.open.resolved());
+    CT_TRY(const CompileRequest request, arguments.resolved());
+    CT_TRY_VOID(compiled.session.open(path, settings));
+    CT_TRY(const StoppedRun stopped,
+           compileToBreakpoint(compiled.session, request, breakpoints, 0, arguments.services));
+    compiled.run = stopped.run;
+    CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
+    if (!stopped.stop) return compiled;
+    const StepInfo& step = compiled.steps[static_cast<size_t>(stopped.stop->place.step)];
+    const int rewrites = stopped.stop->place.rewrites;
+    remark("stopped at " + breakpoints[stopped.stop->breakpoint].text() + ": " + step.key() +
+           (rewrites < 0 ? std::string() : ":" + std::to_string(rewrites)) + ", " + stopped.stop->detail);
+    return compiled;
+}
+
 void addOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, json;
+        std::vector<std::string> breakpoints;
         bool rewrites = false, numbers = false;
         NumbersOptions check;
         CompileArguments compile;
@@ -93,10 +119,18 @@ void addOptions(CLI::App& command, Context& context) {
         ->type_name("X")
         ->check(shareOrNumber())
         ->needs(numbers);
+    command
+        .add_option("--break", arguments->breakpoints,
+                    "Stop where a condition holds: pass=NAME, born=NODE, dies=NODE, appears=QUERY, disappears=QUERY "
+                    "(a query of the Search window: 'op=mm & numel>1e6'), nonfinite; with @N at the N-th step at "
+                    "which it does (may be repeated)")
+        ->type_name("CONDITION");
     arguments->compile.addTo(command);
     command.callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
-            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
+            CT_TRY(Compiled compiled, arguments->breakpoints.empty()
+                                          ? openAndCompile(arguments->path, arguments->compile)
+                                          : openAndStop(arguments->path, arguments->compile, arguments->breakpoints));
             if (arguments->numbers) return checkNumbers(compiled, arguments->check, arguments->json);
             const bool failed = !compiled.steps.empty() && compiled.steps.back().state == StepState::Failed;
             const bool shown = arguments->json.empty();

@@ -63,8 +63,9 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& re
 
 Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request,
                                         const CompileServices& services,
-                                        const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
-    return runCompiler(compiler(), input, request, services, ended, progress);
+                                        const std::function<void(const StepInfo&)>& ended, const Progress& progress,
+                                        const RunEnds& ends) {
+    return runCompiler(compiler(), input, request, services, ended, progress, ends);
 }
 
 }  // namespace cutaway

@@ -26,12 +26,15 @@ std::vector<std::string_view> passNames(bool onRequest = false);
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request,
                                  const CompileServices& services = {}, const Progress& progress = {});
 
+/// Asked after each step: whether the run ends there, with the steps done so far.
+using RunEnds = std::function<bool(const CompileTrace& soFar)>;
+
 /// The same, calling `ended` after each step. When cancelled, it returns the steps done so far, if any; an interrupted
 /// pass is not among them.
 Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request,
                                         const CompileServices& services,
                                         const std::function<void(const StepInfo&)>& ended,
-                                        const Progress& progress = {});
+                                        const Progress& progress = {}, const RunEnds& ends = {});
 
 /// A run that shares all steps before `step` with `run`, and goes on from there as `request` says; the two requests
 /// differ only in what later passes read. Errors: as runPipelineWatched, and a step that the request's plan does not
@@ -43,6 +46,7 @@ Result<CompileTrace> deriveRun(const CompileTrace& run, int step, const CompileR
 /// Runs a list other than Cutaway's own; for tests of plans.
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
                                  const CompileRequest& request, const CompileServices& services = {},
-                                 const std::function<void(const StepInfo&)>& ended = {}, const Progress& progress = {});
+                                 const std::function<void(const StepInfo&)>& ended = {}, const Progress& progress = {},
+                                 const RunEnds& ends = {});
 
 }  // namespace cutaway

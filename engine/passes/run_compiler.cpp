@@ -102,8 +102,9 @@ Step compare(const Pass& pass, const Snapshot& stageInput, const Snapshot& curre
 /// One run under way.
 class Run {
   public:
-    Run(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended, const Progress& progress)
-        : m_trace(trace), m_ended(ended), m_progress(progress) {}
+    Run(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended, const Progress& progress,
+        const RunEnds& ends = {})
+        : m_trace(trace), m_ended(ended), m_progress(progress), m_ends(ends) {}
 
     /// Takes over the first steps of another run with the same plan up to there; called before run().
     void share(const CompileTrace& other, size_t steps) {
@@ -142,6 +143,7 @@ class Run {
             m_trace.seconds = secondsSince(start);
             if (failed) return {};
             if (const auto left = passFuelLeft(*one.pass); left && *left <= 0) return cancelledAt(*one.pass);
+            if (m_ends && m_ends(m_trace)) return cancelledAt(*one.pass);
         }
         return {};
     }
@@ -244,6 +246,7 @@ class Run {
     CompileTrace& m_trace;
     const std::function<void(const StepInfo&)>& m_ended;
     const Progress& m_progress;
+    RunEnds m_ends;
     std::map<std::string, Snapshot> m_graphs;  // by track, as it stands
     BodyRounds m_rounds;
     WorkingCopy m_working;
@@ -272,13 +275,13 @@ bool CompileTrace::isSplit() const { return splitStepOf(*this) != nullptr; }
 namespace {
 
 Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
-                     const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+                     const std::function<void(const StepInfo&)>& ended, const Progress& progress, const RunEnds& ends) {
     CT_TRY_VOID(checkNames(trace.request));
     CT_TRY(trace.own, UserPasses::make(trace.request, trace.services));
     CT_TRY_VOID(checkDisabled(trace.request, *trace.own));
     CT_TRY_VOID(checkCalls(*trace.input, Calls::Possible));
     CT_TRY(std::vector<PlannedPass> plan, makePlan(compiler, trace.request, *trace.own, trace.input->origin.stage));
-    return Run(trace, ended, progress).run(std::move(plan));
+    return Run(trace, ended, progress, ends).run(std::move(plan));
 }
 
 Result<void> deriveInto(CompileTrace& trace, const CompileTrace& from, size_t shared,
@@ -324,12 +327,13 @@ Result<CompileTrace> deriveRun(const CompileTrace& run, int step, const CompileR
 
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
                                  const CompileRequest& request, const CompileServices& services,
-                                 const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+                                 const std::function<void(const StepInfo&)>& ended, const Progress& progress,
+                                 const RunEnds& ends) {
     CompileTrace trace;
     trace.request = request;
     trace.services = services;
     trace.input = input;
-    const Result<void> done = runInto(trace, compiler, ended, progress);
+    const Result<void> done = runInto(trace, compiler, ended, progress, ends);
     return finished(std::move(trace), done);
 }
 

@@ -149,6 +149,11 @@ class CliTest : public QObject {
         row("cutaway-cli steps chain.py --check-numbers --rules wrong.rules", 1, "!does not keep the numbers");
         row("cutaway-cli bisect chain.py --rules wrong.rules", 0, "rewrite 1 (wrong)");
         row("cutaway-cli bisect chain.py", 1, "!nothing to find");
+        row("cutaway-cli bisect chain.py --check crash", 1, "!nothing to find");
+        row("cutaway-cli bisect chain.py --rules wrong.rules --show-commands", 0, "cutaway-cli run chain.py");
+        row("cutaway-cli bisect chain.py --check crash --tolerance 1", 1, "!--tolerance has no meaning");
+        row("cutaway-cli steps chain.py --break pass=decompose", 0, "!stopped at pass=decompose: main/");
+        row("cutaway-cli steps chain.py --break pass=nosuch@0", 1, "!is no such number");
         // Files.
         row("cutaway-cli info two.py", 0, "graph main: 5 nodes");
         row("cutaway-cli info nosuch.py", 1, "!nosuch.py");

@@ -3,13 +3,13 @@
 #include <QSignalSpy>
 #include <QtTest>
 
+#include "cutaway/node_query.h"
 #include "tests/ui/fake_source.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/explain_model.h"
 #include "ui/models/kernels_model.h"
 #include "ui/models/log_model.h"
 #include "ui/models/node_model.h"
-#include "ui/models/node_query.h"
 #include "ui/models/results_model.h"
 #include "ui/models/steps_model.h"
 #include "ui/models/text_model.h"
@@ -414,7 +414,7 @@ class ModelsTest : public QObject {
     void queries() {
         QFETCH(QString, query);
         const UnionGraph graph = testing::fusedBias(2);
-        const auto parsed = NodeQuery::parse(query);
+        const auto parsed = NodeQuery::parse(query.toStdString());
         QVERIFY(parsed);
         QStringList hits;
         for (const auto& node : graph.nodes)

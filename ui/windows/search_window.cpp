@@ -7,8 +7,8 @@
 #include <QTreeWidget>
 #include <QVBoxLayout>
 
+#include "cutaway/node_query.h"
 #include "ui/graph/graph_picture.h"
-#include "ui/models/node_query.h"
 #include "ui/models/words.h"
 #include "ui/windows/columns.h"
 #include "ui/windows/elided_label.h"
@@ -105,7 +105,7 @@ void SearchWindow::search() {
     m_hits->setSortingEnabled(false);  // rows that come are put at the end, not in their place
     m_searched = false;
     if (!m_graph) return;
-    const auto query = NodeQuery::parse(m_field->text());
+    const auto query = NodeQuery::parse(m_field->text().toStdString());
     if (!query) {
         m_count->setText(QString::fromStdString(query.error().message));
         return;

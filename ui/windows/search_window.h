@@ -1,5 +1,5 @@
 #pragma once
-// The Search window: nodes of the graphs on show that match words or conditions (ui/models/node_query.h).
+// The Search window: nodes of the graphs on show that match words or conditions (cutaway/node_query.h).
 #include <QVector>
 #include <memory>
 

@@ -2,25 +2,26 @@
 // Finds nodes: plain words (each must be in the name, op, type or module), or conditions joined by '&':
 //   op=mm & numel>1e6 & change=added & module=encoder.0
 // Fields: name op type module change (= and != by part, no case) and numel bytes users inputs (= != < <= > >=).
-#include <QString>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cutaway/result.h"
 #include "cutaway/snapshot.h"
 
-namespace cutaway::ui {
+namespace cutaway {
 
 class NodeQuery {
   public:
     /// Errors name the field or comparison that is not known, and list those that are.
-    static Result<NodeQuery> parse(const QString& text);
+    static Result<NodeQuery> parse(std::string_view text);
     bool matches(const UnionGraph::Node& node) const;
     bool isEmpty() const { return m_conditions.empty(); }
 
   private:
     struct Condition {
-        QString field;  // "any" for plain words
-        QString comparison, value;
+        std::string field;  // "any" for plain words
+        std::string comparison, value;
         double number = 0;
     };
     static bool holds(const Condition& condition, const UnionGraph::Node& node);
@@ -28,6 +29,6 @@ class NodeQuery {
 };
 
 /// Elements of all results by a printed type, "f32[8, 64]" -> 512; -1 if a size is symbolic.
-double elementsOf(const std::string& type);
+double elementsOf(std::string_view type);
 
-}  // namespace cutaway::ui
+}  // namespace cutaway
