@@ -20,6 +20,7 @@
 #include "ui/models/side_by_side.h"
 #include "ui/models/step_kinds.h"
 #include "ui/models/text_diff.h"
+#include "ui/session/breakpoints.h"
 #include "ui/session/checked_runs.h"
 #include "ui/session/minify_search.h"
 #include "ui/session/selection.h"
@@ -147,6 +148,10 @@ class SessionController : public QObject {
     LogModel& log() { return m_log; }
     CheckedRuns& checkedRuns() { return *m_checkedRuns; }
     MinifySearch& minifySearch() { return *m_minifySearch; }
+    /// Where compiles stop.
+    Breakpoints& breakpoints() { return *m_breakpoints; }
+    /// Compiles on from the last stop to the next.
+    void goOn();
     Selection& selection() { return m_selection; }
 
   signals:
@@ -212,11 +217,15 @@ class SessionController : public QObject {
         std::optional<RunId> comparedWith;
         std::optional<int> step;
         std::optional<RunId> derivedFrom;  // it has another memory budget and shares the joint graph
+        std::shared_ptr<std::optional<BreakpointStop>> stop = {};  // set when it ends; null: it knows no breakpoints
     };
     using Compiler =
         std::function<Result<RunId>(Source&, const std::function<void(const StepInfo&)>& ended, const Progress&)>;
     void compileBy(Compiler compiler, const CompileRequest& options, const AfterCompile& then);
     void finishCompile(Run run, const AfterCompile& then, bool show);
+    // breakpoints.cpp
+    void compileFrom(const CompileRequest& options, int passOver, std::optional<RunId> comparedWith);
+    bool showStop(const Run& run, const AfterCompile& then, bool show);
     // session_partition.cpp
     void loadPartition();
     void forgetPartition();
@@ -250,7 +259,8 @@ class SessionController : public QObject {
     QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void
     std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)>
-        m_queues;                                  // last: their threads use the source
+        m_queues;  // last: their threads use the source
+    std::unique_ptr<Breakpoints> m_breakpoints = std::make_unique<Breakpoints>();
     std::unique_ptr<CheckedRuns> m_checkedRuns;    // so does its own
     std::unique_ptr<MinifySearch> m_minifySearch;  // and this one's
 };

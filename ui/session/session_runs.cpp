@@ -85,12 +85,6 @@ void SessionController::switchOn(const std::string& pass, CompileRequest& option
     if (known && known->optional && !options.enabled(pass)) options.enabledPasses.push_back({pass, {}});
 }
 
-void SessionController::compile(const CompileRequest& options, std::optional<RunId> comparedWith) {
-    compileBy([options](Source& source, const auto& ended,
-                        const Progress& progress) { return source.compile(options, ended, progress); },
-              options, {comparedWith, {}, {}});
-}
-
 void SessionController::compileBy(Compiler compiler, const CompileRequest& options, const AfterCompile& then) {
     forgetCompiling();
     awaitCompile();
@@ -181,6 +175,7 @@ void SessionController::finishCompile(Run run, const AfterCompile& then, bool sh
         emit problem(entry);
         first.step = *failed;
     }
+    if (showStop(now, then, show)) return;
     if (!show) return emit message(tr("%1 is there: choose it in the Steps window.").arg(now.title()));
     if (then.step && !failed && *then.step < static_cast<int>(now.steps.size())) first.step = *then.step;
     const Run* other = then.comparedWith ? runOf(*then.comparedWith) : nullptr;

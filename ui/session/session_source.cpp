@@ -20,6 +20,11 @@ class SessionSource : public Source {
                           const Progress& progress) override {
         return session()->compileWatched(request, {}, ended, progress);
     }
+    Result<StoppedRun> compileToBreakpoint(const CompileRequest& request, const std::vector<Breakpoint>& breakpoints,
+                                           int passOver, const std::function<void(const StepInfo&)>& ended,
+                                           const Progress& progress) override {
+        return cutaway::compileToBreakpoint(*session(), request, breakpoints, passOver, {}, ended, progress);
+    }
     Result<bool> wasCancelled(RunId run) override { return session()->wasCancelled(run); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return session()->steps(run); }
     Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override {

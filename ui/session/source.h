@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cutaway/bisect.h"
+#include "cutaway/breakpoints.h"
 #include "cutaway/minify.h"
 #include "cutaway/numerics.h"
 
@@ -22,6 +23,12 @@ class Source {
     /// `ended` is called after each step. When cancelled, the steps done so far become the run, if there are any.
     virtual Result<RunId> compile(const CompileRequest& request, const std::function<void(const StepInfo&)>& ended,
                                   const Progress& progress) = 0;
+    /// The same up to a breakpoint, for the (passOver + 1)-th time.
+    virtual Result<StoppedRun> compileToBreakpoint(const CompileRequest&, const std::vector<Breakpoint>&,
+                                                   int /*passOver*/, const std::function<void(const StepInfo&)>&,
+                                                   const Progress&) {
+        return unsupported("compiles cannot be stopped here", {}, {});
+    }
     virtual Result<bool> wasCancelled(RunId run) = 0;
     virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
     virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;

@@ -4,6 +4,7 @@
 #include <QInputDialog>
 #include <algorithm>
 
+#include "ui/windows/breakpoints_window.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/main_window.h"
@@ -97,6 +98,14 @@ void compareValues(MainWindow& main) {
     window.start();
 }
 
+void toggleBreakpoint(MainWindow& main) { main.get<BreakpointsWindow>().togglePass(); }
+void showBreakpoints(MainWindow& main) { main.raiseWindow(&main.get<BreakpointsWindow>()); }
+QString needsStop(MainWindow& main) {
+    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
+    return main.controller().breakpoints().stop() ? QString()
+                                                  : MainWindow::tr("the last compile did not stop at a breakpoint");
+}
+
 const Command kCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Next Changed Step"),
      .key = "F10",
@@ -174,6 +183,16 @@ const Command kCommands[] = {
      .key = "Ctrl+Shift+N",
      .run = compareValues,
      .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Toggle Breakpoint on This Pass"),
+     .key = "F9",
+     .first = true,
+     .run = toggleBreakpoint,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Continue to the Next Breakpoint"),
+     .key = "Ctrl+F9",
+     .run = [](MainWindow& main) { main.controller().goOn(); },
+     .whyNot = needsStop},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Breakpoints"), .run = showBreakpoints},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Mark Step as A"),
      .key = "Ctrl+Shift+A",
      .icon = "mark-a",
@@ -202,6 +221,10 @@ void showNodeMenu(MainWindow& main, NodeKey node, QPoint at) {
     menu.addAction(MainWindow::tr("Go to the rewrite that changed it"), &main, [&main] { goToTouch(main); });
     menu.addAction(MainWindow::tr("List rewrites that started at it"), &main,
                    [&main, name] { main.get<StepsWindow>().setFilter(QStringLiteral("at ") + name); });
+    const bool breaks = main.controller().breakpoints().find(Breakpoint::Kind::NodeDies, name.toStdString()) >= 0;
+    menu.addAction(
+        breaks ? MainWindow::tr("No longer break when this node dies") : MainWindow::tr("Break when this node dies"),
+        &main, [&main, name] { main.get<BreakpointsWindow>().toggleDeath(name); });
     menu.addSeparator();
     menu.addAction(MainWindow::tr("Copy name"), &main, [name] { QApplication::clipboard()->setText(name); });
     menu.exec(at);

@@ -1,5 +1,6 @@
 #include "ui/windows/window_table.h"
 
+#include "ui/windows/breakpoints_window.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/kernels_window.h"
@@ -36,6 +37,8 @@ const WindowRow kWindows[] = {
      NumericsWindow::keys()},
     {"minify", QT_TRANSLATE_NOOP("cutaway::ui", "Minify"), Area::Bottom, "Alt+M", make<MinifyWindow>,
      MinifyWindow::keys()},
+    {"breakpoints", QT_TRANSLATE_NOOP("cutaway::ui", "Breakpoints"), Area::Bottom, "Alt+B", make<BreakpointsWindow>,
+     BreakpointsWindow::keys(), false},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 

@@ -1,0 +1,42 @@
+#pragma once
+// The Breakpoints window: where compiles stop.
+#include "ui/models/breakpoints_model.h"
+#include "ui/windows/window.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QTableView;
+
+namespace cutaway::ui {
+
+class BreakpointsWindow : public Window {
+    Q_OBJECT
+
+  public:
+    BreakpointsWindow(const WindowRow& tableRow, const WindowParts& parts);
+    static std::span<const KeyHint> keys();
+    /// On the pass of the current step.
+    void togglePass();
+    /// Where a node of the graphs on show is removed.
+    void toggleDeath(const QString& node);
+
+  private:
+    void addTyped();
+    void removeChosen();
+    void follow();
+    void say(bool there, const Breakpoint& breakpoint);
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    Breakpoints& m_breakpoints;
+    BreakpointsModel& m_model;  // a child, not a member: the view still asks it while this window closes
+    QComboBox* m_kind;
+    QLineEdit* m_what;
+    QPushButton *m_add, *m_remove, *m_goOn;
+    QLabel* m_state;
+    QTableView* m_table;
+};
+
+}  // namespace cutaway::ui
