@@ -83,11 +83,18 @@ class FuelSearch {
             return false;
         }
         m_report.searched = m_report.bad = count;
+        m_report.note = "it fails without any rewrite that can be left out (" + std::to_string(m_report.probes.size()) +
+                        " tests), so those of the required pass " + m_required + " are searched";
+        // They count other rewrites.
+        m_report.probes.clear();
         note(count, whole, true);
         m_last = std::move(whole);
         CT_TRY(const bool withNone, isBad(0));
-        if (withNone) m_required.clear();
-        if (withNone) m_report.bad = 0;
+        if (withNone) {
+            m_required.clear();
+            m_report.note.clear();
+            m_report.bad = 0;
+        }
         return !withNone;
     }
 
@@ -246,13 +253,31 @@ class FuelSearch {
     BisectReport m_report;
 };
 
-/// Puts the culprit that was found elsewhere into the recorded run.
+/// The graph of the run after so many of the rewrites that were searched.
+Place placeOf(int rewrites, const std::vector<BisectSection>& sections, RunId run, const std::vector<StepInfo>& steps) {
+    int begin = 0;
+    for (const BisectSection& section : sections) {
+        if (rewrites <= section.end && section.step >= 0 && section.step < static_cast<int>(steps.size()))
+            return {run, section.step, std::min(rewrites - begin, steps[static_cast<size_t>(section.step)].rewrites)};
+        begin = section.end;
+    }
+    return {-1, -1, -1};
+}
+
+/// Puts the culprit that was found elsewhere into the recorded run. Where a process died, only the pass's name is
+/// known.
 void placeInto(BisectReport& report, RunId run, const std::vector<StepInfo>& steps) {
-    for (const StepInfo& step : steps)
-        if (report.found && step.key() == report.step.key()) {
-            const int rewrites = std::min(report.rewrite.index + 1, step.rewrites);
-            report.culprit = {run, step.index, step.state == StepState::Failed ? -1 : rewrites};
-        }
+    if (!report.found) return;
+    auto there =
+        std::find_if(steps.begin(), steps.end(), [&](const StepInfo& step) { return step.key() == report.step.key(); });
+    if (there == steps.end())
+        there = std::find_if(steps.begin(), steps.end(),
+                             [&](const StepInfo& step) { return step.name == report.step.name; });
+    report.culprit = {run, -1, -1};
+    for (BisectProbe& probe : report.probes) probe.place = placeOf(probe.rewrites, report.sections, run, steps);
+    if (there == steps.end()) return;
+    const bool whole = there->state == StepState::Failed || report.rewrite.index < 0;
+    report.culprit = {run, there->index, whole ? -1 : std::min(report.rewrite.index + 1, there->rewrites)};
 }
 
 }  // namespace

@@ -142,6 +142,23 @@ class BisectFaultsTest : public QObject {
         if (found) QCOMPARE(QString::fromStdString(report->rewrite.rule), QStringLiteral("twice"));
     }
 
+    /// A run that failed is looked at where the search has been.
+    void placesInTheRun() {
+        setFault("rule:remove_noop_ops/aten.clone.default:runtime_error");
+        Session session;
+        QVERIFY(session.open(m_file));
+        const auto run = session.compile({});
+        QVERIFY(run);
+        BisectOptions options;
+        options.check = BisectCheck::Crash;
+        const auto report = bisect(session, *run, options);
+        QVERIFY2(report && report->found, report ? "" : report.error().text().c_str());
+        QCOMPARE(report->culprit.run, *run);
+        const auto steps = *session.steps(*run);
+        QCOMPARE(steps[static_cast<size_t>(report->culprit.step)].name, std::string("remove_noop_ops"));
+        for (const BisectProbe& probe : report->probes) QVERIFY(probe.place.step < 0 || session.text(probe.place));
+    }
+
     /// Each test's command line does what the test did.
     void commandsRepeatTheTests_data() {
         QTest::addColumn<QString>("kind");

@@ -65,10 +65,12 @@ void SessionController::finishBisect(const BisectReport& report, bool show) {
         note(LogEntry::Level::Note,
              (probe.bad ? tr("The graph after %1 is bad: %2") : tr("The graph after %1 is good: %2"))
                  .arg(counted(probe.rewrites, tr("rewrite"), tr("rewrites")), QString::fromStdString(probe.detail)),
-             probe.place);
+             probe.place.step < 0 ? std::optional<Place>() : probe.place);
     if (!report.found) {
-        const QString said = tr("No rewrite broke the graph: it is good after all %1")
-                                 .arg(counted(report.searched, tr("rewrite"), tr("rewrites")));
+        const QString said = report.badAsOpened
+                                 ? tr("No rewrite broke the graph: it is bad without any that can be left out")
+                                 : tr("No rewrite broke the graph: it is good after all %1")
+                                       .arg(counted(report.searched, tr("rewrite"), tr("rewrites")));
         emit message(said);
         return note(LogEntry::Level::Note, said, {});
     }
