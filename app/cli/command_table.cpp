@@ -16,6 +16,7 @@ namespace cutaway::cli {
     row(bisectCommand)        \
     row(minifyCommand)        \
     row(checkedRunCommand)    \
+    row(debugCompileCommand)  \
     row(explainCommand)       \
     row(rulesCommand)         \
     row(settingsCommand)      \

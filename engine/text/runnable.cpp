@@ -76,6 +76,18 @@ class RunnablePrinter {
   public:
     RunnablePrinter(const Module& module, const PrintOptions& options) : m_module(module), m_options(options) {}
 
+    /// As GraphModule.to_folder writes it: tensors come from a file, inputs from whoever calls.
+    PrintedText printFolderModule() {
+        imports();
+        line(0, "from torch.nn import *");
+        symbols();
+        block(kMakers);
+        line(0, "");
+        line(0, "");
+        moduleClass(m_module, "FxModule", 0);
+        return std::move(m_printed);
+    }
+
     PrintedText print() {
         imports();
         symbols();
@@ -111,6 +123,7 @@ class RunnablePrinter {
     void inputs();
     void moduleClass(const Module& module, const std::string& name, size_t indent);
     void constructor(const Module& module, size_t indent);
+    static std::string emptyText(const Tensor& tensor);
     std::string tensorText(const std::string& target, const ValueType& type) const;
 
     const Module& m_module;
@@ -192,15 +205,26 @@ std::string RunnablePrinter::tensorText(const std::string& target, const ValueTy
     return "None";
 }
 
+/// What a state dict is loaded into.
+std::string RunnablePrinter::emptyText(const Tensor& tensor) {
+    const std::string sizes = pythonDims(toSymDims(tensor.sizes()));
+    const std::string dtype = ", dtype=torch." + std::string(info(tensor.dtype()).torchName) + ")";
+    if (tensor.isContiguous()) return "torch.empty(" + sizes + dtype;
+    return "torch.empty_strided(" + sizes + ", " + pythonDims(toSymDims(tensor.strides())) + dtype;
+}
+
 void RunnablePrinter::constructor(const Module& module, size_t indent) {
     line(indent, "def __init__(self):");
     line(indent + 4, "super().__init__()");
     line(indent + 4, "torch.manual_seed(1)");
+    const bool saved = &module == &m_module && !m_options.stateDict.empty();
     std::set<std::string> made;
     const std::map<std::string, Packing> packed = packingsFor(module);
     for (const Node& node : module.graph().nodes()) {
         if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second) {
-            std::string value = tensorText(node.target(), node.type());
+            std::string value = saved && module.tensors.contains(node.target())
+                                    ? emptyText(module.tensors.at(node.target()))
+                                    : tensorText(node.target(), node.type());
             if (const auto packing = packed.find(node.target()); packing != packed.end())
                 value = packing->second.before + value + packing->second.after;
             line(indent + 4, "put(self, " + quoted(node.target()) + ", " + value + ")", node.id());
@@ -216,6 +240,7 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
     }
     for (const auto& [name, body] : module.subgraphs)
         line(indent + 4, "self.__dict__[" + quoted(name) + "] = type(self)." + name + "()");
+    if (saved) line(indent + 4, "self.load_state_dict(torch.load(" + quoted(m_options.stateDict) + "))");
 }
 
 void RunnablePrinter::moduleClass(const Module& module, const std::string& name, size_t indent) {
@@ -293,7 +318,8 @@ Result<void> checkRunnable(const Module& module) {
 namespace cutaway::fxtext {
 
 PrintedText printRunnable(const Module& module, const PrintOptions& options) {
-    return RunnablePrinter(module, options).print();
+    RunnablePrinter printer(module, options);
+    return options.stateDict.empty() ? printer.print() : printer.printFolderModule();
 }
 
 }  // namespace cutaway::fxtext

@@ -55,6 +55,7 @@ const std::map<QString, Smoke> kSmoke = {
     {"checked-run",
      {"checked-run chain.py",
       {{"--json", "checked-run chain.py"}, {"--json --values", "checked-run chain.py --values c"}}}},
+    {"debug-compile", {"debug-compile chain.py -o bundle", {{"--json", "debug-compile chain.py -o bundle"}}}},
     {"explain",
      {"explain chain.py --node b",
       {{"--json", "explain " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"},

@@ -35,6 +35,7 @@ const QMap<QString, QByteArray> kDialogs = {
     {"F5", "cutaway::ui::ExecuteDialog"},
     {"Ctrl+G", "QInputDialog"},
     {"Find the Rewrite That Broke the Graph", "cutaway::ui::BisectDialog"},
+    {"Debug Compile into a Folder", "QFileDialog"},
     {"F1", "cutaway::ui::KeysDialog"},
     {"Shift+F1", "cutaway::ui::ManualDialog"},
     {"About Cutaway", "QMessageBox"},

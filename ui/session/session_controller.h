@@ -110,6 +110,8 @@ class SessionController : public QObject {
     const std::shared_ptr<const PartitionChoice>& candidate() const { return m_candidate; }
     /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
     void bisect(RunId run, const BisectOptions& options);
+    /// Writes the open graph with all that running it takes into a folder; what came of it is in the log.
+    void debugCompile(const DebugCompileOptions& options);
     /// Which rules apply at the current node before the current step, and why others do not; answers with explained().
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.

@@ -105,6 +105,10 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::minify(*kept, options, watch, progress);
     }
+    Result<DebugCompileReport> debugCompile(const DebugCompileOptions& options, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::debugCompile(*kept, options, progress);
+    }
     Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
     Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 

@@ -89,6 +89,30 @@ void SessionController::finishBisect(const BisectReport& report, bool show) {
     if (show) m_selection.go(comparisonAt(culprit), whole ? NodeKey::None : report.rewrite.key);
 }
 
+void SessionController::debugCompile(const DebugCompileOptions& options) {
+    ask<DebugCompileReport>(
+        Lane::Executions, QStringLiteral("debug compile"), tr("Writing a bundle"),
+        [options](Source& source, const Progress& progress) { return source.debugCompile(options, progress); },
+        [this, folder = QString::fromStdString(options.folder)](const DebugCompileReport& report) {
+            const auto note = [&](LogEntry::Level level, const QString& what) {
+                m_log.append({level, what, {}, {}, {}, NodeKey::None});
+            };
+            for (const SequentialStep& step : report.steps)
+                note(LogEntry::Level::Note,
+                     tr("%1: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.what)));
+            if (!report.reloaded)
+                note(LogEntry::Level::Warning,
+                     tr("The bundle holds another graph: %1").arg(QString::fromStdString(report.difference)));
+            const QString ran = QString::fromStdString(report.ran);
+            if (report.runs) note(LogEntry::Level::Note, tr("The bundle runs: %1").arg(ran));
+            else note(LogEntry::Level::Warning, tr("The bundle %1").arg(ran));
+            note(LogEntry::Level::Note, tr("To minify it: %1").arg(QString::fromStdString(report.command)));
+            emit message(report.reloaded && report.runs
+                             ? tr("Bundle written to %1; the log has the command that minifies it").arg(folder)
+                             : tr("The bundle in %1 is not what it should be: see the Log window").arg(folder));
+        });
+}
+
 void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {
     ask<GraphText>(
         Lane::Looks, QStringLiteral("runnable"), tr("Printing Python"),

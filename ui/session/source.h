@@ -6,6 +6,7 @@
 
 #include "cutaway/bisect.h"
 #include "cutaway/breakpoints.h"
+#include "cutaway/debug_compile.h"
 #include "cutaway/minify.h"
 #include "cutaway/numerics.h"
 
@@ -72,6 +73,9 @@ class Source {
     virtual Result<MinifyReport> minify(const MinifyOptions&, const std::function<void(const MinifyState&)>&,
                                         const Progress&) {
         return unsupported("graphs cannot be minified here", {}, {});
+    }
+    virtual Result<DebugCompileReport> debugCompile(const DebugCompileOptions&, const Progress&) {
+        return unsupported("no bundle can be written here", {}, {});
     }
     /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;

@@ -1,6 +1,7 @@
 // The Debug menu: stepping, single rewrites, what can be asked about a node.
 #include <QApplication>
 #include <QClipboard>
+#include <QFileDialog>
 #include <QInputDialog>
 #include <algorithm>
 
@@ -106,6 +107,18 @@ QString needsStop(MainWindow& main) {
                                                   : MainWindow::tr("the last compile did not stop at a breakpoint");
 }
 
+void askDebugCompile(MainWindow& main) {
+    QFileDialog dialog(&main, MainWindow::tr("Folder for the bundle: an empty one or a new one"));
+    dialog.setFileMode(QFileDialog::Directory);
+    dialog.setOption(QFileDialog::ShowDirsOnly);
+    dialog.setAcceptMode(QFileDialog::AcceptSave);
+    if (dialog.exec() != QDialog::Accepted) return;
+    DebugCompileOptions options;
+    options.folder = dialog.selectedFiles().value(0).toStdString();
+    if (const auto run = currentRun(main)) options.request = main.controller().runOf(*run)->options;
+    main.controller().debugCompile(options);
+}
+
 const Command kCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Next Changed Step"),
      .key = "F10",
@@ -193,6 +206,9 @@ const Command kCommands[] = {
      .run = [](MainWindow& main) { main.controller().goOn(); },
      .whyNot = needsStop},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Breakpoints"), .run = showBreakpoints},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Debug &Compile into a Folder…"),
+     .run = askDebugCompile,
+     .whyNot = needsModel},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Mark Step as A"),
      .key = "Ctrl+Shift+A",
      .icon = "mark-a",
