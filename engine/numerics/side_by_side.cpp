@@ -3,6 +3,7 @@
 #include "engine/interpret/specialize.h"
 #include "engine/numerics/raise.h"
 #include "engine/numerics/spill.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -16,8 +17,10 @@ std::vector<Node*> inOrder(const Module& module) {
 /// One graph of several, run as far as somebody wants.
 class Side {
   public:
-    explicit Side(const ReadyGraph& graph)
-        : m_module(graph.module), m_editable(freeSymbols(*m_module).empty() ? nullptr : m_module.get()) {}
+    explicit Side(const ReadyGraph& graph, FaultSide faults = FaultSide::None)
+        : m_faults(faults),
+          m_module(graph.module),
+          m_editable(freeSymbols(*m_module).empty() ? nullptr : m_module.get()) {}
 
     void runPlain(const std::vector<Tensor>& inputs, InterpretOptions options) {
         m_options = std::move(options);
@@ -43,7 +46,7 @@ class Side {
             const Node& now = *m_run->next();
             const int wanted = wantedTimes(now);
             if (wanted > 0) m_run->keep(now, wanted);
-            CT_TRY_VOID(m_run->advance());
+            CT_TRY_VOID(advance());
             m_done.insert(now.id());
             // What is written to later has its present value now only.
             if (wanted > 0 && m_run->writesTo(now)) m_kept[now.id()] = copies(m_run->Interpreter::valueOf(now));
@@ -59,6 +62,11 @@ class Side {
         if (--m_wanted[node.id()] == 0) m_kept.erase(node.id());
     }
     void want(const Node& node) { ++m_wanted[node.id()]; }
+    /// One node. `m_faults`: whose faults on demand act there.
+    Result<void> advance() {
+        const FaultSideScope scope(m_faults);
+        return m_run->advance();
+    }
 
   private:
     int wantedTimes(const Node& node) const {
@@ -71,6 +79,7 @@ class Side {
         return out;
     }
 
+    FaultSide m_faults;
     std::shared_ptr<Module> m_module, m_plain = m_module;
     Module* m_editable;
     InterpretOptions m_options;
@@ -127,9 +136,9 @@ struct Lockstep {
         : options(given),
           nodes(inOrder(*graph.module)),
           referenceNodes(inOrder(*reference.module)),
-          checked(graph),
-          plain(reference),
-          wide(reference) {
+          checked(graph, FaultSide::After),
+          plain(reference, FaultSide::Before),
+          wide(reference, FaultSide::Before) {
         for (size_t i = 0; i < nodes.size() && i < counterparts.size(); ++i) {
             const auto at = static_cast<size_t>(counterparts[i]);
             if (counterparts[i] < 0 || at >= referenceNodes.size()) continue;
@@ -166,7 +175,7 @@ struct Lockstep {
         }
         NodeNumbers row;
         checked.run().keep(node);
-        if (auto done = checked.run().advance(); !done) {
+        if (auto done = checked.advance(); !done) {
             if (done.error().code == ErrorCode::Cancelled) return done.error();
             row.verdict = NodeVerdict::Failed;
             row.why = done.error().text();

@@ -9,6 +9,7 @@
 #include "engine/numerics/side_by_side.h"
 #include "engine/ops/op_registry.h"
 #include "engine/session/session_state.h"
+#include "engine/support/fault_points.h"
 #include "engine/text/parse.h"
 #include "tests/support/paths.h"
 
@@ -163,6 +164,47 @@ class CheckedRunTest : public QObject {
         QVERIFY(first->found);
         QCOMPARE(first->step.name, changed);
         QVERIFY2(first->summary.find("'b'") != std::string::npos, first->summary.c_str());
+    }
+
+    /// An operator that goes wrong behind the passes: the call is named; and one that takes the worker with it leaves
+    /// the rows before it.
+    void operatorsThatGoWrongAreNamed_data() {
+        QTest::addColumn<QString>("fault");
+        QTest::addColumn<QString>("failed");
+        QTest::newRow("wrong") << "wrong"
+                               << "";
+        QTest::newRow("NaN") << "nan"
+                             << "";
+        QTest::newRow("crash") << "crash"
+                               << "was killed by signal 11";
+        QTest::newRow("hang") << "hang"
+                              << "ran longer than";
+    }
+    void operatorsThatGoWrongAreNamed() {
+        QFETCH(QString, fault);
+        QFETCH(QString, failed);
+        Session session;
+        open(session,
+             "def forward(x: \"f32[4, 8]\"):\n"
+             "    a = torch.ops.aten.sin.default(x)\n"
+             "    b = torch.ops.aten.cos.default(a)\n"
+             "    c = torch.ops.aten.gelu.default(b)\n"
+             "    return (c,)\n");
+        setFault(("op@after:aten.cos.default:" + fault).toStdString());
+        CheckedRunOptions options;
+        options.timeoutSeconds = failed.startsWith("ran") ? 1 : 60;
+        const auto run = checkedRun(session, last(session), options);
+        setFault({});
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        if (!failed.isEmpty()) {
+            QVERIFY2(QString::fromStdString(run->failed).contains(failed), run->failed.c_str());
+            QVERIFY2(run->failed.starts_with("b: "), run->failed.c_str());
+            QCOMPARE(run->nodes.size(), size_t{2});
+            return;
+        }
+        QVERIFY2(run->firstDivergent.has_value(), qPrintable(described(*run)));
+        QCOMPARE(run->nodes[*run->firstDivergent].name, std::string("b"));
+        QCOMPARE(run->firstNonFinite.has_value(), fault == "nan");
     }
 
     /// A NaN that the reference does not have, at the call that makes it.
