@@ -32,6 +32,13 @@ TrialOutcome bad(FailureKind kind, const std::string& message, std::string pass 
     return {signature, message, 0};
 }
 
+/// One message, wherever memory ran out: that is chance.
+TrialOutcome outOfMemory(const std::string& detail, const std::string& pass) {
+    TrialOutcome outcome = bad(FailureKind::Memory, std::string(kTooMuchMemory), pass);
+    outcome.detail = detail;
+    return outcome;
+}
+
 /// The operator of the node that an error's place names: "conv_3", "true_graph_0/conv_3".
 std::string opAt(const Module& module, const std::string& where) {
     const size_t slash = where.rfind('/');
@@ -98,7 +105,7 @@ class Trial {
     }
 
     TrialOutcome failed(const Error& error) {
-        if (error.code == ErrorCode::Limit) return bad(FailureKind::Memory, error.message);
+        if (error.code == ErrorCode::Limit) return outOfMemory(error.message, {});
         return bad(FailureKind::Run, error.message, {}, opAt(*m_session.state().input, error.where));
     }
 
@@ -114,9 +121,8 @@ class Trial {
         }
         if (error.starts_with(kInvalidResult))
             return bad(FailureKind::InvalidGraph, error.substr(kInvalidResult.size()), pass, op);
-        const FailureKind kind = step.errorCode == ErrorCode::Limit ? FailureKind::Memory
-                                 : step.pass == nullptr             ? FailureKind::Build
-                                                                    : FailureKind::PassError;
+        if (step.errorCode == ErrorCode::Limit) return outOfMemory(error, pass);
+        const FailureKind kind = step.pass == nullptr ? FailureKind::Build : FailureKind::PassError;
         return bad(kind, error, pass, op);
     }
 

@@ -33,6 +33,9 @@ struct TrialOutcome {
     std::string lastRewrite;                  // of them: pass, index, node's id, rule, node, body, tabs between
 };
 
+/// The message of FailureKind::Memory.
+constexpr std::string_view kTooMuchMemory = "took more memory than the limit";
+
 /// In this process. `inputs`: of the given inputs, in order.
 TrialOutcome tryHere(const std::shared_ptr<const Module>& module, const CompileRequest& request,
                      std::vector<Tensor> inputs, const TrialCheck& check, Board& board);

@@ -115,7 +115,7 @@ Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimi
         return died(FailureKind::Crash, std::string("was ended by a signal: ") + ::strsignal(signal), where,
                     lastWords());
     }
-    if (*line == "memory") return died(FailureKind::Memory, "took more memory than the limit", where, {});
+    if (*line == "memory") return died(FailureKind::Memory, std::string(kTooMuchMemory), where, {});
     if (*line != "exit 0")
         return died(FailureKind::Crash, "ended by itself with another status than 0", where, lastWords());
     CT_TRY(const Message reply, readMessage(m_reply, kBoardBytes));

@@ -2,12 +2,15 @@
 #include "cutaway/minify.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <QDir>
 #include <QTemporaryDir>
 #include <QtTest>
 #include <fstream>
 
 #include "cutaway/reproducer.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/files.h"
 #include "engine/support/process.h"
 
@@ -143,7 +146,7 @@ class MinifyTest : public QObject {
     }
 
     void aPassThatFails() {
-        const Environment fault("CUTAWAY_FAULT", "pass:remove_noop_ops:logic_error");
+        setFault("pass:remove_noop_ops:logic_error");
         MinifyOptions options;
         options.folder = path("crash");
         const auto report = minifyFile(write("crash.py", chain(40, {7})), options);
@@ -151,10 +154,77 @@ class MinifyTest : public QObject {
         QVERIFY(report->nodes <= 3);
         QCOMPARE(QString::fromStdString(report->signature.pass), QString("joint/remove_noop_ops"));
         // Without the fault the result is good, and that is said.
-        qunsetenv("CUTAWAY_FAULT");
+        setFault({});
         const auto again = runReproducer(report->folder);
         QVERIFY2(again, again ? "" : again.error().text().c_str());
         QVERIFY(!again->repeated);
+    }
+
+    /// Whatever a trial does, it ends, leaves nothing behind, and is told by its signature.
+    void aTrialCostsOnlyItself_data() {
+        QTest::addColumn<QString>("kind");
+        QTest::addColumn<QString>("signature");
+        QTest::newRow("crash") << "crash"
+                               << "kind=crash; pass=joint/remove_noop_ops";
+        QTest::newRow("abort") << "abort"
+                               << "kind=crash; pass=joint/remove_noop_ops";
+        QTest::newRow("hang") << "hang"
+                              << "kind=hang; pass=joint/remove_noop_ops";
+        QTest::newRow("ignores SIGTERM") << "sigterm"
+                                         << "kind=hang; pass=joint/remove_noop_ops";
+        QTest::newRow("takes all memory") << "leak"
+                                          << "kind=memory";
+        QTest::newRow("an invalid graph") << "invalid"
+                                          << "kind=invalid-graph; pass=joint/remove_noop_ops";
+        QTest::newRow("leaves children") << "fork"
+                                         << "";
+    }
+    void aTrialCostsOnlyItself() {
+        QFETCH(QString, kind);
+        QFETCH(QString, signature);
+        const QByteArray mark = "CUTAWAY_MINIFY_TEST=" + QByteArray::number(::getpid()) + "_" + kind.toUtf8();
+        const Environment marked("CUTAWAY_MINIFY_TEST", mark.mid(mark.indexOf('=') + 1).toStdString());
+        setFault("pass:remove_noop_ops:" + kind.toStdString());
+        MinifyOptions options;
+        options.folder = path("only_" + kind.toStdString());
+        options.timeoutSeconds = 2;
+        options.memoryBytes = int64_t{400} << 20;
+        options.maxTrials = 4;
+        const auto report = minifyFile(write("only.py", chain(12, {7})), options);
+        setFault({});
+        if (signature.isEmpty()) {
+            QVERIFY(!report);
+            QCOMPARE(report.error().code, ErrorCode::NotFound);
+        } else {
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QVERIFY2(QString::fromStdString(report->signature.text()).startsWith(signature),
+                     report->signature.text().c_str());
+            QVERIFY(report->reproduced);
+        }
+        // Nobody is left who inherited the mark.
+        const auto left = [&] {
+            int count = 0;
+            for (const QString& process : QDir("/proc").entryList({"[0-9]*"}, QDir::Dirs)) {
+                if (process.toInt() == ::getpid()) continue;
+                QFile environment("/proc/" + process + "/environ");
+                count += environment.open(QIODevice::ReadOnly) && environment.readAll().contains(mark);
+            }
+            return count;
+        };
+        QTRY_COMPARE(left(), 0);
+    }
+
+    void wrongKernelsAreFoundAgainstTheInterpreter() {
+        setFault("kernel:aten.relu.default:wrong");
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.backend = Backend::Cpu;
+        options.folder = path("kernel");
+        const auto report = minifyFile(write("kernel.py", chain(10, {6})), options);
+        setFault({});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY2(report->nodes <= 3, report->text.c_str());
+        QVERIFY2(report->text.find("aten.relu.default") != std::string::npos, report->text.c_str());
     }
 
     void anotherSearchInTheFolderIsRefused() {
