@@ -32,6 +32,11 @@ Interpreter::Interpreter(const Module& module, Module* editable, const Interpret
     if (m_mutates) m_written = writtenNodes(module.graph());
 }
 
+void Interpreter::dropResults() {
+    if (const Node* output = m_module.graph().outputNode())
+        for (const Node* value : output->inputs()) --m_readsLeft[index(value->id())];
+}
+
 void Interpreter::begin(const std::vector<Tensor>& inputs) {
     m_inputs = inputs;
     m_next = m_module.graph().first();

@@ -21,6 +21,9 @@ class Interpreter : public ValueSource {
         if (--m_readsLeft[index(node.id())] == 0) m_values[index(node.id())].clear();
     }
 
+    /// Nobody will run the output: what it alone reads is dropped like anything else. Before the first advance().
+    void dropResults();
+
     /// Begins a run: one tensor per placeholder. Then advance() runs next(), until that is null; results() are what
     /// the graph returns.
     void begin(const std::vector<Tensor>& inputs);

@@ -62,6 +62,7 @@ class Side {
         if (--m_wanted[node.id()] == 0) m_kept.erase(node.id());
     }
     void want(const Node& node) { ++m_wanted[node.id()]; }
+    void dropResults() { m_run->dropResults(); }
     /// One node. `m_faults`: whose faults on demand act there.
     Result<void> advance() {
         const FaultSideScope scope(m_faults);
@@ -159,6 +160,7 @@ struct Lockstep {
         plain.runPlain(reference.inputs, recording);
         wide.runWide(reference.inputs, widened);
         checked.runPlain(graph.inputs, replaying);
+        for (Side* side : {&plain, &wide, &checked}) side->dropResults();
     }
     const Node* counterpartOf(const Node& node) const {
         const auto found = counterpart.find(node.id());

@@ -14,6 +14,7 @@
 #include <QtTest>
 #include <cmath>
 
+#include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
@@ -243,6 +244,24 @@ class NumericsWindowTest : public QObject {
         view.setValue(shown, "y");
         QCOMPARE(view.findChild<QLabel*>("valueWords")->text(), shown.problem);
         QVERIFY(view.findChildren<QSpinBox*>().isEmpty());
+    }
+
+    /// One button goes to what diverges first, in the graph and in the table.
+    void whatDivergesFirstIsGoneTo() {
+        open("tiny_transformer");
+        setFault("op@after:aten.addmm.default:wrong");
+        compare();
+        setFault({});
+        QVERIFY2(summary().contains("the first value that diverges is"), qPrintable(summary()));
+        button("First Divergent")->click();
+        const auto& result = *controller().checkedRuns().result();
+        const NodeKey node = result.nodes[*result.firstDivergent].node;
+        QCOMPARE(m_main->selection().node(), node);
+        QCOMPARE(table()->selectionModel()->selectedRows().size(), 1);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        const HeatMark* mark = canvas().heat()->find(node);
+        QVERIFY(mark && mark->heat == Heat::Wrong);
+        picture("numerics-wrong-" + qEnvironmentVariable("CUTAWAY_THEME"));
     }
 
     /// Esc and the button stop it; what has come stays.
