@@ -175,7 +175,7 @@ void addOptions(CLI::App& command, Context& context) {
 /// What --json writes.
 std::vector<JsonReport> reports() {
     const Json probe{{"rewrites", "integer: done of all that are searched"},
-                     {"step", "integer or null: counted from 1; 0 is the graph as opened; null: compiled anew"},
+                     {"step?", "integer: counted from 1; 0 is the graph as opened; null: compiled anew"},
                      {"in_step", "integer: rewrites done of that step; -1: all"},
                      {"bad", "boolean: the graph is wrong there"},
                      {"detail", "string: how that was seen"},

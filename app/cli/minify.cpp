@@ -168,12 +168,9 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 std::vector<JsonReport> reports() {
-    const Json step{{"trials", "integer: made until then"},
-                    {"nodes", "integer"},
-                    {"inputs", "integer"},
-                    {"outputs", "integer"},
-                    {"how", "string: what was done"},
-                    {"seconds", "number: since the start"}};
+    const Json step{{"trials", "integer: made until then"}, {"nodes", "integer: that were left"},
+                    {"inputs", "integer: that it takes"},   {"outputs", "integer: that it returns"},
+                    {"how", "string: what was done"},       {"seconds", "real: since the start"}};
     return {{"--json",
              {{"nodes", "integer: of the result, inputs and output included"},
               {"nodes_before", "integer: of the whole graph"},
@@ -188,8 +185,8 @@ std::vector<JsonReport> reports() {
               {"reproduced", "boolean: it fails in the same way in a fresh process"},
               {"stopped", "boolean: before nothing could be taken away any more"},
               {"why_stopped", "string: empty if it was not"},
-              {"seconds", "number"},
-              {"overhead_ms", "number: median of what a trial took beside its own work"},
+              {"seconds", "real: of the whole search"},
+              {"overhead_ms", "real: median of what a trial took beside its own work"},
               {"steps", Json::array({step})}}}};
 }
 
