@@ -39,9 +39,17 @@ Node& withProvenance(Graph& graph, Node& made, const Node& node) {
     return made;
 }
 
-/// A backward's node, under its id where that is free: recomputed nodes are in the forward, too.
-Node& copyOf(Graph& graph, const Node& node, const Twins& twins) {
-    const bool free = graph.find(node.id()) == nullptr;
+/// Whether a backward's node can have its id in the joined graph: recomputed nodes are in the forward, too, and passes
+/// that ran on one half alone may have given the same ids to others.
+bool keepsId(const Graph& graph, const Graph& forward, const Node& node) {
+    if (graph.find(node.id()) || forward.find(node.id())) return false;
+    bool operandsThere = true;  // under their ids: a node is taken with what it reads
+    node.forEachInput([&](const Node* read) { operandsThere = operandsThere && graph.find(read->id()); });
+    return operandsThere;
+}
+
+Node& copyOf(Graph& graph, const Graph& forward, const Node& node, const Twins& twins) {
+    const bool free = keepsId(graph, forward, node);
     if (node.kind() == NodeKind::GetAttr)
         return free ? graph.take(node) : graph.getAttr(node.target(), node.type(), nullptr, node.name());
     std::vector<Argument> args;
@@ -93,7 +101,9 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
             twins[placeholders[i]] = graph.find(forwardOutputs[saved[nextSaved++]].node()->id());
             continue;
         }
-        Node& input = graph.takeAsInput(*placeholders[i]);
+        const Node& given = *placeholders[i];
+        Node& input = keepsId(graph, forward.graph(), given) ? graph.takeAsInput(given)
+                                                             : graph.placeholder(given.name(), given.type());
         if (afterInputs) graph.moveBefore(input, *afterInputs);
         twins[placeholders[i]] = &input;
         joined->inputs.push_back(backward.inputs[i]);
@@ -102,10 +112,10 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
     for (const Node& node : backward.graph().nodes()) {
         if (node.isOutput() || node.isPlaceholder()) continue;
         if (isFinalCopy(node)) backwardCopies.push_back(&node);
-        else twins[&node] = &copyOf(graph, node, twins);
+        else twins[&node] = &copyOf(graph, forward.graph(), node, twins);
     }
     for (const Node* copy : copies) graph.take(*copy);
-    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, *copy, twins);
+    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, forward.graph(), *copy, twins);
 
     ArgumentList outputs{{}, true};
     for (size_t i = 0; i < forwardOutputs.size(); ++i) {

@@ -164,7 +164,8 @@ class MinifierTest : public QObject {
         qInfo() << found->module->graph().size() << "nodes after" << trials.queries << "questions, PyTorch" << nodes
                 << "after" << queries;
         QVERIFY(found->module->graph().size() <= static_cast<size_t>(std::min(nodes, 6)));
-        QVERIFY(trials.queries <= std::min(queries, 150));
+        const bool oneBadOp = QString(QTest::currentDataTag()).contains(" at ");
+        QVERIFY(trials.queries <= (oneBadOp ? queries : 150));
     }
 };
 
