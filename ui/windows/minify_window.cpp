@@ -47,10 +47,10 @@ MinifyWindow::MinifyWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_command(new QLineEdit),
       m_folder(new QLineEdit),
       m_signature(new QLineEdit),
-      m_browse(new QPushButton(tr("C&hoose…"))),
+      m_browse(new QPushButton(tr("Choose…"))),
       m_start(new QPushButton),
-      m_afresh(new QPushButton(tr("Start A&fresh"))),
-      m_open(new QPushButton(tr("&Open Result"))),
+      m_afresh(new QPushButton(tr("Start &Afresh"))),
+      m_open(new QPushButton(tr("Open Resul&t"))),
       m_summary(new QLabel),
       m_plot(new PlotView(tr("Nodes left after each trial"))),
       m_graph(new GraphView),
@@ -63,9 +63,9 @@ MinifyWindow::MinifyWindow(const WindowRow& tableRow, const WindowParts& parts)
     m_summary->setObjectName(QStringLiteral("minifySummary"));
     m_plot->setHint(tr("Nodes against trials, once a search goes on"));
     auto* best = new QTabWidget;
-    best->addTab(m_graph, tr("Smallest &Graph"));
-    best->addTab(m_text, tr("Its Te&xt"));
-    best->addTab(m_log, tr("&Log"));
+    best->addTab(m_graph, tr("Smallest Graph"));
+    best->addTab(m_text, tr("Its Text"));
+    best->addTab(m_log, tr("Log"));
     auto* asked = new QWidget;
     auto* column = new QVBoxLayout(asked);
     column->setContentsMargins(0, 0, 4, 0);
@@ -114,12 +114,12 @@ QWidget* MinifyWindow::makeForm() {
     rows->setContentsMargins(0, 0, 0, 0);
     rows->setRowWrapPolicy(QFormLayout::WrapLongRows);
     rows->addRow(tr("Fa&ils when"), m_check);
-    rows->addRow(tr("&Runs on"), m_backend);
-    rows->addRow(tr("Co&mmand"), m_command);
+    rows->addRow(tr("Runs &on"), m_backend);
+    rows->addRow(tr("&Command"), m_command);
     auto* folder = new QHBoxLayout;
     folder->addWidget(m_folder, 1);
     folder->addWidget(m_browse);
-    auto* folderLabel = new QLabel(tr("Fol&der"));
+    auto* folderLabel = new QLabel(tr("Fo&lder"));
     folderLabel->setBuddy(m_folder);
     rows->addRow(folderLabel, folder);
     rows->addRow(tr("Si&gnature"), m_signature);
@@ -235,8 +235,8 @@ QString MinifyWindow::summary() const {
 
 void MinifyWindow::showState() {
     const bool running = m_search.isRunning();
-    m_start->setText(running                                           ? tr("S&top (Esc)")
-                     : m_search.report() && m_search.report()->stopped ? tr("&Go On")
+    m_start->setText(running                                           ? tr("&Stop (Esc)")
+                     : m_search.report() && m_search.report()->stopped ? tr("Go On")
                                                                        : tr("&Start"));
     m_start->setEnabled(running ? !m_search.isStopping() : m_controller.model().has_value());
     m_afresh->setEnabled(!running && m_controller.model().has_value());
