@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <limits>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
@@ -12,6 +13,7 @@
 #include "engine/session/session_state.h"
 #include "engine/support/files.h"
 #include "engine/support/hash.h"
+#include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "engine/trials/oracle.h"
 #include "engine/trials/repro_folder.h"
@@ -65,6 +67,7 @@ class Search {
             CT_TRY(wanted, parseSignature(m_options.signature));
         }
         m_report.nodesBefore = nodesOf(start);
+        if (!m_options.restart) lookForEarlierResult();
         CT_TRY_VOID(m_oracle->begin(start, wanted));
         m_report.signature = m_oracle->signature();
         m_best = start;
@@ -122,6 +125,13 @@ class Search {
         return minifyAsPyTorch(start, *m_oracle, options);
     }
 
+    void lookForEarlierResult() {
+        const auto earlier = readRepro(resultFolder());
+        if (!earlier) return;
+        if (const auto graph = parseText(earlier->job.graph))
+            m_nodesOnDisk = static_cast<int>((*graph)->graph().size());
+    }
+
     ReproFolder reproOf(const TrialJob& job) const {
         ReproFolder repro;
         repro.job = job;
@@ -153,7 +163,11 @@ class Search {
         const fs::path checkpoint =
             fs::path(m_options.folder) / "checkpoints" / (std::to_string(nodesOf(best)) + ".py");
         CT_TRY_VOID(writeFile(checkpoint.string(), job.graph));
-        CT_TRY_VOID(writeRepro(resultFolder(), reproOf(job), kMostBytesEachStep));
+        // A search that goes on comes past graphs that are larger than what it has left here.
+        if (nodesOf(best) <= m_nodesOnDisk) {
+            CT_TRY_VOID(writeRepro(resultFolder(), reproOf(job), kMostBytesEachStep));
+            m_nodesOnDisk = nodesOf(best);
+        }
         m_text = job.graph;
         m_line = how + ": " + std::to_string(nodesOf(best)) + " nodes";
         tell(true);
@@ -181,9 +195,16 @@ class Search {
     /// The result with its true inputs, tried once more in a process that knows nothing of the search.
     Result<void> finish() {
         const Progress unstopped;  // a search that was stopped still leaves a whole result
-        CT_TRY(const TrialJob job, m_oracle->jobOf(m_best, true));
-        ReproFolder repro = reproOf(job);
+        CT_TRY(TrialJob job, m_oracle->jobOf(m_best, true));
         m_report.folder = resultFolder();
+        // Stopped again before it came to where it had been.
+        if (nodesOf(m_best) > m_nodesOnDisk) {
+            CT_TRY(ReproFolder earlier, readRepro(m_report.folder));
+            CT_TRY(auto graph, parseText(earlier.job.graph));
+            m_best.module = std::move(graph);
+            job = std::move(earlier.job);
+        }
+        ReproFolder repro = reproOf(job);
         CT_TRY_VOID(writeRepro(m_report.folder, repro, kMostBytes));
         CT_TRY(const ReproFolder written, readRepro(m_report.folder));
         CT_TRY(const TrialOutcome outcome, tryRepro(written, unstopped));
@@ -214,6 +235,7 @@ class Search {
     Candidate m_best;
     MinifyReport m_report;
     std::string m_text, m_line;
+    int m_nodesOnDisk = std::numeric_limits<int>::max();  // of the result that the folder holds
 };
 
 }  // namespace

@@ -246,20 +246,23 @@ class MinifyTest : public QObject {
         QVERIFY2(whole, whole ? "" : whole.error().text().c_str());
         MinifyOptions options = byCommand(command, "stopped");
         int made = 0;
-        for (const int64_t most : {3, 9, 20, 0}) {
+        int best = 1000;
+        for (const int64_t most : {3, 9, 20, 5, 0}) {
             options.maxTrials = most;
             const auto part = minifyFile(file, options);
             QVERIFY2(part, part ? "" : part.error().text().c_str());
             QCOMPARE(part->stopped, most != 0);
             QVERIFY(part->reproduced);
             made += part->made;
+            QVERIFY(part->nodes <= best);
+            best = part->nodes;
             if (most == 0) {
                 QCOMPARE(part->text, whole->text);
                 QCOMPARE(part->trials, whole->trials);
             }
         }
         // The whole graph is tried at each start; speculation may add some.
-        QVERIFY2(made <= whole->made + 4 + 8, qPrintable(QString("%1 against %2").arg(made).arg(whole->made)));
+        QVERIFY2(made <= whole->made + 5 + 8, qPrintable(QString("%1 against %2").arg(made).arg(whole->made)));
     }
 
     /// At any moment the folder holds a whole result, and the search can go on.
@@ -269,7 +272,7 @@ class MinifyTest : public QObject {
             CUTAWAY_CLI, "minify", file, "--check", "command", "--command", "test $(grep -c 'aten.relu' {}) -lt 2",
             "-o",        folder};
         bool ended = false;
-        int kills = 0;
+        int kills = 0, best = 1000;
         for (; !ended && kills < 200; ++kills) {
             ProcessOptions options;
             options.argv = words;
@@ -283,6 +286,9 @@ class MinifyTest : public QObject {
             if (std::ifstream(folder + "/best/repro.json").good()) {
                 Session session;
                 QVERIFY(session.open(folder + "/best/graph.py"));
+                const int nodes = session.model().graphs.front().nodes;
+                QVERIFY2(nodes <= best, qPrintable(QString("%1 nodes after %2").arg(nodes).arg(best)));
+                best = nodes;
             }
         }
         QVERIFY2(ended, "the search never came to its end");

@@ -53,8 +53,8 @@ class GraphWindow : public Window {
     QSpinBox* m_hops = nullptr;
     ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
     std::vector<QWidget*> m_marks, m_sideMarks, m_heatMarks;  // of the legend
-    QComboBox* m_module = nullptr;               // on show of a forward beside its backward
-    std::shared_ptr<const UnionGraph> m_beside;  // if that is on show
+    QComboBox* m_module = nullptr;                            // on show of a forward beside its backward
+    std::shared_ptr<const UnionGraph> m_beside;               // if that is on show
     int m_modeBefore = 0;
     bool m_fitNext = false;             // another module: both of its sides come into view
     std::optional<Comparison> m_shown;  // what is drawn
