@@ -61,6 +61,18 @@ std::string pageOf(const ReproFolder& repro, const std::string& name) {
                       "\n\nTaken from " + repro.origin + ".\n\n## To repeat it\n\n    cutaway-cli run-repro " +
                       shellWord(name) + "\n\nCompiled with: `" +
                       (repro.job.request.text().empty() ? "the default options" : repro.job.request.text()) + "`\n";
+    // What bisecting can do with it: its inputs are a plain file if nothing but inputs is in it.
+    if (repro.command.empty() && repro.job.constants.empty()) {
+        const std::string check = repro.job.check.looks == TrialCheck::Looks::Numbers     ? "numbers"
+                                  : repro.job.check.looks == TrialCheck::Looks::NonFinite ? "nan"
+                                                                                          : "crash";
+        out += "\n## To find the rewrite that is to blame\n\n    cutaway-cli bisect " + shellWord(name + "/graph.py") +
+               " --check " + check;
+        if (check != "crash" && !repro.job.inputs.empty())
+            out += " --inputs " + shellWord(name + "/inputs.safetensors");
+        if (!repro.job.request.text().empty()) out += " " + repro.job.request.text();
+        out += "\n";
+    }
     if (!repro.command.empty()) out += "\nThe command that fails: `" + repro.command + "`\n";
     out +=
         "\n| file | holds |\n|---|---|\n| `graph.py` | the graph, for Cutaway |\n| `repro.py` | the graph, for "

@@ -153,6 +153,8 @@ class MinifyTest : public QObject {
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY(report->nodes <= 3);
         QCOMPARE(QString::fromStdString(report->signature.pass), QString("joint/remove_noop_ops"));
+        const auto page = readFile(report->folder + "/README.md");
+        QVERIFY(page && page->find("cutaway-cli bisect") != std::string::npos);
         // Without the fault the result is good, and that is said.
         setFault({});
         const auto again = runReproducer(report->folder);
