@@ -1,7 +1,6 @@
 #include "engine/trials/trial.h"
 
 #include <chrono>
-#include <future>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/constants.h"
@@ -126,13 +125,12 @@ class Trial {
         return bad(kind, error, pass, op);
     }
 
-    Result<std::vector<Tensor>> interpreted(const Module& graph, const std::vector<Tensor>& inputs, bool tells) {
+    Result<std::vector<Tensor>> interpreted(const Module& graph, const std::vector<Tensor>& inputs) {
         CT_TRY(const Snapshot ready, readyToRun(graph, inputs));
         const Module& known = ready ? *ready : graph;
         CT_TRY(const Snapshot complete, withConstants(known, m_progress));
         InterpretOptions options;
-        // The board is one line, and another graph may run at the same time.
-        if (tells) options.begin = [this](const Node& node) { m_board.at(node.name()); };
+        options.begin = [this](const Node& node) { m_board.at(node.name()); };
         return interpret(complete ? *complete : known, inputs, options);
     }
 
@@ -145,7 +143,7 @@ class Trial {
         const FaultSideScope scope(side);
         Ran out{std::move(graph), {}, {}};
         CT_TRY(out.inputs, valuesFor(*out.graph, m_session.state(), {}));
-        CT_TRY(out.outputs, interpreted(*out.graph, out.inputs, side == FaultSide::After));
+        CT_TRY(out.outputs, interpreted(*out.graph, out.inputs));
         return out;
     }
 
@@ -153,11 +151,9 @@ class Trial {
         const CompileTrace& trace = run.trace;
         // Of the last pass nothing more can be said: whichever side ends the process first.
         m_board.at("start of the run");
-        // Both sides at once: most kernels use one core.
-        auto given = std::async(std::launch::async, [&] { return guarded([&] { return beforePasses(trace); }); });
-        auto made = guarded([&] { return afterPasses(run); });
-        CT_TRY(const std::vector<Ran> before, given.get());
-        CT_TRY(const Ran last, std::move(made));
+        // One after the other: the libraries' kernels use all cores by themselves.
+        CT_TRY(const std::vector<Ran> before, beforePasses(trace));
+        CT_TRY(const Ran last, afterPasses(run));
         const Ran &opened = before.front(), &middle = before.back();
         if (m_check.looks == Looks::NonFinite) return lookForNonFinite(opened, middle, last);
         if (m_check.looks == Looks::Runs) return good("runs");
