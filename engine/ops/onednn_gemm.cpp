@@ -1,7 +1,6 @@
 // The one file that includes oneDNN's C++ interface.
 #include <dnnl.hpp>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 
 #include "engine/ops/library_kernels.h"
@@ -132,7 +131,6 @@ class KernelCache {
   public:
     ConvolutionKernel get(const ConvolutionGeometry& geometry, bool bias) {
         const std::string key = keyOf(geometry, bias);
-        std::lock_guard lock(m_mutex);
         for (auto it = m_recent.begin(); it != m_recent.end(); ++it)
             if (it->first == key) {
                 m_recent.splice(m_recent.begin(), m_recent, it);
@@ -145,7 +143,6 @@ class KernelCache {
 
   private:
     static constexpr size_t kKept = 64;
-    std::mutex m_mutex;
     std::list<std::pair<std::string, ConvolutionKernel>> m_recent;
 };
 
@@ -170,7 +167,8 @@ dnnl::memory borrow(const dnnl::memory::desc& desc, const float* data) {
 }
 
 void run(const ConvolutionGeometry& g, const float* input, const float* weight, const float* bias, float* output) {
-    static KernelCache cache;
+    // Scratch memory of a kernel belongs to the thread that made it.
+    thread_local KernelCache cache;
     lendFor(operationsOf(g));
     const ConvolutionKernel kernel = cache.get(g, bias != nullptr);
     const ConvolutionDims dims = dimsOf(g);

@@ -1,9 +1,13 @@
 // Products and convolutions through the library against our own plain kernels, over shapes, layouts, groups and dtypes.
 #include <QtTest>
+#include <thread>
 
+#include "engine/interpret/interpret.h"
 #include "engine/ops/byte_product.h"
 #include "engine/ops/conv_kernels.h"
 #include "engine/ops/matrix.h"
+#include "engine/tensor/compare.h"
+#include "engine/text/parse.h"
 
 using namespace cutaway;
 
@@ -195,6 +199,26 @@ class LibraryKernelsTest : public QObject {
         QCOMPARE(output[2], 34.0f);
         QVERIFY(libraryGemm(1, 1, 4, {input, 4, 1}, {input, 1, 1}, output));
         QCOMPARE(output[0], 30.0f);
+    }
+
+    /// The library's scratch memory belongs to the thread that made a kernel.
+    void threadsConvolveAtOnce() {
+        const auto module = parseText(
+            "def forward(x: \"f32[2, 512, 39]\", w: \"f32[512, 512, 3]\"):\n"
+            "    y = aten.conv1d.default(x, w, None, [2])\n    return (y,)\n");
+        QVERIFY2(module, module ? "" : module.error().text().c_str());
+        const auto inputs = randomInputs(**module, 0);
+        QVERIFY(inputs);
+        std::vector<Tensor> results(4);
+        std::vector<std::thread> threads;
+        for (Tensor& result : results)
+            threads.emplace_back([&] {
+                for (int i = 0; i < 10; ++i)
+                    if (const auto run = interpret(**module, *inputs)) result = run->front();
+            });
+        for (std::thread& thread : threads) thread.join();
+        for (const Tensor& result : results) QVERIFY(result.defined());
+        for (const Tensor& result : results) QVERIFY(compare(result, results[0], {0, 0}).within);
     }
 };
 
