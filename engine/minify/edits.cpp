@@ -23,6 +23,20 @@ bool isNeeded(const Node& node, bool keepRandom) {
     return node.op().mutates() || node.is(Tag::Impure) || (keepRandom && node.is(Tag::Random));
 }
 
+/// Readers of `value` read an operand of `call` that has its type; `value` goes.
+bool readInstead(Module& module, Node& value, const Node& call) {
+    const TensorType* type = value.type().tensor();
+    if (!type) return false;
+    for (Node* operand : call.inputs()) {
+        const TensorType* other = operand->type().tensor();
+        if (!other || !other->sameMeta(*type)) continue;
+        module.graph().replaceUses(value, *operand);
+        module.graph().erase(value);
+        return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 bool makeInput(Module& module, Node& node) {
@@ -44,17 +58,14 @@ bool makeInput(Module& module, Node& node) {
     return true;
 }
 
-bool bypass(Module& module, Node& node) {
-    const TensorType* type = node.type().tensor();
-    if (!node.isCall() || !type) return false;
-    for (Node* operand : node.inputs()) {
-        const TensorType* other = operand->type().tensor();
-        if (!other || !other->sameMeta(*type)) continue;
-        module.graph().replaceUses(node, *operand);
-        module.graph().erase(node);
-        return true;
-    }
-    return false;
+bool bypass(Module& module, Node& node) { return node.isCall() && readInstead(module, node, node); }
+
+bool bypassParts(Module& module, Node& node) {
+    if (node.type().tensor()) return false;
+    bool any = false;
+    for (Node* part : std::vector<Node*>(node.users()))
+        if (!part->isOutput()) any = readInstead(module, *part, node) || any;
+    return any;
 }
 
 bool dropDeadCalls(Module& module, bool keepRandom) {

@@ -16,6 +16,9 @@ bool makeInput(Module& module, Node& node);
 /// there is none.
 bool bypass(Module& module, Node& node);
 
+/// The same for each part of a call that returns a tuple. False: no part has such an operand.
+bool bypassParts(Module& module, Node& node);
+
 /// Drops calls and attributes that nobody reads, last first, and the inputs that are then read by nobody. Which calls
 /// stay although nobody reads them: those that write to memory or check something; of random ones those that
 /// `keepRandom` asks to keep.

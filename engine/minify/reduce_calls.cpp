@@ -103,23 +103,6 @@ Result<size_t> search(Reducer& reducer, size_t good, size_t bad,
 /// How a group of calls is taken out.
 enum class Way : uint8_t { Bypass, Input };
 
-bool bypassTuple(Module& module, Node& node) {
-    bool any = false;
-    for (Node* part : std::vector<Node*>(node.users())) {
-        const TensorType* type = part->type().tensor();
-        if (!type || part->isOutput()) continue;
-        for (Node* operand : node.inputs()) {
-            const TensorType* other = operand->type().tensor();
-            if (!other || !other->sameMeta(*type)) continue;
-            module.graph().replaceUses(*part, *operand);
-            module.graph().erase(*part);
-            any = true;
-            break;
-        }
-    }
-    return any;
-}
-
 /// The graph without the calls [begin, end) of the list; nothing if it is no smaller.
 std::optional<Candidate> without(const Reducer& reducer, const std::vector<NodeId>& calls, size_t begin, size_t end,
                                  Way way) {
@@ -132,8 +115,7 @@ std::optional<Candidate> without(const Reducer& reducer, const std::vector<NodeI
             module->graph().erase(*node);
             continue;
         }
-        if (way == Way::Bypass && (bypass(*module, *node) || (!node->type().tensor() && bypassTuple(*module, *node))))
-            continue;
+        if (way == Way::Bypass && (bypass(*module, *node) || bypassParts(*module, *node))) continue;
         makeInput(*module, *node);
     }
     dropDead(*module);
