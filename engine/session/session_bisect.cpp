@@ -39,12 +39,8 @@ Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, co
         out << printText(graph, print).text;
         if (!out.flush()) return Error{ErrorCode::ToolFailed, "cannot write the file", file.string(), {}};
     }
-    std::string command = options.command;
-    const auto hole = command.find("{}");
-    if (hole == std::string::npos) command += " '" + file.string() + "'";
-    else command.replace(hole, 2, "'" + file.string() + "'");
     ProcessOptions process;
-    process.argv = {"sh", "-c", command};
+    process.argv = {"sh", "-c", commandOn(options.command, file.string())};
     process.wallSeconds = options.timeoutSeconds;
     process.addressSpaceBytes = options.memoryBytes;
     CT_TRY(ChildProcess child, ChildProcess::start(process));
@@ -167,11 +163,8 @@ class RecordedSearch {
             if (m_options.check != BisectCheck::Command)
                 return commandLine(m_state, "text", request, {}, at + " --runnable | python -");
             constexpr const char* kFile = "bisect_graph.py";
-            std::string command = m_options.command;
-            const auto hole = command.find("{}");
-            if (hole == std::string::npos) command += std::string(" ") + kFile;
-            else command.replace(hole, 2, kFile);
-            return commandLine(m_state, "text", request, {}, at + " --runnable > " + kFile + " && " + command);
+            return commandLine(m_state, "text", request, {},
+                               at + " --runnable > " + kFile + " && " + commandOn(m_options.command, kFile));
         }
         if (m_trace.failed()) return commandLine(m_state, "compile", request, fuel, {});
         const std::string inputs =

@@ -86,4 +86,10 @@ std::vector<std::string_view> splitPlain(std::string_view text, char mark) {
     }
 }
 
+std::string commandOn(std::string command, std::string_view file) {
+    const auto hole = command.find("{}");
+    if (hole == std::string::npos) return command + " " + shellWord(file);
+    return command.replace(hole, 2, shellWord(file));
+}
+
 }  // namespace cutaway

@@ -10,6 +10,8 @@ namespace cutaway {
 
 /// The word as a POSIX shell reads it back, in quotes where it needs them.
 std::string shellWord(std::string_view word);
+/// A user's command on a file: "{}" stands for its path, else that is appended.
+std::string commandOn(std::string command, std::string_view file);
 /// Takes text apart as a POSIX shell does that expands nothing: blanks, quotes and backslashes. Errors: a quote that is
 /// not closed.
 Result<std::vector<std::string>> shellWords(std::string_view text);

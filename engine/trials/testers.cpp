@@ -5,6 +5,7 @@
 #include "cutaway/guarded.h"
 #include "engine/formats/safetensors.h"
 #include "engine/support/files.h"
+#include "engine/support/shell_words.h"
 #include "engine/support/temp_dir.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -50,11 +51,8 @@ class CommandTester : public Tester {
     Result<TrialOutcome> test(const TrialJob& job, const Progress& progress) override {
         const std::string file = m_folder.file("graph.py");
         CT_TRY_VOID(writeRunnable(job, file));
-        std::string command = m_command;
-        if (const auto hole = command.find("{}"); hole == std::string::npos) command += " '" + file + "'";
-        else command.replace(hole, 2, "'" + file + "'");
         ProcessOptions process;
-        process.argv = {"sh", "-c", command};
+        process.argv = {"sh", "-c", commandOn(m_command, file)};
         process.wallSeconds = m_limits.seconds;
         process.addressSpaceBytes = m_limits.memoryBytes;
         const auto start = std::chrono::steady_clock::now();
