@@ -22,7 +22,6 @@
 namespace cutaway {
 namespace {
 
-constexpr size_t kBoardBytes = 4096;
 constexpr int kOutOfMemory = 70;
 
 /// What every trial would otherwise do anew: tables of operators and rules.

@@ -12,9 +12,8 @@
 namespace cutaway {
 namespace {
 
-constexpr size_t kBoardBytes = 4096;  // a page before the reply
-constexpr double kLook = 0.1;         // seconds between two looks whether somebody wants to stop
-constexpr double kPatience = 5;       // seconds that the server may take beside the trial's own limit
+constexpr double kLook = 0.1;    // seconds between two looks whether somebody wants to stop
+constexpr double kPatience = 5;  // seconds that the server may take beside the trial's own limit
 
 /// The signature of a process that ended without an answer.
 TrialOutcome died(FailureKind kind, const std::string& how, const std::string& where, const std::string& words) {

@@ -7,6 +7,9 @@
 
 namespace cutaway {
 
+/// Before the answer in shared memory lies a page with what the trial is at.
+constexpr size_t kBoardBytes = 4096;
+
 struct TrialLimits {
     double seconds = 60;
     int64_t memoryBytes = 0;  // of address space, beside what the program itself takes; 0: what the machine has left
