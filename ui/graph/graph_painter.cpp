@@ -161,7 +161,8 @@ class ScenePainter {
     void paintHeat(const Picture::Node& node, const QRectF& box, bool hovered) {
         const HeatMark* mark = heatOf(node);
         const ChangeColors& heat = colorsOf(node);
-        QPen pen(hovered ? m_colors.hover : heat.line, mark && mark->heat == Heat::Wrong ? 3 : mark ? 1.6 : 1.1);
+        const double markedWidth = mark && mark->heat == Heat::Wrong ? 3 : 1.6;
+        QPen pen(hovered ? m_colors.hover : heat.line, mark ? markedWidth : 1.1);
         if (!mark || node.isFold()) pen.setDashPattern({1, 2});
         const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
         m_painter.setPen(pen);
