@@ -1,24 +1,11 @@
 #include "engine/codegen/cpp_operation.h"
 
 #include "engine/codegen/cpp_expr.h"
-#include "engine/schedule/kernel.h"
+#include "engine/ops/lower.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
-
-/// Dividing a loop index by a positive constant needs no care for signs.
-bool indexDivision(const Expr& expr) {
-    const auto divisor = expr->operands[1].asInt();
-    if (expr->dtype != DType::I64 || !divisor || *divisor <= 0) return false;
-    bool indexOnly = true;
-    forEachExpr({expr->operands[0]}, [&](const Expr& e) {
-        const bool plain = e->kind == ExprKind::Symbol || e->kind == ExprKind::Add || e->kind == ExprKind::Mul ||
-                           e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod || (e.asInt() && *e.asInt() >= 0);
-        indexOnly &= plain;
-    });
-    return indexOnly;
-}
 
 std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers) {
     const DType dtype = expr->operands[0]->dtype;
@@ -54,8 +41,7 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
         case ExprKind::FloorDiv:
         case ExprKind::Mod: {
             const bool quotient = expr->kind == ExprKind::FloorDiv;
-            if (!floating)
-                return indexDivision(expr) ? joined(quotient ? "/" : "%") : divided(quotient ? "divFloor" : "modFloor");
+            if (!floating) return divided(quotient ? "divFloor" : "modFloor");
             helpers.insert("floormod");
             return std::string(quotient ? "floorDiv" : "floorMod") + (vector ? "V(" : "F(") + in[0].text + ", " +
                    in[1].text + ")";
@@ -116,6 +102,8 @@ std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector,
         return "checkedIndex(" + (vector ? widened(in[0], DType::I64).text : x) + ", " + in[1].text +
                (vector ? ", n" : "") + ", fault)";
     }
+    if (name == "quotient") return x + " / " + in[1].text;
+    if (name == "remainder") return x + " % " + in[1].text;
     const std::string bits = dtype == DType::F64 ? "V_i64" : "V_i32";
     if (name == "abs") {
         if (isUnsigned(dtype) || dtype == DType::Bool) return x;

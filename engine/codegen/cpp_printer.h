@@ -1,26 +1,32 @@
 #pragma once
-// Prints kernels as C++: vectors of kLanes elements along one loop, a partial vector at its end, the same text for
-// both.
+// Prints loop nests as C++. It chooses nothing: a statement of the nest is a statement of the text, a vector loop is
+// its body once, run on whole vectors and on the rest.
 //
 // Every function has the signature
 //   extern "C" void NAME(void* const* p, const long* s, long begin, long end, int* fault)
-// p: buffers in the order of Kernel::buffers; s: values of Kernel::sizes; [begin, end): the part of the parallel range
-// to compute, so that threads may share it; *fault becomes 1 when an index from data is out of range, 2 on integer
+// p: buffers in the order of LoopNest::buffers; s: values of LoopNest::sizes; [begin, end): the part of the loop over
+// parts to run, so that threads may share it; *fault becomes 1 when an index from data is out of range, 2 on integer
 // division by zero. Float semantics are IEEE: compiled with -ffp-contract=off and without -ffast-math, since the
-// interpreter, which results are compared with, rounds after every operation too. Sums of f32 accumulate in double.
+// interpreter, which results are compared with, rounds after every operation too. All identifiers are numbered, so that
+// no name of a model is one of them.
 #include "engine/codegen/cpp_prelude.h"
-#include "engine/schedule/kernel.h"
+#include "engine/loops/loop_nest.h"
 
 namespace cutaway {
 
 struct PrintedKernel {
-    std::string source;             // the function alone
-    std::set<std::string> helpers;  // for cppPrelude
-    SymInt range = 1;               // size of the parallel range
+    struct Launch {
+        std::string function;
+        SymInt range;  // steps of its loop over parts
+    };
+    std::vector<Launch> launches;      // one after the other
+    std::vector<Workspace> workspace;  // buffers after the kernel's own
+    std::string source;                // the functions alone
+    std::set<std::string> helpers;     // for cppPrelude
 };
-PrintedKernel printCpp(const Kernel& kernel);
+PrintedKernel printCpp(const LoweredKernel& kernel);
 
-/// A whole file of these kernels, helpers first.
+/// A whole file of these functions, helpers first.
 std::string cppFile(const std::vector<PrintedKernel>& kernels);
 
 }  // namespace cutaway

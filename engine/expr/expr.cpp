@@ -156,7 +156,7 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
 
 /// Sizes are not zero where they divide; elements that a kernel loads may be, and then the division fails.
 bool isMadeOfSizes(const Expr& expr) {
-    return expr->kind != ExprKind::Load && expr->kind != ExprKind::Call &&
+    return expr->kind != ExprKind::Load && expr->kind != ExprKind::Call && expr->kind != ExprKind::Var &&
            std::all_of(expr->operands.begin(), expr->operands.end(), isMadeOfSizes);
 }
 
@@ -253,6 +253,17 @@ Expr Expr::symbol(std::string name, DType dtype) {
 }
 Expr Expr::load(std::string buffer, Expr index, DType dtype) {
     return finish({.kind = ExprKind::Load, .dtype = dtype, .name = std::move(buffer), .operands = {std::move(index)}});
+}
+Expr Expr::loadAlong(std::string buffer, Expr index, Expr step, DType dtype) {
+    return finish({.kind = ExprKind::Load,
+                   .dtype = dtype,
+                   .name = std::move(buffer),
+                   .operands = {std::move(index), std::move(step)}});
+}
+Expr Expr::axis(int number) { return finish({.kind = ExprKind::Axis, .dtype = DType::I64, .integer = number}); }
+Expr Expr::var(int number, DType dtype) { return finish({.kind = ExprKind::Var, .dtype = dtype, .integer = number}); }
+Expr Expr::reduce(int reducer, std::vector<Expr> operands, DType dtype) {
+    return finish({.kind = ExprKind::Reduce, .dtype = dtype, .integer = reducer, .operands = std::move(operands)});
 }
 Expr Expr::call(std::string_view function, std::vector<Expr> operands, DType dtype) {
     if (auto folded = ofConstants(function, operands, dtype)) return *folded;
@@ -356,7 +367,10 @@ int compareExpr(const Expr& a, const Expr& b) {
     auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
     if (a->kind != b->kind) {
         // Symbols first, then products and sums, constants last: "s0 + 1", "4*s77".
-        auto rank = [](ExprKind kind) { return kind == ExprKind::Symbol ? -1 : static_cast<int>(kind); };
+        auto rank = [](ExprKind kind) {
+            if (kind == ExprKind::Symbol) return -2;
+            return kind == ExprKind::Axis ? -1 : static_cast<int>(kind);
+        };
         return order(rank(a->kind), rank(b->kind));
     }
     if (int c = order(static_cast<int>(a->dtype), static_cast<int>(b->dtype))) return c;

@@ -48,9 +48,12 @@ enum class ExprKind : uint8_t {
     BitNot,
     ShiftLeft,
     ShiftRight,
-    Cast,  // to dtype
-    Load,  // name = buffer, operand 0 = element index
-    Call,  // name = function: exp, erf, floor, ...
+    Cast,    // to dtype
+    Load,    // name = buffer, operand 0 = element index; in loop nests operand 1 = step from lane to lane
+    Call,    // name = function: exp, erf, floor, ...
+    Axis,    // leaf: the loop of this number (engine/loops)
+    Var,     // leaf: the variable of this number of a loop nest
+    Reduce,  // integer = reducer; operands: body, then an Axis and its size for each loop it runs over
 };
 
 struct ExprNode;
@@ -71,6 +74,12 @@ class Expr {
     /// Integer symbols stand for sizes and loop indices: never negative.
     static Expr symbol(std::string name, DType dtype = DType::I64);
     static Expr load(std::string buffer, Expr index, DType dtype);
+    /// Of a vector loop: the elements index, index + step, ...
+    static Expr loadAlong(std::string buffer, Expr index, Expr step, DType dtype);
+    /// Where a loop stands: an index, never negative.
+    static Expr axis(int number);
+    static Expr var(int number, DType dtype);
+    static Expr reduce(int reducer, std::vector<Expr> operands, DType dtype);
     static Expr call(std::string_view function, std::vector<Expr> operands, DType dtype);
     static Expr cast(Expr operand, DType dtype);
     static Expr where(Expr condition, Expr yes, Expr no);
@@ -87,7 +96,7 @@ class Expr {
 struct ExprNode {
     ExprKind kind;
     DType dtype;
-    int64_t integer = 0;  // Int, Bool
+    int64_t integer = 0;  // Int, Bool; number of an Axis, Var or reducer
     double real = 0;      // Float
     std::string name;     // Symbol, Load, Call
     std::vector<Expr> operands;
@@ -167,6 +176,7 @@ Expr substitute(const Expr& expr, const Lookup& lookup) {
         case ExprKind::Load: return Expr::load(expr->name, std::move(operands[0]), expr->dtype);
         case ExprKind::Call: return Expr::call(expr->name, std::move(operands), expr->dtype);
         case ExprKind::Cast: return Expr::cast(std::move(operands[0]), expr->dtype);
+        case ExprKind::Reduce: return Expr::reduce(static_cast<int>(expr->integer), std::move(operands), expr->dtype);
         default: return Expr::make(expr->kind, std::move(operands), expr->dtype);
     }
 }

@@ -159,6 +159,9 @@ void print(std::string& out, const Expr& e, int strength) {
             out += ']';
             break;
         case ExprKind::Call: printCall(out, e->name, e); break;
+        case ExprKind::Axis: out += "x" + std::to_string(e->integer); break;
+        case ExprKind::Var: out += "t" + std::to_string(e->integer); break;
+        case ExprKind::Reduce: printCall(out, "reduce" + std::to_string(e->integer), e); break;
     }
     if (wrap) out += ')';
 }

@@ -82,7 +82,8 @@ bool isBackedSize(const Expr& atom) {
 
 bool atomNeverNegative(const Expr& atom) {
     switch (atom->kind) {
-        case ExprKind::Symbol: return true;
+        case ExprKind::Symbol:
+        case ExprKind::Axis: return true;
         case ExprKind::FloorDiv: return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
         case ExprKind::Mod: return neverNegative(atom->operands[1]);
         case ExprKind::Pow: return neverNegative(atom->operands[0]);

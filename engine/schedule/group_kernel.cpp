@@ -14,7 +14,7 @@ void forEachReader(const Grouping& grouping, const Node& node, const std::functi
     }
 }
 
-/// Loop symbols of a space, split into outer and inner.
+/// Loops of a space, split into outer and inner.
 struct SpaceLoops {
     std::vector<Loop> outer, inner;
     std::vector<Expr> full, rows;  // index per dim of the space; rows has 0 for reduced dims
@@ -23,35 +23,35 @@ SpaceLoops makeLoops(Lowering& lowering, const Space& space) {
     SpaceLoops loops;
     for (size_t d = 0; d < space.sizes.size(); ++d) {
         const bool inner = space.reduced[d];
-        const std::string name = (inner ? "y" : "x") + std::to_string(d);
-        const Expr symbol = lowering.symbol(name, space.sizes[d]);
-        loops.full.push_back(symbol);
-        loops.rows.push_back(inner ? Expr::integer(0) : symbol);
-        if (symbol->kind == ExprKind::Symbol) (inner ? loops.inner : loops.outer).push_back({name, space.sizes[d]});
+        const Expr axis = lowering.loop(space.sizes[d]);
+        loops.full.push_back(axis);
+        loops.rows.push_back(inner ? Expr::integer(0) : axis);
+        if (axis->kind == ExprKind::Axis)
+            (inner ? loops.inner : loops.outer).push_back({static_cast<int>(d), space.sizes[d]});
     }
     return loops;
 }
 
-/// A reduction that reads a symbol of an inner loop would run once per element of that loop.
-std::string misplacedReduction(const std::vector<Store>& stores) {
-    for (const Store& store : stores) {
-        std::set<std::string> inner;
-        for (const Loop& loop : store.inner) inner.insert(loop.symbol);
+/// A reduction that reads an axis of an inner loop would run once per element of that loop.
+std::string misplacedReduction(const std::vector<KernelStore>& stores) {
+    for (const KernelStore& store : stores) {
+        std::set<int> inner;
+        for (const Loop& loop : store.inner) inner.insert(loop.axis);
         std::string problem;
         forEachExpr({store.value}, [&](const Expr& e) {
-            if (!reduceKindOf(e) || !problem.empty()) return;
+            if (!isReduce(e) || !problem.empty()) return;
             forEachExpr({e->operands[0]}, [&](const Expr& part) {
-                if (part->kind == ExprKind::Symbol && inner.contains(part->name))
+                if (part->kind == ExprKind::Axis && inner.contains(static_cast<int>(part->integer)))
                     problem = "the reduction would be computed again for every element of the row";
             });
             // Inside another reduction's body it may read only what is outside of that one.
             forEachExpr({e->operands[0]}, [&](const Expr& nested) {
-                if (!reduceKindOf(nested) || &*nested == &*e) return;
-                std::set<std::string> bound;
-                for (const Loop& loop : reduceLoops(e)) bound.insert(loop.symbol);
-                for (const Loop& loop : reduceLoops(nested)) bound.erase(loop.symbol);
+                if (!isReduce(nested) || &*nested == &*e) return;
+                std::set<int> bound;
+                for (const Loop& loop : reduceLoops(e)) bound.insert(loop.axis);
+                for (const Loop& loop : reduceLoops(nested)) bound.erase(loop.axis);
                 forEachExpr({nested->operands[0]}, [&](const Expr& part) {
-                    if (part->kind == ExprKind::Symbol && bound.contains(part->name))
+                    if (part->kind == ExprKind::Axis && bound.contains(static_cast<int>(part->integer)))
                         problem = "the reduction would be computed again for every step of another one";
                 });
             });
@@ -65,7 +65,7 @@ std::string misplacedReduction(const std::vector<Store>& stores) {
 void orderLoops(std::vector<Loop>& loops, const Expr& address) {
     std::vector<std::pair<int64_t, Loop>> keyed;
     for (const Loop& loop : loops) {
-        const auto affine = affineIn(address, loop.symbol);
+        const auto affine = affineIn(address, loop.axis);
         const auto stride = affine ? affine->coefficient.asInt() : std::nullopt;
         if (!stride) return;
         keyed.emplace_back(*stride, loop);
@@ -74,42 +74,41 @@ void orderLoops(std::vector<Loop>& loops, const Expr& address) {
     for (size_t i = 0; i < loops.size(); ++i) loops[i] = keyed[i].second;
 }
 
-/// Renames values to b0, b1, ... and lists who they are.
+/// Renames values to b0, b1, ..., stored ones first, and lists who they are.
 void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::vector<ValueKey>& stored,
                  std::vector<ValueKey>& bindings) {
+    for (const ValueKey& key : stored) {
+        bindings.push_back(key);
+        kernel.buffers.push_back({tensorOf(key)->dtype, true});
+    }
     std::map<std::string, ValueKey> byName;
     for (const ValueKey& key : loaded) byName.emplace(valueName(key), key);
-    for (const ValueKey& key : stored) byName.emplace(valueName(key), key);
-    std::map<std::string, std::string> renamed;
-    auto nameOf = [&](const std::string& old, bool written) {
-        auto [slot, fresh] = renamed.emplace(old, "b" + std::to_string(bindings.size()));
-        if (fresh) {
-            const ValueKey key = byName.at(old);
-            bindings.push_back(key);
-            kernel.buffers.push_back({slot->second, tensorOf(key)->dtype, written});
-        }
-        return slot->second;
-    };
-    for (Store& store : kernel.stores) store.buffer = nameOf(store.buffer, true);
+    std::map<std::string, int> numbers;
     std::unordered_map<const ExprNode*, Expr> done;
     auto rename = [&](auto&& self, const Expr& expr) -> Expr {
         if (auto found = done.find(&*expr); found != done.end()) return found->second;
+        std::vector<Expr> operands;
+        bool changed = false;
+        for (const Expr& operand : expr->operands) {
+            operands.push_back(self(self, operand));
+            changed |= &*operands.back() != &*operand;
+        }
         Expr result = expr;
-        if (!expr->operands.empty()) {
-            std::vector<Expr> operands;
-            bool changed = false;
-            for (const Expr& operand : expr->operands) {
-                operands.push_back(self(self, operand));
-                changed |= &*operands.back() != &*operand;
+        if (expr->kind == ExprKind::Load) {
+            const auto [slot, fresh] = numbers.emplace(expr->name, static_cast<int>(bindings.size()));
+            if (fresh) {
+                bindings.push_back(byName.at(expr->name));
+                kernel.buffers.push_back({tensorOf(bindings.back())->dtype, false});
             }
-            if (expr->kind == ExprKind::Load) result = Expr::load(nameOf(expr->name, false), operands[0], expr->dtype);
-            else if (changed) result = withOperands(expr, std::move(operands));
+            result = Expr::load(bufferName(slot->second), operands[0], expr->dtype);
+        } else if (changed) {
+            result = withOperands(expr, std::move(operands));
         }
         done.emplace(&*expr, result);
         return result;
     };
     std::vector<Expr> keep;  // addresses are keys while the stores are being replaced
-    for (Store& store : kernel.stores) {
+    for (KernelStore& store : kernel.stores) {
         keep.push_back(store.value);
         keep.push_back(store.index);
         store.value = rename(rename, store.value);
@@ -118,29 +117,18 @@ void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::ve
 }
 
 void collectSizes(Kernel& kernel) {
-    std::set<std::string> bound, all;
-    auto addLoops = [&](const std::vector<Loop>& loops) {
-        for (const Loop& loop : loops) {
-            bound.insert(loop.symbol);
-            for (const std::string& name : symbolsOf(loop.size.expr())) all.insert(name);
-        }
-    };
-    addLoops(kernel.outer);
+    std::set<std::string> all;
     std::vector<Expr> roots;
-    for (const Store& store : kernel.stores) {
-        addLoops(store.inner);
+    for (const Loop& loop : kernel.outer) roots.push_back(loop.size.expr());
+    for (const KernelStore& store : kernel.stores) {
+        for (const Loop& loop : store.inner) roots.push_back(loop.size.expr());
         roots.push_back(store.value);
         roots.push_back(store.index);
     }
     forEachExpr(roots, [&](const Expr& e) {
-        if (reduceKindOf(e)) {
-            kernel.reduces = true;
-            addLoops(reduceLoops(e));
-        }
         if (e->kind == ExprKind::Symbol) all.insert(e->name);
     });
-    for (const std::string& name : all)
-        if (!bound.contains(name)) kernel.sizes.push_back(name);
+    kernel.sizes.assign(all.begin(), all.end());
 }
 
 }  // namespace
@@ -198,8 +186,8 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     for (const ValueKey& key : stored) {
         const TensorType& type = *tensorOf(key);
         const SymInt count = numel(type.sizes);
-        Store store;
-        store.buffer = valueName(key);
+        KernelStore store;
+        store.buffer = static_cast<int>(built.kernel.stores.size());
         std::vector<Expr> at;
         if (count == rowCount) {
             at = reindex(loops.rows, rows, type.sizes);
@@ -222,7 +210,7 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     built.problem = misplacedReduction(built.kernel.stores);
     if (!built.problem.empty()) return built;
     std::vector<Expr> roots;
-    for (const Store& store : built.kernel.stores) roots.push_back(store.value);
+    for (const KernelStore& store : built.kernel.stores) roots.push_back(store.value);
     size_t nodes = 0;
     forEachExpr(roots, [&](const Expr&) { ++nodes; });
     if (nodes > kMaxExpressionNodes)

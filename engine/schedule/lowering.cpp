@@ -84,10 +84,12 @@ class NodeContext final : public LowerContext {
     const std::vector<Expr>* m_index;
 };
 
-Expr Lowering::symbol(const std::string& name, const SymInt& size) {
-    m_indices.setSize(name, size);
-    return size.asInt() == 1 ? Expr::integer(0) : Expr::symbol(name);
+Expr Lowering::axis(int number, const SymInt& size) {
+    m_indices.setSize(number, size);
+    return size.asInt() == 1 ? Expr::integer(0) : Expr::axis(number);
 }
+
+Expr Lowering::loop(const SymInt& size) { return axis(m_loops++, size); }
 
 Expr Lowering::address(const TensorType& type, const std::vector<Expr>& at, const SymInt& offset) {
     CT_CHECK(at.size() == type.sizes.size(), "one index per dim");
@@ -165,36 +167,22 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
 }
 
 Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body) {
-    std::vector<std::string> temporary;
+    // Below zero until the body is known.
+    std::vector<Loop> loops;
     std::vector<Expr> at;
     for (const SymInt& size : sizes) {
-        temporary.push_back("t" + std::to_string(m_temporaries++));
-        at.push_back(symbol(temporary.back(), size));
+        const int temporary = --m_temporaries;
+        at.push_back(axis(temporary, size));
+        if (at.back()->kind == ExprKind::Axis) loops.push_back({temporary, size});
     }
-    Expr inside = body(at);
-    // Named by height, a reduction has the same name wherever it is built, and never that of one inside it.
-    int height = 0;
-    forEachExpr({inside}, [&](const Expr& e) {
-        if (reduceKindOf(e)) height = std::max(height, std::stoi(e->operands[1]->name.substr(1)));
-    });
-    ++height;
-    std::vector<Loop> loops;
-    std::map<std::string, Expr> renamed;
-    for (size_t d = 0; d < sizes.size(); ++d) {
-        if (sizes[d].asInt() == 1) continue;
-        const std::string size = sizes[d].isInt() ? sizes[d].text() : "h" + std::to_string(sizes[d].expr()->hash);
-        const std::string name = "r" + std::to_string(height) + "_" + std::to_string(loops.size()) + "_" + size;
-        loops.push_back({name, sizes[d]});
-        renamed.emplace(temporary[d], symbol(name, sizes[d]));
-    }
-    inside = substituteShared(inside, [&](const std::string& name) {
-        auto found = renamed.find(name);
-        return found == renamed.end() ? Expr() : found->second;
-    });
+    const Expr inside = body(at);
     // Over a single element nothing is left to reduce but the position.
     if (loops.empty() && kind != ReduceKind::ArgMax && kind != ReduceKind::ArgMin) return inside;
     if (loops.empty()) return Expr::integer(0);
-    return makeReduce(kind, loops, inside);
+    if (!m_axes) m_axes.emplace(m_loops);
+    const Expr reduction = m_axes->numbered(static_cast<int>(kind), loops, inside);
+    for (const Loop& loop : reduceLoops(reduction)) m_indices.setSize(loop.axis, loop.size);
+    return reduction;
 }
 
 int costOf(const Expr& root) {
@@ -202,10 +190,10 @@ int costOf(const Expr& root) {
     forEachExpr({root}, [&](const Expr& e) {
         switch (e->kind) {
             case ExprKind::Call:
-                cost += reduceKindOf(e)                                                        ? 1
-                        : e->name == "abs" || e->name == "floor" || e->name == "checked_index" ? 1
-                                                                                               : 10;
+                cost += e->name == "abs" || e->name == "floor" || e->name == "checked_index" ? 1 : 10;
                 break;
+            case ExprKind::Reduce: ++cost; break;
+            case ExprKind::Axis:
             case ExprKind::Div:
             case ExprKind::Pow: cost += 4; break;
             case ExprKind::FloorDiv:
@@ -257,7 +245,7 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
                    const SymDims& out) {
     Expr reduction;
     forEachExpr({expr}, [&](const Expr& e) {
-        if (reduceKindOf(e)) reduction = e;
+        if (isReduce(e)) reduction = e;
     });
     const TensorType* operand = node.args().empty() || node.arg(size_t{0}).node() == nullptr
                                     ? nullptr
@@ -265,7 +253,7 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     std::vector<bool> reduced;
     if (operand != nullptr && firstRead.size() == operand->sizes.size())
         for (const Expr& e : firstRead) {
-            if (e->kind == ExprKind::Symbol) reduced.push_back(e->name[0] == 't');
+            if (e->kind == ExprKind::Axis) reduced.push_back(e->integer < 0);
             else if (e.asInt() == 0) reduced.push_back(false);
         }
     // A window may read a part of the operand, and each row more than once.
@@ -342,8 +330,7 @@ RuleFacts probe(const Node& node) {
         }
         Lowering lowering([](const ValueKey&) { return false; });
         std::vector<Expr> at;
-        for (size_t d = 0; d < type->sizes.size(); ++d)
-            at.push_back(lowering.symbol("x" + std::to_string(d), type->sizes[d]));
+        for (size_t d = 0; d < type->sizes.size(); ++d) at.push_back(lowering.loop(type->sizes[d]));
         NodeContext context(lowering, node, result, at);
         const Expr expr = node.op().def()->lower(context);
         loaded.insert(lowering.loaded().begin(), lowering.loaded().end());
@@ -353,10 +340,9 @@ RuleFacts probe(const Node& node) {
         if (!facts.whyNot.empty()) return facts;
         bool reduces = false;
         forEachExpr({expr}, [&](const Expr& e) {
-            reduces |= reduceKindOf(e).has_value();
+            reduces |= isReduce(e);
             facts.checks |= isChecked(*e);
-            if (e->kind == ExprKind::Call && !reduceKindOf(e) && e->name != "checked_index" &&
-                !isKernelFunction(e->name))
+            if (e->kind == ExprKind::Call && e->name != "checked_index" && !isKernelFunction(e->name))
                 facts.whyNot = "kernels have no function '" + e->name + "'";
         });
         if (!facts.whyNot.empty()) return facts;

@@ -5,7 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "engine/schedule/index.h"
+#include "engine/loops/index.h"
+#include "engine/loops/reduction_axes.h"
 #include "engine/schedule/program.h"
 
 namespace cutaway {
@@ -32,8 +33,8 @@ class Lowering {
     using Inlines = std::function<bool(const ValueKey&)>;
     explicit Lowering(Inlines inlines) : m_inlines(std::move(inlines)) {}
 
-    /// A loop symbol of this size.
-    Expr symbol(const std::string& name, const SymInt& size);
+    /// The next loop, of this size: its axis, or 0 where it has one step only. All are asked for before any value.
+    Expr loop(const SymInt& size);
     /// The element at `at`, in its compute dtype (f16 and bf16 as f32).
     Expr value(const Node& node, const std::vector<Expr>& at);
     Expr value(const ValueKey& key, const std::vector<Expr>& at);
@@ -53,6 +54,7 @@ class Lowering {
     Expr rule(const Node& node, size_t result, const std::vector<Expr>& at);
     Expr load(const ValueKey& root, const TensorType& type, const SymInt& offset, const std::vector<Expr>& at);
     Expr reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body);
+    Expr axis(int number, const SymInt& size);
 
     Inlines m_inlines;
     IndexSimplifier m_indices;
@@ -60,7 +62,8 @@ class Lowering {
     std::set<ValueKey> m_loaded;
     std::vector<Expr> m_guards;
     std::unordered_map<uint64_t, std::vector<std::pair<std::vector<Expr>, Expr>>> m_memo;
-    int m_temporaries = 0;
+    int m_loops = 0, m_temporaries = 0;
+    std::optional<ReductionAxes> m_axes;
 };
 
 /// Tries the rule of a call with all operands loaded.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/ir/module.h"
-#include "engine/schedule/kernel.h"
+#include "engine/loops/loop_plan.h"
 
 namespace cutaway {
 
@@ -56,9 +56,14 @@ struct ScheduledValue {
     int definedBy = -1, lastUse = -1;  // positions in calls; -1 = before the first
 };
 
+struct PlannedKernel {
+    Kernel kernel;
+    LoopPlan plan;
+};
+
 struct ScheduledProgram {
     std::shared_ptr<const Module> module;
-    std::vector<Kernel> kernels;         // each structure once
+    std::vector<PlannedKernel> kernels;  // each structure once
     std::vector<ScheduledCall> calls;    // in execution order
     std::vector<ScheduledValue> values;  // roots, in order of definition
     std::vector<FusionDecision> decisions;

@@ -2,9 +2,9 @@
 
 #include "engine/interpret/higher_order.h"
 #include "engine/ir/verify.h"
+#include "engine/loops/collapse.h"
 #include "engine/ops/alias.h"
 #include "engine/passes/dead_code.h"
-#include "engine/schedule/collapse.h"
 #include "engine/schedule/fusion.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
@@ -178,7 +178,7 @@ class Scheduler {
         collapseLoops(built.kernel);
         ScheduledCall call;
         call.bindings = std::move(built.bindings);
-        call.description = built.kernel.reduces ? "reduction" : "pointwise";
+        call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
         for (const Node* member : group.members) {
             call.nodes.push_back(member->id());
             addProduct(call.flops, {facts(*member).rule.cost, knownNumel(group.space.sizes).value_or(0)});
@@ -198,7 +198,8 @@ class Scheduler {
         const auto [slot, fresh] = m_kernelOf.emplace(structureKey(built.kernel), m_program.kernels.size());
         if (fresh) {
             built.kernel.name = "kernel" + std::to_string(m_program.kernels.size());
-            m_program.kernels.push_back(std::move(built.kernel));
+            LoopPlan plan = choosePlan(built.kernel, m_target);
+            m_program.kernels.push_back({std::move(built.kernel), std::move(plan)});
         }
         call.kernel = slot->second;
         m_program.calls.push_back(std::move(call));
@@ -264,6 +265,7 @@ class Scheduler {
     ScheduledProgram m_program;
     std::vector<Unit> m_units;
     std::map<std::string, size_t> m_kernelOf;
+    LoopTarget m_target;
 };
 
 /// Kernels read views at addresses without bounds checks, so views that lead outside of their memory are refused here.

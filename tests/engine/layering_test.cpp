@@ -10,8 +10,8 @@ class LayeringTest : public QObject {
     static const QStringList& order() {
         static const QStringList folders = {"support",  "tensor",    "expr",      "ir",       "ops",
                                             "text",     "formats",   "interpret", "numerics", "rewrite",
-                                            "autograd", "partition", "passes",    "schedule", "codegen",
-                                            "runtime",  "cache",     "minify",    "session"};
+                                            "autograd", "partition", "passes",    "loops",    "schedule",
+                                            "codegen",  "runtime",   "cache",     "minify",   "session"};
         return folders;
     }
 

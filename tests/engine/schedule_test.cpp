@@ -4,7 +4,7 @@
 
 #include <QtTest>
 
-#include "engine/schedule/collapse.h"
+#include "engine/loops/collapse.h"
 #include "engine/schedule/fusion.h"
 #include "tests/support/graph_eval.h"
 
@@ -12,7 +12,6 @@ using namespace cutaway;
 using namespace cutaway::testing;
 
 namespace {
-Expr sym(const char* name) { return Expr::symbol(name); }
 Expr num(int64_t value) { return Expr::integer(value); }
 Expr add(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
 Expr mul(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
@@ -45,7 +44,7 @@ class ScheduleTest : public QObject {
     void simplification() {
         QFETCH(QString, after);
         QFETCH(int, which);
-        const Expr i = sym("i"), j = sym("j"), k = sym("k");
+        const Expr i = Expr::axis(0), j = Expr::axis(1), k = Expr::axis(2);
         const Expr flat = add(mul(num(4), i), j);
         const Expr cases[] = {
             mod(i, 6),
@@ -58,9 +57,9 @@ class ScheduleTest : public QObject {
             mod(k, 4),
         };
         IndexSimplifier simplifier;
-        simplifier.setSize("i", 6);
-        simplifier.setSize("j", 4);
-        simplifier.setSize("k", 10);
+        simplifier.setSize(0, 6);
+        simplifier.setSize(1, 4);
+        simplifier.setSize(2, 10);
         const Expr result = simplifier.simplify(cases[which]);
         const Expr expected[] = {i, num(0), i, j, k, i, Expr::boolean(true), mod(k, 4)};
         QVERIFY2(result == expected[which], (text(result) + " is not " + after.toStdString()).c_str());
@@ -104,13 +103,13 @@ class ScheduleTest : public QObject {
 
     void loopsCollapse() {
         // Contiguous on both sides: three loops become one. A broadcast operand keeps its loop apart.
-        const Expr x = sym("x0"), y = sym("x1"), z = sym("x2");
+        const Expr x = Expr::axis(0), y = Expr::axis(1), z = Expr::axis(2);
         const Expr flat = add(add(mul(num(20), x), mul(num(5), y)), z);
         Kernel kernel;
         kernel.name = "k";
-        kernel.buffers = {{"b0", DType::F32, true}, {"b1", DType::F32, false}};
-        kernel.outer = {{"x0", 3}, {"x1", 4}, {"x2", 5}};
-        kernel.stores = {{"b0", {}, flat, Expr::load("b1", flat, DType::F32)}};
+        kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+        kernel.outer = {{0, 3}, {1, 4}, {2, 5}};
+        kernel.stores = {{0, {}, flat, Expr::load("b1", flat, DType::F32)}};
         Kernel broadcast = kernel;
         broadcast.stores[0].value = Expr::load("b1", z, DType::F32);
         collapseLoops(kernel);

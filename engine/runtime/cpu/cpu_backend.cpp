@@ -33,11 +33,12 @@ Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const Pr
     CpuProgram::State state;
     CT_TRY(state.program, scheduleModule(std::move(module), progress));
     progress.say(0.3, "printing kernels");
-    for (const Kernel& kernel : state.program.kernels) state.printed.push_back(printCpp(kernel));
+    for (const PlannedKernel& planned : state.program.kernels)
+        state.printed.push_back(printCpp(lowerLoops(planned.kernel, planned.plan)));
     state.info.source = cppFile(state.printed);
     for (const ScheduledCall& call : state.program.calls) {
         KernelInfo info;
-        info.name = call.kind == CallKind::Kernel ? state.program.kernels[call.kernel].name : call.node->name();
+        info.name = call.kind == CallKind::Kernel ? state.program.kernels[call.kernel].kernel.name : call.node->name();
         if (call.kind == CallKind::Kernel) info.source = state.printed[call.kernel].source;
         for (const NodeId node : call.nodes) info.nodes.push_back(nodeKey(0, node));
         info.reasons = call.reasons;

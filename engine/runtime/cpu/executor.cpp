@@ -55,10 +55,12 @@ class Executor final : public ValueSource {
                 ErrorCode::ToolFailed, std::string("cannot load the compiled library: ") + ::dlerror(), library, {}};
         for (size_t i = 0; i < m_plan->calls.size(); ++i) {
             if (m_plan->calls[i].kind != CallKind::Kernel) continue;
-            m_calls[i].function = reinterpret_cast<KernelFunction>(::dlsym(handle, m_plan->calls[i].function.c_str()));
-            if (m_calls[i].function == nullptr)
-                return Error{
-                    ErrorCode::ToolFailed, "the compiled library has no " + m_plan->calls[i].function, library, {}};
+            for (const PlanLaunch& launch : m_plan->calls[i].launches) {
+                void* const function = ::dlsym(handle, launch.function.c_str());
+                if (function == nullptr)
+                    return Error{ErrorCode::ToolFailed, "the compiled library has no " + launch.function, library, {}};
+                m_calls[i].functions.push_back(reinterpret_cast<KernelFunction>(function));
+            }
         }
         return {};
     }
@@ -101,10 +103,10 @@ class Executor final : public ValueSource {
   private:
     /// What one call is run with, made once for all runs.
     struct Call {
-        KernelFunction function = nullptr;
-        std::vector<void*> pointers;  // of a kernel's buffers
-        bool located = false;         // `pointers` are right
-        bool moving = false;          // a buffer's memory is another one in every run
+        std::vector<KernelFunction> functions;  // of a kernel's launches
+        std::vector<void*> pointers;            // of a kernel's buffers
+        bool located = false;                   // `pointers` are right
+        bool moving = false;                    // a buffer's memory is another one in every run
         std::unique_ptr<LibraryCall> library;
         bool inLibrary = true;  // until the library has refused
     };
@@ -149,12 +151,14 @@ class Executor final : public ValueSource {
         own.located = true;
         std::atomic<int> fault{0};
         // Ranges that are not split are rows; a split loop over elements keeps whole vectors together.
-        const int64_t unit = call.range >= 256 ? 64 : 1;
-        m_pool.run(call.range, unit, m_pool.threadsFor(call.nanoseconds), [&](int64_t begin, int64_t end) {
-            int failed = 0;
-            own.function(own.pointers.data(), call.sizes.data(), begin, end, &failed);
-            if (failed != 0) fault.store(failed, std::memory_order_relaxed);
-        });
+        for (size_t i = 0; i < call.launches.size() && fault.load() == 0; ++i) {
+            const int64_t range = call.launches[i].range, unit = range >= 256 ? 64 : 1;
+            m_pool.run(range, unit, m_pool.threadsFor(call.nanoseconds), [&](int64_t begin, int64_t end) {
+                int failed = 0;
+                own.functions[i](own.pointers.data(), call.sizes.data(), begin, end, &failed);
+                if (failed != 0) fault.store(failed, std::memory_order_relaxed);
+            });
+        }
         if (fault.load() == 1) return invalidInput("an index that comes from data is out of range", call.checking);
         if (fault.load() != 0) return invalidInput("integer division by zero", call.checking);
         return {};

@@ -210,7 +210,8 @@ class Binder {
         PlanCall plan;
         plan.kind = call.kind;
         if (call.kind == CallKind::Kernel) {
-            const Kernel& kernel = m_program->kernels[call.kernel];
+            const Kernel& kernel = m_program->kernels[call.kernel].kernel;
+            const PrintedKernel& printed = (*m_printed)[call.kernel];
             plan.function = kernel.name;
             nameNodes(call, plan);
             for (const ValueKey& key : call.bindings) plan.buffers.push_back(m_number.at(key));
@@ -218,13 +219,17 @@ class Binder {
                 CT_TRY(const int64_t value, number(SymInt(Expr::symbol(size)), kernel.name));
                 plan.sizes.push_back(value);
             }
-            CT_TRY(plan.range, number((*m_printed)[call.kernel].range, kernel.name));
+            for (const PrintedKernel::Launch& launch : printed.launches) {
+                CT_TRY(const int64_t range, number(launch.range, kernel.name));
+                plan.launches.push_back({launch.function, range});
+            }
             // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
             int64_t written = 0;
             for (size_t i = 0; i < kernel.buffers.size(); ++i)
                 if (kernel.buffers[i].written)
                     written += numel(m_bound.plan.values[static_cast<size_t>(plan.buffers[i])].sizes);
-            if (written == 0) plan.range = 0;
+            if (written == 0) plan.launches.clear();
+            CT_TRY_VOID(addWorkspace(printed, plan));
             plan.nanoseconds =
                 nanosecondsFor(std::max(written, call.flops) / kOperations, call.bytesRead + call.bytesWritten);
         } else {
@@ -234,6 +239,17 @@ class Binder {
         }
         if (faultsAsked()) nameOps(call, plan);
         m_bound.plan.calls.push_back(std::move(plan));
+        return {};
+    }
+    /// Memory that only this call uses.
+    Result<void> addWorkspace(const PrintedKernel& printed, PlanCall& plan) {
+        const int at = static_cast<int>(m_bound.plan.calls.size());
+        for (const Workspace& space : printed.workspace) {
+            CT_TRY(const int64_t count, number(space.count, plan.function));
+            const int64_t value = addValue({PlanValue::Kind::Arena, -1, 0, space.dtype, {count}, {1}, false});
+            m_blocks.push_back({value, {count * byteSize(space.dtype), at, at, 0}});
+            plan.buffers.push_back(value);
+        }
         return {};
     }
     void nameOps(const ScheduledCall& call, PlanCall& plan) const {

@@ -22,15 +22,20 @@ struct PlanValue {
     Dims sizes, strides;
     bool constant = false;  // never changes between runs: libraries may repack it once
 };
+/// One function of a kernel.
+struct PlanLaunch {
+    std::string function;
+    int64_t range = 1;  // steps of its loop over parts
+};
 struct PlanCall {
     CallKind kind = CallKind::Kernel;
-    std::string function;          // kernel's symbol, or the op's full name
-    std::vector<int64_t> buffers;  // kernel: value numbers
-    std::vector<int64_t> sizes;    // kernel: values of its size symbols
-    int64_t range = 1;             // kernel: parallel range
-    int64_t nanoseconds = 0;       // kernels, libraries: roughly how long it takes one core
-    std::vector<Argument> args;    // others: nodes of Plan::names
-    std::string node;              // the call's name in the graph; of a kernel those of all that it computes
+    std::string function;              // kernel's name, or the op's full name
+    std::vector<int64_t> buffers;      // kernel: value numbers
+    std::vector<int64_t> sizes;        // kernel: values of its size symbols
+    std::vector<PlanLaunch> launches;  // kernel: one after the other
+    int64_t nanoseconds = 0;           // kernels, libraries: roughly how long it takes one core
+    std::vector<Argument> args;        // others: nodes of Plan::names
+    std::string node;                  // the call's name in the graph; of a kernel those of all that it computes
     std::string checking;          // kernel: those whose indices or divisors come from data; empty if there are none
     ValueType type;                // others: result type, sizes as numbers
     std::vector<int64_t> results;  // others: value numbers, -1 for results that are not tensors

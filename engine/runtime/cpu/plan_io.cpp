@@ -30,7 +30,11 @@ std::string serialize(const Plan& plan) {
         out.text(call.checking);
         out.dims(call.buffers);
         out.dims(call.sizes);
-        out.pod(call.range);
+        out.count(call.launches.size());
+        for (const PlanLaunch& launch : call.launches) {
+            out.text(launch.function);
+            out.pod(launch.range);
+        }
         out.pod(call.nanoseconds);
         out.count(call.args.size());
         for (const Argument& arg : call.args) writeArgument(out, arg, number);
@@ -74,7 +78,11 @@ Result<Plan> deserializePlan(std::string_view bytes) {
         call.checking = in.text();
         call.buffers = in.dims();
         call.sizes = in.dims();
-        call.range = in.pod<int64_t>();
+        in.each([&] {
+            PlanLaunch& launch = call.launches.emplace_back();
+            launch.function = in.text();
+            launch.range = in.pod<int64_t>();
+        });
         call.nanoseconds = in.pod<int64_t>();
         in.each([&] { call.args.push_back(readArgument(in, nodeAt)); });
         call.type = readType(in);

@@ -1,9 +1,9 @@
 #pragma once
-// Simplifies index arithmetic with what is known of the loop symbols: 0 <= symbol < size. This is what turns the
+// Simplifies index arithmetic with what is known of the loops: 0 <= axis < size. This is what turns the
 // arithmetic of a chain of views back into plain strides.
 #include <unordered_map>
 
-#include "engine/schedule/kernel.h"
+#include "engine/loops/kernel.h"
 
 namespace cutaway {
 
@@ -14,24 +14,24 @@ struct Bounds {
 
 class IndexSimplifier {
   public:
-    void setSize(const std::string& symbol, const SymInt& size);
+    void setSize(int axis, const SymInt& size);
     std::optional<Bounds> boundsOf(const Expr& expr);
     /// Integer and boolean structure only; loads are left as they are.
     Expr simplify(const Expr& expr);
 
   private:
     Expr simplifyNode(const Expr& expr);
-    std::unordered_map<std::string, SymInt> m_sizes;
+    std::unordered_map<int, SymInt> m_sizes;
     std::unordered_map<const ExprNode*, Expr> m_done;
     std::unordered_map<const ExprNode*, std::optional<Bounds>> m_bounds;
     std::vector<Expr> m_keep;  // keeps the nodes alive whose addresses are keys
 };
 
-/// expr = coefficient * symbol + rest, where rest does not read the symbol; nullopt if it is not of that form.
+/// expr = coefficient * axis + rest, where rest does not read the axis; nullopt if it is not of that form.
 struct Affine {
     Expr coefficient, rest;
 };
-std::optional<Affine> affineIn(const Expr& expr, const std::string& symbol);
-bool reads(const Expr& expr, const std::string& symbol);
+std::optional<Affine> affineIn(const Expr& expr, int axis);
+bool reads(const Expr& expr, int axis);
 
 }  // namespace cutaway

@@ -1,8 +1,8 @@
-#include "engine/codegen/unique_exprs.h"
+#include "engine/loops/unique_exprs.h"
 
 #include <cstring>
 
-#include "engine/schedule/kernel.h"
+#include "engine/loops/kernel.h"
 
 namespace cutaway {
 namespace {
@@ -46,21 +46,19 @@ Expr UniqueExprs::unique(const Expr& expr) {
     return candidate;
 }
 
-const std::set<std::string>& UniqueExprs::freeSymbols(const Expr& expr) {
-    if (auto found = m_free.find(&*expr); found != m_free.end()) return found->second;
-    std::set<std::string> free;
-    if (expr->kind == ExprKind::Symbol) {
-        free.insert(expr->name);
-    } else {
-        for (const Expr& operand : expr->operands) {
-            const auto& inner = freeSymbols(operand);
-            free.insert(inner.begin(), inner.end());
-        }
-        if (reduceKindOf(expr))
-            for (const Loop& loop : reduceLoops(expr)) free.erase(loop.symbol);
+const std::set<int>& UniqueExprs::leaves(const Expr& expr) {
+    if (auto found = m_leaves.find(&*expr); found != m_leaves.end()) return found->second;
+    std::set<int> read;
+    if (expr->kind == ExprKind::Axis) read.insert(axisKey(static_cast<int>(expr->integer)));
+    if (expr->kind == ExprKind::Var) read.insert(varKey(static_cast<int>(expr->integer)));
+    for (const Expr& operand : expr->operands) {
+        const auto& inner = leaves(operand);
+        read.insert(inner.begin(), inner.end());
     }
+    if (isReduce(expr))
+        for (const Loop& loop : reduceLoops(expr)) read.erase(axisKey(loop.axis));
     m_keep.push_back(expr);
-    return m_free.emplace(&*expr, std::move(free)).first->second;
+    return m_leaves.emplace(&*expr, std::move(read)).first->second;
 }
 
 }  // namespace cutaway

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/schedule/kernel.h"
+#include "engine/loops/kernel.h"
 
 namespace cutaway {
 
@@ -12,12 +12,11 @@ namespace cutaway {
 class ReductionRewriter {
   public:
     /// `change` gets each reduction, its operands rebuilt, and gives what takes its place: itself if it stays.
-    explicit ReductionRewriter(std::function<Expr(ReduceKind kind, const Expr& reduction)> change)
-        : m_change(std::move(change)) {}
+    explicit ReductionRewriter(std::function<Expr(const Expr& reduction)> change) : m_change(std::move(change)) {}
     Expr rewrite(const Expr& expr);
 
   private:
-    std::function<Expr(ReduceKind, const Expr&)> m_change;
+    std::function<Expr(const Expr&)> m_change;
     std::unordered_map<const ExprNode*, Expr> m_done;
     std::vector<Expr> m_keep;  // so that no address is used again
 };

@@ -1,6 +1,6 @@
 #pragma once
 // Makes loop nests shallower: neighbouring loops that every address walks through as one become one.
-#include "engine/schedule/kernel.h"
+#include "engine/loops/kernel.h"
 
 namespace cutaway {
 

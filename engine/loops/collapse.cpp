@@ -1,7 +1,8 @@
-#include "engine/schedule/collapse.h"
+#include "engine/loops/collapse.h"
 
-#include "engine/schedule/index.h"
-#include "engine/schedule/rewrite_reductions.h"
+#include "engine/loops/index.h"
+#include "engine/loops/reduction_axes.h"
+#include "engine/loops/rewrite_reductions.h"
 
 namespace cutaway {
 namespace {
@@ -11,12 +12,12 @@ namespace {
 bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fast) {
     bool ok = true;
     std::unordered_map<const ExprNode*, bool> seen;
-    auto readsEither = [&](const Expr& e) { return reads(e, slow.symbol) || reads(e, fast.symbol); };
+    auto readsEither = [&](const Expr& e) { return reads(e, slow.axis) || reads(e, fast.axis); };
     auto walk = [&](auto&& self, const Expr& e, bool isAddress) -> void {
         if (!ok) return;
         if (isAddress) {
             if (!readsEither(e)) return;
-            const auto s = affineIn(e, slow.symbol), f = affineIn(e, fast.symbol);
+            const auto s = affineIn(e, slow.axis), f = affineIn(e, fast.axis);
             ok = s && f && !readsEither(s->coefficient) && !readsEither(f->coefficient) &&
                  s->coefficient == Expr::make(ExprKind::Mul, {fast.size.expr(), f->coefficient});
             // An index that comes from data has loads of its own.
@@ -27,9 +28,8 @@ bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fas
             return;
         }
         if (!seen.emplace(&*e, true).second) return;
-        if (e->kind == ExprKind::Symbol && (e->name == slow.symbol || e->name == fast.symbol)) ok = false;
+        if (e->kind == ExprKind::Axis && (e->integer == slow.axis || e->integer == fast.axis)) ok = false;
         else if (e->kind == ExprKind::Load) self(self, e->operands[0], true);
-        else if (reduceKindOf(e)) self(self, e->operands[0], false);
         else
             for (const Expr& operand : e->operands) self(self, operand, false);
     };
@@ -40,7 +40,7 @@ bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fas
 /// (index, value) pairs, in the order in which mergeable() expects them.
 std::vector<Expr> rootsOf(const Kernel& kernel) {
     std::vector<Expr> roots;
-    for (const Store& store : kernel.stores) {
+    for (const KernelStore& store : kernel.stores) {
         roots.push_back(store.index);
         roots.push_back(store.value);
     }
@@ -53,54 +53,51 @@ void mergeInto(std::vector<Loop>& loops, size_t slowAt) {
     loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(slowAt));
 }
 
-void dropSymbol(Kernel& kernel, const std::string& symbol) {
-    auto zero = [&](const std::string& name) { return name == symbol ? Expr::integer(0) : Expr(); };
-    for (Store& store : kernel.stores) {
-        store.index = substituteShared(store.index, zero);
-        store.value = substituteShared(store.value, zero);
+void dropAxis(Kernel& kernel, int dropped) {
+    auto zero = [&](int axis) { return axis == dropped ? Expr::integer(0) : Expr(); };
+    for (KernelStore& store : kernel.stores) {
+        store.index = replaceAxes(store.index, zero);
+        store.value = replaceAxes(store.value, zero);
     }
 }
 
-/// A reduction over loops that can be joined, over fewer of them.
-Expr collapseReduction(ReduceKind kind, const Expr& reduction) {
+/// A reduction over loops that can be joined, over fewer of them. The joint loops are numbered again by their place and
+/// size, so that equal reductions stay equal and different ones different.
+Expr collapseReduction(const Expr& reduction, ReductionAxes& axes) {
     std::vector<Loop> loops = reduceLoops(reduction);
     Expr body = reduction->operands[0];
+    const size_t before = loops.size();
     for (size_t i = 0; i + 1 < loops.size();) {
         // The body is a value; an address that reads nothing stands in for its index.
         if (!mergeable({Expr::integer(0), body}, loops[i], loops[i + 1])) {
             ++i;
             continue;
         }
-        const std::string slow = loops[i].symbol, fast = loops[i + 1].symbol;
+        const int slow = loops[i].axis;
         mergeInto(loops, i);
-        // Names carry the size, so that equal reductions stay equal and different ones different.
-        const std::string joint =
-            fast + "m" + (loops[i].size.isInt() ? loops[i].size.text() : std::to_string(loops[i].size.expr()->hash));
-        loops[i].symbol = joint;
-        body = substituteShared(body, [&](const std::string& name) {
-            return name == slow ? Expr::integer(0) : name == fast ? Expr::symbol(joint) : Expr();
-        });
+        body = replaceAxes(body, [&](int axis) { return axis == slow ? Expr::integer(0) : Expr(); });
     }
-    return makeReduce(kind, loops, body);
+    return loops.size() == before ? reduction : axes.numbered(static_cast<int>(reduction->integer), loops, body);
 }
 
 }  // namespace
 
 void collapseLoops(Kernel& kernel) {
-    ReductionRewriter reductions(collapseReduction);
-    for (Store& store : kernel.stores) store.value = reductions.rewrite(store.value);
+    ReductionAxes axes(firstFreeAxis(kernel));
+    ReductionRewriter reductions([&](const Expr& reduction) { return collapseReduction(reduction, axes); });
+    for (KernelStore& store : kernel.stores) store.value = reductions.rewrite(store.value);
     for (size_t i = 0; i + 1 < kernel.outer.size();) {
         if (!mergeable(rootsOf(kernel), kernel.outer[i], kernel.outer[i + 1])) {
             ++i;
             continue;
         }
-        dropSymbol(kernel, kernel.outer[i].symbol);
+        dropAxis(kernel, kernel.outer[i].axis);
         mergeInto(kernel.outer, i);
     }
     for (size_t i = 0;;) {
         // Inner loops are the same for all stores that have any.
         std::vector<Loop>* inner = nullptr;
-        for (Store& store : kernel.stores)
+        for (KernelStore& store : kernel.stores)
             if (!store.inner.empty()) inner = &store.inner;
         if (inner == nullptr || i + 1 >= inner->size()) break;
         const Loop slow = (*inner)[i], fast = (*inner)[i + 1];
@@ -108,8 +105,8 @@ void collapseLoops(Kernel& kernel) {
             ++i;
             continue;
         }
-        dropSymbol(kernel, slow.symbol);
-        for (Store& store : kernel.stores)
+        dropAxis(kernel, slow.axis);
+        for (KernelStore& store : kernel.stores)
             if (!store.inner.empty()) mergeInto(store.inner, i);
     }
 }

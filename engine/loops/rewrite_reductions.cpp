@@ -1,4 +1,4 @@
-#include "engine/schedule/rewrite_reductions.h"
+#include "engine/loops/rewrite_reductions.h"
 
 namespace cutaway {
 
@@ -12,7 +12,7 @@ Expr ReductionRewriter::rewrite(const Expr& expr) {
         changed |= &*operands.back() != &*operand;
     }
     if (changed) result = withOperands(expr, std::move(operands));
-    if (auto kind = reduceKindOf(result)) result = m_change(*kind, result);
+    if (isReduce(result)) result = m_change(result);
     m_keep.push_back(expr);
     m_done.emplace(&*expr, result);
     return result;

@@ -1,4 +1,4 @@
-#include "engine/schedule/index.h"
+#include "engine/loops/index.h"
 
 namespace cutaway {
 namespace {
@@ -54,7 +54,7 @@ Expr recombine(const Expr& sum) {
 
 }  // namespace
 
-void IndexSimplifier::setSize(const std::string& symbol, const SymInt& size) { m_sizes.insert_or_assign(symbol, size); }
+void IndexSimplifier::setSize(int axis, const SymInt& size) { m_sizes.insert_or_assign(axis, size); }
 
 std::optional<Bounds> IndexSimplifier::boundsOf(const Expr& expr) {
     if (expr->dtype != DType::I64) return std::nullopt;
@@ -66,8 +66,8 @@ std::optional<Bounds> IndexSimplifier::boundsOf(const Expr& expr) {
     auto known = [&] { return std::all_of(in.begin(), in.end(), [](const auto& b) { return b.has_value(); }); };
     std::optional<Bounds> result;
     switch (expr->kind) {
-        case ExprKind::Symbol:
-            if (auto size = m_sizes.find(expr->name); size != m_sizes.end())
+        case ExprKind::Axis:
+            if (auto size = m_sizes.find(static_cast<int>(expr->integer)); size != m_sizes.end())
                 if (auto value = size->second.asInt()) result = checked(0, std::max<int64_t>(*value - 1, 0));
             break;
         case ExprKind::Add:
@@ -201,19 +201,19 @@ Expr IndexSimplifier::simplifyNode(const Expr& expr) {
     }
 }
 
-bool reads(const Expr& expr, const std::string& symbol) {
+bool reads(const Expr& expr, int axis) {
     bool found = false;
-    forEachExpr({expr}, [&](const Expr& e) { found |= e->kind == ExprKind::Symbol && e->name == symbol; });
+    forEachExpr({expr}, [&](const Expr& e) { found |= e->kind == ExprKind::Axis && e->integer == axis; });
     return found;
 }
 
-std::optional<Affine> affineIn(const Expr& expr, const std::string& symbol) {
-    if (expr->kind == ExprKind::Symbol && expr->name == symbol) return Affine{Expr::integer(1), Expr::integer(0)};
-    if (!reads(expr, symbol)) return Affine{Expr::integer(0), expr};
+std::optional<Affine> affineIn(const Expr& expr, int axis) {
+    if (expr->kind == ExprKind::Axis && expr->integer == axis) return Affine{Expr::integer(1), Expr::integer(0)};
+    if (!reads(expr, axis)) return Affine{Expr::integer(0), expr};
     if (expr->kind == ExprKind::Add) {
         std::vector<Expr> coefficients = {Expr::integer(0)}, rests = {Expr::integer(0)};
         for (const Expr& term : expr->operands) {
-            const auto part = affineIn(term, symbol);
+            const auto part = affineIn(term, axis);
             if (!part) return std::nullopt;
             coefficients.push_back(part->coefficient);
             rests.push_back(part->rest);
@@ -224,9 +224,9 @@ std::optional<Affine> affineIn(const Expr& expr, const std::string& symbol) {
         std::optional<Affine> inner;
         std::vector<Expr> factors = {Expr::integer(1)};
         for (const Expr& factor : expr->operands) {
-            if (!reads(factor, symbol)) factors.push_back(factor);
+            if (!reads(factor, axis)) factors.push_back(factor);
             else if (inner) return std::nullopt;
-            else if (!(inner = affineIn(factor, symbol))) return std::nullopt;
+            else if (!(inner = affineIn(factor, axis))) return std::nullopt;
         }
         const Expr scale = Expr::make(ExprKind::Mul, std::move(factors));
         return Affine{Expr::make(ExprKind::Mul, {scale, inner->coefficient}),

@@ -1,0 +1,365 @@
+#include "engine/loops/build_nest.h"
+
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "engine/loops/reduction_axes.h"
+#include "engine/loops/unique_exprs.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+Expr number(int64_t value) { return Expr::integer(value); }
+Expr minimum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Min, {a, b}); }
+Expr quotient(const Expr& a, const Expr& b) { return Expr::make(ExprKind::FloorDiv, {a, b}); }
+Expr remainder(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mod, {a, b}); }
+/// ceil(size / step).
+SymInt blocks(const SymInt& size, int64_t step) { return floorDiv(size + SymInt(step - 1), SymInt(step)); }
+
+/// A body that is open: what is appended to it stands before the loop that is being built inside.
+struct Scope {
+    Body body;
+    std::set<int> axes;                              // that it binds
+    std::unordered_map<const ExprNode*, Expr> done;  // reductions, and the variables that hold them
+};
+
+/// One nest, statement by statement.
+class NestBuilder {
+  public:
+    NestBuilder(const Kernel& kernel, const LoopPlan& plan, const std::vector<Expr>& reductions, int firstAxis)
+        : m_kernel(&kernel), m_plan(&plan), m_reductions(&reductions), m_nextAxis(firstAxis) {
+        m_nest.buffers = kernel.buffers;
+        m_nest.sizes = kernel.sizes;
+        open({});
+    }
+    int newAxis() { return m_nextAxis++; }
+    LoopNest& nest() { return m_nest; }
+
+    void open(std::set<int> axes) { m_scopes.push_back({{}, std::move(axes), {}}); }
+    /// The loop around what was appended since the last open().
+    void closeInto(For loop) {
+        loop.body = std::move(m_scopes.back().body);
+        m_scopes.pop_back();
+        append(std::move(loop));
+    }
+    LoopNest finish(std::string name, SymInt range) {
+        CT_CHECK(m_scopes.size() == 1, "every loop is closed");
+        m_nest.body = std::move(m_scopes[0].body);
+        m_nest.name = std::move(name);
+        m_nest.range = std::move(range);
+        return std::move(m_nest);
+    }
+    template <class S>
+    void append(S stmt) {
+        m_scopes.back().body.push_back({std::move(stmt)});
+    }
+    void bind(int axis, const Expr& value) {
+        append(Index{axis, value});
+        m_scopes.back().axes.insert(axis);
+    }
+
+    /// The expression with its reductions computed where they belong.
+    Expr ready(const Expr& expr) {
+        return rewriteShared(expr, [&](const Expr& e) { return isReduce(e) ? resultOf(e) : Expr(); });
+    }
+    void computeWalk(const Walk& walk) {
+        std::vector<Expr> reductions;
+        for (const int r : walk.reductions) reductions.push_back((*m_reductions)[static_cast<size_t>(r)]);
+        for (const Expr& r : reductions)
+            for (const Expr& operand : r->operands) prepare(operand);
+        const std::vector<Accumulator> accumulators = accumulate(reductions, std::nullopt);
+        for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], accumulators[i].states);
+    }
+    void storeWalk(const Walk& walk, const std::optional<std::pair<Expr, Expr>>& range) {
+        for (const int s : walk.stores) prepare(m_kernel->stores[static_cast<size_t>(s)].value);
+        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, [&] {
+            for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
+        });
+    }
+    void store(const KernelStore& own) { append(Store{own.buffer, ready(own.index), Expr(), ready(own.value)}); }
+
+    struct Accumulator {
+        std::vector<int> states;
+    };
+    /// The loops of these reductions, which are equal, over all elements or over the given range of the first loop.
+    std::vector<Accumulator> accumulate(const std::vector<Expr>& reductions,
+                                        const std::optional<std::pair<Expr, Expr>>& range) {
+        std::vector<Accumulator> accumulators;
+        for (const Expr& r : reductions) accumulators.push_back(allocate(r));
+        const std::vector<Loop> own = reduceLoops(reductions[0]);
+        loops(own, range, [&] {
+            for (size_t i = 0; i < reductions.size(); ++i) {
+                const Expr& r = reductions[i];
+                append(Update{static_cast<int>(r->integer), accumulators[i].states, ready(r->operands[0]),
+                              reducerOf(r).position ? position(own) : Expr(), Expr()});
+            }
+        });
+        return accumulators;
+    }
+    Accumulator allocate(const Expr& reduction) {
+        Accumulator result;
+        const DType body = reduction->operands[0]->dtype;
+        for (const DType type : reducerOf(reduction).stateTypes(body))
+            result.states.push_back(m_nest.newVar(type, 1, true));
+        append(Alloc{static_cast<int>(reduction->integer), body, result.states});
+        return result;
+    }
+    /// Names the result; from here on the reduction is its variable.
+    void conclude(const Expr& reduction, const std::vector<int>& states) {
+        std::vector<Expr> values;
+        for (const int state : states) values.push_back(m_nest.var(state));
+        const int var = m_nest.newVar(reduction->dtype);
+        append(Let{var, reducerOf(reduction).finish(values, reduction->operands[0]->dtype)});
+        m_scopes.back().done[&*reduction] = m_nest.var(var);
+    }
+    void prepare(const Expr& expr) { ready(expr); }
+
+  private:
+    static Expr position(const std::vector<Loop>& loops) {
+        Expr at = number(0);
+        for (const Loop& loop : loops) {
+            const Expr scaled = Expr::make(ExprKind::Mul, {at, loop.size.expr()});
+            at = Expr::make(ExprKind::Add, {scaled, Expr::axis(loop.axis)});
+        }
+        return at;
+    }
+    template <class Inside>
+    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, Inside&& inside) {
+        std::vector<For> fors;
+        for (size_t i = 0; i < own.size(); ++i) {
+            const bool vector = m_plan->vectors == VectorOver::Walks && i + 1 == own.size();
+            const bool ranged = i == 0 && range;
+            fors.push_back({own[i].axis,
+                            ranged ? range->first : number(0),
+                            ranged ? range->second : ready(own[i].size.expr()),
+                            vector ? m_plan->lanes : 1,
+                            Map::Serial,
+                            {}});
+        }
+        for (const For& loop : fors) open({loop.axis});
+        inside();
+        for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
+    }
+    Expr resultOf(const Expr& reduction) {
+        for (auto scope = m_scopes.rbegin(); scope != m_scopes.rend(); ++scope)
+            if (auto found = scope->done.find(&*reduction); found != scope->done.end()) return found->second;
+        // Not in a walk: it is the same for all rows, and computed where the last axis that it reads is bound.
+        std::set<int> free;
+        forEachExpr({reduction}, [&](const Expr& e) {
+            if (e->kind == ExprKind::Axis) free.insert(static_cast<int>(e->integer));
+        });
+        size_t home = m_scopes.size() - 1;
+        auto binds = [&](const Scope& scope) {
+            return std::any_of(free.begin(), free.end(), [&](int axis) { return scope.axes.contains(axis); });
+        };
+        while (home > 0 && !binds(m_scopes[home])) --home;
+        std::vector<Scope> inner(std::make_move_iterator(m_scopes.begin() + static_cast<std::ptrdiff_t>(home) + 1),
+                                 std::make_move_iterator(m_scopes.end()));
+        m_scopes.resize(home + 1);
+        const auto accumulators = accumulate({reduction}, std::nullopt);
+        conclude(reduction, accumulators[0].states);
+        const Expr result = m_scopes.back().done.at(&*reduction);
+        m_scopes.insert(m_scopes.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+        return result;
+    }
+
+    const Kernel* m_kernel;
+    const LoopPlan* m_plan;
+    const std::vector<Expr>* m_reductions;
+    LoopNest m_nest;
+    std::vector<Scope> m_scopes;
+    int m_nextAxis;
+};
+
+/// Makes equal expressions one address, by which the builder knows reductions.
+Kernel withUnique(Kernel kernel, UniqueExprs& exprs) {
+    for (KernelStore& store : kernel.stores) {
+        store.index = exprs.unique(store.index);
+        store.value = exprs.unique(store.value);
+    }
+    return kernel;
+}
+
+class KernelBuilder {
+  public:
+    KernelBuilder(const Kernel& kernel, const LoopPlan& plan)
+        : m_kernel(withUnique(kernel, m_exprs)), m_reductions(reductionsOf(m_kernel)), m_plan(&plan) {
+        for (const int axis : plan.order) m_rows.push_back(loopOf(axis));
+    }
+
+    LoweredKernel build() {
+        if (m_plan->parts > 1) buildParts();
+        else buildRows();
+        return std::move(m_lowered);
+    }
+
+  private:
+    Loop loopOf(int axis) const {
+        for (const Loop& loop : m_kernel.outer)
+            if (loop.axis == axis) return loop;
+        CT_CHECK(false, "a plan orders the kernel's own loops");
+    }
+    NestBuilder begin() { return NestBuilder(m_kernel, *m_plan, m_reductions, firstFreeAxis(m_kernel)); }
+    std::string nextName() const {
+        return m_kernel.name + (m_lowered.nests.empty() ? "" : "_" + std::to_string(m_lowered.nests.size()));
+    }
+
+    void plainStores(NestBuilder& builder) {
+        for (const KernelStore& store : m_kernel.stores)
+            if (store.inner.empty()) builder.store(store);
+    }
+    void row(NestBuilder& builder) {
+        for (const Walk& walk : m_plan->walks) {
+            if (!walk.reductions.empty()) builder.computeWalk(walk);
+            else builder.storeWalk(walk, std::nullopt);
+        }
+        plainStores(builder);
+    }
+
+    /// Opens the loop over parts: `flat` counts them, the axes of `loops` follow from it.
+    void openFlat(NestBuilder& builder, int flat, const std::vector<Loop>& loops) {
+        builder.open({flat});
+        Expr rest = Expr::axis(flat);
+        for (size_t i = loops.size(); i-- > 0;) {
+            const Expr size = loops[i].size.expr();
+            builder.bind(loops[i].axis, i == 0 ? rest : remainder(rest, size));
+            rest = quotient(rest, size);
+        }
+    }
+    static SymInt product(const std::vector<Loop>& loops) {
+        SymInt all = 1;
+        for (const Loop& loop : loops) all = all * loop.size;
+        return all;
+    }
+
+    void buildRows() {
+        NestBuilder builder = begin();
+        std::vector<Loop> flat = m_rows;
+        std::optional<Loop> vector, tiled;
+        if (m_plan->vectors == VectorOver::Rows) {
+            vector = flat.back();
+            flat.pop_back();
+        }
+        int block = -1;
+        if (m_plan->tiled >= 0)
+            for (Loop& loop : flat)
+                if (loop.axis == m_plan->tiled) {
+                    tiled = loop;
+                    block = builder.newAxis();
+                    loop = {block, blocks(loop.size, m_plan->tile)};
+                }
+        if (flat.empty() && vector) {
+            builder.open({vector->axis});
+            row(builder);
+            builder.closeInto({vector->axis, number(0), vector->size.expr(), m_plan->lanes, Map::Parts, {}});
+            return add(builder, vector->size);
+        }
+        const int parts = builder.newAxis();
+        openFlat(builder, parts, flat);
+        if (vector) builder.open({vector->axis});
+        if (tiled) builder.open({tiled->axis});
+        row(builder);
+        if (tiled) {
+            const Expr from = Expr::make(ExprKind::Mul, {Expr::axis(block), number(m_plan->tile)});
+            const Expr to = minimum(Expr::make(ExprKind::Add, {from, number(m_plan->tile)}), tiled->size.expr());
+            builder.closeInto({tiled->axis, from, to, 1, Map::Serial, {}});
+        }
+        if (vector) builder.closeInto({vector->axis, number(0), vector->size.expr(), m_plan->lanes, Map::Serial, {}});
+        const SymInt range = product(flat);
+        builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
+        add(builder, range);
+    }
+    void add(NestBuilder& builder, const SymInt& range) {
+        const std::string name = nextName();
+        for (const Workspace& space : m_lowered.workspace) builder.nest().buffers.push_back({space.dtype, true});
+        m_lowered.nests.push_back(builder.finish(name, range));
+    }
+
+    // ---- parts: a nest for each walk, which leaves its states in memory, and one for what is stored once a row
+    void buildParts() {
+        for (const Walk& walk : m_plan->walks) {
+            NestBuilder builder = begin();
+            const int flat = builder.newAxis(), part = builder.newAxis();
+            std::vector<Loop> loops = m_rows;
+            loops.push_back({part, SymInt(int64_t{m_plan->parts})});
+            openFlat(builder, flat, loops);
+            joinStates(builder, Expr::make(ExprKind::FloorDiv, {Expr::axis(flat), number(m_plan->parts)}));
+            if (walk.reductions.empty()) builder.storeWalk(walk, rangeOf(inner(walk), part));
+            else statesOfPart(builder, walk, flat, part);
+            builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
+            add(builder, product(loops));
+        }
+        const bool plain = std::any_of(m_kernel.stores.begin(), m_kernel.stores.end(),
+                                       [](const KernelStore& store) { return store.inner.empty(); });
+        if (!plain) return;
+        NestBuilder builder = begin();
+        const int flat = builder.newAxis();
+        openFlat(builder, flat, m_rows);
+        joinStates(builder, Expr::axis(flat));
+        plainStores(builder);
+        builder.closeInto({flat, number(0), product(m_rows).expr(), 1, Map::Parts, {}});
+        add(builder, product(m_rows));
+    }
+    std::vector<Loop> inner(const Walk& walk) const {
+        if (!walk.stores.empty()) return m_kernel.stores[static_cast<size_t>(walk.stores[0])].inner;
+        return reduceLoops(m_reductions[static_cast<size_t>(walk.reductions[0])]);
+    }
+    /// What the part has of the first loop; whole vectors where that loop is one.
+    std::pair<Expr, Expr> rangeOf(const std::vector<Loop>& loops, int part) const {
+        const int64_t unit = loops.size() == 1 ? m_plan->lanes : 1;
+        const SymInt length = blocks(loops[0].size, m_plan->parts * unit) * SymInt(unit);
+        const Expr from = Expr::make(ExprKind::Mul, {Expr::axis(part), length.expr()});
+        const Expr to = minimum(Expr::make(ExprKind::Add, {from, length.expr()}), loops[0].size.expr());
+        return {from, to};
+    }
+    void statesOfPart(NestBuilder& builder, const Walk& walk, int flat, int part) {
+        std::vector<Expr> reductions;
+        for (const int r : walk.reductions) reductions.push_back(m_reductions[static_cast<size_t>(r)]);
+        for (const Expr& r : reductions)
+            for (const Expr& operand : r->operands) builder.prepare(operand);
+        const auto accumulators = builder.accumulate(reductions, rangeOf(inner(walk), part));
+        for (size_t i = 0; i < reductions.size(); ++i) {
+            std::vector<int> buffers;
+            for (const int state : accumulators[i].states) {
+                const DType dtype = builder.nest().vars[static_cast<size_t>(state)].dtype;
+                buffers.push_back(static_cast<int>(m_kernel.buffers.size() + m_lowered.workspace.size()));
+                m_lowered.workspace.push_back({dtype, product(m_rows) * SymInt(int64_t{m_plan->parts})});
+                builder.append(Store{buffers.back(), Expr::axis(flat), Expr(), builder.nest().var(state)});
+            }
+            m_stored.emplace_back(reductions[i], std::move(buffers));
+        }
+    }
+    /// Reductions of earlier nests, joined part by part.
+    void joinStates(NestBuilder& builder, const Expr& row) {
+        for (const auto& [reduction, buffers] : m_stored) {
+            const auto accumulator = builder.allocate(reduction);
+            const int part = builder.newAxis();
+            Merge merge{static_cast<int>(reduction->integer), accumulator.states, {}};
+            const Expr at =
+                Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {row, number(m_plan->parts)}), Expr::axis(part)});
+            for (size_t i = 0; i < buffers.size(); ++i)
+                merge.with.push_back(Expr::load(bufferName(buffers[i]), at,
+                                                builder.nest().vars[static_cast<size_t>(accumulator.states[i])].dtype));
+            builder.open({part});
+            builder.append(std::move(merge));
+            builder.closeInto({part, number(0), number(m_plan->parts), 1, Map::Serial, {}});
+            builder.conclude(reduction, accumulator.states);
+        }
+    }
+
+    UniqueExprs m_exprs;
+    Kernel m_kernel;
+    std::vector<Expr> m_reductions;
+    const LoopPlan* m_plan;
+    std::vector<Loop> m_rows;
+    LoweredKernel m_lowered;
+    std::vector<std::pair<Expr, std::vector<int>>> m_stored;
+};
+
+}  // namespace
+
+LoweredKernel buildNests(const Kernel& kernel, const LoopPlan& plan) { return KernelBuilder(kernel, plan).build(); }
+
+}  // namespace cutaway

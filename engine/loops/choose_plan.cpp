@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "engine/loops/index.h"
+#include "engine/loops/loop_plan.h"
+
+namespace cutaway {
+namespace {
+
+/// Of one load or store, by the step between lanes; no step: each lane has an index of its own.
+double costOfStride(std::optional<int64_t> stride) {
+    if (!stride) return 12;
+    if (*stride == 1) return 1;
+    return *stride == 0 ? 0.5 : 6;
+}
+
+std::optional<int64_t> strideOf(const Expr& index, int axis) {
+    const auto affine = affineIn(index, axis);
+    return affine ? affine->coefficient.asInt() : std::nullopt;
+}
+
+/// The cost, in instructions, of reading or writing a vector of elements along an axis at these indices.
+double accessCost(const std::vector<Expr>& indices, int axis) {
+    double cost = 0;
+    for (const Expr& index : indices) cost += costOfStride(strideOf(index, axis));
+    return cost;
+}
+std::vector<Expr> loadsUnder(const Expr& value) {
+    std::vector<Expr> found;
+    forEachExpr({value}, [&](const Expr& e) {
+        if (e->kind == ExprKind::Load) found.push_back(e->operands[0]);
+    });
+    return found;
+}
+std::string axisText(int axis) { return text(Expr::axis(axis)); }
+
+/// Whether a reduction has a length that follows from data at this axis, so that lanes along it would differ in it.
+bool lengthVaries(const Expr& reduction, int axis) {
+    for (const Loop& loop : reduceLoops(reduction))
+        if (reads(loop.size.expr(), axis)) return true;
+    return false;
+}
+
+class Planner {
+  public:
+    Planner(const Kernel& kernel, const LoopTarget& target)
+        : m_kernel(&kernel), m_target(target), m_reductions(reductionsOf(kernel)) {}
+
+    LoopPlan choose() {
+        for (const Loop& loop : m_kernel->outer) m_plan.order.push_back(loop.axis);
+        chooseVectors();
+        chooseWalks();
+        chooseParts();
+        chooseTile();
+        return std::move(m_plan);
+    }
+
+  private:
+    // ---- vectors
+    /// The share of a vector's lanes that a loop fills: in a short loop most lanes are idle.
+    double filled(const Loop& loop) const {
+        const int64_t lanes = m_target.lanes;
+        return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(lanes), 1, lanes)) /
+               static_cast<double>(lanes);
+    }
+    void chooseVectors() {
+        std::vector<std::pair<Loop, std::vector<Expr>>> walks;  // innermost loop, indices of what is read and written
+        double operations = 0;
+        for (const KernelStore& store : m_kernel->stores) {
+            forEachExpr({store.value},
+                        [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
+            if (store.inner.empty()) continue;
+            walks.emplace_back(store.inner.back(), loadsUnder(store.value));
+            walks.back().second.push_back(store.index);
+        }
+        for (const Expr& r : m_reductions) walks.emplace_back(reduceLoops(r).back(), loadsUnder(r->operands[0]));
+        const bool hasRows = !m_kernel->outer.empty();
+        if (walks.empty()) {
+            if (hasRows)
+                vectors(VectorOver::Rows, "the last loop, " + axisText(m_plan.order.back()) + ", is all there is");
+            return;
+        }
+        if (!hasRows) return vectors(VectorOver::Walks, "there is one row");
+        const Loop& last = m_kernel->outer.back();
+        for (const Expr& r : m_reductions)
+            if (lengthVaries(r, last.axis))
+                return vectors(VectorOver::Walks, "the length of a reduction differs from row to row");
+        double along = 0, across = 0;
+        for (const auto& [loop, accesses] : walks) {
+            along += (operations + accessCost(accesses, loop.axis)) / filled(loop);
+            across += (operations + accessCost(accesses, last.axis)) / filled(last);
+        }
+        const auto figures = [&](double a, double b) {
+            return std::to_string(static_cast<int64_t>(a)) + " instructions a vector, " +
+                   std::to_string(static_cast<int64_t>(b)) + " the other way";
+        };
+        if (across < along) vectors(VectorOver::Rows, "several rows at a time: " + figures(across, along));
+        else vectors(VectorOver::Walks, "along each row: " + figures(along, across));
+    }
+    void vectors(VectorOver over, const std::string& why) {
+        m_plan.vectors = over;
+        m_plan.lanes = m_target.lanes;
+        m_plan.why.push_back("vectors: " + why);
+    }
+
+    // ---- walks
+    /// Axes that change from row to row in the innermost scope of rows.
+    std::set<int> rowAxes() const {
+        if (m_plan.vectors == VectorOver::Rows) return {m_plan.order.back()};
+        return {m_plan.order.begin(), m_plan.order.end()};
+    }
+    void chooseWalks() {
+        const std::set<int> rows = rowAxes();
+        struct Task {
+            int stage;
+            std::vector<Loop> loops;
+            Walk walk;
+        };
+        std::vector<Task> tasks;
+        std::unordered_map<const ExprNode*, int> heights;
+        auto heightOf = [&](const Expr& expr) {
+            int height = 0;
+            forEachExpr({expr}, [&](const Expr& e) {
+                if (!isReduce(e)) return;
+                const auto at = std::find(m_reductions.begin(), m_reductions.end(), e);
+                if (auto found = heights.find(&**at); found != heights.end()) height = std::max(height, found->second);
+            });
+            return height;
+        };
+        for (size_t i = 0; i < m_reductions.size(); ++i) {
+            const Expr& r = m_reductions[i];
+            const bool ofRow =
+                rows.empty() || std::any_of(rows.begin(), rows.end(), [&](int a) { return reads(r, a); });
+            if (!ofRow) continue;
+            int height = 1;
+            for (const Expr& operand : r->operands) height = std::max(height, heightOf(operand) + 1);
+            heights.emplace(&*r, height);
+            tasks.push_back({height, reduceLoops(r), {{static_cast<int>(i)}, {}}});
+        }
+        for (size_t i = 0; i < m_kernel->stores.size(); ++i) {
+            const KernelStore& store = m_kernel->stores[i];
+            if (!store.inner.empty())
+                tasks.push_back({heightOf(store.value) + 1, store.inner, {{}, {static_cast<int>(i)}}});
+        }
+        std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.stage < b.stage; });
+        std::vector<bool> done(tasks.size());
+        for (size_t i = 0; i < tasks.size(); ++i) {
+            if (done[i]) continue;
+            Walk walk = tasks[i].walk;
+            for (size_t j = i + 1; j < tasks.size(); ++j) {
+                if (done[j] || tasks[j].stage != tasks[i].stage || !(tasks[j].loops == tasks[i].loops) ||
+                    tasks[j].walk.stores.empty() != walk.stores.empty())
+                    continue;
+                done[j] = true;
+                walk.reductions.insert(walk.reductions.end(), tasks[j].walk.reductions.begin(),
+                                       tasks[j].walk.reductions.end());
+                walk.stores.insert(walk.stores.end(), tasks[j].walk.stores.begin(), tasks[j].walk.stores.end());
+            }
+            m_plan.walks.push_back(std::move(walk));
+        }
+    }
+
+    // ---- parts
+    std::optional<int64_t> elementsOf(const Walk& walk) const {
+        const std::vector<Loop> loops = walk.stores.empty()
+                                            ? reduceLoops(m_reductions[static_cast<size_t>(walk.reductions[0])])
+                                            : m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner;
+        double all = 1;
+        for (const Loop& loop : loops) {
+            if (!loop.size.isInt()) return std::nullopt;
+            all *= static_cast<double>(loop.size.value());
+        }
+        return all < 1e15 ? static_cast<int64_t>(all) : int64_t{1000000000000000};
+    }
+    void chooseParts() {
+        if (m_plan.walks.empty() || m_plan.vectors == VectorOver::Rows) return;
+        double rows = 1;
+        for (const Loop& loop : m_kernel->outer) {
+            if (!loop.size.isInt()) return;
+            rows *= static_cast<double>(loop.size.value());
+        }
+        if (rows < 1 || rows * 2 > m_target.maxParts) return;
+        int64_t longest = 0;
+        for (const Walk& walk : m_plan.walks) {
+            const auto own = elementsOf(walk);
+            if (!own) return;
+            longest = std::max(longest, *own);
+        }
+        const int64_t parts =
+            std::min(longest / m_target.elementsPerPart, static_cast<int64_t>(m_target.maxParts / rows));
+        if (parts < 2) return;
+        m_plan.parts = static_cast<int>(parts);
+        m_plan.why.push_back("parts: " + std::to_string(static_cast<int64_t>(rows)) + " rows of up to " +
+                             std::to_string(longest) + " elements are too few for all cores");
+    }
+
+    // ---- tiles
+    void chooseTile() {
+        if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.order.size() < 2 ||
+            !m_reductions.empty())
+            return;
+        const Loop& last = m_kernel->outer.back();
+        std::vector<Expr> indices;
+        for (const KernelStore& store : m_kernel->stores) {
+            indices.push_back(store.index);
+            for (const Expr& load : loadsUnder(store.value)) indices.push_back(load);
+        }
+        for (size_t i = 0; i + 1 < m_kernel->outer.size(); ++i) {
+            const Loop& loop = m_kernel->outer[i];
+            const bool large =
+                loop.size.asInt().value_or(0) >= m_target.tile && last.size.asInt().value_or(0) >= m_target.tile;
+            const bool crossed = std::any_of(indices.begin(), indices.end(), [&](const Expr& index) {
+                const auto along = strideOf(index, last.axis), other = strideOf(index, loop.axis);
+                return other == 1 && along && *along > 1;
+            });
+            if (!large || !crossed) continue;
+            m_plan.tiled = loop.axis;
+            m_plan.tile = m_target.tile;
+            m_plan.why.push_back("tile: memory is read along " + axisText(loop.axis) + " and written along " +
+                                 axisText(last.axis) + ", so that a cache line serves " +
+                                 std::to_string(m_target.tile) + " vectors");
+            return;
+        }
+    }
+
+    const Kernel* m_kernel;
+    LoopTarget m_target;
+    std::vector<Expr> m_reductions;
+    LoopPlan m_plan;
+};
+
+}  // namespace
+
+LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target) { return Planner(kernel, target).choose(); }
+
+}  // namespace cutaway

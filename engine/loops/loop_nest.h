@@ -1,0 +1,157 @@
+#pragma once
+// LoopNest: a kernel as code, ready to be printed. Statements over scalars and vectors; nothing is left to be chosen.
+//
+// Expressions are those of kernels without Reduce, and with these besides:
+//   Var(n)             a variable; vars[n] has its type and lanes
+//   Load(b, i, step)   lanes i, i + step, ...; Load(b, i) with a vector i: each lane at an index of its own
+//   ramp(x)            x, x + 1, ... of the vector loop over x
+//   active(x)          which lanes of the vector loop over x stand for elements; all but in the last step
+//   lane(v, k)         lane k of a vector
+// An operation has the lanes of its operands; scalars among them are spread. Lanes that are not active are computed but
+// neither loaded nor stored, and no fault is reported for them.
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/loops/loop_plan.h"
+
+namespace cutaway {
+
+enum class Map : uint8_t {
+    Serial,
+    Parts,  // the outermost loop: the runtime hands out parts of it to threads
+};
+
+struct Stmt;
+using Body = std::vector<Stmt>;
+
+/// For axis = from; axis < to; axis += lanes. With several lanes a vector loop: Var and Load hold `lanes` elements.
+struct For {
+    int axis = 0;
+    Expr from, to;
+    int lanes = 1;
+    Map map = Map::Serial;
+    Body body;
+};
+struct If {
+    Expr condition;  // Bool, one lane
+    Body body;
+};
+/// An axis that follows from others.
+struct Index {
+    int axis = 0;
+    Expr value;
+};
+struct Let {
+    int var = 0;
+    Expr value;
+};
+/// States of a reduction, at their identity. Until lowerReductions.
+struct Alloc {
+    int reducer = 0;
+    DType body = DType::F32;
+    std::vector<int> states;
+};
+/// One element into the states; `active`: null, or the lanes that count.
+struct Update {
+    int reducer = 0;
+    std::vector<int> states;
+    Expr value, at, active;
+};
+/// States that were stored for a part (as expressions) into these.
+struct Merge {
+    int reducer = 0;
+    std::vector<int> states;
+    std::vector<Expr> with;
+};
+/// Mutable variables: declared with a first value, then set.
+struct Declare {
+    int var = 0;
+    Expr value;
+};
+struct Set {
+    int var = 0;
+    Expr value;
+};
+struct Store {
+    int buffer = 0;
+    Expr index, step, value;  // step: null for one element or for a vector of indices
+};
+struct Stmt {
+    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store> node;
+};
+
+struct NestVar {
+    DType dtype = DType::F32;
+    int lanes = 1;
+    bool changes = false;
+};
+struct LoopNest {
+    std::string name;
+    std::vector<KernelBuffer> buffers;  // the kernel's, then workspace
+    std::vector<std::string> sizes;
+    std::vector<NestVar> vars;
+    Body body;
+    int lanes = 1;     // of its vector loops
+    SymInt range = 1;  // steps of the loop over parts, in elements
+
+    int newVar(DType dtype, int count = 1, bool changes = false);
+    Expr var(int number) const { return Expr::var(number, vars[static_cast<size_t>(number)].dtype); }
+};
+
+/// Memory that the nests of one kernel hand on to each other.
+struct Workspace {
+    DType dtype = DType::F32;
+    SymInt count;
+};
+struct LoweredKernel {
+    std::vector<LoopNest> nests;  // run one after the other
+    std::vector<Workspace> workspace;
+};
+
+/// A step on the way from kernel and plan to nests, as the loop window shows it.
+struct LoopStep {
+    std::string name, text;
+};
+/// With `steps`, the text after each.
+LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps = nullptr);
+
+/// Lanes of the expression's value.
+int lanesOf(const LoopNest& nest, const Expr& expr);
+/// Calls visit for every statement, outer ones first.
+void forEachStmt(const Body& body, const std::function<void(const Stmt&)>& visit);
+
+/// Every expression of this statement, without those of statements inside; null ones are left out.
+template <class Visit>
+void forEachValue(Stmt& stmt, const Visit& visit) {
+    const auto each = [&](Expr& e) {
+        if (e) visit(e);
+    };
+    std::visit(
+        [&](auto& own) {
+            using S = std::decay_t<decltype(own)>;
+            if constexpr (std::is_same_v<S, For>) {
+                each(own.from);
+                each(own.to);
+            } else if constexpr (std::is_same_v<S, If>) {
+                each(own.condition);
+            } else if constexpr (std::is_same_v<S, Store>) {
+                each(own.index);
+                each(own.step);
+                each(own.value);
+            } else if constexpr (std::is_same_v<S, Update>) {
+                each(own.value);
+                each(own.at);
+                each(own.active);
+            } else if constexpr (std::is_same_v<S, Merge>) {
+                for (Expr& with : own.with) each(with);
+            } else if constexpr (!std::is_same_v<S, Alloc>) {
+                each(own.value);
+            }
+        },
+        stmt.node);
+}
+
+std::string text(const LoopNest& nest);
+
+}  // namespace cutaway

@@ -1,0 +1,233 @@
+#include "engine/loops/loop_plan.h"
+
+#include <charconv>
+#include <set>
+
+#include "engine/loops/index.h"
+
+namespace cutaway {
+
+bool LoopPlan::sameChoices(const LoopPlan& other) const {
+    return order == other.order && vectors == other.vectors && lanes == other.lanes && walks == other.walks &&
+           parts == other.parts && tiled == other.tiled && tile == other.tile;
+}
+
+namespace {
+
+bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
+    std::vector<int> axes;
+    for (const Loop& loop : loops) axes.push_back(loop.axis);
+    std::sort(axes.begin(), axes.end());
+    std::sort(order.begin(), order.end());
+    return axes == order;
+}
+
+class Checker {
+  public:
+    Checker(const LoopPlan& plan, const Kernel& kernel)
+        : m_plan(&plan), m_kernel(&kernel), m_reductions(reductionsOf(kernel)) {}
+
+    std::string problem() {
+        if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
+        for (const auto& check :
+             {&Checker::vectors, &Checker::walks, &Checker::needs, &Checker::parts, &Checker::tiles})
+            if (std::string found = (this->*check)(); !found.empty()) return found;
+        return {};
+    }
+
+  private:
+    std::string vectors() {
+        if (m_plan->vectors == VectorOver::Nothing)
+            return m_plan->lanes == 1 ? "" : "without vectors there is one lane";
+        if (m_plan->lanes != 16) return "vectors have 16 lanes";
+        if (m_plan->vectors == VectorOver::Walks) return {};
+        if (m_plan->order.empty()) return "there are no rows to make vectors of";
+        for (const Expr& r : m_reductions)
+            for (const Loop& loop : reduceLoops(r))
+                if (reads(loop.size.expr(), m_plan->order.back()))
+                    return "vectors over rows need reductions of one length";
+        return {};
+    }
+    std::vector<Loop> loopsOf(const Walk& walk, bool& equal) const {
+        std::vector<Loop> first;
+        bool any = false;
+        auto add = [&](std::vector<Loop> own) {
+            if (!any) first = std::move(own);
+            else equal &= first == own;
+            any = true;
+        };
+        for (const int r : walk.reductions) add(reduceLoops(m_reductions[static_cast<size_t>(r)]));
+        for (const int s : walk.stores) add(m_kernel->stores[static_cast<size_t>(s)].inner);
+        return first;
+    }
+    std::string walks() {
+        std::set<int> stores;
+        for (const Walk& walk : m_plan->walks) {
+            if (walk.reductions.empty() == walk.stores.empty()) return "a walk has reductions or stores";
+            for (const int r : walk.reductions)
+                if (r < 0 || static_cast<size_t>(r) >= m_reductions.size() || !m_walked.insert(r).second)
+                    return "walks name each reduction of the kernel at most once";
+            for (const int s : walk.stores)
+                if (s < 0 || static_cast<size_t>(s) >= m_kernel->stores.size() || !stores.insert(s).second)
+                    return "walks name each store with inner loops once";
+            bool equal = true;
+            if (loopsOf(walk, equal).empty() || !equal) return "what shares a walk has equal loops";
+        }
+        for (size_t s = 0; s < m_kernel->stores.size(); ++s)
+            if (m_kernel->stores[s].inner.empty() == stores.contains(static_cast<int>(s)))
+                return "walks name each store with inner loops once";
+        return {};
+    }
+    /// Whether what is in no walk is the same for all rows, and what a walk needs is computed before.
+    std::string needs() {
+        std::set<int> rows;
+        if (m_plan->vectors == VectorOver::Rows) rows = {m_plan->order.back()};
+        else rows.insert(m_plan->order.begin(), m_plan->order.end());
+        for (size_t i = 0; i < m_reductions.size(); ++i) {
+            if (m_walked.contains(static_cast<int>(i))) continue;
+            const Expr& r = m_reductions[i];
+            if (rows.empty() || std::any_of(rows.begin(), rows.end(), [&](int axis) { return reads(r, axis); }))
+                return "reduction r" + std::to_string(i) + " is of every row, so a walk must compute it";
+        }
+        std::set<int> made;
+        for (const Walk& walk : m_plan->walks) {
+            std::vector<Expr> roots;
+            for (const int r : walk.reductions)
+                for (const Expr& o : m_reductions[static_cast<size_t>(r)]->operands) roots.push_back(o);
+            for (const int s : walk.stores) roots.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
+            std::string late;
+            forEachExpr(roots, [&](const Expr& e) {
+                if (!isReduce(e)) return;
+                const auto at = std::find(m_reductions.begin(), m_reductions.end(), e) - m_reductions.begin();
+                if (m_walked.contains(static_cast<int>(at)) && !made.contains(static_cast<int>(at)))
+                    late = "reduction r" + std::to_string(at) + " is needed by a walk before it is computed";
+            });
+            if (!late.empty()) return late;
+            made.insert(walk.reductions.begin(), walk.reductions.end());
+        }
+        return {};
+    }
+    std::string parts() {
+        if (m_plan->parts < 1) return "there is at least one part";
+        if (m_plan->parts == 1) return {};
+        if (m_plan->walks.empty()) return "parts are of walks, and there are none";
+        return m_plan->vectors == VectorOver::Rows ? "parts need vectors along rows, or none" : "";
+    }
+    std::string tiles() {
+        if (m_plan->tiled < 0) return {};
+        if (m_plan->tile < 1) return "a tile has at least one element";
+        const bool inner = m_plan->vectors == VectorOver::Rows && m_plan->walks.empty() && m_reductions.empty() &&
+                           m_plan->tiled != m_plan->order.back() &&
+                           std::find(m_plan->order.begin(), m_plan->order.end(), m_plan->tiled) != m_plan->order.end();
+        return inner ? "" : "tiles are of an outer loop inside vectors over rows, without reductions";
+    }
+
+    const LoopPlan* m_plan;
+    const Kernel* m_kernel;
+    std::vector<Expr> m_reductions;
+    std::set<int> m_walked;
+};
+
+constexpr std::string_view kOver[] = {"nothing", "rows", "walks"};
+
+std::string joined(const std::vector<int>& numbers, char letter) {
+    std::string all;
+    for (const int n : numbers) all += " " + std::string(1, letter) + std::to_string(n);
+    return all;
+}
+
+std::optional<int> numberIn(std::string_view word) {
+    int value = 0;
+    const auto end = std::from_chars(word.data(), word.data() + word.size(), value);
+    return end.ec == std::errc() && end.ptr == word.data() + word.size() ? std::optional(value) : std::nullopt;
+}
+
+/// One line of a plan's text into the plan; the sentence that says what is wrong, or nothing.
+std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan) {
+    auto lettered = [](std::string_view word, char letter) -> std::optional<int> {
+        return word.size() > 1 && word[0] == letter ? numberIn(word.substr(1)) : std::nullopt;
+    };
+    const std::string_view key = words[0];
+    auto number = [&](size_t at) { return at < words.size() ? numberIn(words[at]) : std::nullopt; };
+    if (key == "order") {
+        for (size_t i = 1; i < words.size(); ++i) {
+            const auto axis = lettered(words[i], 'x');
+            if (!axis) return "order lists axes: order x0 x1";
+            plan.order.push_back(*axis);
+        }
+        return {};
+    }
+    if (key == "vectors") {
+        for (size_t i = 0; i < std::size(kOver); ++i)
+            if (words.size() >= 2 && words[1] == kOver[i]) {
+                plan.vectors = static_cast<VectorOver>(i);
+                plan.lanes = number(2).value_or(1);
+                return {};
+            }
+        return "vectors are over nothing, rows or walks: vectors rows 16";
+    }
+    if (key == "walk") {
+        Walk walk;
+        for (size_t i = 1; i < words.size(); ++i) {
+            const auto r = lettered(words[i], 'r'), s = lettered(words[i], 's');
+            if (!r && !s) return "a walk lists reductions or stores: walk r0 r1";
+            (r ? walk.reductions : walk.stores).push_back(r ? *r : *s);
+        }
+        plan.walks.push_back(std::move(walk));
+        return {};
+    }
+    if (key == "parts") {
+        if (!number(1)) return "parts is a number: parts 8";
+        plan.parts = *number(1);
+        return {};
+    }
+    if (key == "tile") {
+        const auto axis = words.size() > 1 ? lettered(words[1], 'x') : std::nullopt;
+        if (!axis || !number(2)) return "a tile is an axis and a size: tile x0 16";
+        plan.tiled = *axis;
+        plan.tile = *number(2);
+        return {};
+    }
+    return "a plan has lines order, vectors, walk, parts and tile";
+}
+
+}  // namespace
+
+std::string problemOf(const LoopPlan& plan, const Kernel& kernel) { return Checker(plan, kernel).problem(); }
+
+std::string text(const LoopPlan& plan) {
+    std::string all = "order" + joined(plan.order, 'x') + "\n";
+    all += "vectors " + std::string(kOver[static_cast<size_t>(plan.vectors)]);
+    if (plan.lanes > 1) all += " " + std::to_string(plan.lanes);
+    all += "\n";
+    for (const Walk& walk : plan.walks) all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') + "\n";
+    if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
+    if (plan.tiled >= 0) all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) + "\n";
+    for (const std::string& why : plan.why) all += "# " + why + "\n";
+    return all;
+}
+
+Result<LoopPlan> parsePlan(std::string_view source) {
+    LoopPlan plan;
+    for (int line = 1; !source.empty(); ++line) {
+        const size_t end = source.find('\n');
+        std::string_view rest = source.substr(0, end);
+        source.remove_prefix(end == std::string_view::npos ? source.size() : end + 1);
+        if (rest.starts_with("# ")) {
+            plan.why.emplace_back(rest.substr(2));
+            continue;
+        }
+        std::vector<std::string_view> words;
+        while (!rest.empty()) {
+            const size_t space = rest.find_first_of(" \t\r");
+            if (space != 0) words.push_back(rest.substr(0, space));
+            rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
+        }
+        if (words.empty()) continue;
+        if (const std::string wrong = readLine(words, plan); !wrong.empty())
+            return invalidInput(wrong, "line " + std::to_string(line));
+    }
+    return plan;
+}
+
+}  // namespace cutaway

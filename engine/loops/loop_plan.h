@@ -1,0 +1,51 @@
+#pragma once
+// LoopPlan: how a kernel runs. All that could be chosen otherwise is here, each choice with its reason, and nothing
+// after it chooses. Any plan that `problemOf` accepts gives the kernel's results; the choice is one of speed.
+#include <string>
+#include <vector>
+
+#include "cutaway/result.h"
+#include "engine/loops/kernel.h"
+#include "engine/loops/target.h"
+
+namespace cutaway {
+
+/// Reductions and stores of one row that one pass over memory makes: their loops are equal.
+struct Walk {
+    std::vector<int> reductions;  // numbers in reductionsOf(kernel)
+    std::vector<int> stores;      // numbers in kernel.stores; a walk has the one or the other
+    bool operator==(const Walk&) const = default;
+};
+
+enum class VectorOver : uint8_t {
+    Nothing,
+    Rows,   // the last outer loop
+    Walks,  // the innermost loop of every walk
+};
+
+struct LoopPlan {
+    std::vector<int> order;  // axes of the outer loops, outermost first
+    VectorOver vectors = VectorOver::Nothing;
+    int lanes = 1;
+    /// In order. Reductions of outer loops only (which are the same for all rows) stand in none: they are computed
+    /// where they are first asked for.
+    std::vector<Walk> walks;
+    /// Each walk is cut into this many parts, which threads take; what they made is joined in order of parts.
+    int parts = 1;
+    /// The axis of an outer loop that runs in blocks of `tile` inside the vector loop over rows; -1: none. What is
+    /// contiguous along it stays in the cache from one vector to the next.
+    int tiled = -1, tile = 1;
+    std::vector<std::string> why;
+
+    bool sameChoices(const LoopPlan& other) const;
+};
+
+LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target);
+/// Why the plan does not compute this kernel; empty if it does.
+std::string problemOf(const LoopPlan& plan, const Kernel& kernel);
+
+/// One choice a line; reasons are comments. Parses back. Errors name the line.
+std::string text(const LoopPlan& plan);
+Result<LoopPlan> parsePlan(std::string_view text);
+
+}  // namespace cutaway

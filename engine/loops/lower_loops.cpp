@@ -1,0 +1,74 @@
+#include "engine/loops/build_nest.h"
+#include "engine/loops/vectorise.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+struct NestStep {
+    std::string_view name;
+    void (*run)(LoopNest&);
+};
+/// In this order. None of them chooses: what can be chosen is in the plan.
+constexpr NestStep kSteps[] = {
+    {"vectorise", vectorise},
+    {"reductions", lowerReductions},
+    {"divisions", plainDivisions},
+    {"share", shareValues},
+};
+
+bool neverNegative(const Expr& e) {
+    switch (e->kind) {
+        case ExprKind::Axis:
+        case ExprKind::Symbol: return true;
+        case ExprKind::Int: return e->integer >= 0;
+        case ExprKind::Add:
+        case ExprKind::Mul:
+        case ExprKind::FloorDiv:
+        case ExprKind::Mod: return std::all_of(e->operands.begin(), e->operands.end(), neverNegative);
+        case ExprKind::Call: return e->name == "ramp" || e->name == "quotient" || e->name == "remainder";
+        default: return false;
+    }
+}
+
+Expr plainDivision(const Expr& e) {
+    const bool division = e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod;
+    if (!division || e->dtype != DType::I64 || e->operands[1].asInt().value_or(0) <= 0 ||
+        !neverNegative(e->operands[0]))
+        return Expr();
+    const Expr dividend = rewriteShared(e->operands[0], plainDivision);
+    return Expr::call(e->kind == ExprKind::Mod ? "remainder" : "quotient", {dividend, e->operands[1]}, DType::I64);
+}
+
+void divisionsIn(Body& body) {
+    for (Stmt& stmt : body) {
+        forEachValue(stmt, [](Expr& e) { e = rewriteShared(e, plainDivision); });
+        if (auto* loop = std::get_if<For>(&stmt.node)) divisionsIn(loop->body);
+        if (auto* branch = std::get_if<If>(&stmt.node)) divisionsIn(branch->body);
+    }
+}
+
+std::string texts(const std::vector<LoopNest>& nests) {
+    std::string all;
+    for (const LoopNest& nest : nests) all += (all.empty() ? "" : "\n") + text(nest);
+    return all;
+}
+
+}  // namespace
+
+void plainDivisions(LoopNest& nest) { divisionsIn(nest.body); }
+
+LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps) {
+    const std::string problem = problemOf(plan, kernel);
+    CT_CHECK(problem.empty(), problem.c_str());
+    LoweredKernel lowered = buildNests(kernel, plan);
+    for (LoopNest& nest : lowered.nests) nest.lanes = plan.lanes;
+    if (steps) steps->push_back({"build", texts(lowered.nests)});
+    for (const NestStep& step : kSteps) {
+        for (LoopNest& nest : lowered.nests) step.run(nest);
+        if (steps) steps->push_back({std::string(step.name), texts(lowered.nests)});
+    }
+    return lowered;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,31 @@
+#pragma once
+// What a reduction does, as a table: each row gives its states and how they begin, take an element, are joined and give
+// the result, all as expressions. Lanes, parts and threads join by `merge`; no printer and no interpreter knows a
+// reducer by name.
+#include <string_view>
+#include <vector>
+
+#include "engine/ops/lower.h"
+
+namespace cutaway {
+
+struct Reducer {
+    std::string_view name;
+    /// Of the states for bodies of this dtype. Sums of f32 accumulate in f64.
+    std::vector<DType> (*stateTypes)(DType body);
+    DType (*resultType)(DType body);
+    /// One expression per state.
+    std::vector<Expr> (*identity)(DType body);
+    /// The states after `value`, which stands at row-major position `at` (I64) among the reduced elements.
+    std::vector<Expr> (*step)(const std::vector<Expr>& states, const Expr& value, const Expr& at);
+    std::vector<Expr> (*merge)(const std::vector<Expr>& a, const std::vector<Expr>& b);
+    Expr (*finish)(const std::vector<Expr>& states, DType body);
+    bool position = false;  // reads `at`
+};
+
+/// Rows of ReduceKind come first, in its order.
+const Reducer& reducer(int number);
+/// nullopt for a name that is none: "sum", "argmax".
+std::optional<int> reducerByName(std::string_view name);
+
+}  // namespace cutaway

@@ -1,0 +1,16 @@
+#pragma once
+// What plans are made for. A value that is handed down from scheduling on: no plan and no nest knows a machine by name.
+#include <cstdint>
+
+namespace cutaway {
+
+struct LoopTarget {
+    int lanes = 16;                   // of a vector loop, the same for every dtype: wide ones take several registers
+    int64_t elementsPerPart = 16384;  // what one part of a split walk has at least; fixed, so that bits do not depend
+                                      // on how many threads there are
+    int maxParts = 64;
+    int tile = 16;  // elements of a cache line of f32
+    bool operator==(const LoopTarget&) const = default;
+};
+
+}  // namespace cutaway

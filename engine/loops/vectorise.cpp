@@ -1,0 +1,224 @@
+#include "engine/loops/vectorise.h"
+
+#include <map>
+#include <set>
+
+#include "engine/loops/index.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+class Vectoriser {
+  public:
+    explicit Vectoriser(LoopNest& nest) : m_nest(&nest) {
+        forEachStmt(nest.body, [&](const Stmt& stmt) {
+            if (const auto* loop = std::get_if<For>(&stmt.node)) m_nextAxis = std::max(m_nextAxis, loop->axis + 1);
+            if (const auto* index = std::get_if<Index>(&stmt.node)) m_nextAxis = std::max(m_nextAxis, index->axis + 1);
+        });
+    }
+
+    void run(Body& body) {
+        Body result;
+        std::vector<Alloc> allocs;  // of this body, until their lanes are joined
+        allocs.reserve(body.size());
+        for (Stmt& stmt : body) {
+            const bool loop = std::holds_alternative<For>(stmt.node);
+            if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+                allocs.push_back(*alloc);
+                if (m_axis >= 0) widen(alloc->states);
+            }
+            change(stmt);
+            result.push_back(std::move(stmt));
+            if (!loop || m_axis >= 0) continue;
+            for (const Alloc& alloc : allocs)
+                if (m_widened.contains(alloc.states[0]) && !m_joined.contains(alloc.states[0]))
+                    joinLanes(alloc, result);
+        }
+        body = std::move(result);
+    }
+
+  private:
+    bool varies(const Expr& expr) {
+        bool found = false;
+        forEachExpr({expr}, [&](const Expr& e) {
+            found |= e->kind == ExprKind::Axis && e->integer == m_axis;
+            found |= e->kind == ExprKind::Var && m_nest->vars[static_cast<size_t>(e->integer)].lanes > 1;
+        });
+        return found;
+    }
+    void widen(const std::vector<int>& states) {
+        for (const int state : states) {
+            m_nest->vars[static_cast<size_t>(state)].lanes = m_lanes;
+            m_widened.insert(state);
+        }
+    }
+
+    void change(Stmt& stmt) {
+        std::visit([&](auto& own) { on(own); }, stmt.node);
+    }
+    void on(For& loop) {
+        loop.from = scalar(loop.from);
+        loop.to = scalar(loop.to);
+        if (loop.lanes == 1) return run(loop.body);
+        CT_CHECK(m_axis < 0, "vector loops do not contain each other");
+        m_axis = loop.axis;
+        m_lanes = loop.lanes;
+        run(loop.body);
+        m_axis = -1;
+    }
+    void on(If& branch) {
+        branch.condition = scalar(branch.condition);
+        run(branch.body);
+    }
+    void on(Index& index) { index.value = scalar(index.value); }
+    void on(Let& let) { define(let.var, let.value); }
+    void on(Declare& declare) { define(declare.var, declare.value); }
+    void on(Set& set) { set.value = vector(set.value); }
+    void on(Alloc&) {}
+    void on(Update& update) {
+        update.value = vector(update.value);
+        if (update.at) update.at = vector(update.at);
+        rename(update.states);
+        if (m_axis < 0) return;
+        if (!m_widened.contains(update.states[0])) {
+            widen(update.states);
+            m_shared.insert(update.states[0]);
+        }
+        // A state of each lane's own row may take what is not there: nobody reads it.
+        if (m_shared.contains(update.states[0]))
+            update.active = Expr::call("active", {Expr::axis(m_axis)}, DType::Bool);
+    }
+    void on(Merge& merge) {
+        for (Expr& with : merge.with) with = vector(with);
+        rename(merge.states);
+    }
+    void on(Store& store) {
+        store.value = vector(store.value);
+        auto [index, step] = address(store.index, lanes(store.value) > 1);
+        store.index = std::move(index);
+        store.step = std::move(step);
+    }
+    void define(int var, Expr& value) {
+        value = vector(value);
+        m_nest->vars[static_cast<size_t>(var)].lanes = lanes(value);
+    }
+    int lanes(const Expr& expr) const { return lanesOf(*m_nest, expr); }
+    void rename(std::vector<int>& states) const {
+        for (int& state : states)
+            if (auto found = m_scalarOf.find(state); found != m_scalarOf.end()) state = found->second;
+    }
+
+    /// After the loop: the lanes, in order, into variables of one lane, which take the place of the vectors.
+    void joinLanes(const Alloc& alloc, Body& body) {
+        m_joined.insert(alloc.states[0]);
+        Merge merge{alloc.reducer, {}, {}};
+        const int lane = m_nextAxis++;
+        for (const int state : alloc.states) {
+            const Expr vector = m_nest->var(state);
+            const int one = m_nest->newVar(vector->dtype, 1, true);
+            body.push_back({Declare{one, Expr::call("lane", {vector, Expr::integer(0)}, vector->dtype)}});
+            merge.states.push_back(one);
+            merge.with.push_back(Expr::call("lane", {vector, Expr::axis(lane)}, vector->dtype));
+            m_scalarOf.emplace(state, one);
+        }
+        For loop{lane, Expr::integer(1), Expr::integer(m_lanes), 1, Map::Serial, {}};
+        loop.body.push_back({std::move(merge)});
+        body.push_back({std::move(loop)});
+    }
+
+    Expr renamed(const Expr& e) const {
+        if (e->kind != ExprKind::Var) return Expr();
+        auto found = m_scalarOf.find(static_cast<int>(e->integer));
+        return found == m_scalarOf.end() ? Expr() : Expr::var(found->second, e->dtype);
+    }
+    Expr scalar(const Expr& expr) {
+        const Expr result = rewriteShared(expr, [&](const Expr& e) { return renamed(e); });
+        CT_CHECK(m_axis < 0 || !varies(result), "bounds do not vary along a vector");
+        return result;
+    }
+    Expr vector(const Expr& expr) {
+        return rewriteShared(expr, [&](const Expr& e) -> Expr {
+            if (const Expr scalar = renamed(e)) return scalar;
+            if (m_axis < 0) return Expr();
+            if (e->kind == ExprKind::Axis && e->integer == m_axis) return Expr::call("ramp", {e}, DType::I64);
+            if (e->kind != ExprKind::Load || !varies(e)) return Expr();
+            auto [index, step] = address(e->operands[0], true);
+            return step ? Expr::loadAlong(e->name, index, step, e->dtype) : Expr::load(e->name, index, e->dtype);
+        });
+    }
+    /// (first, step) of an index along the lanes where it is affine, else (vector of indices, null).
+    std::pair<Expr, Expr> address(const Expr& index, bool spread) {
+        if (m_axis < 0) return {vector(index), Expr()};
+        const auto affine = affineIn(index, m_axis);
+        if (affine && !varies(affine->coefficient) && !varies(affine->rest)) {
+            if (affine->coefficient.asInt() == 0 && !spread) return {vector(affine->rest), Expr()};
+            const Expr along = Expr::make(ExprKind::Mul, {affine->coefficient, Expr::axis(m_axis)});
+            return {Expr::make(ExprKind::Add, {affine->rest, along}), affine->coefficient};
+        }
+        return {vector(index), Expr()};
+    }
+
+    LoopNest* m_nest;
+    int m_axis = -1, m_lanes = 1, m_nextAxis = 0;
+    std::set<int> m_widened, m_shared, m_joined;
+    std::map<int, int> m_scalarOf;
+};
+
+class ReductionLowerer {
+  public:
+    explicit ReductionLowerer(LoopNest& nest) : m_nest(&nest) {}
+    void run(Body& body) {
+        Body result;
+        for (Stmt& stmt : body) {
+            if (auto* loop = std::get_if<For>(&stmt.node)) run(loop->body);
+            if (auto* branch = std::get_if<If>(&stmt.node)) run(branch->body);
+            if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) begin(*alloc, result);
+            else if (const auto* update = std::get_if<Update>(&stmt.node)) step(*update, result);
+            else if (const auto* merge = std::get_if<Merge>(&stmt.node))
+                assign(merge->states, reducer(merge->reducer).merge(read(merge->states), merge->with), result);
+            else result.push_back(std::move(stmt));
+        }
+        body = std::move(result);
+    }
+
+  private:
+    std::vector<Expr> read(const std::vector<int>& states) const {
+        std::vector<Expr> result;
+        for (const int state : states) result.push_back(m_nest->var(state));
+        return result;
+    }
+    void begin(const Alloc& alloc, Body& body) {
+        const std::vector<Expr> identity = reducer(alloc.reducer).identity(alloc.body);
+        for (size_t i = 0; i < alloc.states.size(); ++i) body.push_back({Declare{alloc.states[i], identity[i]}});
+    }
+    void step(const Update& update, Body& body) {
+        const std::vector<Expr> states = read(update.states);
+        std::vector<Expr> next = reducer(update.reducer).step(states, update.value, update.at);
+        if (update.active)
+            for (size_t i = 0; i < next.size(); ++i) next[i] = Expr::where(update.active, next[i], states[i]);
+        assign(update.states, next, body);
+    }
+    /// All at once: none sees what another has become.
+    void assign(const std::vector<int>& states, const std::vector<Expr>& next, Body& body) {
+        if (states.size() == 1) {
+            body.push_back({Set{states[0], next[0]}});
+            return;
+        }
+        std::vector<int> made;
+        for (size_t i = 0; i < states.size(); ++i) {
+            const int lanes = m_nest->vars[static_cast<size_t>(states[i])].lanes;
+            made.push_back(m_nest->newVar(next[i]->dtype, lanes));
+            body.push_back({Let{made.back(), next[i]}});
+        }
+        for (size_t i = 0; i < states.size(); ++i) body.push_back({Set{states[i], m_nest->var(made[i])}});
+    }
+    LoopNest* m_nest;
+};
+
+}  // namespace
+
+void vectorise(LoopNest& nest) { Vectoriser(nest).run(nest.body); }
+void lowerReductions(LoopNest& nest) { ReductionLowerer(nest).run(nest.body); }
+
+}  // namespace cutaway

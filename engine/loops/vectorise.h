@@ -1,0 +1,17 @@
+#pragma once
+// Steps of lowerLoops that change nests in place, in the order in which they are run.
+#include "engine/loops/loop_nest.h"
+
+namespace cutaway {
+
+/// Loops with several lanes get vector expressions: loads and stores along the lanes by address and step, the loop's
+/// axis as a ramp. States that lanes share are vectors, joined lane by lane after the loop.
+void vectorise(LoopNest& nest);
+/// Alloc, Update and Merge by the rows of the reducers' table.
+void lowerReductions(LoopNest& nest);
+/// Divisions of what is never negative by a positive number need no care for signs: Call "quotient", "remainder".
+void plainDivisions(LoopNest& nest);
+/// Each value once: what is read again, or does not change in a loop, becomes a variable where it is first known.
+void shareValues(LoopNest& nest);
+
+}  // namespace cutaway
