@@ -26,6 +26,9 @@ class CppPrinter {
         }
         for (size_t i = 0; i < m_nest->sizes.size(); ++i)
             line("const long n" + std::to_string(i) + " = s[" + std::to_string(i) + "];");
+        for (size_t i = 0; i < m_nest->scratch.size(); ++i)
+            line("alignas(64) " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) + "[" +
+                 std::to_string(m_nest->scratch[i].count) + "];");
         body(m_nest->body);
         helpers.merge(m_helpers);
         return "extern \"C\" void " + m_nest->name +
@@ -49,7 +52,8 @@ class CppPrinter {
 
     void on(const For& loop) {
         const bool parts = loop.map == Map::Parts;
-        const std::string from = parts ? "begin" : value(loop.from).text, to = parts ? "end" : value(loop.to).text;
+        const std::string from = parts ? within(loop.from, m_nest->range, "begin") : value(loop.from).text;
+        const std::string to = parts ? within(loop.to, m_nest->range, "end") : value(loop.to).text;
         const std::string axis = x(loop.axis);
         if (loop.lanes == 1) {
             line("for (long " + axis + " = " + from + "; " + axis + " < " + to + "; ++" + axis + ") {");
@@ -65,8 +69,15 @@ class CppPrinter {
         line("const long " + limit + " = " + to + ";");
         line("for (; " + at + " + " + lanes + " <= " + limit + "; " + at + " += " + lanes + ") " + name + "(" + at +
              ", " + lanes + ");");
-        const bool whole = !parts && loop.from.asInt() == 0 && loop.to.asInt().value_or(1) % loop.lanes == 0;
+        const auto first = loop.from.asInt(), last = loop.to.asInt();
+        const bool whole = !parts && first && last && (*last - *first) % loop.lanes == 0;
         if (!whole) line("if (" + at + " < " + limit + ") " + name + "(" + at + ", int(" + limit + " - " + at + "));");
+    }
+    /// A bound of a loop over parts, and what of it was handed out.
+    std::string within(const Expr& bound, const SymInt& range, const std::string& handed) {
+        if (bound.asInt() == 0 || bound == range.expr()) return handed;
+        const std::string own = value(bound).text;
+        return handed == "begin" ? "(begin > " + own + " ? begin : " + own + ")" : "(end < " + own + " ? end : " + own + ")";
     }
     void on(const If& branch) {
         line("if (" + value(branch.condition).text + ") {");
@@ -88,12 +99,13 @@ class CppPrinter {
         const Code code = value(expr);
         return var.lanes > 1 ? widened(code, var.dtype).text : code.text;
     }
+    void on(const Barrier&) {}  // lanes go together
     template <class S>
     void on(const S&) {
         if constexpr (!std::is_same_v<S, Store>) CT_CHECK(false, "reductions are lowered before nests are printed");
     }
     void on(const Store& store) {
-        const DType memory = m_nest->buffers[static_cast<size_t>(store.buffer)].dtype;
+        const DType memory = m_nest->memoryOf(store.buffer);
         const DType type = store.value->dtype;
         CT_CHECK(computeTypeOf(memory) == computeTypeOf(type), "stored values have their buffer's type");
         const std::string buffer = bufferName(store.buffer), suffix = cppMemorySuffix(memory);
@@ -170,7 +182,7 @@ class CppPrinter {
     /// A read-only buffer, which view.dtype may read as another type than the one that was written.
     std::string bufferAs(const Expr& e) const {
         const std::string type = cppMemoryType(e->dtype);
-        const DType own = m_nest->buffers[static_cast<size_t>(bufferOf(e))].dtype;
+        const DType own = m_nest->memoryOf(e);
         return type == cppMemoryType(own) ? e->name : "((const " + type + "*)" + e->name + ")";
     }
     Code load(const Expr& e) {

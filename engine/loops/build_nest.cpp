@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/loops/index.h"
 #include "engine/loops/reduction_axes.h"
 #include "engine/loops/unique_exprs.h"
 #include "engine/support/check.h"
@@ -250,6 +251,7 @@ class KernelBuilder {
                     block = builder.newAxis();
                     loop = {block, blocks(loop.size, m_plan->tile)};
                 }
+        if (tiled) return buildTiles(builder, flat, *tiled, block, *vector);
         if (flat.empty() && vector) {
             builder.open({vector->axis});
             row(builder);
@@ -259,14 +261,74 @@ class KernelBuilder {
         const int parts = builder.newAxis();
         openFlat(builder, parts, flat);
         if (vector) builder.open({vector->axis});
-        if (tiled) builder.open({tiled->axis});
         row(builder);
-        if (tiled) {
-            const Expr from = Expr::make(ExprKind::Mul, {Expr::axis(block), number(m_plan->tile)});
-            const Expr to = minimum(Expr::make(ExprKind::Add, {from, number(m_plan->tile)}), tiled->size.expr());
-            builder.closeInto({tiled->axis, from, to, 1, Map::Serial, {}});
-        }
         if (vector) builder.closeInto({vector->axis, number(0), vector->size.expr(), m_plan->lanes, Map::Serial, {}});
+        const SymInt range = product(flat);
+        builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
+        add(builder, range);
+    }
+    // ---- tiles: `tile` rows by `lanes` columns at a time. What is contiguous along the rows is read along them into
+    // scratch memory, and from there along the columns.
+    struct Staged {
+        Expr load;
+        int scratch;
+    };
+    std::vector<Staged> stagedLoads(LoopNest& nest, int rowAxis, int columnAxis) const {
+        std::vector<Staged> staged;
+        std::vector<Expr> roots;
+        for (const KernelStore& store : m_kernel.stores) roots.push_back(store.value);
+        forEachExpr(roots, [&](const Expr& e) {
+            if (e->kind != ExprKind::Load) return;
+            const auto along = affineIn(e->operands[0], columnAxis), across = affineIn(e->operands[0], rowAxis);
+            if (!along || !across || along->coefficient.asInt().value_or(2) < 2 || across->coefficient.asInt() != 1)
+                return;
+            staged.push_back({e, ~static_cast<int>(nest.scratch.size())});
+            nest.scratch.push_back({e->dtype, int64_t{m_plan->tile} * m_plan->lanes});
+        });
+        return staged;
+    }
+    static Expr sum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
+    static Expr times(const Expr& a, int64_t b) { return Expr::make(ExprKind::Mul, {a, number(b)}); }
+    void buildTiles(NestBuilder& builder, const std::vector<Loop>& flat, const Loop& tiled, int block,
+                    const Loop& vector) {
+        const int parts = builder.newAxis(), columns = builder.newAxis(), lane = builder.newAxis();
+        openFlat(builder, parts, flat);
+        builder.open({columns});
+        const Expr firstRow = times(Expr::axis(block), m_plan->tile), first = times(Expr::axis(columns), m_plan->lanes);
+        const Expr lastRow = minimum(sum(firstRow, number(m_plan->tile)), tiled.size.expr());
+        const Expr last = minimum(sum(first, number(m_plan->lanes)), vector.size.expr());
+        const Expr row = Expr::make(ExprKind::Sub, {Expr::axis(tiled.axis), firstRow});
+        const std::vector<Staged> staged = stagedLoads(builder.nest(), tiled.axis, vector.axis);
+        if (!staged.empty()) {
+            builder.append(Barrier{});
+            builder.open({lane});
+            builder.open({tiled.axis});
+            for (const Staged& own : staged) {
+                const Expr value = replaceAxes(own.load, [&](int axis) {
+                    return axis == vector.axis ? sum(first, Expr::axis(lane)) : Expr();
+                });
+                builder.append(Store{own.scratch, sum(times(Expr::axis(lane), m_plan->tile), row), Expr(), value});
+            }
+            builder.closeInto({tiled.axis, firstRow, lastRow, m_plan->lanes, Map::Serial, {}});
+            const Expr there = Expr::make(ExprKind::Sub, {last, first});
+            builder.closeInto({lane, number(0), there, 1, Map::Serial, {}});
+            builder.append(Barrier{});
+        }
+        builder.open({tiled.axis});
+        builder.open({vector.axis});
+        const Expr column = Expr::make(ExprKind::Sub, {Expr::axis(vector.axis), first});
+        for (const KernelStore& store : m_kernel.stores) {
+            const Expr value = rewriteShared(store.value, [&](const Expr& e) {
+                for (const Staged& own : staged)
+                    if (e == own.load)
+                        return Expr::load(bufferName(own.scratch), sum(times(column, m_plan->tile), row), e->dtype);
+                return Expr();
+            });
+            builder.append(Store{store.buffer, store.index, Expr(), value});
+        }
+        builder.closeInto({vector.axis, first, last, m_plan->lanes, Map::Serial, {}});
+        builder.closeInto({tiled.axis, firstRow, lastRow, 1, Map::Serial, {}});
+        builder.closeInto({columns, number(0), blocks(vector.size, m_plan->lanes).expr(), 1, Map::Serial, {}});
         const SymInt range = product(flat);
         builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
         add(builder, range);

@@ -12,7 +12,10 @@ using Lanes = std::vector<Cell>;  // one, or as many as the nest's vector loop h
 class NestInterpreter {
   public:
     NestInterpreter(const LoopNest& nest, std::span<void* const> buffers, const std::map<std::string, int64_t>& sizes)
-        : m_nest(&nest), m_buffers(buffers), m_sizes(&sizes), m_vars(nest.vars.size()) {}
+        : m_nest(&nest), m_buffers(buffers), m_sizes(&sizes), m_vars(nest.vars.size()) {
+        for (const Scratch& own : nest.scratch)
+            m_scratch.emplace_back(static_cast<size_t>(own.count * byteSize(own.dtype)), char{-1});
+    }
 
     int64_t range() { return one(m_nest->range.expr()).whole; }
     KernelFault run(int64_t begin, int64_t end) {
@@ -28,7 +31,8 @@ class NestInterpreter {
     }
     void on(const For& loop) {
         const bool parts = loop.map == Map::Parts;
-        const int64_t from = parts ? m_begin : one(loop.from).whole, to = parts ? m_end : one(loop.to).whole;
+        int64_t from = one(loop.from).whole, to = one(loop.to).whole;
+        if (parts) from = std::max(from, m_begin), to = std::min(to, m_end);
         const int active = m_active;
         for (int64_t i = from; i < to; i += loop.lanes) {
             m_axes[loop.axis] = i;
@@ -53,8 +57,8 @@ class NestInterpreter {
     }
     void on(const Store& store) {
         const Lanes value = evaluate(store.value), index = evaluate(store.index);
-        void* const buffer = m_buffers[static_cast<size_t>(store.buffer)];
-        const DType dtype = m_nest->buffers[static_cast<size_t>(store.buffer)].dtype;
+        void* const buffer = memory(store.buffer);
+        const DType dtype = m_nest->memoryOf(store.buffer);
         if (!store.step && index.size() == 1) {
             CT_CHECK(value.size() == 1, "one element is stored at one index");
             return writeElement(buffer, dtype, index[0].whole, value[0]);
@@ -63,11 +67,15 @@ class NestInterpreter {
         for (int64_t k = 0; k < m_active; ++k)
             writeElement(buffer, dtype, store.step ? index[0].whole + k * step : lane(index, k).whole, lane(value, k));
     }
+    void on(const Barrier&) {}  // lanes go together
     template <class S>
     void on(const S&) {
         CT_CHECK(false, "reductions are lowered before nests are run");
     }
 
+    void* memory(int buffer) {
+        return buffer < 0 ? m_scratch[static_cast<size_t>(~buffer)].data() : m_buffers[static_cast<size_t>(buffer)];
+    }
     static const Cell& lane(const Lanes& value, int64_t k) {
         return value.size() == 1 ? value[0] : value[static_cast<size_t>(k)];
     }
@@ -104,7 +112,7 @@ class NestInterpreter {
         return all;
     }
     Lanes load(const Expr& e) {
-        const void* const buffer = m_buffers[static_cast<size_t>(bufferOf(e))];
+        const void* const buffer = memory(bufferOf(e));
         const Lanes index = evaluate(e->operands[0]);
         if (e->operands.size() == 1 && index.size() == 1) return {readElement(buffer, e->dtype, index[0].whole)};
         const int64_t step = e->operands.size() == 2 ? one(e->operands[1]).whole : 0;
@@ -136,6 +144,7 @@ class NestInterpreter {
     std::span<void* const> m_buffers;
     const std::map<std::string, int64_t>* m_sizes;
     std::vector<Lanes> m_vars;
+    std::vector<std::vector<char>> m_scratch;
     std::map<int, int64_t> m_axes;
     int64_t m_begin = 0, m_end = 0;
     int m_active = 1;

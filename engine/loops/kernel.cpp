@@ -7,11 +7,15 @@
 
 namespace cutaway {
 
-std::string bufferName(int buffer) { return "b" + std::to_string(buffer); }
+std::string bufferName(int buffer) {
+    return buffer < 0 ? "c" + std::to_string(~buffer) : "b" + std::to_string(buffer);
+}
 
 int bufferOf(const Expr& load) {
-    CT_CHECK(load->kind == ExprKind::Load && load->name[0] == 'b', "loads of kernels name their buffers by number");
-    return std::atoi(load->name.c_str() + 1);
+    const char letter = load->name.empty() ? ' ' : load->name[0];
+    CT_CHECK(load->kind == ExprKind::Load && (letter == 'b' || letter == 'c'), "loads name their buffers by number");
+    const int number = std::atoi(load->name.c_str() + 1);
+    return letter == 'c' ? ~number : number;
 }
 
 std::vector<Loop> reduceLoops(const Expr& reduction) {

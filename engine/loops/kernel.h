@@ -43,8 +43,9 @@ struct Kernel {
     std::vector<KernelStore> stores;
 };
 
+/// "b12"; "c3" for ~3, a scratch array of a nest.
 std::string bufferName(int buffer);
-/// The number of a load's buffer ("b12" is 12).
+/// The number of a load's buffer ("b12" is 12, "c3" is ~3).
 int bufferOf(const Expr& load);
 
 /// Structural identity without the name: kernels with equal keys have the same code.

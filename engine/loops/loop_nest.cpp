@@ -9,6 +9,8 @@ int LoopNest::newVar(DType dtype, int count, bool changes) {
     return static_cast<int>(vars.size()) - 1;
 }
 
+DType LoopNest::memoryOf(const Expr& load) const { return memoryOf(bufferOf(load)); }
+
 int lanesOf(const LoopNest& nest, const Expr& expr) {
     std::unordered_set<const ExprNode*> seen;
     auto isVector = [&](auto&& self, const Expr& e) -> bool {
@@ -44,6 +46,8 @@ class Printer {
                      std::string(info(m_nest->buffers[i].dtype).abbreviation) + (m_nest->buffers[i].written ? "!" : "");
         for (const std::string& size : m_nest->sizes) m_out += ", " + size;
         m_out += ")\n";
+        for (size_t i = 0; i < m_nest->scratch.size(); ++i)
+            line(1, "scratch " + bufferName(~static_cast<int>(i)) + ": " + std::string(info(m_nest->scratch[i].dtype).abbreviation) + "[" + std::to_string(m_nest->scratch[i].count) + "]");
         body(m_nest->body, 1);
         return std::move(m_out);
     }
@@ -90,6 +94,7 @@ class Printer {
                         text(update.value) + (update.at ? " at " + text(update.at) : "") +
                         (update.active ? " where " + text(update.active) : ""));
     }
+    void on(const Barrier&, int depth) { line(depth, "barrier"); }
     void on(const Merge& merge, int depth) {
         std::string with;
         for (const Expr& e : merge.with) with += (with.empty() ? "" : ", ") + text(e);

@@ -19,7 +19,7 @@ namespace cutaway {
 
 enum class Map : uint8_t {
     Serial,
-    Parts,  // the outermost loop: the runtime hands out parts of it to threads
+    Parts,  // an outermost loop: the runtime hands out parts of the range to threads, and it runs what it has of them
 };
 
 struct Stmt;
@@ -74,11 +74,13 @@ struct Set {
     Expr value;
 };
 struct Store {
-    int buffer = 0;
+    int buffer = 0;           // or below zero: ~buffer is the number of a scratch array
     Expr index, step, value;  // step: null for one element or for a vector of indices
 };
+/// What lanes have stored to scratch memory is there for all of them.
+struct Barrier {};
 struct Stmt {
-    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store> node;
+    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier> node;
 };
 
 struct NestVar {
@@ -86,15 +88,24 @@ struct NestVar {
     int lanes = 1;
     bool changes = false;
 };
+/// An array of the nest's own, which each thread has: "c0", "c1", ...
+struct Scratch {
+    DType dtype = DType::F32;
+    int64_t count = 0;
+};
 struct LoopNest {
     std::string name;
     std::vector<KernelBuffer> buffers;  // the kernel's, then workspace
     std::vector<std::string> sizes;
     std::vector<NestVar> vars;
+    std::vector<Scratch> scratch;
     Body body;
     int lanes = 1;     // of its vector loops
     SymInt range = 1;  // steps of the loop over parts, in elements
 
+    /// Where a load or store goes.
+    DType memoryOf(const Expr& load) const;
+    DType memoryOf(int buffer) const { return buffer < 0 ? scratch[static_cast<size_t>(~buffer)].dtype : buffers[static_cast<size_t>(buffer)].dtype; }
     int newVar(DType dtype, int count = 1, bool changes = false);
     Expr var(int number) const { return Expr::var(number, vars[static_cast<size_t>(number)].dtype); }
 };
@@ -145,7 +156,7 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 each(own.active);
             } else if constexpr (std::is_same_v<S, Merge>) {
                 for (Expr& with : own.with) each(with);
-            } else if constexpr (!std::is_same_v<S, Alloc>) {
+            } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier>) {
                 each(own.value);
             }
         },

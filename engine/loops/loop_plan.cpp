@@ -24,8 +24,8 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
 
 class Checker {
   public:
-    Checker(const LoopPlan& plan, const Kernel& kernel)
-        : m_plan(&plan), m_kernel(&kernel), m_reductions(reductionsOf(kernel)) {}
+    Checker(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target)
+        : m_plan(&plan), m_kernel(&kernel), m_target(target), m_reductions(reductionsOf(kernel)) {}
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
@@ -39,7 +39,7 @@ class Checker {
     std::string vectors() {
         if (m_plan->vectors == VectorOver::Nothing)
             return m_plan->lanes == 1 ? "" : "without vectors there is one lane";
-        if (m_plan->lanes != 16) return "vectors have 16 lanes";
+        if (m_plan->lanes != m_target.lanes) return "vectors have " + std::to_string(m_target.lanes) + " lanes";
         if (m_plan->vectors == VectorOver::Walks) return {};
         if (m_plan->order.empty()) return "there are no rows to make vectors of";
         for (const Expr& r : m_reductions)
@@ -124,6 +124,7 @@ class Checker {
 
     const LoopPlan* m_plan;
     const Kernel* m_kernel;
+    LoopTarget m_target;
     std::vector<Expr> m_reductions;
     std::set<int> m_walked;
 };
@@ -193,7 +194,9 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
 
 }  // namespace
 
-std::string problemOf(const LoopPlan& plan, const Kernel& kernel) { return Checker(plan, kernel).problem(); }
+std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target) {
+    return Checker(plan, kernel, target).problem();
+}
 
 std::string text(const LoopPlan& plan) {
     std::string all = "order" + joined(plan.order, 'x') + "\n";

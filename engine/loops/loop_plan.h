@@ -41,8 +41,8 @@ struct LoopPlan {
 };
 
 LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target);
-/// Why the plan does not compute this kernel; empty if it does.
-std::string problemOf(const LoopPlan& plan, const Kernel& kernel);
+/// Why the plan does not compute this kernel on the target; empty if it does.
+std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target = {});
 
 /// One choice a line; reasons are comments. Parses back. Errors name the line.
 std::string text(const LoopPlan& plan);

@@ -11,6 +11,7 @@ struct NestStep {
 };
 /// In this order. None of them chooses: what can be chosen is in the plan.
 constexpr NestStep kSteps[] = {
+    {"guards", splitGuards},
     {"vectorise", vectorise},
     {"reductions", lowerReductions},
     {"divisions", plainDivisions},
@@ -59,7 +60,9 @@ std::string texts(const std::vector<LoopNest>& nests) {
 void plainDivisions(LoopNest& nest) { divisionsIn(nest.body); }
 
 LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps) {
-    const std::string problem = problemOf(plan, kernel);
+    LoopTarget target;
+    if (plan.lanes > 1) target.lanes = plan.lanes;  // the printer knows which it has
+    const std::string problem = problemOf(plan, kernel, target);
     CT_CHECK(problem.empty(), problem.c_str());
     LoweredKernel lowered = buildNests(kernel, plan);
     for (LoopNest& nest : lowered.nests) nest.lanes = plan.lanes;

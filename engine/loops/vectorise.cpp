@@ -76,6 +76,7 @@ class Vectoriser {
     void on(Declare& declare) { define(declare.var, declare.value); }
     void on(Set& set) { set.value = vector(set.value); }
     void on(Alloc&) {}
+    void on(Barrier&) {}
     void on(Update& update) {
         update.value = vector(update.value);
         if (update.at) update.at = vector(update.at);

@@ -4,6 +4,8 @@
 
 namespace cutaway {
 
+/// Vector loops in pieces in which no condition on their axis changes.
+void splitGuards(LoopNest& nest);
 /// Loops with several lanes get vector expressions: loads and stores along the lanes by address and step, the loop's
 /// axis as a ramp. States that lanes share are vectors, joined lane by lane after the loop.
 void vectorise(LoopNest& nest);

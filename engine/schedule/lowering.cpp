@@ -209,6 +209,17 @@ int costOf(const Expr& root) {
     return cost;
 }
 
+bool isCopiedConcatenation(const Node& node) {
+    if (!node.isCall("aten.cat.default") || node.arg(size_t{0}).list() == nullptr) return false;
+    const auto& parts = *node.arg(size_t{0}).list();
+    const TensorType* result = node.type().tensor();
+    if (parts.size() <= kMaxParts || result == nullptr) return false;
+    return std::all_of(parts.begin(), parts.end(), [&](const Argument& part) {
+        const TensorType* type = part.node() ? part.node()->type().tensor() : nullptr;
+        return type && type->dtype == result->dtype && type->sizes.size() == result->sizes.size();
+    });
+}
+
 namespace {
 
 std::string dtypeProblem(const TensorType& type) {
@@ -219,6 +230,8 @@ std::string dtypeProblem(const TensorType& type) {
 }
 
 std::string whyNotLowered(const Node& node) {
+    if (isCopiedConcatenation(node))
+        return "more than " + std::to_string(kMaxParts) + " parts are copied rather than chosen between";
     const OpDef* def = node.op().def();
     if (def == nullptr || !def->lower) return node.op().name() + " has no lowering rule";
     for (const Argument& arg : node.args())

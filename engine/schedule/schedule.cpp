@@ -330,6 +330,7 @@ bool isSeenAfterwards(const Node& node) {
 }  // namespace
 
 std::string libraryFor(const Node& node) {
+    if (isCopiedConcatenation(node)) return "cat (copies)";
     static constexpr std::string_view kOps[] = {"aten.mm.default",
                                                 "aten.addmm.default",
                                                 "aten.bmm.default",

@@ -69,6 +69,21 @@ Kernel bags(int64_t count, int64_t dims) {
     return kernel;
 }
 
+/// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
+Kernel beside(int64_t n, int64_t m, int64_t pad) {
+    Kernel kernel;
+    kernel.name = "beside";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::F32, false}};
+    kernel.outer = {{0, 3}, {1, n + m + pad}};
+    const Expr at = x(1), first = compare(ExprKind::Lt, at, num(n));
+    const Expr inside = compare(ExprKind::Lt, at, num(n + m));
+    const Expr a = load(1, Expr::where(first, add(mul(num(n), x(0)), at), num(0)));
+    const Expr b = load(2, Expr::where(logicalNot(first) && inside, add(mul(num(m), x(0)), add(at, num(-n))), num(0)));
+    kernel.stores = {{0, {}, add(mul(num(n + m + pad), x(0)), at),
+                      Expr::where(first, a, Expr::where(inside, b, Expr::real(0, DType::F32)))}};
+    return kernel;
+}
+
 /// Memory for every buffer: numbers from the seed where a kernel reads, -7 where it writes.
 struct Memory {
     std::vector<std::vector<char>> bytes;
@@ -151,6 +166,8 @@ std::vector<Sample> samples() {
         all.push_back({"transpose", transpose(n, 9), elements});
         all.push_back({"largest", largest(9, n), elements});
     }
+    all.push_back({"beside", beside(5, 20, 3), size_t{100}});
+    all.push_back({"beside", beside(16, 16, 0), size_t{100}});
     all.push_back({"bags", bags(7, 19), size_t{2000}});
     all.push_back({"bags", bags(7, 3), size_t{2000}});
     return all;
@@ -306,15 +323,25 @@ class LoopsTest : public QObject {
         QCOMPARE(interpretNests(lowered, memory.pointers, {}), KernelFault::None);
         QCOMPARE(interpretKernel(kernel, memory.pointers, {}), KernelFault::None);
     }
+    /// After the split no piece has a condition or a gather.
+    void guardsAreSplit() {
+        const Kernel kernel = beside(20, 33, 4);
+        std::vector<LoopStep> steps;
+        lowerLoops(kernel, choosePlan(kernel, {}), &steps);
+        const QString split = QString::fromStdString(steps[1].text);
+        QCOMPARE(split.count("vector 16 for x1 in "), 3);
+        QVERIFY2(!split.contains("Where"), qPrintable(split));
+        QVERIFY(split.contains("for x1 in 20 .. 53:"));
+    }
     void stepsAreShown() {
         std::vector<LoopStep> steps;
         lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), {}), &steps);
         QStringList names;
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
-        QCOMPARE(names, (QStringList{"build", "vectorise", "reductions", "divisions", "share"}));
+        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "reductions", "divisions", "share"}));
         QVERIFY(steps[0].text.find("update sum t2 with") != std::string::npos);
-        QVERIFY(steps[1].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
-        QVERIFY(steps[2].text.find("update") == std::string::npos);
+        QVERIFY(steps[2].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
+        QVERIFY(steps[3].text.find("update") == std::string::npos);
     }
 };
 

@@ -8,6 +8,7 @@
 #include "engine/ops/eval.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
+#include "engine/runtime/cpu/concat.h"
 #include "engine/runtime/cpu/onednn.h"
 #include "engine/runtime/cpu/thread_pool.h"
 #include "engine/support/check.h"
@@ -173,6 +174,7 @@ class Executor final : public ValueSource {
         return {};
     }
     Result<void> compute(Call& own, const PlanCall& call) {
+        if (call.kind == CallKind::Library && call.function == "aten.cat.default") return runConcat(call), Result<void>();
         if (call.kind == CallKind::Library && runLibrary(own, call)) return {};
         const Op* op = findOp(call.function);
         if (op == nullptr) return Error{ErrorCode::Internal, "the worker does not know the op", call.function, {}};
@@ -199,6 +201,14 @@ class Executor final : public ValueSource {
             tensor = copy;
         }
         m_values[static_cast<size_t>(number)] = {tensor};
+    }
+    void runConcat(const PlanCall& call) {
+        std::vector<const Tensor*> parts;
+        for (const Argument& item : *call.args[0].list()) parts.push_back(&value(m_plan->numberOf(*item.node())));
+        Tensor& result = m_values[static_cast<size_t>(call.results[0])][0];
+        int64_t dim = call.args.size() > 1 ? call.args[1].asInt().value_or(0) : 0;
+        if (dim < 0) dim += static_cast<int64_t>(result.sizes().size());
+        concatenate(parts, dim, result, m_pool.threadsFor(call.nanoseconds));
     }
     bool runLibrary(Call& own, const PlanCall& call) {
         if (!own.inLibrary) return false;
