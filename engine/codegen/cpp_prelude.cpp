@@ -49,10 +49,14 @@ FN V_b bc_b(bool x) { return V_b{} - int(x); }
 TYPE(1, float, f32, V_i32) TYPE(1, double, f64, V_i64) TYPE(1, long, i64, V_i64) TYPE(1, unsigned long, u64, V_i64)
 TYPE(1, int, i32, V_i32) TYPE(1, unsigned, u32, V_i32) TYPE(1, short, i16, V_i16) TYPE(1, unsigned short, u16, V_i16)
 TYPE(1, signed char, i8, V_i8) TYPE(1, unsigned char, u8, V_i8)
+// Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
+#define EACH(F) F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)
+#define AT(k) p[k * s]
+#define IN(k) p[i[k]]
 #define MEMORY(T, N) \
     FN V_##N ld_##N(const T* p, int n) { V_##N r = {}; if (n == 16) __builtin_memcpy(&r, p, sizeof r); else for (int k = 0; k < n; ++k) r[k] = p[k]; return r; } \
-    FN V_##N lds_##N(const T* p, long s, int n) { V_##N r = {}; if (n == 16) LANES r[k] = p[k * s]; else for (int k = 0; k < n; ++k) r[k] = p[k * s]; return r; } \
-    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { V_##N r = {}; if (n == 16) LANES r[k] = p[i[k]]; else for (int k = 0; k < n; ++k) r[k] = p[i[k]]; return r; } \
+    FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return V_##N{EACH(AT)}; V_##N r = {}; for (int k = 0; k < n; ++k) r[k] = p[k * s]; return r; } \
+    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == 16) return V_##N{EACH(IN)}; V_##N r = {}; for (int k = 0; k < n; ++k) r[k] = p[i[k]]; return r; } \
     FN void st_##N(T* p, int n, V_##N v) { if (n == 16) __builtin_memcpy(p, &v, sizeof v); else for (int k = 0; k < n; ++k) p[k] = v[k]; } \
     FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == 16) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
     FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }

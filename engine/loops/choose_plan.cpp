@@ -210,7 +210,7 @@ class Planner {
         for (size_t i = 0; i + 1 < m_kernel->outer.size(); ++i) {
             const Loop& loop = m_kernel->outer[i];
             const bool large =
-                loop.size.asInt().value_or(0) >= m_target.tile && last.size.asInt().value_or(0) >= m_target.tile;
+                loop.size.asInt().value_or(0) >= m_target.lanes && last.size.asInt().value_or(0) >= m_target.lanes;
             const bool crossed = std::any_of(indices.begin(), indices.end(), [&](const Expr& index) {
                 const auto along = strideOf(index, last.axis), other = strideOf(index, loop.axis);
                 return other == 1 && along && *along > 1;
@@ -219,8 +219,7 @@ class Planner {
             m_plan.tiled = loop.axis;
             m_plan.tile = m_target.tile;
             m_plan.why.push_back("tile: memory is read along " + axisText(loop.axis) + " and written along " +
-                                 axisText(last.axis) + ", so that a cache line serves " +
-                                 std::to_string(m_target.tile) + " vectors");
+                                 axisText(last.axis) + ", so tiles go through memory in the cache");
             return;
         }
     }

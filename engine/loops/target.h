@@ -9,7 +9,7 @@ struct LoopTarget {
     int64_t elementsPerPart = 16384;  // what one part of a split walk has at least; fixed, so that bits do not depend
                                       // on how many threads there are
     int maxParts = 64;
-    int tile = 16;  // elements of a cache line of f32
+    int tile = 64;  // elements that a transpose reads along memory at once: some cache lines of each page
     bool operator==(const LoopTarget&) const = default;
 };
 
