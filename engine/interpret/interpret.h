@@ -18,6 +18,9 @@ struct InterpretOptions {
     /// what a random op drew in another run.
     std::function<void(const Node&, TensorList&)> exchange;
     const CancelToken* cancel = nullptr;
+    /// Every call by our own kernel, element by element with the functions of the C library, each value rounded to its
+    /// dtype: what other ways to compute are judged by. Without it products and convolutions are oneDNN's.
+    bool pure = false;
 };
 
 /// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None). Inputs are

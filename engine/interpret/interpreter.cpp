@@ -4,6 +4,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ops/alias.h"
+#include "engine/ops/library_kernels.h"
 #include "engine/ops/spoiled_value.h"
 
 namespace cutaway {
@@ -133,12 +134,14 @@ Result<TensorList> Interpreter::compute(const Node& node) {
         InterpretOptions inner;
         inner.cancel = m_options.cancel;
         inner.begin = m_options.begin;
+        inner.pure = m_options.pure;
         const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) {
             return interpret(body, inputs, inner);
         };
         return evaluateHigherOrder(m_module, node, *this, run);
     }
     CT_TRY_VOID(checkOperands(node));
+    const WithoutLibraryKernels pure(m_options.pure);
     EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
     if (result.ok()) return std::move(result.tensors());
     result.error().where = node.name();

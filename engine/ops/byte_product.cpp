@@ -54,7 +54,9 @@ void forRunsOfRows(int64_t rows, int64_t multiplications, int64_t bytes,
     // A single run is the library's own to split.
     lendThreads(runs > 1 ? 1 : threads);
     const int parts = static_cast<int>(std::min<int64_t>(threads, runs));
+    const bool without = withoutLibraryKernels();
     runParts(parts, [&](int part) {
+        const WithoutLibraryKernels asCaller(without);
         for (int64_t i = part; i < runs; i += parts) body(i * run, std::min(run, rows - i * run));
     });
 }

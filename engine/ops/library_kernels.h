@@ -7,6 +7,20 @@
 
 namespace cutaway {
 
+/// While one lives, the kernels below decline on this thread, and our own compute.
+class WithoutLibraryKernels {
+  public:
+    explicit WithoutLibraryKernels(bool without = true);
+    ~WithoutLibraryKernels();
+    WithoutLibraryKernels(const WithoutLibraryKernels&) = delete;
+    WithoutLibraryKernels& operator=(const WithoutLibraryKernels&) = delete;
+
+  private:
+    bool m_before;
+};
+/// Whether this thread is to do without them.
+bool withoutLibraryKernels();
+
 /// A matrix by strides, in elements.
 struct MatrixView {
     const float* data = nullptr;

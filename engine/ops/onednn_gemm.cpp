@@ -207,7 +207,7 @@ bool sumsBytesExactly() {
 }  // namespace
 
 bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b, float* c) {
-    if (m <= 0 || n <= 0 || k <= 0) return false;
+    if (withoutLibraryKernels() || m <= 0 || n <= 0 || k <= 0) return false;
     const GemmOperand left(a, m, k), right(b, k, n);
     lendFor(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
     return dnnl_sgemm(left.transpose, right.transpose, m, n, k, 1.0f, left.data, left.leading, right.data,
@@ -216,7 +216,7 @@ bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const Mat
 
 bool libraryGemmBytes(int64_t m, int64_t n, int64_t k, const uint8_t* a, int64_t stride, const int8_t* b,
                       int32_t* sums) {
-    if (m <= 0 || n <= 0 || k <= 0 || !sumsBytesExactly()) return false;
+    if (withoutLibraryKernels() || m <= 0 || n <= 0 || k <= 0 || !sumsBytesExactly()) return false;
     const int32_t offset = 0;
     return dnnl_gemm_u8s8s32('N', 'T', 'F', m, n, k, 1.0f, a, stride, 0, b, k, 0, 0.0f, sums, n, &offset) ==
            dnnl_success;
@@ -224,6 +224,7 @@ bool libraryGemmBytes(int64_t m, int64_t n, int64_t k, const uint8_t* a, int64_t
 
 bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias,
                         float* output) {
+    if (withoutLibraryKernels()) return false;
     for (const auto* list : {&geometry.in, &geometry.out})
         for (int64_t size : *list)
             if (size <= 0) return false;

@@ -1,4 +1,6 @@
 // Products and convolutions through the library against our own plain kernels, over shapes, layouts, groups and dtypes.
+#include "engine/ops/library_kernels.h"
+
 #include <QtTest>
 #include <thread>
 
@@ -219,6 +221,26 @@ class LibraryKernelsTest : public QObject {
         for (std::thread& thread : threads) thread.join();
         for (const Tensor& result : results) QVERIFY(result.defined());
         for (const Tensor& result : results) QVERIFY(compare(result, results[0], {0, 0}).within);
+    }
+    /// What a pure run gives are the bits of our own kernel, in the graph's bodies too.
+    void pureRunsUseNoLibrary() {
+        const Tensor a = filled(DType::F32, {40, 300}, 1), b = filled(DType::F32, {300, 50}, 2);
+        const auto module = parseText(
+            "def forward(a: \"f32[40, 300]\", b: \"f32[300, 50]\"):\n"
+            "    exp = aten.exp.default(b)\n    y = aten.mm.default(a, exp)\n    return (exp, y)\n");
+        QVERIFY2(module, module ? "" : module.error().text().c_str());
+        InterpretOptions options;
+        options.pure = true;
+        const auto results = interpret(**module, {a, b}, options);
+        QVERIFY2(results, results ? "" : results.error().text().c_str());
+        Tensor expected = Tensor::empty(DType::F32, {40, 50});
+        multiplyMatricesPlainly(a, (*results)[0], expected, {});
+        QVERIFY(compare((*results)[1], expected, {0, 0}).within);
+        Tensor product = Tensor::empty(DType::F32, {40, 50});
+        const MatrixView left{a.as<float>(), 300, 1}, right{b.as<float>(), 50, 1};
+        QVERIFY(libraryGemm(40, 50, 300, left, right, product.as<float>()));
+        const WithoutLibraryKernels without;
+        QVERIFY(!libraryGemm(40, 50, 300, left, right, product.as<float>()));
     }
 };
 
