@@ -75,21 +75,26 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
     }
 }
 
-std::string castCode(const Expr& expr, const Code& in, bool vector) {
+/// A float as an integer: through a register of 32 bits, or of 64 for bytes without a sign, as PyTorch does it.
+std::string integerCode(DType to, const Code& in, bool vector, std::set<std::string>& helpers) {
+    if (to == DType::U32 || to == DType::U64) {
+        helpers.insert("unsigned");
+        return std::string(to == DType::U32 ? "toU32" : "toU64") + (vector ? "V(" : "(") + in.text + ")";
+    }
+    const DType through = to == DType::U8 ? DType::I64 : byteSize(to) < 4 ? DType::I32 : to;
+    if (!vector) return "(" + cppValueType(to) + ")(" + cppValueType(through) + ")" + in.text;
+    const std::string wide = "CONV(" + in.text + ", " + cppVectorType(through) + ")";
+    return through == to ? wide : "CONV(" + wide + ", " + cppVectorType(to) + ")";
+}
+
+std::string castCode(const Expr& expr, const Code& in, bool vector, std::set<std::string>& helpers) {
     const DType from = computeTypeOf(expr->operands[0]->dtype), to = computeTypeOf(expr->dtype);
     if (from == to) return in.text;
-    if (!vector) {
-        if (to == DType::Bool) return in.text + " != 0";
-        if (isFloating(from) && !isFloating(to) && byteSize(to) < 4)
-            return "(" + cppValueType(to) + ")(long)" + in.text;
-        return "(" + cppValueType(to) + ")" + in.text;
-    }
-    if (to == DType::Bool) return "mask(" + in.text + " != 0)";
-    const std::string type = cppVectorType(to);
-    if (from == DType::Bool) return "CONV(" + in.text + " & 1, " + type + ")";
-    if (isFloating(from) && !isFloating(to) && byteSize(to) < 4)
-        return "CONV(CONV(" + in.text + ", V_i64), " + type + ")";
-    return "CONV(" + in.text + ", " + type + ")";
+    if (to == DType::Bool) return vector ? "mask(" + in.text + " != 0)" : in.text + " != 0";
+    if (isFloating(from) && !isFloating(to)) return integerCode(to, in, vector, helpers);
+    if (!vector) return "(" + cppValueType(to) + ")" + in.text;
+    if (from == DType::Bool) return "CONV(" + in.text + " & 1, " + cppVectorType(to) + ")";
+    return "CONV(" + in.text + ", " + cppVectorType(to) + ")";
 }
 
 std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers) {
@@ -140,7 +145,7 @@ Code widened(const Code& code, DType dtype) {
 std::string cppOperation(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers) {
     switch (expr->kind) {
         case ExprKind::Call: return callCode(expr, in, vector, helpers);
-        case ExprKind::Cast: return castCode(expr, in[0], vector);
+        case ExprKind::Cast: return castCode(expr, in[0], vector, helpers);
         case ExprKind::Where:
             if (in[0].vector) return "sel(" + in[0].text + ", " + in[1].text + ", " + in[2].text + ")";
             return in[0].text + " ? " + in[1].text + " : " + in[2].text;

@@ -205,6 +205,13 @@ template <class V> FN V divTrunc(V a, V b, int n, int* fault) { V r = {}; for (i
 template <class V> FN V divFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divFloor(a[k], b[k], fault); return r; }
 template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = modFloor(a[k], b[k], fault); return r; }
 )"},
+        // Floats that do not fit into an integer: as PyTorch does it on x86 (engine/tensor/elements.cpp).
+        {"unsigned", "",
+         R"(FN unsigned toU32(double x) { return x >= 0x1p31 ? (unsigned)(int)(x - 0x1p31) ^ 0x80000000u : (unsigned)(int)x; }
+FN unsigned long toU64(double x) { return x >= 0x1p63 ? (unsigned long)(long)(x - 0x1p63) ^ 0x8000000000000000ul : (unsigned long)(long)x; }
+template <class V> FN V_u32 toU32V(V x) { const V_b m = mask(x >= 0x1p31f); return (V_u32)CONV(sel(m, x - 0x1p31f, x), V_i32) ^ ((V_u32)m & 0x80000000u); }
+template <class V> FN V_u64 toU64V(V x) { const V_b m = mask(x >= 0x1p63f); return (V_u64)CONV(sel(m, x - 0x1p63f, x), V_i64) ^ ((V_u64)CONV(m, V_i64) & 0x8000000000000000ul); }
+)"},
         {"shift", "",
          R"(template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
 template <class T> FN T shr(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(a < 0 ? -1 : 0) : T(a >> b); }

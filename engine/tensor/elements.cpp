@@ -119,19 +119,26 @@ Compute load(Stored value) {
     else return static_cast<Compute>(value);
 }
 
-/// Float to integer as x86 and PyTorch do it for in-range values; out-of-range values saturate in 64 bits first, so
-/// that the result is defined, and then wrap.
+/// What x86 makes of a float in a signed register: the smallest number of NaN and of what does not fit.
+template <class Signed, class Compute>
+Signed toSigned(Compute value) {
+    const Compute end = -static_cast<Compute>(std::numeric_limits<Signed>::min());
+    return value >= -end && value < end ? static_cast<Signed>(value) : std::numeric_limits<Signed>::min();
+}
+/// Float to integer as PyTorch does it on x86, also where the value does not fit: through a signed register of 32 bits,
+/// or of 64 for int64, uint64 and uint8; the upper half of unsigned numbers by their distance from its begin.
 template <class Stored, class Compute>
 Stored toInteger(Compute value) {
     if constexpr (std::is_integral_v<Compute>) return static_cast<Stored>(value);
     else {
-        if (!(value > Compute(-9.2233720368547758e18))) return static_cast<Stored>(std::numeric_limits<int64_t>::min());
-        if (!(value < Compute(9.2233720368547758e18))) {
-            if constexpr (std::is_same_v<Stored, uint64_t>)
-                if (value < Compute(1.8446744073709552e19)) return static_cast<uint64_t>(value);
-            return static_cast<Stored>(std::numeric_limits<int64_t>::min());
+        constexpr bool kWide = sizeof(Stored) == 8 || std::is_same_v<Stored, uint8_t>;
+        using Signed = std::conditional_t<kWide, int64_t, int32_t>;
+        if constexpr (std::is_unsigned_v<Stored> && sizeof(Stored) >= 4) {
+            const Compute half = -static_cast<Compute>(std::numeric_limits<Signed>::min());
+            if (value >= half)
+                return static_cast<Stored>(toSigned<Signed>(value - half)) ^ (Stored{1} << (sizeof(Stored) * 8 - 1));
         }
-        return static_cast<Stored>(static_cast<int64_t>(value));
+        return static_cast<Stored>(toSigned<Signed>(value));
     }
 }
 
@@ -141,7 +148,9 @@ Stored store(Compute value) {
     else if constexpr (std::is_same_v<Stored, HalfComplex>) {
         const auto wide = store<std::complex<float>>(value);
         return {floatToHalf(wide.real()), floatToHalf(wide.imag())};
-    } else if constexpr (IsComplex<Compute>::value) return store<Stored>(value.real());
+    } else if constexpr (IsComplex<Compute>::value && std::is_same_v<Stored, Bool8>)
+        return {static_cast<uint8_t>(value != Compute(0))};
+    else if constexpr (IsComplex<Compute>::value) return store<Stored>(value.real());
     else if constexpr (std::is_same_v<Stored, Half>) return {floatToHalf(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bfloat>) return {floatToBfloat(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bool8>) return {static_cast<uint8_t>(value != Compute(0))};

@@ -29,6 +29,9 @@ class InterpretTest : public QObject {
     void specializes();
     void runsSymbolicGraphs();
     void fillsMissingTensors();
+    void convertsNumbers_data();
+    void convertsNumbers();
+    void complexNumbersAreTrue();
     void runsReferenceFiles_data();
     void runsReferenceFiles();
 };
@@ -276,6 +279,40 @@ void InterpretTest::fillsMissingTensors() {
     double sum = 1;
     for (size_t i = 1; i < 4; ++i) sum += toDouble((*own)[i].item());
     QVERIFY(std::abs(toDouble((*own)[0].item(0)) - sum) < 1e-4 * std::abs(sum));
+}
+
+/// Floats that an integer cannot hold, as PyTorch 2.11 converts them on x86.
+void InterpretTest::convertsNumbers_data() {
+    QTest::addColumn<int>("dtype");
+    QTest::addColumn<QList<double>>("expected");
+    const auto row = [](DType dtype, const QList<double>& expected) {
+        QTest::newRow(info(dtype).torchName.data()) << static_cast<int>(dtype) << expected;
+    };
+    constexpr double k31 = 0x1p31, k63 = 0x1p63;
+    row(DType::I64, {-k63, -k63, -k63, -k63, 3e9, -77, 0x1p31 + 77});
+    row(DType::I32, {-k31, -k31, -k31, -k31, -k31, -77, -k31});
+    row(DType::I16, {0, 0, 0, 0, 0, -77, 0});
+    row(DType::I8, {0, 0, 0, 0, 0, -77, 0});
+    row(DType::U8, {0, 0, 0, 0, 0, 179, 77});
+    row(DType::U16, {0, 0, 0, 0, 0, 65459, 0});
+    row(DType::U32, {k31, 0, k31, 0, 3e9, 4294967219, 0x1p31 + 77});
+}
+void InterpretTest::convertsNumbers() {
+    QFETCH(int, dtype);
+    QFETCH(QList<double>, expected);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const Tensor given = values({std::nan(""), kInfinity, -kInfinity, 1e30, 3e9, -77.5, 0x1p31 + 77}, {7}, DType::F64);
+    const Tensor converted = given.to(static_cast<DType>(dtype));
+    for (int64_t i = 0; i < converted.numel(); ++i) QCOMPARE(toDouble(converted.item(i)), expected[i]);
+}
+/// A complex number is true unless both of its parts are 0.
+void InterpretTest::complexNumbersAreTrue() {
+    for (const DType dtype : {DType::C32, DType::C64, DType::C128}) {
+        const std::complex<double> numbers[] = {{0, 0.5}, {0, 0}, {1, 0}};
+        Tensor tensor = Tensor::empty(dtype, {3});
+        storeElements(dtype, tensor.data(), 1, 3, numbers);
+        QCOMPARE(shown({tensor.to(DType::Bool)}), "b8[3]: 1 0 1");
+    }
 }
 
 void InterpretTest::runsReferenceFiles_data() {
