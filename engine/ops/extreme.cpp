@@ -66,13 +66,19 @@ template <class T, bool largest>
 Extremes<T> extremesOf(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     Extremes<T> found;
+    // Unsigned numbers of 64 bits are held as signed ones; without their first bit these have the same order.
+    const auto ordered = [unsignedWide = self.dtype() == DType::U64](T value) {
+        if constexpr (std::is_integral_v<T>) return unsignedWide ? value ^ std::numeric_limits<T>::min() : value;
+        else return value;
+    };
     forEachReduced<T>(self, reducedDims(c, self.rank()), [&](int64_t, const ReducedElements<T>& elements) {
         T best{};
         int64_t at = 0, bestAt = -1;
         elements.forEachRun([&](const T* run, int64_t n) {
             for (int64_t i = 0; i < n; ++i, ++at) {
                 const bool better =
-                    bestAt < 0 || (!isNan(best) && (isNan(run[i]) || (largest ? run[i] > best : run[i] < best)));
+                    bestAt < 0 || (!isNan(best) && (isNan(run[i]) || (largest ? ordered(run[i]) > ordered(best)
+                                                                              : ordered(run[i]) < ordered(best))));
                 if (!better) continue;
                 best = run[i];
                 bestAt = at;

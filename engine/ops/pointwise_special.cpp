@@ -37,8 +37,25 @@ Result<ValueType> inferPow(const InferContext& c) {
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
+/// The exponents that PyTorch's kernels know: roots and products in place of pow, which differ from it at -0.0 and
+/// -inf and in the last place.
+template <class T>
+T knownPower(T base, double exponent) {
+    if (exponent == 0.5) return std::sqrt(base);
+    if (exponent == -0.5) return T(1) / std::sqrt(base);
+    if (exponent == 2) return base * base;
+    if (exponent == 3) return base * base * base;
+    if (exponent == -2) return T(1) / (base * base);
+    return std::pow(base, static_cast<T>(exponent));
+}
 EvalResult evalPow(const EvalContext& c) {
-    return zip(c, [](auto a, auto b) { return powerOf(a, b); });
+    const auto literal = c.op().schema()->find("exponent") == 1 ? c.scalar("exponent") : std::nullopt;
+    const double exponent = literal ? toDouble(*literal) : 0;
+    return zip(c, [&](auto a, auto b) {
+        if constexpr (std::is_floating_point_v<decltype(a)>)
+            if (literal) return knownPower(a, exponent);
+        return powerOf(a, b);
+    });
 }
 /// Small integer exponents multiply, as PyTorch's kernels do; the general case calls pow.
 Expr lowerPow(LowerContext& c) {
@@ -47,6 +64,8 @@ Expr lowerPow(LowerContext& c) {
     if (const auto exponent = c.scalar("exponent")) {
         const double e = toDouble(*exponent);
         if (e == 0.5) return call1("sqrt", a);
+        if (e == -0.5) return call1("rsqrt", a);
+        if (e == -2) return constantLike(a, 1) / (a * a);
         if (e == 1) return a;
         if (e == 2) return a * a;
         if (e == 3) return a * a * a;

@@ -81,7 +81,33 @@ EvalResult evalByteMaxPool(const EvalContext& c) {
     return values;
 }
 
-/// The maximum over the window, and for its position the first at which it stands, as ArgMax gives it.
+/// Where the kernel stands, in the whole kernel: at the first maximum; at the last NaN, if there is one, as PyTorch's
+/// loop leaves it; and never beside the input, where -inf stands for what is not there.
+Expr maximumOffset(LowerContext& c, const Windows& windows, const SymDims& kernel, size_t lead,
+                   const LowerContext::Body& element) {
+    const auto flat = [&](const std::vector<Expr>& at) {
+        Expr position = Expr::integer(0);
+        for (size_t i = 0; i < kernel.size(); ++i) position = position * kernel[i].expr() + at[i];
+        return position;
+    };
+    const Expr first = c.reduce(ReduceKind::ArgMax, kernel, element), zero = Expr::integer(0);
+    const Expr lastNan = c.reduce(ReduceKind::Max, kernel, [&](const std::vector<Expr>& r) {
+        return Expr::where(Expr::call("isnan", {element(r)}, DType::Bool), flat(r), Expr::integer(-1));
+    });
+    std::vector<Expr> begin;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        const Expr start = windows.positionExpr(i, c.index()[lead + i], zero),
+                   step = Expr::integer(windows.dilation[i]);
+        const Expr skipped = Expr::make(ExprKind::FloorDiv, {step - Expr::integer(1) - start, step});
+        begin.push_back(windows.padding[i] == 0 ? zero
+                                                : Expr::where(compare(ExprKind::Lt, start, zero), skipped, zero));
+    }
+    const Expr inside = flat(begin);
+    const Expr found = Expr::where(compare(ExprKind::Lt, first, inside), inside, first);
+    return Expr::where(compare(ExprKind::Ge, lastNan, zero), lastNan, found);
+}
+
+/// The maximum over the window, and its position.
 Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
     const TensorType self = c.in(size_t{0});
     auto windows = readWindows(c, self, spatial);
@@ -109,7 +135,7 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
             inside, [&] { return c.loadAt(0, at); }, Expr::real(-std::numeric_limits<double>::infinity(), dtype));
     };
     if (c.resultNumber() == 0) return c.reduce(ReduceKind::Max, kernel, element);
-    const Expr offset = c.reduce(ReduceKind::ArgMax, kernel, element);
+    const Expr offset = maximumOffset(c, *windows, kernel, lead, element);
     if (offsets) return offset;
     return flatPosition(*windows, self.sizes, offset,
                         {c.index().begin() + static_cast<int64_t>(lead), c.index().end()});

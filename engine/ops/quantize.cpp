@@ -195,10 +195,10 @@ EvalResult evalDequantize(const EvalContext& c) {
 
 // -- lowering; groups run by the kernel above
 
-/// A parameter at the wanted element, in f32.
-Expr parameterAt(LowerContext& c, std::string_view param, const std::vector<Expr>& at) {
-    if (c.arg(param).isNone()) return constantOf(Scalar(0.0), DType::F32);
-    if (c.arg(param).isNumber()) return c.numberAt(param, DType::F32);
+/// A parameter at the wanted element.
+Expr parameterAt(LowerContext& c, std::string_view param, const std::vector<Expr>& at, DType dtype) {
+    if (c.arg(param).isNone()) return constantOf(Scalar(0.0), dtype);
+    if (c.arg(param).isNumber()) return c.numberAt(param, dtype);
     const TensorType type = c.in(param);
     std::vector<Expr> index;
     if (type.rank() == static_cast<int64_t>(at.size())) index = at;
@@ -206,7 +206,7 @@ Expr parameterAt(LowerContext& c, std::string_view param, const std::vector<Expr
     for (size_t i = 0; i < index.size(); ++i)
         if (type.sizes[i] == SymInt(1)) index[i] = Expr::integer(0);
     if (static_cast<int64_t>(index.size()) != type.rank()) return Expr();
-    return Expr::cast(c.loadAt(static_cast<size_t>(c.position(param)), index), DType::F32);
+    return Expr::cast(c.loadAt(static_cast<size_t>(c.position(param)), index), dtype);
 }
 template <Spread S>
 std::vector<Expr> parameterIndex(LowerContext& c) {
@@ -215,29 +215,36 @@ std::vector<Expr> parameterIndex(LowerContext& c) {
     if (S == Spread::Token) return c.index();
     return std::vector<Expr>(2, Expr::integer(0));
 }
+/// The dtype that the kernels above compute in.
+template <Spread S>
+DType quantizedIn(LowerContext& c, bool rounds) {
+    if (!rounds && c.out().dtype == DType::F64) return DType::F64;
+    const bool byRow = S == Spread::Token || (!rounds && S == Spread::Channel);
+    return byRow && c.in("scales").dtype == DType::F64 ? DType::F64 : DType::F32;
+}
 template <Spread S>
 Expr lowerQuantize(LowerContext& c) {
     const bool tensorwise = S == Spread::Tensor;
     if (c.index().empty() && S != Spread::Tensor) return Expr();
-    const Expr x = Expr::cast(c.loadAt(0, c.index()), DType::F32);
-    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)),
-               zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
+    const DType dtype = quantizedIn<S>(c, true);
+    const Expr x = Expr::cast(c.loadAt(0, c.index()), dtype);
+    const DType wide = tensorwise ? DType::F64 : dtype;
+    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c), wide),
+               zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c), dtype);
     if (!scale || !zero) return Expr();
-    const auto written = c.arg(tensorwise ? "scale" : "scales").asReal();
-    const Expr inverse = written
-                             ? constantOf(Scalar(static_cast<double>(static_cast<float>(1.0 / *written))), DType::F32)
-                             : constantLike(scale, 1) / scale;
+    const Expr inverse = Expr::cast(constantLike(scale, 1) / scale, dtype);
     const Expr rounded = S == Spread::Token ? call1("round", x * inverse + zero) : call1("round", x * inverse) + zero;
-    const Expr low = c.numberAt("quant_min", DType::F32), high = c.numberAt("quant_max", DType::F32);
-    return Expr::make(ExprKind::Min, {Expr::make(ExprKind::Max, {rounded, low}, DType::F32), high}, DType::F32);
+    const Expr low = c.numberAt("quant_min", dtype), high = c.numberAt("quant_max", dtype);
+    return Expr::make(ExprKind::Min, {Expr::make(ExprKind::Max, {rounded, low}, dtype), high}, dtype);
 }
 template <Spread S>
 Expr lowerDequantize(LowerContext& c) {
     const bool tensorwise = S == Spread::Tensor;
-    if (c.out().dtype == DType::F64 || (c.index().empty() && S != Spread::Tensor)) return Expr();
-    const Expr q = Expr::cast(c.loadAt(0, c.index()), DType::F32);
-    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)),
-               zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
+    if (c.index().empty() && S != Spread::Tensor) return Expr();
+    const DType dtype = quantizedIn<S>(c, false);
+    const Expr q = Expr::cast(c.loadAt(0, c.index()), dtype);
+    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c), dtype),
+               zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c), dtype);
     if (!scale || !zero) return Expr();
     return (q - zero) * scale;
 }

@@ -237,8 +237,8 @@ Expr lowerVarianceOrMean(LowerContext& c, bool variance) {
     auto element = [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); };
     if (!variance) return reduceMean(c, box, element);
     const Expr count = Expr::cast(numel(box).expr(), dtype);
-    const Expr degrees =
-        Expr::make(ExprKind::Max, {count - constantLike(count, correctionOf(c)), constantLike(count, 0)}, dtype);
+    const Expr left = count - constantLike(count, correctionOf(c)), none = constantLike(count, 0);
+    const Expr degrees = Expr::where(compare(ExprKind::Gt, left, none), left, none);  // of NaN none are left
     return reduceSquaredDeviations(c, box, element) / degrees;
 }
 
@@ -265,9 +265,11 @@ EvalResult evalExtreme(const EvalContext& c) {
         return foldReduced<double>(c, self, dims, worst,
                                    [](double a, double b) { return largest ? maximumOf(a, b) : minimumOf(a, b); });
     }
-    const int64_t worst = largest ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+    // Unsigned numbers of 64 bits are held as signed ones; without their first bit these have the same order.
+    const int64_t least = std::numeric_limits<int64_t>::min(), flip = self.dtype() == DType::U64 ? least : 0;
+    const int64_t worst = (largest ? least : std::numeric_limits<int64_t>::max()) ^ flip;
     return foldReduced<int64_t>(c, self, dims, worst,
-                                [](int64_t a, int64_t b) { return largest ? std::max(a, b) : std::min(a, b); });
+                                [flip](int64_t a, int64_t b) { return ((a ^ flip) < (b ^ flip)) == largest ? b : a; });
 }
 template <ReduceKind kind>
 Expr lowerExtreme(LowerContext& c) {

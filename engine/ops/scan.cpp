@@ -208,7 +208,10 @@ EvalResult evalProd(const EvalContext& c) {
         return foldReduced<int64_t>(c, self, dims, 1, [](int64_t a, int64_t b) { return wrapMul(a, b); });
     return foldReduced<double>(c, self, dims, 1, [](double a, double b) { return a * b; });
 }
-Expr lowerProd(LowerContext& c) { return lowerReduction(c, ReduceKind::Prod, computeTypeOf(c.out().dtype)); }
+Expr lowerProd(LowerContext& c) {
+    const DType dtype = computeTypeOf(c.out().dtype);
+    return lowerReduction(c, ReduceKind::Prod, dtype == DType::F32 ? DType::F64 : dtype);  // as the reference kernel
+}
 /// The product of the others: those before times those after.
 Value productOfOthers(Derivation& d, const Value& x, int64_t dim, const Value& gradient) {
     if (!x || x.size(dim) == SymInt(1)) return gradient;

@@ -182,8 +182,9 @@ constexpr OpDef kOps[] = {
          };
          const Expr most = c.reduce(ReduceKind::Max, {x.sizes[dim]}, element);
          if (c.resultNumber() == 0) return most;
-         return c.reduce(ReduceKind::Sum, {x.sizes[dim]},
-                         [&](const std::vector<Expr>& r) { return call1("exp", element(r) - most); });
+         return c.reduce(ReduceKind::Sum, {x.sizes[dim]}, [&](const std::vector<Expr>& r) {
+             return call1("exp", Expr::cast(element(r) - most, computeTypeOf(c.out(1).dtype)));
+         });
      },
      .samples = "f32[2, 3, 4], -1\nf32[2, 3, 4], 1\nf64[5], 0\nf32[3, 4][1, 3], -1"},
     {.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",

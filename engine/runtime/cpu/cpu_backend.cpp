@@ -84,6 +84,8 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
 
 namespace {
 
+constexpr int64_t kSecond = 1'000'000'000;
+
 std::vector<MemoryWish> wishes(const BoundProgram& bound) {
     double own = 0, adopted = 0, results = 0;
     const auto bytes = [](const PlanValue& value) {
@@ -106,7 +108,9 @@ std::vector<MemoryWish> wishes(const BoundProgram& bound) {
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress) {
-    CT_TRY(const BoundProgram bound, bindProgram(program.state().program, program.state().printed, inputs));
+    CT_TRY(BoundProgram bound, bindProgram(program.state().program, program.state().printed, inputs));
+    if (options.splitSmall)
+        for (PlanCall& call : bound.plan.calls) call.nanoseconds = kSecond;
     CT_TRY_VOID(checkMemory("the compiled run", wishes(bound), Whose::ChildOwn));
     progress.say(0.2, "running");
     ByteWriter out;

@@ -43,6 +43,8 @@ struct CpuRunOptions {
     int threads = 0;  // 0 = one per core
     double timeoutSeconds = 60;
     int64_t memoryBytes = 0;  // limit of the worker's address space; 0 = none
+    /// Kernels use all threads however little there is to do: for tests, whose tensors are small.
+    bool splitSmall = false;
 };
 struct CpuRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None

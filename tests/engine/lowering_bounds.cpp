@@ -1,0 +1,24 @@
+// How far compiled floats may be from the judge's, by op. What is not named has the judge's bits.
+//
+// The functions of f32 are polynomials of vectors (engine/codegen/cpp_prelude.cpp); those of f64, and those of f32 that
+// are not vectors, are the C library's, as the judge's are. Reductions add in f64, as the judge does, in another order.
+#include <map>
+
+#include "tests/engine/lowering_samples.h"
+
+namespace cutaway::testing {
+
+Bound boundOf(const Op& op) {
+    constexpr Bound kFunction{2}, kSum{2, true};
+    static const std::map<std::string_view, Bound> kBounds = {
+        {"exp", {1}},           {"expm1", kFunction}, {"log", {1}},
+        {"log1p", kFunction},   {"tanh", kFunction},  {"erf", kFunction},
+        {"sigmoid", kFunction}, {"glu", kFunction},   {"erfinv", {4}},
+        {"digamma", {4}},       {"avg_pool2d", kSum}, {"avg_pool3d", kSum},
+        {"var", kSum},          {"var_mean", kSum},   {"prepare_softmax_online", kSum},
+    };
+    const auto found = kBounds.find(op.baseName());
+    return found == kBounds.end() ? Bound{} : found->second;
+}
+
+}  // namespace cutaway::testing
