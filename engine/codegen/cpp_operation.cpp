@@ -46,7 +46,7 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
             return std::string(quotient ? "floorDiv" : "floorMod") + (vector ? "V(" : "F(") + in[0].text + ", " +
                    in[1].text + ")";
         }
-        case ExprKind::Neg: return narrow + (narrow.empty() ? "-" + in[0].text : "(-" + in[0].text + ")");
+        case ExprKind::Neg: return narrow + "(-(" + in[0].text + "))";  // of a negative literal, too
         case ExprKind::Min: return boolean ? joined("&") : chained("min");
         case ExprKind::Max: return boolean ? joined("|") : chained("max");
         case ExprKind::Pow: helpers.insert("f_pow"); return "f_pow(" + in[0].text + ", " + in[1].text + ")";

@@ -86,7 +86,9 @@ EvalResult evalShrinkBackward(const EvalContext& c) {
     return zipFloat(c, [limit](auto g, auto x) { return x >= -limit && x <= limit ? decltype(g)(0) : g; });
 }
 Expr lowerShrinkBackward(LowerContext& c) {
-    const Expr g = c.load(0), x = c.load(1), limit = c.numberAt("lambd", x->dtype);
+    const Expr g = c.load(0), x = c.load(1);
+    if (!isFloating(x->dtype)) return Expr();  // the kernel compares in float32
+    const Expr limit = c.numberAt("lambd", x->dtype);
     const Expr inside = compare(ExprKind::Ge, x, -limit) && compare(ExprKind::Le, x, limit);
     return Expr::make(ExprKind::Where, {inside, constantLike(g, 0), g}, g->dtype);
 }

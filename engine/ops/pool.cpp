@@ -203,7 +203,8 @@ EvalResult evalOffsetsToIndices(const EvalContext& c) {
     for (size_t i = 0; i < in.size(); ++i) {
         int64_t kernel = in[i], place = static_cast<int64_t>(i), position = 0, scale = 1;
         for (size_t d = spatial; d-- > 0;) {
-            const int64_t at = place % outSizes[d] * w.stride[d] - w.padding[d] + kernel % w.kernel[d] * w.dilation[d];
+            const int64_t tap = d == 0 ? kernel : kernel % w.kernel[d];  // beyond the kernel as PyTorch counts
+            const int64_t at = place % outSizes[d] * w.stride[d] - w.padding[d] + tap * w.dilation[d];
             position += at * scale;
             scale *= w.in[d];
             place /= outSizes[d];

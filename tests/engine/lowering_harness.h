@@ -15,8 +15,8 @@ namespace cutaway::testing {
 /// How far from the judge a float may be. Integers, bools and what is only moved must be equal.
 struct Bound {
     double ulps = 0;  // units in the last place of the result's dtype; 0: the same bits, but any NaN for a NaN
-    /// The units are those of the largest number of the result, and are counted from the result in f64, or twice as
-    /// many as the judge is away from it: sums of rounded numbers, and what is computed from those.
+    /// The units are those of the largest number of the result, and are counted from the result in f64, which may also
+    /// be four times as far away as the judge's worst: sums of rounded numbers, and what is computed from those.
     bool sums = false;
 };
 
@@ -25,10 +25,14 @@ struct LoweringCase {
     std::string name;
     std::shared_ptr<const Module> module;
     std::vector<Tensor> inputs;
-    Bound bound;
+    std::vector<Bound> bounds;     // one for each result, or one for all
     std::vector<Tensor> expected;  // what the judge gives
-    std::vector<Tensor> wide;      // the same in f64, where the bound counts from there
+    std::vector<Tensor> wide;      // the same in f64, where a bound counts from there
+
+    const Bound& bound(size_t result) const { return bounds[std::min(result, bounds.size() - 1)]; }
 };
+/// Runs the judge, the pure interpreter, for the results that the case is compared with.
+Result<void> judge(LoweringCase& one);
 
 /// Runs of one graph that must agree to the bit, such as with 1 and with 4 threads.
 struct WayRun {
@@ -44,6 +48,9 @@ struct Way {
 Way pureInterpreter();
 /// Generated code, compiled, with each of these numbers of threads.
 Way compiledCode(std::vector<int> threads = {1, 4});
+/// The same with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory of
+/// its own. `folder` is where a script goes that starts the worker with what they need. Errors: g++ lacks them.
+Result<Way> sanitizedCode(const std::string& folder);
 
 /// Cases as one graph.
 struct JoinedCases {

@@ -1,7 +1,8 @@
 // Lowering rules: what compiled code computes for every recorded sample of every op that has a rule, and for samples
 // derived from them, beside the interpreter without libraries. With 1 and with 4 threads the bits are the same.
 // Of derived samples some per op: CUTAWAY_SAMPLES=N takes more, CUTAWAY_SAMPLES=all every one. CUTAWAY_OPS=TEXT takes
-// only ops whose names hold it.
+// only ops whose names hold it. CUTAWAY_SANITIZED=N runs N calls per op and kind of samples under the sanitizers;
+// without it one recorded call per op.
 #include <QtTest>
 #include <chrono>
 #include <map>
@@ -49,6 +50,9 @@ const std::multimap<std::string_view, const char*> kMended = {
     {"aten.pow.Tensor_Scalar", "f32[211]?, -2"},
     {"aten.max_pool2d_with_indices.default", "f32[2, 40, 7]?, [3, 3], [2, 2], [1, 1]"},
     {"prims.prepare_softmax_online.default", "i32[3, 40], 1"},
+    {"prims._low_memory_max_pool_offsets_to_indices.default", "i8[1, 4, 4]<4, [1, 1], [8, 8], [1, 1], [0, 0], [1, 1]"},
+    {"aten.softshrink_backward.default", "f32[40], f32[40], -1.0"},
+    {"aten.hardshrink_backward.default", "u8[2, 3], u8[2, 3], 1.5"},
 };
 
 /// Samples of one op: the lines of its row, all that are recorded, and those above.
@@ -96,8 +100,10 @@ class LoweringTest : public QObject {
     void everyRuleMakesKernels();
     void agrees_data();
     void agrees();
+    void sanitizersAreQuiet();
 
   private:
+    std::vector<LoweringCase> casesOf(const Kind& kind, size_t perOp, size_t& refused, size_t& apart) const;
     std::vector<std::pair<const Op*, OpTexts>> m_ops;
 };
 
@@ -135,6 +141,18 @@ void LoweringTest::everyRuleMakesKernels() {
     QVERIFY2(never.isEmpty(), qPrintable("no kernel for any sample of: " + never.join(", ")));
 }
 
+std::vector<LoweringCase> LoweringTest::casesOf(const Kind& kind, size_t perOp, size_t& refused, size_t& apart) const {
+    std::vector<LoweringCase> cases;
+    for (const auto& [op, texts] : m_ops)
+        for (const Text& text : spread(kind.derive(texts), perOp)) {
+            auto one = makeCase(*op, text.arguments, text.operands);
+            if (!one) ++refused;
+            else if (!fitsOneLoop(*one, *op)) ++apart;
+            else cases.push_back(std::move(*one));
+        }
+    return cases;
+}
+
 void LoweringTest::agrees_data() {
     QTest::addColumn<size_t>("kind");
     for (size_t i = 0; i < std::size(kKinds); ++i) QTest::newRow(kKinds[i].name) << i;
@@ -146,21 +164,31 @@ void LoweringTest::agrees() {
     const size_t count = wanted == "all" || kKinds[kind].whole ? SIZE_MAX
                          : wanted.isEmpty()                    ? kUsual
                                                                : wanted.toULong();
-    std::vector<LoweringCase> cases;
     size_t refused = 0, apart = 0;
-    for (const auto& [op, texts] : m_ops)
-        for (const Text& text : spread(kKinds[kind].derive(texts), count)) {
-            auto one = makeCase(*op, text.arguments, text.operands);
-            if (!one) ++refused;
-            else if (!fitsOneLoop(*one, *op)) ++apart;
-            else cases.push_back(std::move(*one));
-        }
+    const std::vector<LoweringCase> cases = casesOf(kKinds[kind], count, refused, apart);
     const std::vector<std::string> wrong = wrongOf(compiledCode(), cases, kPerGraph);
     for (size_t i = 0; i < cases.size(); ++i)
         if (!wrong[i].empty()) QTest::qFail(("\n" + cases[i].name + "\n    " + wrong[i]).c_str(), __FILE__, __LINE__);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     qInfo("%zu calls of %zu ops in %.0f s; %zu refused, %zu with results of several sizes", cases.size(), m_ops.size(),
           seconds.count(), refused, apart);
+}
+
+/// Nothing reads or writes beside its operands, and nothing is left to the compiler.
+void LoweringTest::sanitizersAreQuiet() {
+    QTemporaryDir folder;
+    const auto way = sanitizedCode(folder.path().toStdString());
+    QVERIFY2(way, way ? "" : way.error().text().c_str());
+    const auto perOp = static_cast<size_t>(qEnvironmentVariableIntValue("CUTAWAY_SANITIZED"));
+    std::vector<LoweringCase> cases;
+    size_t refused = 0, apart = 0;
+    for (const Kind& kind : std::span(kKinds).first(perOp > 0 ? std::size(kKinds) : 1))
+        for (LoweringCase& one : casesOf(kind, std::max<size_t>(perOp, 1), refused, apart))
+            cases.push_back(std::move(one));
+    const std::vector<std::string> wrong = wrongOf(*way, cases, kPerGraph);
+    for (size_t i = 0; i < cases.size(); ++i)
+        if (!wrong[i].empty()) QTest::qFail(("\n" + cases[i].name + "\n    " + wrong[i]).c_str(), __FILE__, __LINE__);
+    qInfo("%zu calls", cases.size());
 }
 
 QTEST_GUILESS_MAIN(LoweringTest)

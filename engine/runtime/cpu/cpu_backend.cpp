@@ -116,6 +116,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     ByteWriter out;
     out.pod(options.repeat);
     out.pod(options.threads);
+    out.pod(options.apart);
     out.text(program.info().library);
     out.text(serialize(bound.plan));
     CT_TRY(Message reply, askWorker(WorkerTask::Compiled, "the compiled graph", out.bytes, bound.given,
@@ -136,22 +137,24 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
 namespace {
 
 /// The same tensor in memory of its own: kernels write to inputs, and what was sent is read only.
-Tensor writable(const Tensor& tensor) {
+Tensor writable(const Tensor& tensor, bool apart) {
     if (!tensor.defined()) return tensor;
-    int64_t extent = tensor.numel() == 0 ? 0 : 1;
-    for (size_t d = 0; extent > 0 && d < tensor.sizes().size(); ++d)
-        extent += (tensor.sizes()[d] - 1) * tensor.strides()[d];
-    const auto bytes = static_cast<size_t>(extent * byteSize(tensor.dtype()));
-    const auto storage = Storage::allocateUninitialized(std::max<size_t>(bytes, 64));
-    std::memcpy(storage->data(), tensor.data(), bytes);
-    return Tensor(storage, tensor.dtype(), tensor.sizes(), tensor.strides(), 0, tensor.device());
+    const auto bytes = static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
+    Tensor own = apart ? atEndOfMemory(tensor.dtype(), tensor.sizes(), tensor.strides())
+                       : Tensor(Storage::allocateUninitialized(std::max<size_t>(bytes, 64)), tensor.dtype(),
+                                tensor.sizes(), tensor.strides(), 0, tensor.device());
+    std::memcpy(own.data(), tensor.data(), bytes);
+    return own;
 }
 
 }  // namespace
 
 Result<Message> answerCompiled(Message& request, Board& board) {
     ByteReader in(request.text);
-    const int repeat = in.pod<int>(), threads = in.pod<int>();
+    ExecutionOptions options;
+    options.repeat = in.pod<int>();
+    options.threads = in.pod<int>();
+    options.apart = in.pod<bool>();
     const std::string library(in.text());
     CT_TRY(const Plan plan, deserializePlan(in.text()));
     std::vector<Tensor>& given = request.tensors;
@@ -160,9 +163,9 @@ Result<Message> answerCompiled(Message& request, Board& board) {
         if (value.index < 0 || value.index >= static_cast<int64_t>(given.size()))
             return invalidInput("the execution plan is damaged");
         if (!value.constant)
-            given[static_cast<size_t>(value.index)] = writable(given[static_cast<size_t>(value.index)]);
+            given[static_cast<size_t>(value.index)] = writable(given[static_cast<size_t>(value.index)], options.apart);
     }
-    CT_TRY(ExecutionResult result, execute(plan, given, library, repeat, threads, board));
+    CT_TRY(ExecutionResult result, execute(plan, given, library, options, board));
     Message reply;
     reply.tensors = std::move(result.outputs);
     ByteWriter out;

@@ -45,6 +45,8 @@ struct CpuRunOptions {
     int64_t memoryBytes = 0;  // limit of the worker's address space; 0 = none
     /// Kernels use all threads however little there is to do: for tests, whose tensors are small.
     bool splitSmall = false;
+    /// Each value ends where memory of its own ends: for checkers of addresses.
+    bool apart = false;
 };
 struct CpuRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None

@@ -28,13 +28,16 @@ double median(std::vector<double> values) {
 
 class Executor final : public ValueSource {
   public:
-    Executor(const Plan& plan, const std::vector<Tensor>& given, int threads, Board& board)
-        : m_plan(&plan), m_board(&board), m_pool(threads) {
-        m_arena = Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(plan.arenaBytes, 64)));
+    Executor(const Plan& plan, const std::vector<Tensor>& given, const ExecutionOptions& options, Board& board)
+        : m_plan(&plan), m_board(&board), m_pool(options.threads) {
+        const int64_t arena = options.apart ? 0 : plan.arenaBytes;
+        m_arena = Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(arena, 64)));
         m_values.resize(plan.values.size());
         for (size_t i = 0; i < plan.values.size(); ++i) {
             const PlanValue& value = plan.values[i];
             if (value.kind == PlanValue::Kind::Given) m_values[i] = {given[static_cast<size_t>(value.index)]};
+            else if (value.kind == PlanValue::Kind::Arena && options.apart)
+                m_values[i] = {atEndOfMemory(value.dtype, value.sizes, value.strides)};
             else if (value.kind == PlanValue::Kind::Arena)
                 m_values[i] = {
                     Tensor(m_arena, value.dtype, value.sizes, value.strides, value.offset / byteSize(value.dtype))};
@@ -238,17 +241,25 @@ class Executor final : public ValueSource {
 
 }  // namespace
 
+Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides) {
+    // Allocations are multiples of 64 bytes.
+    const auto bytes = static_cast<size_t>(extent(sizes, strides) * byteSize(dtype)),
+               whole = std::max<size_t>((bytes + 63) / 64 * 64, 64);
+    return Tensor(Storage::allocateUninitialized(whole), dtype, sizes, strides,
+                  static_cast<int64_t>(whole - bytes) / byteSize(dtype));
+}
+
 Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library,
-                                int repeat, int threads, Board& board) {
-    Executor executor(plan, given, threads, board);
+                                const ExecutionOptions& options, Board& board) {
+    Executor executor(plan, given, options, board);
     CT_TRY_VOID(executor.load(library));
     CT_TRY_VOID(executor.run(nullptr));
     ExecutionResult result;
     result.outputs = executor.outputs();
     std::vector<std::vector<double>> times(plan.calls.size());
-    for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
-    for (int i = 0; i < repeat; ++i) {
-        board.done(static_cast<double>(i) / repeat);
+    for (auto& all : times) all.reserve(static_cast<size_t>(options.repeat));
+    for (int i = 0; i < options.repeat; ++i) {
+        board.done(static_cast<double>(i) / options.repeat);
         const auto begin = Clock::now();
         CT_TRY_VOID(executor.run(&times));
         result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
