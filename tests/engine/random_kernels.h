@@ -1,0 +1,13 @@
+#pragma once
+// Random graphs of everything that kernels are made of: all elementwise operators, reductions over any dims, views,
+// pads, concatenations, gathers, over mixed dtypes.
+#include "tests/engine/lowering_harness.h"
+
+namespace cutaway::testing {
+
+/// The same graph for the same seed, judged. Some of its values are results. One that is computed by exact steps only
+/// must have the judge's bits; what is computed from rounded functions, sums and halves stays small and smooth, so that
+/// other roundings do not carry far.
+LoweringCase randomKernels(uint64_t seed);
+
+}  // namespace cutaway::testing
