@@ -8,6 +8,7 @@
 //   cast, select  where(c.loadOwn(0), c.load(1), c.load(2)) loadOwn: broadcast, but in the operand's own dtype
 //   view          c.loadAt(0, {i[1], i[0]})                 views are index arithmetic; reindex() serves view/reshape
 //   reduction     c.reduce(ReduceKind::Sum, sizes, [&](auto& r) { return c.loadAt(0, {i[0], r[0]}); })
+//   ragged        c.reduceUpTo(ReduceKind::Sum, count, [&](auto& r) { ... })   a length that comes from data
 //   window, pad   c.guarded(inside, [&] { return c.loadAt(0, at); }, zero)
 //   gather        c.loadAt(0, {c.checkedIndex(c.loadAt(1, at), size)})
 //   several results: the rule is called once per result that is read; resultNumber() says which, index() is over its
@@ -52,6 +53,10 @@ class LowerContext : public InferContext {
     virtual Expr loadItemAt(size_t operand, size_t item, const std::vector<Expr>& at) = 0;
     /// Reduces body(r) over r in the box of the given sizes; r has one expression per size.
     virtual Expr reduce(ReduceKind kind, const SymDims& sizes, const Body& body) = 0;
+    /// Reduces body(r) over r in 0..count-1, where the count (I64) may come from data. It may not depend on a box that
+    /// is being reduced outside of this one. Over nothing, Max and Min give the lowest and highest value, the positions
+    /// -1.
+    virtual Expr reduceUpTo(ReduceKind kind, const Expr& count, const std::function<Expr(const Expr&)>& body) = 0;
     /// `value()` where the condition holds, else `otherwise`: what value() loads is read only where it holds, so its
     /// indices may be out of bounds elsewhere.
     virtual Expr guarded(const Expr& condition, const std::function<Expr()>& value, const Expr& otherwise) = 0;

@@ -109,12 +109,7 @@ class Grouper {
         FusionGroup group;
         group.members = {&node};
         group.cost = own.rule.cost;
-        if (own.rule.reduces) {
-            group.space = {own.rule.spaceSizes, own.rule.reduced};
-        } else {
-            group.space.sizes = tensorOf({&node, 0})->sizes;
-            group.space.reduced.assign(group.space.sizes.size(), false);
-        }
+        group.space = {own.rule.spaceSizes, own.rule.reduced};
         m_grouping.groups.push_back(std::move(group));
         std::vector<const Node*> producers;
         collectProducers(node, producers);

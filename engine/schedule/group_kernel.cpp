@@ -40,7 +40,8 @@ std::string misplacedReduction(const std::vector<KernelStore>& stores) {
         std::string problem;
         forEachExpr({store.value}, [&](const Expr& e) {
             if (!isReduce(e) || !problem.empty()) return;
-            forEachExpr({e->operands[0]}, [&](const Expr& part) {
+            // Its length counts, too.
+            forEachExpr({e}, [&](const Expr& part) {
                 if (part->kind == ExprKind::Axis && inner.contains(static_cast<int>(part->integer)))
                     problem = "the reduction would be computed again for every element of the row";
             });
@@ -50,7 +51,7 @@ std::string misplacedReduction(const std::vector<KernelStore>& stores) {
                 std::set<int> bound;
                 for (const Loop& loop : reduceLoops(e)) bound.insert(loop.axis);
                 for (const Loop& loop : reduceLoops(nested)) bound.erase(loop.axis);
-                forEachExpr({nested->operands[0]}, [&](const Expr& part) {
+                forEachExpr({nested}, [&](const Expr& part) {
                     if (part->kind == ExprKind::Axis && bound.contains(static_cast<int>(part->integer)))
                         problem = "the reduction would be computed again for every step of another one";
                 });

@@ -60,6 +60,10 @@ class NodeContext final : public LowerContext {
     Expr reduce(ReduceKind kind, const SymDims& sizes, const Body& body) override {
         return m_lowering->reduce(kind, sizes, body);
     }
+    Expr reduceUpTo(ReduceKind kind, const Expr& count, const std::function<Expr(const Expr&)>& body) override {
+        const SymInt size(m_lowering->m_indices.simplify(Expr::cast(count, DType::I64)));
+        return m_lowering->reduce(kind, {size}, [&](const std::vector<Expr>& at) { return body(at[0]); });
+    }
     Expr guarded(const Expr& condition, const std::function<Expr()>& value, const Expr& otherwise) override {
         const Expr simple = m_lowering->m_indices.simplify(condition);
         if (simple->kind == ExprKind::Bool) return simple->integer ? value() : otherwise;
@@ -165,6 +169,14 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
     }
     return spoiled(node.op(), Expr::cast(expr, dtype));
 }
+
+namespace {
+bool fromData(const Expr& expr) {
+    bool loads = false;
+    forEachExpr({expr}, [&](const Expr& e) { loads |= e->kind == ExprKind::Load; });
+    return loads;
+}
+}  // namespace
 
 Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body) {
     // Below zero until the body is known.
@@ -273,8 +285,13 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     SymInt kept = 1, folded = 1, windows = 1;
     for (size_t d = 0; operand != nullptr && d < reduced.size(); ++d)
         (reduced[d] ? folded : kept) = (reduced[d] ? folded : kept) * operand->sizes[d];
-    for (const Loop& loop : reduceLoops(reduction)) windows = windows * loop.size;
-    if (operand != nullptr && reduced.size() == operand->sizes.size() && kept == numel(out) && folded == windows) {
+    bool ragged = false;
+    for (const Loop& loop : reduceLoops(reduction)) {
+        ragged |= fromData(loop.size.expr());
+        if (!ragged) windows = windows * loop.size;
+    }
+    if (!ragged && operand != nullptr && reduced.size() == operand->sizes.size() && kept == numel(out) &&
+        folded == windows) {
         facts.spaceSizes = operand->sizes;
         facts.reduced = reduced;
         return;
@@ -282,6 +299,7 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     facts.spaceSizes = out;
     facts.reduced.assign(out.size(), false);
     for (const Loop& loop : reduceLoops(reduction)) {
+        if (fromData(loop.size.expr())) continue;  // each row has a length of its own, which is no dim of a space
         facts.spaceSizes.push_back(loop.size);
         facts.reduced.push_back(true);
     }
@@ -289,12 +307,6 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
 
 bool hasNoElements(const TensorType& type) {
     return std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end();
-}
-
-bool fromData(const Expr& expr) {
-    bool loads = false;
-    forEachExpr({expr}, [&](const Expr& e) { loads |= e->kind == ExprKind::Load; });
-    return loads;
 }
 
 /// Whether a run fails where the operand is a wrong one.
@@ -326,16 +338,41 @@ std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std:
     return {};
 }
 
+/// The results of a call that somebody reads; all if nobody does.
+std::vector<size_t> readResults(const Node& node) {
+    const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+    std::set<size_t> read;
+    for (const Node* user : node.users())
+        if (user->isCall("operator.getitem")) read.insert(resolve(*user).result);
+        else
+            for (size_t i = 0; i < results; ++i) read.insert(i);
+    if (read.empty())
+        for (size_t i = 0; i < results; ++i) read.insert(i);
+    return {read.begin(), read.end()};
+}
+
+/// Why no one loop makes all results that are read; empty if one does.
+std::string tooFarApart(const RuleFacts& facts, const Node& node, const std::vector<size_t>& results) {
+    const SymInt full = numel(facts.spaceSizes);
+    SymInt rows = 1;
+    for (size_t d = 0; d < facts.reduced.size(); ++d)
+        if (!facts.reduced[d]) rows = rows * facts.spaceSizes[d];
+    for (const size_t result : results)
+        if (const SymInt count = numel(tensorOf({&node, result})->sizes); !(count == full) && !(count == rows))
+            return "no one loop makes all of its results";
+    return {};
+}
+
 }  // namespace
 
 RuleFacts probe(const Node& node) {
     RuleFacts facts;
     facts.whyNot = whyNotLowered(node);
     if (!facts.whyNot.empty()) return facts;
-    const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+    const std::vector<size_t> results = readResults(node);
     std::set<ValueKey> loaded;
     std::vector<Expr> values;
-    for (size_t result = 0; result < results; ++result) {
+    for (const size_t result : results) {
         const TensorType* type = tensorOf({&node, result});
         if (type == nullptr) {
             facts.whyNot = "result " + std::to_string(result) + " is not a tensor";
@@ -349,7 +386,8 @@ RuleFacts probe(const Node& node) {
         loaded.insert(lowering.loaded().begin(), lowering.loaded().end());
         if (!expr) facts.whyNot = "its lowering rule declines this call";
         else if (!lowering.problem().empty()) facts.whyNot = lowering.problem();
-        else if (values.push_back(expr); !node.is(Tag::View)) facts.whyNot = tooMuch(loaded, result + 1, values, *type);
+        else if (values.push_back(expr); !node.is(Tag::View))
+            facts.whyNot = tooMuch(loaded, values.size(), values, *type);
         if (!facts.whyNot.empty()) return facts;
         bool reduces = false;
         forEachExpr({expr}, [&](const Expr& e) {
@@ -364,7 +402,12 @@ RuleFacts probe(const Node& node) {
         facts.loads |= !lowering.loaded().empty();
         facts.cost = std::max(facts.cost, costOf(expr));
     }
-    facts.lowers = true;
+    if (!facts.reduces) {
+        facts.spaceSizes = tensorOf({&node, results[0]})->sizes;
+        facts.reduced.assign(facts.spaceSizes.size(), false);
+    }
+    if (!node.is(Tag::View)) facts.whyNot = tooFarApart(facts, node, results);
+    facts.lowers = facts.whyNot.empty();
     return facts;
 }
 

@@ -25,8 +25,8 @@ struct RuleFacts {
     bool loads = false;   // reads at least one tensor
     bool checks = false;  // an index or a divisor comes from data, and the run fails where it is a wrong one
     int cost = 0;
-    SymDims spaceSizes;         // reductions over whole dims: the operand's sizes ...
-    std::vector<bool> reduced;  // ... and which of them the rule reduces; other reductions: result and box sizes
+    SymDims spaceSizes;         // the result's; of reductions over whole dims the operand's ...
+    std::vector<bool> reduced;  // ... and which of them the rule reduces; of other reductions result and box sizes
 };
 
 class Lowering {
@@ -55,6 +55,7 @@ class Lowering {
     friend class NodeContext;
     Expr rule(const Node& node, size_t result, const std::vector<Expr>& at);
     Expr load(const ValueKey& root, const TensorType& type, const SymInt& offset, const std::vector<Expr>& at);
+    /// A size may hold loads; nothing but its being a bound is known of it then.
     Expr reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body);
     Expr axis(int number, const SymInt& size);
 
