@@ -1,8 +1,11 @@
 // Embedding bags: rows of a table summed, averaged or maximised over runs of indices, and their gradients.
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 
@@ -244,6 +247,154 @@ void deriveBag(Derivation& d) {
                              d.arg("per_sample_weights"), d.arg("padding_idx")});
 }
 
+// -- as kernels
+
+Expr integerAt(LowerContext& c, std::string_view param, const Expr& at) {
+    return Expr::cast(c.loadAt(static_cast<size_t>(c.position(param)), {at}), DType::I64);
+}
+
+/// The run of indices that a bag holds. Offsets are held to what bagsOf() asks of them.
+struct BagRange {
+    Expr start, count;
+};
+BagRange rangeOf(LowerContext& c, const SymInt& bags, const Expr& bag) {
+    const SymInt total = c.in("indices").sizes[0];
+    const Expr zero = Expr::integer(0), one = Expr::integer(1), given = integerAt(c, "offsets", bag);
+    const Expr late = compare(ExprKind::Eq, bag, zero) && compare(ExprKind::Ne, given, zero);
+    const Expr start = LowerContext::checkedIndex(Expr::where(late, Expr::integer(-1), given), total + SymInt(1));
+    const Expr next = c.guarded(
+        compare(ExprKind::Lt, bag + one, bags.expr()), [&] { return integerAt(c, "offsets", bag + one); },
+        total.expr());
+    const Expr end = LowerContext::checkedIndex(next, total + SymInt(1));
+    return {start, LowerContext::checkedIndex(end - start, total + SymInt(1))};
+}
+
+/// The bag that index number `i` lies in: the last one that does not begin behind it. Null if their number is not
+/// known, on which the number of steps depends.
+Expr bagHolding(LowerContext& c, const SymInt& bags, const Expr& i) {
+    if (!bags.isInt()) return Expr();
+    Expr bag = Expr::integer(0);
+    for (int64_t step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bags.value(), 1))));
+         step > 0; step /= 2) {
+        const Expr further = bag + Expr::integer(step);
+        const Expr begun = c.guarded(
+            compare(ExprKind::Lt, further, bags.expr()),
+            [&] { return compare(ExprKind::Le, integerAt(c, "offsets", further), i); }, Expr::boolean(false));
+        bag = Expr::where(begun, further, bag);
+    }
+    return bag;
+}
+
+/// Elements and counts of one bag.
+class BagRule {
+  public:
+    BagRule(LowerContext& c, const Expr& bag)
+        : m_c(&c),
+          m_range(rangeOf(c, c.out(0).sizes[0], bag)),
+          m_padding(c.integerOr("padding_idx", -1)),
+          m_scaled(c.has("per_sample_weights")) {}
+
+    Expr row(const Expr& r) {
+        return LowerContext::checkedIndex(integerAt(*m_c, "indices", m_range.start + r), m_c->in("weight").sizes[0]);
+    }
+    /// How many of its indices are not padding.
+    Expr counted() {
+        if (m_padding < 0) return m_range.count;
+        return m_c->reduceUpTo(ReduceKind::Sum, m_range.count,
+                               [&](const Expr& r) { return Expr::cast(logicalNot(isPadding(r)), DType::I64); });
+    }
+    Expr sum(const Expr& k) {
+        return m_c->reduceUpTo(ReduceKind::Sum, m_range.count, [&](const Expr& r) {
+            Expr value = element(row(r), k);
+            if (m_scaled) {
+                const auto factors = static_cast<size_t>(m_c->position("per_sample_weights"));
+                value = value * m_c->loadAt(factors, {m_range.start + r});
+            }
+            return m_padding < 0 ? value : Expr::where(isPadding(r), constantLike(value, 0), value);
+        });
+    }
+    /// What only counts if it is greater than the first one: NaN never is, and stays where it comes first.
+    struct Largest {
+        Expr value, row;
+    };
+    Largest largest(const Expr& k) {
+        const Expr& count = m_range.count;
+        const Expr zero = Expr::integer(0);
+        const Expr first = m_padding < 0 ? zero : m_c->reduceUpTo(ReduceKind::Min, count, [&](const Expr& r) {
+            return Expr::where(isPadding(r), count, r);
+        });
+        const Expr any = compare(ExprKind::Lt, first, count);
+        auto candidate = [&](const Expr& r) {
+            const Expr value = element(row(r), k);
+            Expr skipped = Expr::call("isnan", {value}, DType::Bool);
+            if (m_padding >= 0) skipped = skipped || isPadding(r);
+            return Expr::where(skipped, constantLike(value, -std::numeric_limits<double>::infinity()), value);
+        };
+        const Expr most = m_c->reduceUpTo(ReduceKind::Max, count, candidate);
+        const Expr before = m_c->guarded(
+            any, [&] { return element(row(first), k); }, constantLike(most, 0));
+        const Expr greater = compare(ExprKind::Gt, most, before);
+        Largest found{Expr::where(greater, most, before), Expr()};
+        if (m_c->resultNumber() != 3) return found;
+        const Expr at = Expr::where(greater, m_c->reduceUpTo(ReduceKind::ArgMax, count, candidate), first);
+        found.row = m_c->guarded(
+            any, [&] { return row(at); }, zero);
+        return found;
+    }
+
+  private:
+    Expr isPadding(const Expr& r) { return compare(ExprKind::Eq, row(r), Expr::integer(m_padding)); }
+    Expr element(const Expr& row, const Expr& k) {
+        return m_c->loadAt(static_cast<size_t>(m_c->position("weight")), {row, k});
+    }
+
+    LowerContext* m_c;
+    BagRange m_range;
+    int64_t m_padding;
+    bool m_scaled;
+};
+
+Expr lowerBag(LowerContext& c) {
+    const Mode mode = *modeOf(c);
+    const size_t result = c.resultNumber();
+    const std::vector<Expr>& at = c.index();
+    const SymInt bags = c.out(0).sizes[0];
+    const Expr zero = Expr::integer(0);
+    if (c.out(result).sizes[0] == SymInt(0)) return zero;
+    if (result == 1) {
+        const Expr bag = bagHolding(c, bags, at[0]);
+        if (!bag) return Expr();
+        const BagRange range = rangeOf(c, bags, bag);
+        const Expr inside = compare(ExprKind::Lt, at[0] - range.start, range.count);
+        return LowerContext::checkedIndex(Expr::where(inside, bag, Expr::integer(-1)), bags);
+    }
+    if (mode == Mode::Sum && result > 1) return zero;
+    if (result == 2 || (result == 3 && mode == Mode::Mean))
+        return c.guarded(
+            compare(ExprKind::Lt, at[0], bags.expr()), [&] { return BagRule(c, at[0]).counted(); }, zero);
+    BagRule rule(c, at[0]);
+    if (mode == Mode::Max) return result == 3 ? rule.largest(at[1]).row : rule.largest(at[1]).value;
+    const Expr sum = rule.sum(at[1]);
+    if (mode == Mode::Sum) return sum;
+    return sum / Expr::cast(Expr::make(ExprKind::Max, {rule.counted(), Expr::integer(1)}), sum->dtype);
+}
+
+Expr lowerFactorsBackward(LowerContext& c) {
+    const Expr i = c.index()[0], row = LowerContext::checkedIndex(integerAt(c, "indices", i), c.in("weight").sizes[0]);
+    const SymInt bags = c.in("grad").sizes[0];
+    const bool known = c.in("offset2bag").sizes[0] == c.in("indices").sizes[0];
+    Expr bag = known ? integerAt(c, "offset2bag", i) : bagHolding(c, bags, i);
+    if (!bag) return Expr();
+    bag = LowerContext::checkedIndex(bag, bags);
+    const Expr sum = c.reduce(ReduceKind::Sum, {c.in("grad").sizes[1]}, [&](const std::vector<Expr>& k) {
+        return c.loadAt(static_cast<size_t>(c.position("grad")), {bag, k[0]}) *
+               c.loadAt(static_cast<size_t>(c.position("weight")), {row, k[0]});
+    });
+    const int64_t padding = c.integerOr("padding_idx", -1);
+    if (padding < 0) return sum;
+    return Expr::where(compare(ExprKind::Eq, row, Expr::integer(padding)), constantLike(sum, 0), sum);
+}
+
 // Offsets are drawn from 0..0 or have one element, so that they start at 0 and do not fall.
 constexpr std::string_view kBags = R"(
 f32[10, 4], i64[8]<10, i64[1]<1
@@ -266,11 +417,13 @@ constexpr OpDef kOps[] = {
      .infer = inferBag,
      .eval = evalBag,
      .derive = deriveBag,
+     .lower = lowerBag,
      .samples = kBags},
     {.schema = "aten._embedding_bag_forward_only.default(" CUTAWAY_BAG_PARAMS
                ", int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
      .infer = inferBag,
      .eval = evalBag,
+     .lower = lowerBag,
      .samples = kBags},
     shorthand("aten.embedding_bag.default(" CUTAWAY_BAG_PARAMS ") -> (Tensor, Tensor, Tensor, Tensor)", decomposeBag,
               kBags),
@@ -309,6 +462,7 @@ constexpr OpDef kOps[] = {
          return ValueType(TensorType::contiguous(gradient.dtype, indices.sizes, gradient.device));
      },
      .eval = evalFactorsBackward,
+     .lower = lowerFactorsBackward,
      .samples = "f32[2, 4], f32[10, 4], i64[8]<10, i64[2]<1, i64[8]<1, 0"},
 };
 #undef CUTAWAY_BAG_PARAMS

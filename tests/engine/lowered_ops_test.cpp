@@ -1,0 +1,153 @@
+// Calls that become kernels: of each row no call is left to the reference kernels, and compiled code computes what
+// those do, for all results together where one loop makes them, or for one alone.
+#include <QtTest>
+
+#include "engine/ops/op_registry.h"
+#include "engine/runtime/cpu/cpu_backend.h"
+#include "tests/support/graph_eval.h"
+#include "tests/support/op_samples.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+constexpr int kAll = -1;
+
+struct Row {
+    const char* op;
+    const char* arguments;  // as samples are written (op_samples.h)
+    int result = kAll;      // of several
+};
+
+constexpr Row kRows[] = {
+    // Bags: sizes from the offsets; sum, mean, max, what the gradients need of each.
+    {"aten._embedding_bag_forward_only.default", "f32[10, 40], i64[300]<10, i64[1]<1", 0},
+    {"aten._embedding_bag_forward_only.default", "f32[10, 40], i64[8]<10, i64[3]<1, False, 1", 0},
+    {"aten._embedding_bag_forward_only.default", "f32[10, 1], i64[8]<10, i64[3]<1, False, 0", 0},
+    {"aten._embedding_bag_forward_only.default", "f16[10, 17], i32[8]<10, i64[2]<1, False, 0, False, f16[8]", 0},
+    {"aten._embedding_bag_forward_only.default", "f32[5, 4], i64[30]<5, i64[2]<1, False, 1, False, None, False, 3", 0},
+    {"aten._embedding_bag_forward_only.default", "f32[5, 4], i64[30]<5, i64[4]<1, False, 0, False, None, True, 3", 0},
+    {"aten._embedding_bag.default", "f64[5, 4], i64[30]<5, i64[2]<1, False, 2, False, None, False, 3", 0},
+    {"aten._embedding_bag.default", "f32[5, 4]?, i64[30]<5, i64[2]<1, False, 2", 0},
+    {"aten._embedding_bag.default", "f32[5, 4]?, i64[30]<5, i64[2]<1, False, 2", 3},
+    {"aten._embedding_bag.default", "f32[5, 4], i64[30]<5, i64[2]<1, False, 2, False, None, False, 3", 3},
+    {"aten._embedding_bag.default", "f32[5, 4], i64[30]<5, i64[2]<1, False, 2", 2},
+    {"aten._embedding_bag.default", "f32[5, 4], i64[30]<5, i64[3]<1, False, 1, False, None, False, 3", 1},
+    {"aten._embedding_bag.default", "f32[5, 4], i64[30]<5, i64[3]<1, False, 1, False, None, False, 3", 2},
+    {"aten._embedding_bag.default", "f32[5, 4], i64[30]<5, i64[3]<1, False, 1, False, None, False, 3", 3},
+    {"aten._embedding_bag_per_sample_weights_backward.default",
+     "f32[2, 40], f32[10, 40], i64[8]<10, i64[2]<1, i64[8]<1, 0, 3"},
+    {"aten._embedding_bag_per_sample_weights_backward.default",
+     "f32[2, 4], f32[10, 4], i64[8]<10, i64[2]<1, i64[0]<1, 0"},
+};
+
+/// The call, returning one of its results or all.
+std::shared_ptr<Module> moduleOfCall(const SampleCall& sample, int result) {
+    auto module = std::make_shared<Module>();
+    const auto values = appendSample(sample, *module);
+    if (!values) return nullptr;
+    std::vector<Argument> outputs;
+    for (size_t i = 0; i < values->size(); ++i)
+        if (result == kAll || result == static_cast<int>(i)) outputs.push_back(Argument((*values)[i]));
+    module->graph().output(ArgumentList{std::move(outputs), true});
+    module->outputs.resize(module->graph().outputs().size());
+    for (Node* value : *values)
+        if (value->users().empty() && value->isCall("operator.getitem")) module->graph().erase(*value);
+    return module;
+}
+
+double largestOf(const Tensor& tensor) {
+    double largest = 0;
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+        if (const double value = std::fabs(toDouble(tensor.item(i))); std::isfinite(value))
+            largest = std::max(largest, value);
+    return largest;
+}
+
+QString differenceOf(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+        const DType dtype = expected[i].dtype();
+        const double unit = !isFloating(dtype) ? 0 : isHalf(dtype) ? 4e-3 : dtype == DType::F32 ? 2e-6 : 1e-13;
+        const Comparison c = compare(actual[i], expected[i], {unit, unit * std::max(1.0, largestOf(expected[i]))});
+        if (!c.sameType) return QString("output %1 has another type").arg(i);
+        if (!c.within) return QString("output %1: %2 wrong, by %3").arg(i).arg(c.mismatches).arg(c.maxAbsoluteError);
+    }
+    return {};
+}
+
+}  // namespace
+
+class LoweredOpsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void calls_data() {
+        QTest::addColumn<int>("row");
+        for (size_t i = 0; i < std::size(kRows); ++i)
+            QTest::addRow("%s(%s) %d", kRows[i].op, kRows[i].arguments, kRows[i].result) << static_cast<int>(i);
+    }
+    void calls() {
+        QFETCH(int, row);
+        const Row& call = kRows[row];
+        const auto sample = buildSample(requireOp(call.op), call.arguments);
+        QVERIFY2(sample.has_value(), sample ? "" : sample.error().text().c_str());
+        const auto module = moduleOfCall(**sample, call.result);
+        QVERIFY(module);
+        const auto expected = referenceOutputs(*module, (*sample)->inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        for (const auto& kernel : program->info().kernels)
+            QVERIFY2(!kernel.kind.starts_with("reference"), kernel.reasons.empty() ? "" : kernel.reasons[0].c_str());
+        for (const int threads : {1, 4}) {
+            CpuRunOptions options;
+            options.threads = threads;
+            options.repeat = 0;
+            const auto run = runCpu(*program, (*sample)->inputs, options);
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            const QString wrong = differenceOf(run->outputs, *expected);
+            QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
+        }
+    }
+
+    void wrongNumbersAreErrors_data() {
+        QTest::addColumn<QString>("indices");
+        QTest::addColumn<QString>("offsets");
+        QTest::newRow("an index beyond the table") << "0 1 2 9"
+                                                   << "0 2";
+        QTest::newRow("a negative index") << "0 1 2 -1"
+                                          << "0 2";
+        QTest::newRow("the first bag begins late") << "0 1 2 3"
+                                                   << "1 2";
+        QTest::newRow("a bag that ends before it begins") << "0 1 2 3"
+                                                          << "0 3 2";
+        QTest::newRow("a bag that begins behind the last index") << "0 1 2 3"
+                                                                 << "0 5";
+    }
+    void wrongNumbersAreErrors() {
+        QFETCH(QString, indices);
+        QFETCH(QString, offsets);
+        const auto tensorOf = [](const QString& words) {
+            const QStringList parts = words.split(' ');
+            Tensor tensor = Tensor::zeros(DType::I64, {parts.size()});
+            for (qsizetype i = 0; i < parts.size(); ++i) tensor.as<int64_t>()[i] = parts[i].toLongLong();
+            return tensor;
+        };
+        const std::vector<Tensor> inputs = {Tensor::full(DType::F32, {5, 40}, 1.5), tensorOf(indices),
+                                            tensorOf(offsets)};
+        const auto module =
+            moduleOf("def forward(w: \"f32[5, 40]\", i: \"i64[4]\", o: \"i64[" + std::to_string(inputs[2].numel()) +
+                     "]\"):\n    r = aten._embedding_bag_forward_only.default(w, i, o)\n"
+                     "    y = r[0]\n    return (y,)");
+        QVERIFY(!referenceOutputs(*module, inputs).has_value());
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY(!run.has_value());
+        QVERIFY2(run.error().text().find("r") != std::string::npos, run.error().text().c_str());
+    }
+};
+
+QTEST_GUILESS_MAIN(LoweredOpsTest)
+#include "lowered_ops_test.moc"
