@@ -153,8 +153,35 @@ EvalResult modulo(const EvalContext& c, bool python) {
 }
 Expr lowerFmod(LowerContext& c) {
     const Expr a = c.load(0), b = c.load(1);
-    if (!isFloating(a->dtype)) return {};  // no integer remainder that truncates
-    return Expr::call("fmod", {a, b}, a->dtype);
+    if (isFloating(a->dtype)) return Expr::call("fmod", {a, b}, a->dtype);
+    return a - b * (a / b);
+}
+/// Python's // for floats, from fmod, as floorDivide() computes it.
+Expr floorQuotient(const Expr& a, const Expr& b) {
+    const Expr zero = constantLike(a, 0), one = constantLike(a, 1), plain = a / b;
+    const Expr modulus = Expr::call("fmod", {a, b}, a->dtype), whole = (a - modulus) / b;
+    const Expr apart = compare(ExprKind::Ne, compare(ExprKind::Lt, b, zero), compare(ExprKind::Lt, modulus, zero));
+    const Expr less = compare(ExprKind::Ne, modulus, zero) && apart;
+    const Expr quotient = Expr::where(less, whole - one, whole), floored = call1("floor", quotient);
+    const Expr rounded =
+        Expr::where(compare(ExprKind::Gt, quotient - floored, constantLike(a, 0.5)), floored + one, floored);
+    const Expr signedZero = Expr::call("copysign", {zero, plain}, a->dtype);
+    const Expr result = Expr::where(compare(ExprKind::Eq, quotient, zero), signedZero, rounded);
+    return Expr::where(compare(ExprKind::Eq, b, zero), plain, result);
+}
+Expr lowerRoundedDivision(LowerContext& c) {
+    const Expr a = c.load(0), b = c.load(1);
+    if (!c.has("rounding_mode")) return a / b;
+    const bool floor = c.text("rounding_mode") == "floor";
+    if (isFloating(a->dtype)) return floor ? floorQuotient(a, b) : call1("trunc", a / b);
+    return Expr::make(floor ? ExprKind::FloorDiv : ExprKind::Div, {a, b}, a->dtype);
+}
+/// The product of two f32 is exact in f64.
+Expr lowerFma(LowerContext& c) {
+    const Expr a = c.load(0), b = c.load(1), added = c.load(2);
+    if (a->dtype != DType::F32) return a * b + added;
+    const auto wide = [](const Expr& x) { return Expr::cast(x, DType::F64); };
+    return wide(a) * wide(b) + wide(added);
 }
 Expr lowerRemainder(LowerContext& c) {
     const Expr a = c.load(0), b = c.load(1);
@@ -324,6 +351,7 @@ f32[2, 3], f32[3], alpha = 2
      .infer = inferRoundedDivision,
      .eval = roundedDivision,
      .derive = deriveRoundedDivision,
+     .lower = lowerRoundedDivision,
      .samples = R"(
 f32[2, 3], f32[3]>0, rounding_mode = 'floor'
 f32[4], f32[4], rounding_mode = 'trunc'
@@ -339,6 +367,7 @@ i64[4], i64[4]>0, rounding_mode = None
      .infer = inferRoundedDivision,
      .eval = roundedDivision,
      .derive = deriveRoundedDivision,
+     .lower = lowerRoundedDivision,
      .samples =
          "f32[5], 0.75, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'trunc'"},
     {.schema = "aten.floor_divide.default(Tensor self, Tensor other) -> Tensor",
@@ -424,6 +453,7 @@ i64[4], i64[4]>0, rounding_mode = None
          });
          return out;
      },
+     .lower = lowerFma,
      .samples = "f32[2, 3], f32[2, 3], f32[2, 3]\nf64[4], f64[4], f64[4]"},
 };
 
