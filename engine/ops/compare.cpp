@@ -165,6 +165,17 @@ EvalResult shift(const EvalContext& c, bool left) {
     });
     return out;
 }
+/// The amount counts as it was given, before it takes the dtype of the result.
+Expr lowerShift(LowerContext& c, bool left) {
+    const Expr a = c.load(0), by = Expr::cast(c.loadOwn(1), DType::I64), zero = constantLike(a, 0);
+    const Expr beyond =
+        compare(ExprKind::Lt, by, Expr::integer(0)) || compare(ExprKind::Ge, by, Expr::integer(byteSize(a->dtype) * 8));
+    const Expr amount = Expr::cast(Expr::where(beyond, Expr::integer(0), by), a->dtype);
+    const Expr shifted = Expr::make(left ? ExprKind::ShiftLeft : ExprKind::ShiftRight, {a, amount}, a->dtype);
+    if (left || isUnsigned(a->dtype)) return Expr::where(beyond, zero, shifted);
+    const Expr sign = Expr::where(compare(ExprKind::Lt, a, zero), constantLike(a, -1), zero);
+    return Expr::where(beyond, sign, shifted);
+}
 
 /// Python's operator spellings: the same call under the op's real name.
 template <class Name>
@@ -314,42 +325,50 @@ constexpr OpDef kOps[] = {
      .tags = kTags,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, true); },
+     .lower = [](LowerContext& c) { return lowerShift(c, true); },
      .samples = kShiftSamples},
     {.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
      .tags = kTags,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, true); },
+     .lower = [](LowerContext& c) { return lowerShift(c, true); },
      .samples = "i64[4], 3\nu8[4], 7"},
     {.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
      .tags = kTags,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, false); },
+     .lower = [](LowerContext& c) { return lowerShift(c, false); },
      .samples = kShiftSamples},
     {.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
      .tags = kTags,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, false); },
+     .lower = [](LowerContext& c) { return lowerShift(c, false); },
      .samples = "i64[4], 3\ni32[4], 1"},
     // Python's << and >>, which tracing keeps.
     {.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, true); },
+     .lower = [](LowerContext& c) { return lowerShift(c, true); },
      .samples = "i64[4], i64[4]<4"},
     {.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, true); },
+     .lower = [](LowerContext& c) { return lowerShift(c, true); },
      .samples = "i64[4], 2"},
     {.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, false); },
+     .lower = [](LowerContext& c) { return lowerShift(c, false); },
      .samples = "i64[4], i64[4]<4"},
     {.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, false); },
+     .lower = [](LowerContext& c) { return lowerShift(c, false); },
      .samples = "i64[4], 2"},
 
     {.schema = "prims.inductor_cvt_e8m0_rceil.default(Tensor input) -> Tensor",
