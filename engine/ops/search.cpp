@@ -4,6 +4,7 @@
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 
@@ -99,6 +100,46 @@ EvalResult evalSearch(const EvalContext& c, std::string_view sequenceParam) {
     });
     return out;
 }
+/// The steps of positions(), as many as a sequence of its length may take.
+Expr lowerSearch(LowerContext& c, std::string_view sequenceParam) {
+    const auto sequenceAt = static_cast<size_t>(c.position(sequenceParam)),
+               valuesAt = static_cast<size_t>(c.position("self"));
+    const TensorType sequence = c.in(sequenceAt), values = c.in(valuesAt);
+    const auto length = sequence.sizes.back().asInt();
+    if (!length || (c.op().schema()->find("sorter") >= 0 && c.has("sorter"))) return Expr();
+    const DType dtype = values.dtype == sequence.dtype                      ? computeTypeOf(values.dtype)
+                        : isFloating(promote(values.dtype, sequence.dtype)) ? DType::F64
+                                                                            : DType::I64;
+    const auto isNan = [](const Expr& x) {
+        return isFloating(x->dtype) ? Expr::call("isnan", {x}, DType::Bool) : Expr::boolean(false);
+    };
+    const auto isBefore = [&](const Expr& a, const Expr& b) {
+        return Expr::where(isNan(b), logicalNot(isNan(a)), compare(ExprKind::Lt, a, b));
+    };
+    const auto wide = [&](const Expr& x) {
+        const bool boolean = x->dtype == DType::Bool || dtype == DType::Bool;
+        return Expr::cast(x, boolean ? DType::I64 : dtype);
+    };
+    const bool right = *rightmost(c);
+    const Expr value = wide(c.loadAt(valuesAt, c.index()));
+    Expr low = Expr::integer(0), high = Expr::integer(*length);
+    for (int64_t left = *length; left > 0; left /= 2) {
+        const Expr open = compare(ExprKind::Lt, low, high);
+        const Expr middle = Expr::make(ExprKind::FloorDiv, {low + high, Expr::integer(2)});
+        std::vector<Expr> at(sequence.sizes.size() > 1 ? c.index() : std::vector<Expr>(1));
+        at.back() = middle;
+        const Expr further = c.guarded(
+            open,
+            [&] {
+                const Expr element = wide(c.loadAt(sequenceAt, at));
+                return right ? logicalNot(isBefore(value, element)) : isBefore(element, value);
+            },
+            Expr::boolean(false));
+        low = Expr::where(further, middle + Expr::integer(1), low);
+        high = Expr::where(further || logicalNot(open), high, middle);
+    }
+    return low;
+}
 /// A number is a value of its own: put into a tensor, looked up, and taken out again.
 Value constantTensor(Decomposition& d, DType dtype, Device device) {
     return d.call("aten.scalar_tensor.default", {d.arg("self")},
@@ -112,6 +153,7 @@ constexpr OpDef kOps[] = {
      .tags = Tag::NoGradient,
      .infer = inferBucketize,
      .eval = [](const EvalContext& c) { return evalSearch(c, "boundaries"); },
+     .lower = [](LowerContext& c) { return lowerSearch(c, "boundaries"); },
      .samples = R"(
 f32[4, 5], f32[1]
 f32[4, 5], f32[1], right=True
@@ -139,6 +181,7 @@ i64[9], i64[4]<1, right=True
      .tags = Tag::NoGradient,
      .infer = inferSearch,
      .eval = [](const EvalContext& c) { return evalSearch(c, "sorted_sequence"); },
+     .lower = [](LowerContext& c) { return lowerSearch(c, "sorted_sequence"); },
      .samples = R"(
 f32[1], f32[4, 5]
 f32[3, 1], f32[3, 4], right=True
