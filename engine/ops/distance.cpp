@@ -3,6 +3,7 @@
 
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 
@@ -90,6 +91,39 @@ EvalResult evalDistances(const EvalContext& c) {
     });
     return out;
 }
+Expr sizeOf(const Expr& x) { return call1("abs", x); }
+Expr powerOf(const Expr& x, double p) { return Expr::call("pow", {x, constantLike(x, p)}, x->dtype); }
+
+/// Row `row` of an operand whose batch broadcasts, in the batch of the wanted element.
+Expr rowElement(LowerContext& c, std::string_view param, const Expr& row, const Expr& column) {
+    const SymDims sizes = c.in(param).sizes;
+    const size_t skipped = c.index().size() - sizes.size();
+    std::vector<Expr> at;
+    for (size_t d = 0; d + 2 < sizes.size(); ++d)
+        at.push_back(sizes[d] == SymInt(1) ? Expr::integer(0) : c.index()[skipped + d]);
+    at.push_back(row);
+    at.push_back(column);
+    return c.loadAt(static_cast<size_t>(c.position(param)), at);
+}
+/// As distance(): the largest difference leaves out what is no number.
+Expr lowerDistances(LowerContext& c) {
+    const double p = c.real("p");
+    const size_t rank = c.index().size();
+    const Expr first = c.index()[rank - 2], second = c.index()[rank - 1];
+    const auto body = [&](const std::vector<Expr>& r) {
+        const Expr apart = sizeOf(rowElement(c, "x1", first, r[0]) - rowElement(c, "x2", second, r[0]));
+        const Expr zero = constantLike(apart, 0);
+        if (std::isinf(p)) return Expr::where(Expr::call("isnan", {apart}, DType::Bool), zero, apart);
+        if (p == 0) return Expr::where(compare(ExprKind::Ne, apart, zero), constantLike(apart, 1), zero);
+        return p == 1 ? apart : p == 2 ? apart * apart : powerOf(apart, p);
+    };
+    const SymInt width = c.in("x1").sizes.back();
+    if (std::isinf(p) && !(width.isInt() && width.value() > 0)) return Expr();
+    const Expr total = c.reduce(std::isinf(p) ? ReduceKind::Max : ReduceKind::Sum, {width}, body);
+    if (p == 2) return call1("sqrt", total);
+    return std::isinf(p) || p == 0 || p == 1 ? total : powerOf(total, 1 / p);
+}
+
 Result<ValueType> inferBackward(const InferContext& c) {
     CT_TRY(Pairs pairs, readPairs(c));
     SymDims distances = pairs.batch;
@@ -172,6 +206,7 @@ constexpr OpDef kOps[] = {
                  d.input(1) = d.call("aten._cdist_backward.default",
                                      {swapped(d, d.dy()), d.in(1), d.in(0), d.arg("p"), swapped(d, d.out())});
          },
+     .lower = lowerDistances,
      .samples = R"(
 f32[3, 4], f32[5, 4], 2.0, None
 f32[2, 3, 4], f32[5, 4], 1.0, None
