@@ -4,6 +4,7 @@
 #include "engine/ops/draw.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
@@ -327,6 +328,7 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) -> EvalResult {
          return Tensor::scalar(DType::I64, c.in(size_t{0}).item(c.integerOr("index", 0)));
      },
+     .lower = [](LowerContext& c) { return c.loadAt(0, {Expr::integer(c.integerOr("index", 0))}); },
      .samples = "i64[3], 1"},
     {.schema = "prims.inductor_random.default(SymInt[] size, Tensor seed, str mode) -> Tensor",
      .tags = Tag::Random,
