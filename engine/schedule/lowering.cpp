@@ -298,6 +298,20 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     }
     facts.spaceSizes = out;
     facts.reduced.assign(out.size(), false);
+    // What no reduction reads is walked in the row, so that they are computed once for all of it.
+    std::set<std::string> read;
+    forEachExpr({expr}, [&](const Expr& e) {
+        if (!reduceKindOf(e)) return;
+        forEachExpr({e}, [&](const Expr& part) {
+            if (part->kind == ExprKind::Symbol) read.insert(part->name);
+        });
+    });
+    bool shared = false;
+    for (size_t d = 0; d < out.size(); ++d) {
+        facts.reduced[d] = !(out[d] == SymInt(1)) && !read.contains("x" + std::to_string(d));
+        shared |= facts.reduced[d];
+    }
+    if (shared) return;
     for (const Loop& loop : reduceLoops(reduction)) {
         if (fromData(loop.size.expr())) continue;  // each row has a length of its own, which is no dim of a space
         facts.spaceSizes.push_back(loop.size);
