@@ -1,8 +1,12 @@
 // Sorting and selection by rank along a dim. NaN is the largest value; equal elements keep their order.
+#include <cmath>
+#include <limits>
+
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 #include "engine/ops/reduce_rules.h"
@@ -64,6 +68,80 @@ EvalResult ranked(const EvalContext& c, bool descending, int64_t first, int64_t 
         unpackElements(at, positions);
     });
     return TensorList{values, positions};
+}
+
+/// So many elements are found one after the other; more are sorted faster.
+constexpr int64_t kMostFound = 8;
+
+/// An element of a line, and where it stands in it (I32).
+struct Found {
+    Expr value, position;
+};
+/// The first of a line by rank, or the one that follows `last`: the first of equals, NaN the largest.
+Found nextByRank(LowerContext& c, size_t dim, bool descending, const std::optional<Found>& last) {
+    const SymInt length = c.in(size_t{0}).sizes[dim];
+    const auto elementAt = [&](const Expr& r) {
+        std::vector<Expr> at = c.index();
+        at[dim] = r;
+        const Expr x = c.loadAt(0, at);
+        return isFloating(x->dtype) ? x : Expr::cast(x, DType::I64);
+    };
+    const auto isNan = [](const Expr& x) {
+        return isFloating(x->dtype) ? Expr::call("isnan", {x}, DType::Bool) : Expr::boolean(false);
+    };
+    const auto follows = [&](const Expr& x, const Expr& r) {
+        if (!last) return Expr::boolean(true);
+        const Expr &value = last->value, later = compare(ExprKind::Gt, r, last->position);
+        const Expr farther = compare(descending ? ExprKind::Lt : ExprKind::Gt, x, value);
+        const Expr behind = farther || (compare(ExprKind::Eq, x, value) && later);
+        if (!isFloating(x->dtype)) return behind;
+        return descending ? Expr::where(isNan(value), logicalNot(isNan(x)) || later, behind)
+                          : Expr::where(isNan(x), logicalNot(isNan(value)) || later, behind);
+    };
+    const Expr best = c.reduce(descending ? ReduceKind::Max : ReduceKind::Min, {length}, [&](const auto& r) {
+        const Expr x = elementAt(r[0]), left = follows(x, Expr::cast(r[0], DType::I32));
+        using Numbers = std::numeric_limits<int64_t>;
+        const double end = descending ? -INFINITY : INFINITY;
+        const Expr worst =
+            isFloating(x->dtype) ? constantLike(x, end) : Expr::integer(descending ? Numbers::min() : Numbers::max());
+        return Expr::where(descending ? left : left && logicalNot(isNan(x)), x, worst);
+    });
+    // From the smallest on, what is no number comes behind all numbers.
+    const Expr size = constantOf(Scalar(length.value()), DType::I32), beyond = size + size;
+    const Expr place = c.reduce(ReduceKind::Min, {length}, [&](const auto& at) {
+        const Expr r = Expr::cast(at[0], DType::I32), x = elementAt(at[0]);
+        const Expr nan = Expr::where(isNan(x), descending ? r : r + size, beyond);
+        const Expr ranked = Expr::where(compare(ExprKind::Eq, x, best), r, nan);
+        return Expr::where(follows(x, r), ranked, beyond);
+    });
+    if (descending) return {best, place};
+    const Expr none = compare(ExprKind::Ge, place, size);
+    const Expr notANumber = constantLike(best, std::numeric_limits<double>::quiet_NaN());
+    return {isFloating(best->dtype) ? Expr::where(none, notANumber, best) : best,
+            Expr::where(none, place - size, place)};
+}
+/// Values and positions of the first `count` elements by rank; null if they are many or their number is not known.
+Expr lowerRanked(LowerContext& c, bool descending, const SymInt& count) {
+    const TensorType self = c.in(size_t{0});
+    if (self.rank() == 0) return c.resultNumber() == 1 ? Expr::integer(0) : c.loadAt(0, {});
+    const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
+    const auto length = self.sizes[dim].asInt();
+    if (!count.isInt() || count.value() > kMostFound || !length || *length > std::numeric_limits<int32_t>::max() / 2)
+        return Expr();
+    std::optional<Found> last;
+    Expr wanted = Expr::integer(0);
+    for (int64_t k = 0; k < count.value(); ++k) {
+        last = nextByRank(c, dim, descending, last);
+        const Expr own = c.resultNumber() == 0 ? last->value : last->position;
+        const Expr here = compare(ExprKind::Eq, c.index()[dim], Expr::integer(k));
+        wanted = k == 0 ? own : Expr::where(here, own, wanted);
+    }
+    return wanted;
+}
+Expr lowerSort(LowerContext& c) {
+    const TensorType self = c.in(size_t{0});
+    const SymInt length = self.rank() == 0 ? SymInt(1) : self.sizes[static_cast<size_t>(c.dimOf("dim", self.rank()))];
+    return lowerRanked(c, c.flag("descending"), length);
 }
 
 Result<ValueType> valuesAndPositions(const InferContext& c, TensorType values) {
@@ -202,12 +280,14 @@ constexpr OpDef kOps[] = {
      .infer = inferSort,
      .eval = evalSort,
      .derive = [](Derivation& d) { deriveSelected(d, true); },
+     .lower = lowerSort,
      .samples = kSortSamples},
     {.schema =
          "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
      .infer = inferSort,
      .eval = evalSort,
      .derive = [](Derivation& d) { deriveSelected(d, true); },
+     .lower = lowerSort,
      .samples =
          "f32[2, 3], stable = True\nf32[2, 4], stable = True, dim = 0, descending = True\ni64[8], stable = True\ni64[8], stable = True, descending = True\nf32[], stable = False\nb8[5], stable = True"},
     {.schema = "aten.argsort.default(Tensor self, int dim=-1, bool descending=False) -> Tensor",
@@ -233,6 +313,7 @@ constexpr OpDef kOps[] = {
      .infer = inferTopk,
      .eval = [](const EvalContext& c) { return ranked(c, c.flag("largest", true), 0, toInt(c.number("k"))); },
      .derive = [](Derivation& d) { deriveSelected(d, true); },
+     .lower = [](LowerContext& c) { return lowerRanked(c, c.flag("largest", true), *c.size("k")); },
      .samples = R"(
 f32[2, 3, 4]!, 2
 f32[2, 3, 4]!, 2, 1
