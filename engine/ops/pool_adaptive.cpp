@@ -268,6 +268,7 @@ constexpr OpDef kOps[] = {
          [](Derivation& d) {
              d.input(0) = d.call("aten._adaptive_avg_pool3d_backward.default", {d.dy(), d.in(0)});
          },
+     .lower = [](LowerContext& c) { return lowerEqualParts(c, 3); },
      .samples = "f32[1, 2, 4, 6, 4], [2, 3, 2]\nf64[2, 5, 4, 3], [2, 2, 2]"},
     {.schema = "aten._adaptive_avg_pool3d_backward.default(Tensor grad_output, Tensor self) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },

@@ -81,6 +81,56 @@ EvalResult evalAverageBackward(const EvalContext& c) {
     return out;
 }
 
+/// divisorAt() of the window at `o`.
+Expr divisorOf(LowerContext& c, const Windows& w, const TensorType& self, const std::vector<Expr>& o, DType dtype) {
+    if (c.has("divisor_override")) return Expr::real(static_cast<double>(c.integerOr("divisor_override", 1)), dtype);
+    const bool padded = c.flag("count_include_pad", true);
+    const size_t lead = self.sizes.size() - o.size();
+    Expr count = Expr::integer(1);
+    for (size_t d = 0; d < o.size(); ++d) {
+        const bool constant = !w.reachesBeyond(d) ? w.padding[d] == 0 || padded : padded && !c.flag("ceil_mode");
+        if (constant) {
+            count = count * Expr::integer(w.kernel[d]);
+            continue;
+        }
+        const Expr size = self.sizes[lead + d].expr();
+        const Expr start = w.positionExpr(d, o[d], Expr::integer(0));
+        const Expr end = Expr::make(
+            ExprKind::Min, {start + Expr::integer(w.kernel[d]), size + Expr::integer(padded ? w.padding[d] : 0)});
+        const Expr from = padded ? start : Expr::make(ExprKind::Max, {start, Expr::integer(0)});
+        count = count * (end + Expr::make(ExprKind::Mul, {from, Expr::integer(-1)}));
+    }
+    return Expr::cast(count, dtype);
+}
+
+/// Of each element, the windows that cover it: along a dim, those from the last that begins at or before it backwards.
+template <size_t spatial>
+Expr lowerAverageBackward(LowerContext& c) {
+    const TensorType self = c.in("self");
+    auto windows = readWindows(c, self, spatial);
+    if (!windows || !isFloating(self.dtype) || windows->in.empty()) return Expr();
+    const Windows& w = *windows;
+    const size_t lead = self.sizes.size() - spatial;
+    const DType dtype = computeTypeOf(self.dtype);
+    SymDims covering;
+    for (size_t d = 0; d < spatial; ++d) covering.emplace_back((w.kernel[d] + w.stride[d] - 1) / w.stride[d]);
+    return c.reduce(ReduceKind::Sum, covering, [&](const std::vector<Expr>& r) {
+        std::vector<Expr> at(c.index().begin(), c.index().begin() + static_cast<int64_t>(lead)), o;
+        Expr inside = Expr::boolean(true);
+        for (size_t d = 0; d < spatial; ++d) {
+            const Expr place = c.index()[lead + d] + Expr::integer(w.padding[d]);
+            o.push_back(Expr::make(ExprKind::FloorDiv, {place, Expr::integer(w.stride[d])}) - r[d]);
+            at.push_back(o.back());
+            inside = inside && compare(ExprKind::Ge, o.back(), Expr::integer(0));
+            inside = inside && compare(ExprKind::Lt, o.back(), Expr::integer(w.out[d]));
+            const Expr end = o.back() * Expr::integer(w.stride[d]) + Expr::integer(w.kernel[d]);
+            if (w.kernel[d] % w.stride[d] != 0) inside = inside && compare(ExprKind::Lt, place, end);
+        }
+        return c.guarded(
+            inside, [&] { return c.loadAt(0, at) / divisorOf(c, w, self, o, dtype); }, Expr::real(0, dtype));
+    });
+}
+
 template <size_t spatial>
 Expr lowerAverage(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
@@ -103,24 +153,7 @@ Expr lowerAverage(LowerContext& c) {
         return c.guarded(
             inside, [&] { return c.loadAt(0, at); }, Expr::real(0, dtype));
     });
-    if (c.has("divisor_override"))
-        return sum / Expr::real(static_cast<double>(c.integerOr("divisor_override", 1)), dtype);
-    const bool padded = c.flag("count_include_pad", true);
-    Expr count = Expr::integer(1);
-    for (size_t d = 0; d < spatial; ++d) {
-        const bool constant = !w.reachesBeyond(d) ? w.padding[d] == 0 || padded : padded && !c.flag("ceil_mode");
-        if (constant) {
-            count = count * Expr::integer(w.kernel[d]);
-            continue;
-        }
-        const Expr size = self.sizes[lead + d].expr();
-        const Expr start = w.positionExpr(d, c.index()[lead + d], Expr::integer(0));
-        const Expr end = Expr::make(
-            ExprKind::Min, {start + Expr::integer(w.kernel[d]), size + Expr::integer(padded ? w.padding[d] : 0)});
-        const Expr from = padded ? start : Expr::make(ExprKind::Max, {start, Expr::integer(0)});
-        count = count * (end + Expr::make(ExprKind::Mul, {from, Expr::integer(-1)}));
-    }
-    return sum / Expr::cast(count, dtype);
+    return sum / divisorOf(c, w, self, {c.index().begin() + static_cast<int64_t>(lead), c.index().end()}, dtype);
 }
 
 // Adaptive windows: output o of `out` covers the input from floor(o in / out) to ceil((o + 1) in / out).
@@ -236,6 +269,7 @@ f32[1, 2, 2, 3], [2560, 7], [2560, 7], 0, True
                                  {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
                                   d.arg("count_include_pad"), d.arg("divisor_override")});
          },
+     .lower = lowerAverageBackward<2>,
      .samples = R"(
 f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [], [0, 0], False, True, None
 f64[2, 4, 4], f64[2, 7, 7], [3, 3], [2, 2], [1, 1], True, False, None
@@ -266,6 +300,7 @@ f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
                                  {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
                                   d.arg("count_include_pad"), d.arg("divisor_override")});
          },
+     .lower = lowerAverageBackward<3>,
      .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [], [0, 0, 0], False, True, None"},
     // Mean over windows that divide each plane into output_size parts, overlapping where it does not divide.
     {.schema = "aten._adaptive_avg_pool2d.default(Tensor self, SymInt[2] output_size) -> Tensor",
@@ -275,6 +310,7 @@ f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
          [](Derivation& d) {
              d.input(0) = d.call("aten._adaptive_avg_pool2d_backward.default", {d.dy(), d.in(0)});
          },
+     .lower = [](LowerContext& c) { return lowerEqualParts(c, 2); },
      .samples =
          "f32[1, 2, 8, 8], [3, 2]\nf32[2, 7, 5], [2, 2]\nf64[1, 1, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [3, 3]\nf32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]"},
     {.schema = "aten._adaptive_avg_pool2d_backward.default(Tensor grad_output, Tensor self) -> Tensor",

@@ -151,4 +151,21 @@ Expr flatPosition(const Windows& w, const SymDims& selfSizes, const Expr& offset
     return position;
 }
 
+Expr lowerEqualParts(LowerContext& c, size_t spatial) {
+    const TensorType self = c.in(size_t{0});
+    if (!isFloating(self.dtype)) return Expr();
+    const size_t lead = self.sizes.size() - spatial;
+    SymDims part;
+    for (size_t d = lead; d < self.sizes.size(); ++d) {
+        const auto in = self.sizes[d].asInt(), out = c.out().sizes[d].asInt();
+        if (!in || !out || *out < 1 || *in % *out != 0) return Expr();
+        part.emplace_back(*in / *out);
+    }
+    return reduceMean(c, part, [&](const std::vector<Expr>& r) {
+        std::vector<Expr> at = c.index();
+        for (size_t d = 0; d < spatial; ++d) at[lead + d] = at[lead + d] * part[d].expr() + r[d];
+        return c.loadAt(0, at);
+    });
+}
+
 }  // namespace cutaway

@@ -57,6 +57,10 @@ struct Windows {
     bool reachesBeyond(size_t d) const;
 };
 
+/// Means of the parts that output_size says, of equal size: null where one is longer than another, which takes an
+/// index per element.
+Expr lowerEqualParts(LowerContext& c, size_t spatial);
+
 /// Reads kernel_size, stride (empty: the kernel's), padding, dilation and ceil_mode, as far as the op has them, for
 /// the last `spatial` dims. Errors name the rule that is broken.
 Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_t spatial);
