@@ -1,5 +1,7 @@
 // Operators that draw random numbers. Numbers come from Philox under the run's key (eval.h, RandomState); they are not
 // PyTorch's numbers, only its distributions.
+#include <array>
+
 #include "engine/ops/build.h"
 #include "engine/ops/draw.h"
 #include "engine/ops/expanded.h"
@@ -151,6 +153,49 @@ Result<ValueType> inferRandomRelu(const InferContext& c) {
         slopes.dtype = noise.dtype;
     }
     return ValueType(TupleType{out, slopes});
+}
+
+// -- as kernels: Philox by element, in 64-bit integers that hold 32 bits each
+
+Expr lowHalf(const Expr& x) { return Expr::make(ExprKind::BitAnd, {x, Expr::integer(0xFFFFFFFF)}, DType::I64); }
+Expr shiftedRight(const Expr& x, int64_t bits) {
+    return Expr::make(ExprKind::ShiftRight, {x, Expr::integer(bits)}, DType::I64);
+}
+Expr highHalf(const Expr& x) { return lowHalf(shiftedRight(x, 32)); }
+Expr exclusiveOr(const Expr& a, const Expr& b) { return Expr::make(ExprKind::BitXor, {a, b}, DType::I64); }
+
+/// philox(key, counter), the counter being below 2^32.
+std::array<Expr, 4> philoxOf(const Expr& key, const Expr& counter) {
+    const Expr zero = Expr::integer(0);
+    std::array<Expr, 4> c = {counter, zero, zero, zero};
+    for (int64_t round = 0; round < 10; ++round) {
+        const Expr k0 = lowHalf(lowHalf(key) + Expr::integer(round * 0x9E3779B9));
+        const Expr k1 = lowHalf(highHalf(key) + Expr::integer(round * 0xBB67AE85));
+        const Expr a = Expr::integer(0xD2511F53) * c[0], b = Expr::integer(0xCD9E8D57) * c[2];
+        c = {exclusiveOr(exclusiveOr(highHalf(b), c[1]), k0), lowHalf(b),
+             exclusiveOr(exclusiveOr(highHalf(a), c[3]), k1), lowHalf(a)};
+    }
+    return c;
+}
+/// uniform() of two halves.
+Expr uniformOf(const Expr& high, const Expr& low) {
+    const Expr bits = high * Expr::integer(int64_t{1} << 21) + shiftedRight(low, 11);
+    return Expr::cast(bits, DType::F64) * Expr::real(0x1.0p-53, DType::F64);
+}
+Expr lowerRandom(LowerContext& c) {
+    const auto elements = numel(c.out().sizes).asInt();
+    if (!elements || *elements > int64_t{0xFFFFFFFF}) return Expr();
+    Expr at = Expr::integer(0);
+    for (size_t d = 0; d < c.index().size(); ++d) at = at * c.out().sizes[d].expr() + c.index()[d];
+    const std::array<Expr, 4> bits = philoxOf(c.numberAt("seed", DType::I64), at);
+    const Expr first = uniformOf(bits[0], bits[1]);
+    if (c.text("mode") == "rand") {
+        const Expr drawn = Expr::cast(first, DType::F32), most = Expr::real(1 - 0x1.0p-24, DType::F32);
+        return Expr::where(compare(ExprKind::Lt, drawn, constantLike(drawn, 1)), drawn, most);
+    }
+    const Expr one = constantLike(first, 1);
+    const Expr radius = call1("sqrt", constantLike(first, -2) * call1("log", one - first));
+    return radius * call1("cos", constantLike(first, 6.283185307179586) * uniformOf(bits[2], bits[3]));
 }
 
 constexpr OpDef kOps[] = {
@@ -344,6 +389,7 @@ constexpr OpDef kOps[] = {
          if (c.text("mode") == "randn") return drawn(c, seed, 0, [](const auto& bits) { return normal(bits); });
          return drawn(c, seed, 0, [](const auto& bits) { return belowOne(DType::F32, uniform(bits)); });
      },
+     .lower = lowerRandom,
      .samples = "[2, 3], i64[], 'rand'\n[2, 3], i64[], 'randn'"},
     {.schema = "prims.inductor_randint.default(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor",
      .tags = Tag::Random,

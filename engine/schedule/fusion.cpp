@@ -68,7 +68,7 @@ class Grouper {
         if (node.type().sym()) return node.type().sym()->expr ? Role::Symbol : Role::External;
         if (node.isCall("operator.getitem")) return Role::Alias;
         if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
-        if (node.op().mutates() || node.is(Tag::Random) || sizeDependsOnData(node.op(), node.args()) ||
+        if (node.op().mutates() || drawsFromRun(node) || sizeDependsOnData(node.op(), node.args()) ||
             node.is(Tag::Impure)) {
             own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see"
                                                   : "its result does not follow from its operands' elements";
@@ -88,6 +88,10 @@ class Grouper {
         }
         return !needsMemory(node);
     }
+    /// Random numbers that a seed among the operands gives have a rule; others follow from the state of the run.
+    static bool drawsFromRun(const Node& node) {
+        return node.is(Tag::Random) && (node.op().def() == nullptr || !node.op().def()->lower);
+    }
     /// True if a reader will want the value (or a view of it) at an address.
     bool needsMemory(const Node& node) {
         for (const Node* user : node.users()) {
@@ -96,7 +100,7 @@ class Grouper {
             if (user->is(Tag::View) || user->isCall("operator.getitem")) {
                 if (!user->isCall("operator.getitem") && !probe(*user).lowers) return true;
                 if (needsMemory(*user)) return true;
-            } else if (user->op().mutates() || user->is(Tag::Random) || user->is(Tag::Impure) || !probe(*user).lowers) {
+            } else if (user->op().mutates() || drawsFromRun(*user) || user->is(Tag::Impure) || !probe(*user).lowers) {
                 return true;
             }
         }

@@ -1,6 +1,7 @@
 // Calls that become kernels: of each row no call is left to the reference kernels, and compiled code computes what
 // those do, for all results together where one loop makes them, or for one alone.
 #include <QtTest>
+#include <cstring>
 
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
@@ -196,6 +197,28 @@ class LoweredOpsTest : public QObject {
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
         const QString wrong = differenceOf(run->outputs, *expected);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
+    }
+
+    void drawsAreTheSameBits_data() {
+        QTest::addColumn<QString>("mode");
+        QTest::newRow("uniform") << "rand";
+        QTest::newRow("normal") << "randn";
+    }
+    void drawsAreTheSameBits() {
+        QFETCH(QString, mode);
+        const auto module =
+            moduleOf("def forward(seed: \"i64[]\"):\n    r = prims.inductor_random.default([37, 1001], seed, '" +
+                     mode.toStdString() + "')\n    return (r,)");
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        QCOMPARE(QString::fromStdString(program->info().kernels[0].kind), "pointwise");
+        for (const int64_t seed : {int64_t{0}, int64_t{-1}, int64_t{0x7fffffff12345678}}) {
+            const std::vector<Tensor> inputs = {Tensor::scalar(DType::I64, Scalar(seed))};
+            const auto expected = referenceOutputs(*module, inputs);
+            const auto run = runCpu(*program, inputs);
+            QVERIFY(expected.has_value() && run.has_value());
+            QVERIFY(std::memcmp(run->outputs[0].data(), (*expected)[0].data(), (*expected)[0].bytes()) == 0);
+        }
     }
 
     void wrongNumbersAreErrors_data() {
