@@ -100,13 +100,8 @@ void deriveCat(Derivation& d) {
     }
 }
 
-/// In a kernel each element asks all tensors, and reads of all of them: three and more are copied faster one by one.
-constexpr int64_t kMostJoined = 2;
 Expr lowerCat(LowerContext& c) {
     const std::vector<TensorType> tensors = c.inList("tensors");
-    const auto joined = std::count_if(tensors.begin(), tensors.end(),
-                                      [](const TensorType& type) { return !(numel(type.sizes) == SymInt(0)); });
-    if (joined > kMostJoined) return Expr();
     const int64_t dim = c.dimOf("dim", c.out().rank());
     const auto along = static_cast<size_t>(dim);
     // From the last tensor back: each is read where the index lies before its end.
