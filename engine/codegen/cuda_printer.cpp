@@ -11,7 +11,6 @@ namespace {
 
 // Names that operations of generated C++ use, in the words of CUDA.
 constexpr std::string_view kPrelude = R"(#define FN static __device__ __forceinline__
-#define long long long
 #define __builtin_inff() __int_as_float(0x7f800000)
 #define __builtin_nanf(s) __int_as_float(0x7fc00000)
 #define __builtin_inf() __longlong_as_double(0x7ff0000000000000LL)

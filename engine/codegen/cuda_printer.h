@@ -18,7 +18,7 @@ struct CudaKernel {
     std::vector<Workspace> workspace;
 };
 /// Every function is
-///   extern "C" __global__ void NAME(void* const* p, const long long* s, long long begin, long long end, int* fault)
+///   extern "C" __global__ void NAME(void* const* p, const long* s, long begin, long end, int* fault)
 /// with p, s and fault in device memory. Errors: Unsupported for element types that it does not print yet (f16, bf16).
 Result<CudaKernel> printCuda(const LoweredKernel& kernel);
 

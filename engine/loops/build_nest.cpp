@@ -63,7 +63,11 @@ class NestBuilder {
 
     /// The expression with its reductions computed where they belong.
     Expr ready(const Expr& expr) {
-        return rewriteShared(expr, [&](const Expr& e) { return isReduce(e) ? resultOf(e) : Expr(); });
+        return rewriteShared(expr, [&](const Expr& e) -> Expr {
+            for (const auto& [element, load] : m_kept)
+                if (e == element) return load;
+            return isReduce(e) ? resultOf(e) : Expr();
+        });
     }
     void computeWalk(const Walk& walk) {
         std::vector<Expr> reductions;
@@ -93,11 +97,25 @@ class NestBuilder {
         loops(own, range, [&] {
             for (size_t i = 0; i < reductions.size(); ++i) {
                 const Expr& r = reductions[i];
-                append(Update{static_cast<int>(r->integer), accumulators[i].states, ready(r->operands[0]),
+                const Expr element = ready(r->operands[0]);
+                if (const int scratch = keepOf(r); scratch < 0)
+                    append(Store{scratch, Expr::axis(own[0].axis), Expr(), element});
+                append(Update{static_cast<int>(r->integer), accumulators[i].states, element,
                               reducerOf(r).position ? position(own) : Expr(), Expr()});
             }
         });
         return accumulators;
+    }
+    /// The scratch array (~number) that keeps the elements of this reduction, or 0.
+    int keepOf(const Expr& reduction) {
+        for (const int r : m_plan->keeps) {
+            if (&*(*m_reductions)[static_cast<size_t>(r)] != &*reduction) continue;
+            const int scratch = ~static_cast<int>(m_nest.scratch.size());
+            m_nest.scratch.push_back({reduction->operands[0]->dtype, reduceLoops(reduction)[0].size.value()});
+            m_keeps.emplace_back(reduction, scratch);
+            return scratch;
+        }
+        return 0;
     }
     Accumulator allocate(const Expr& reduction) {
         Accumulator result;
@@ -140,8 +158,22 @@ class NestBuilder {
                             {}});
         }
         for (const For& loop : fors) open({loop.axis});
+        const auto outside = m_kept;
+        if (own.size() == 1) readKept(own[0]);
         inside();
+        m_kept = outside;
         for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
+    }
+    /// What walks before this one have kept, at the axis of this one.
+    void readKept(const Loop& own) {
+        for (const auto& [reduction, scratch] : m_keeps) {
+            const Loop loop = reduceLoops(reduction)[0];
+            if (!(loop.size == own.size)) continue;
+            const Expr& body = reduction->operands[0];
+            const Expr element = replaceAxes(
+                body, [&, from = loop.axis](int axis) { return axis == from ? Expr::axis(own.axis) : Expr(); });
+            m_kept.emplace_back(element, Expr::load(bufferName(scratch), Expr::axis(own.axis), body->dtype));
+        }
     }
     Expr resultOf(const Expr& reduction) {
         for (auto scope = m_scopes.rbegin(); scope != m_scopes.rend(); ++scope)
@@ -170,6 +202,8 @@ class NestBuilder {
     const LoopPlan* m_plan;
     const std::vector<Expr>* m_reductions;
     LoopNest m_nest;
+    std::vector<std::pair<Expr, int>> m_keeps;   // reductions, and the scratch arrays of their elements
+    std::vector<std::pair<Expr, Expr>> m_kept;   // elements, and where to read them in the loop that is open
     std::vector<Scope> m_scopes;
     int m_nextAxis;
 };

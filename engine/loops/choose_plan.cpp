@@ -53,6 +53,7 @@ class Planner {
         chooseVectors();
         chooseWalks();
         chooseParts();
+        chooseKeeps();
         chooseTile();
         return std::move(m_plan);
     }
@@ -194,6 +195,50 @@ class Planner {
         m_plan.parts = static_cast<int>(parts);
         m_plan.why.push_back("parts: " + std::to_string(static_cast<int64_t>(rows)) + " rows of up to " +
                              std::to_string(longest) + " elements are too few for all cores");
+    }
+
+    // ---- keeps
+    static bool isDear(const Expr& e) {
+        return e->kind == ExprKind::Pow || (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" &&
+                                            e->name != "checked_index");
+    }
+    void chooseKeeps() {
+        if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1) return;
+        for (size_t w = 0; w < m_plan.walks.size(); ++w)
+            for (const int r : m_plan.walks[w].reductions) {
+                const Expr& reduction = m_reductions[static_cast<size_t>(r)];
+                const std::vector<Loop> loops = reduceLoops(reduction);
+                bool dear = false;
+                forEachExpr({reduction->operands[0]}, [&](const Expr& e) { dear |= isDear(e); });
+                if (!dear || loops.size() != 1 || loops[0].size.asInt().value_or(kMostKept + 1) > kMostKept) continue;
+                if (!computedAgain(reduction, loops[0], w + 1)) continue;
+                m_plan.keeps.push_back(r);
+                m_plan.why.push_back("keep: the elements of r" + std::to_string(r) +
+                                     " are read again in the row and dear to compute");
+            }
+    }
+    /// Whether a walk from this one on computes the elements of the reduction once more.
+    bool computedAgain(const Expr& reduction, const Loop& loop, size_t from) const {
+        for (size_t w = from; w < m_plan.walks.size(); ++w) {
+            std::vector<Loop> own;
+            std::vector<Expr> values;
+            for (const int r : m_plan.walks[w].reductions) {
+                own = reduceLoops(m_reductions[static_cast<size_t>(r)]);
+                values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
+            }
+            for (const int s : m_plan.walks[w].stores) {
+                own = m_kernel->stores[static_cast<size_t>(s)].inner;
+                values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
+            }
+            if (own.size() != 1 || !(own[0].size == loop.size)) continue;
+            const Expr same = replaceAxes(reduction->operands[0], [&](int axis) {
+                return axis == loop.axis ? Expr::axis(own[0].axis) : Expr();
+            });
+            bool found = false;
+            forEachExpr(values, [&](const Expr& e) { found |= e == same; });
+            if (found) return true;
+        }
+        return false;
     }
 
     // ---- tiles

@@ -9,7 +9,7 @@ namespace cutaway {
 
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && walks == other.walks &&
-           parts == other.parts && tiled == other.tiled && tile == other.tile;
+           parts == other.parts && tiled == other.tiled && tile == other.tile && keeps == other.keeps;
 }
 
 namespace {
@@ -30,7 +30,8 @@ class Checker {
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check :
-             {&Checker::vectors, &Checker::walks, &Checker::needs, &Checker::parts, &Checker::tiles})
+             {&Checker::vectors, &Checker::walks, &Checker::needs, &Checker::parts, &Checker::tiles,
+                                 &Checker::keeps})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -122,6 +123,18 @@ class Checker {
         return inner ? "" : "tiles are of an outer loop inside vectors over rows, without reductions";
     }
 
+    std::string keeps() {
+        for (const int r : m_plan->keeps) {
+            if (!m_walked.contains(r)) return "what is kept is computed by a walk";
+            const std::vector<Loop> loops = reduceLoops(m_reductions[static_cast<size_t>(r)]);
+            if (loops.size() != 1 || loops[0].size.asInt().value_or(kMostKept + 1) > kMostKept)
+                return "what is kept has one loop of at most " + std::to_string(kMostKept) + " elements";
+            if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
+                return "rows are kept where one thread walks one row at a time";
+        }
+        return {};
+    }
+
     const LoopPlan* m_plan;
     const Kernel* m_kernel;
     LoopTarget m_target;
@@ -177,6 +190,12 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.walks.push_back(std::move(walk));
         return {};
     }
+    if (key == "keep") {
+        const auto r = words.size() == 2 ? lettered(words[1], 'r') : std::nullopt;
+        if (!r) return "keep names a reduction: keep r1";
+        plan.keeps.push_back(*r);
+        return {};
+    }
     if (key == "parts") {
         if (!number(1)) return "parts is a number: parts 8";
         plan.parts = *number(1);
@@ -189,7 +208,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.tile = *number(2);
         return {};
     }
-    return "a plan has lines order, vectors, walk, parts and tile";
+    return "a plan has lines order, vectors, walk, keep, parts and tile";
 }
 
 }  // namespace
@@ -204,6 +223,7 @@ std::string text(const LoopPlan& plan) {
     if (plan.lanes > 1) all += " " + std::to_string(plan.lanes);
     all += "\n";
     for (const Walk& walk : plan.walks) all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') + "\n";
+    for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
     if (plan.tiled >= 0) all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) + "\n";
     for (const std::string& why : plan.why) all += "# " + why + "\n";

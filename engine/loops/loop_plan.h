@@ -23,6 +23,9 @@ enum class VectorOver : uint8_t {
     Walks,  // the innermost loop of every walk
 };
 
+/// Elements of a row that scratch memory may hold: more would not stay in the cache.
+constexpr int64_t kMostKept = 8192;
+
 struct LoopPlan {
     std::vector<int> order;  // axes of the outer loops, outermost first
     VectorOver vectors = VectorOver::Nothing;
@@ -35,6 +38,8 @@ struct LoopPlan {
     /// The axis of an outer loop that runs in blocks of `tile` inside the vector loop over rows; -1: none. What is
     /// contiguous along it stays in the cache from one vector to the next.
     int tiled = -1, tile = 1;
+    /// Reductions whose elements stay in scratch memory for later walks of the row, which would compute them again.
+    std::vector<int> keeps;
     std::vector<std::string> why;
 
     bool sameChoices(const LoopPlan& other) const;

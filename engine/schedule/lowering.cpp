@@ -299,16 +299,16 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     facts.spaceSizes = out;
     facts.reduced.assign(out.size(), false);
     // What no reduction reads is walked in the row, so that they are computed once for all of it.
-    std::set<std::string> read;
+    std::set<int64_t> read;
     forEachExpr({expr}, [&](const Expr& e) {
-        if (!reduceKindOf(e)) return;
+        if (!isReduce(e)) return;
         forEachExpr({e}, [&](const Expr& part) {
-            if (part->kind == ExprKind::Symbol) read.insert(part->name);
+            if (part->kind == ExprKind::Axis) read.insert(part->integer);
         });
     });
     bool shared = false;
     for (size_t d = 0; d < out.size(); ++d) {
-        facts.reduced[d] = !(out[d] == SymInt(1)) && !read.contains("x" + std::to_string(d));
+        facts.reduced[d] = !(out[d] == SymInt(1)) && !read.contains(static_cast<int64_t>(d));
         shared |= facts.reduced[d];
     }
     if (shared) return;

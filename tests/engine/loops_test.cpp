@@ -4,132 +4,15 @@
 #include <QtTest>
 #include <random>
 
-#include "engine/loops/interpret.h"
+#include "tests/support/kernels.h"
 using namespace cutaway;
+using namespace cutaway::testing;
 
 namespace {
 
 Expr x(int axis) { return Expr::axis(axis); }
 Expr num(int64_t value) { return Expr::integer(value); }
-Expr add(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
-Expr mul(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
-Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
-    return Expr::load(bufferName(buffer), index, dtype);
-}
-Expr reduceOver(ReduceKind kind, std::vector<Loop> loops, const Expr& body) {
-    return makeReduce(static_cast<int>(kind), loops, body);
-}
-
-/// b0[rows, columns] = softmax of b1 along the columns.
-Kernel softmax(int64_t rows, int64_t columns) {
-    Kernel kernel;
-    kernel.name = "softmax";
-    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
-    kernel.outer = {{0, rows}};
-    auto at = [&](int axis) { return add(mul(num(columns), x(0)), x(axis)); };
-    const Expr most = reduceOver(ReduceKind::Max, {{2, columns}}, load(1, at(2)));
-    const Expr sum = reduceOver(ReduceKind::Sum, {{3, columns}}, call1("exp", load(1, at(3)) - most));
-    kernel.stores = {{0, {{1, columns}}, at(1), call1("exp", load(1, at(1)) - most) / sum}};
-    return kernel;
-}
-/// b0[columns, rows] = b1[rows, columns], turned.
-Kernel transpose(int64_t rows, int64_t columns) {
-    Kernel kernel;
-    kernel.name = "transpose";
-    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
-    kernel.outer = {{0, columns}, {1, rows}};
-    kernel.stores = {{0, {}, add(mul(num(rows), x(0)), x(1)), load(1, add(mul(num(columns), x(1)), x(0)))}};
-    return kernel;
-}
-/// b0[rows] = where the largest element of a row is, b2[rows] = the sum of it.
-Kernel largest(int64_t rows, int64_t columns) {
-    Kernel kernel;
-    kernel.name = "largest";
-    kernel.buffers = {{DType::I64, true}, {DType::F32, true}, {DType::F32, false}};
-    kernel.outer = {{0, rows}};
-    const Expr at = add(mul(num(columns), x(0)), x(1));
-    kernel.stores = {{0, {}, x(0), reduceOver(ReduceKind::ArgMax, {{1, columns}}, load(2, at))},
-                     {1, {}, x(0), reduceOver(ReduceKind::Sum, {{1, columns}}, load(2, at))}};
-    return kernel;
-}
-/// b0[bag, d] = the sum of rows of a table [items, dims] that stand from offsets[bag] to offsets[bag + 1]: a length
-/// that follows from data.
-Kernel bags(int64_t count, int64_t dims) {
-    Kernel kernel;
-    kernel.name = "bags";
-    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::I64, false}};
-    kernel.outer = {{0, count}, {1, dims}};
-    const Expr first = load(2, x(0), DType::I64), last = load(2, add(x(0), num(1)), DType::I64);
-    const SymInt length{Expr::make(ExprKind::Sub, {last, first})};
-    const Expr row = add(first, x(2));
-    kernel.stores = {{0,
-                      {},
-                      add(mul(num(dims), x(0)), x(1)),
-                      reduceOver(ReduceKind::Sum, {{2, length}}, load(1, add(mul(num(dims), row), x(1))))}};
-    return kernel;
-}
-
-/// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
-Kernel beside(int64_t n, int64_t m, int64_t pad) {
-    Kernel kernel;
-    kernel.name = "beside";
-    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::F32, false}};
-    kernel.outer = {{0, 3}, {1, n + m + pad}};
-    const Expr at = x(1), first = compare(ExprKind::Lt, at, num(n));
-    const Expr inside = compare(ExprKind::Lt, at, num(n + m));
-    const Expr a = load(1, Expr::where(first, add(mul(num(n), x(0)), at), num(0)));
-    const Expr b = load(2, Expr::where(logicalNot(first) && inside, add(mul(num(m), x(0)), add(at, num(-n))), num(0)));
-    kernel.stores = {{0, {}, add(mul(num(n + m + pad), x(0)), at),
-                      Expr::where(first, a, Expr::where(inside, b, Expr::real(0, DType::F32)))}};
-    return kernel;
-}
-
-/// Memory for every buffer: numbers from the seed where a kernel reads, -7 where it writes.
-struct Memory {
-    std::vector<std::vector<char>> bytes;
-    std::vector<void*> pointers;
-    Memory(const Kernel& kernel, size_t elements, uint32_t seed) {
-        std::mt19937 random(seed);
-        for (const KernelBuffer& buffer : kernel.buffers) {
-            auto& own = bytes.emplace_back(elements * static_cast<size_t>(byteSize(buffer.dtype)));
-            int64_t running = 0;
-            for (size_t i = 0; i < elements; ++i) {
-                // Integers are offsets of bags: they grow, from 0.
-                running += buffer.written ? 0 : static_cast<int64_t>(random() % 5);
-                const double real = buffer.written ? -7 : static_cast<double>(random() % 1024) / 64 - 8;
-                writeElement(own.data(), buffer.dtype, static_cast<int64_t>(i), {real, i == 0 ? 0 : running});
-            }
-        }
-        for (auto& own : bytes) pointers.push_back(own.data());
-    }
-};
-
-/// Where the plan's nests give something else than the kernel means; nothing if they agree. Reductions are summed in
-/// other orders by other plans, so floats may differ by `ulps` of f32.
-QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, uint32_t seed, int64_t chunk) {
-    Memory meant(kernel, elements, seed), made(kernel, elements, seed);
-    if (interpretKernel(kernel, meant.pointers, {}) != KernelFault::None) return "the kernel failed";
-    if (interpretNests(lowerLoops(kernel, plan), made.pointers, {}, chunk) != KernelFault::None)
-        return "the nests failed";
-    for (size_t b = 0; b < kernel.buffers.size(); ++b)
-        for (size_t i = 0; i < elements; ++i) {
-            const auto at = static_cast<int64_t>(i);
-            const DType dtype = kernel.buffers[b].dtype;
-            const Cell m = readElement(meant.bytes[b].data(), dtype, at),
-                       n = readElement(made.bytes[b].data(), dtype, at);
-            const bool same =
-                isFloating(dtype) ? std::abs(m.real - n.real) <= 2e-7 * std::abs(m.real) : m.whole == n.whole;
-            if (!same)
-                return QStringLiteral("b%1[%2] is %3, not %4, by the plan\n%5\n%6")
-                    .arg(b)
-                    .arg(i)
-                    .arg(isFloating(dtype) ? n.real : static_cast<double>(n.whole))
-                    .arg(isFloating(dtype) ? m.real : static_cast<double>(m.whole))
-                    .arg(QString::fromStdString(text(plan)),
-                         QString::fromStdString(text(lowerLoops(kernel, plan).nests[0])));
-        }
-    return {};
-}
+Expr load(int buffer, const Expr& index, DType dtype = DType::F32) { return Expr::load(bufferName(buffer), index, dtype); }
 
 /// A plan made by chance; most are legal.
 LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
@@ -137,6 +20,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     std::shuffle(plan.order.begin(), plan.order.end(), random);
     plan.vectors = static_cast<VectorOver>(random() % 3);
     plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
+    if (random() % 2) plan.keeps.clear();
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
     plan.tile = plan.tiled < 0 ? 1 : static_cast<int>(1 + random() % 20);
@@ -183,7 +67,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<int>("which");
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
-            << 0 << "order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\n";
+            << 0 << "order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\nkeep r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 64\n";
         QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nwalk r0\n";
@@ -210,7 +94,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
         QTest::newRow("key") << "order x0\nvectros rows 16"
-                             << "a plan has lines order, vectors, walk, parts and tile";
+                             << "a plan has lines order, vectors, walk, keep, parts and tile";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -250,6 +134,10 @@ class LoopsTest : public QObject {
                                          << "what shares a walk has equal loops";
         QTest::newRow("parts of rows") << "order x0\nvectors rows 16\n" + rest + "parts 4\n"
                                        << "parts need vectors along rows, or none";
+        QTest::newRow("keep of nothing") << "order x0\nvectors walks 16\n" + rest + "keep r7\n"
+                                       << "what is kept is computed by a walk";
+        QTest::newRow("keep of parts") << "order x0\nvectors walks 16\n" + rest + "keep r1\nparts 2\n"
+                                     << "rows are kept where one thread walks one row at a time";
         QTest::newRow("tile of walks") << "order x0\nvectors walks 16\n" + rest + "tile x0 4\n"
                                        << "tiles are of an outer loop inside vectors over rows, without reductions";
     }
@@ -297,6 +185,7 @@ class LoopsTest : public QObject {
     void bitsDoNotDependOnThreads() {
         const Kernel kernel = softmax(2, 1 << 12);
         auto plan = choosePlan(kernel, {});
+        plan.keeps.clear();
         plan.parts = 5;
         std::vector<std::vector<char>> first;
         for (const int64_t chunk : {0, 1, 2, 3}) {

@@ -1,0 +1,252 @@
+// The second printer of loop nests. Without a GPU: what it prints, and that NVRTC's language takes it where a compiler is
+// there (nvcc in PATH). With CUTAWAY_CUDA_FOLDER=DIR it writes DIR/kernels.cu: a program for a machine with a GPU, which
+// runs every kernel, compares with what the kernels mean, and times large ones against a copy.
+#include "engine/codegen/cuda_printer.h"
+
+#include <QtTest>
+#include <random>
+
+#include "engine/loops/interpret.h"
+#include "tests/support/kernels.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+struct Sample {
+    QString name;
+    Kernel kernel;
+    LoopTarget target;
+    size_t elements;   // of each buffer
+    double megabytes;  // that must be read and written; of large ones
+};
+
+LoopTarget gpu(int lanes) {
+    LoopTarget target;
+    target.lanes = lanes;
+    target.tile = 32;
+    target.maxParts = 1024;
+    return target;
+}
+
+std::vector<Sample> samples(bool large) {
+    const int64_t n = large ? 4096 : 40, m = large ? 4096 : 33;
+    const double one = static_cast<double>(n * m) * 4 / 1e6;
+    const auto elements = static_cast<size_t>(n * m);
+    auto named = [&](const char* name, Kernel kernel) {
+        kernel.name = std::string(large ? "large_" : "small_") + name;
+        return kernel;
+    };
+    const int64_t all = large ? n * m : 20 * 1024;
+    return {{"pointwise", named("pointwise", gelu(n * m)), gpu(256), elements, 2 * one},
+            {"row reduction", named("rows", softmax(n, m)), gpu(256), elements, 2 * one},
+            {"split reduction", named("split", largest(1, all)), gpu(256), static_cast<size_t>(all),
+             static_cast<double>(all) * 4 / 1e6},
+            {"outer reduction", named("outer", columnSums(n, m)), gpu(256), elements, one},
+            {"transpose", named("transpose", transpose(n, m)), gpu(32), elements, 2 * one},
+            {"gather", named("gather", gather(n * m)), gpu(256), elements, 4 * one}};
+}
+
+QString functions(const CudaKernel& kernel) {
+    const QString all = QString::fromStdString(kernel.source);
+    return all.mid(all.indexOf("extern \"C\" __global__"));
+}
+QString prelude(const CudaKernel& kernel) {
+    const QString all = QString::fromStdString(kernel.source);
+    return all.left(all.indexOf("extern \"C\" __global__"));
+}
+
+CudaKernel printed(const Sample& sample) {
+    const LoopPlan plan = choosePlan(sample.kernel, sample.target);
+    auto kernel = printCuda(lowerLoops(sample.kernel, plan));
+    return kernel ? *kernel : CudaKernel{};
+}
+
+QString bytesOf(const std::vector<char>& bytes) {
+    QStringList words;
+    for (size_t i = 0; i + 3 < bytes.size(); i += 4) {
+        uint32_t word = 0;
+        std::memcpy(&word, &bytes[i], 4);
+        words += QString::number(word) + "u";
+    }
+    return words.join(",");
+}
+
+/// One kernel as an entry of the program's table, with its data.
+QString entry(const Sample& sample, int number, bool large) {
+    const CudaKernel kernel = printed(sample);
+    QString text = functions(kernel), launches, sizes, workspace;
+    for (const CudaKernel::Launch& launch : kernel.launches)
+        launches += QStringLiteral("{(const void*)%1, %2, %3},")
+                        .arg(QString::fromStdString(launch.function))
+                        .arg(launch.range.value())
+                        .arg(launch.threads);
+    for (const Workspace& space : kernel.workspace)
+        workspace += QString::number(space.count.value() * byteSize(space.dtype)) + ",";
+    QStringList initial, expected;
+    Memory memory(sample.kernel, sample.elements, 7);
+    for (size_t b = 0; b < sample.kernel.buffers.size(); ++b) {
+        sizes += QStringLiteral("{%1, %2},")
+                     .arg(memory.bytes[b].size())
+                     .arg(sample.kernel.buffers[b].dtype == DType::F32 ? 1 : 0);
+        if (!large) initial += QStringLiteral("{%1}").arg(bytesOf(memory.bytes[b]));
+    }
+    if (!large) {
+        interpretKernel(sample.kernel, memory.pointers, {});
+        for (const auto& bytes : memory.bytes) expected += QStringLiteral("{%1}").arg(bytesOf(bytes));
+    }
+    text += QStringLiteral("static void add%1(std::vector<Case>& all) {\n    all.push_back({\"%2\", %3, {%4}, {%5}, {%6}, {%7}, {%8}});\n}\n")
+                .arg(number)
+                .arg(sample.name)
+                .arg(sample.megabytes)
+                .arg(launches, sizes, workspace, initial.join(","), expected.join(","));
+    return text;
+}
+
+constexpr const char* kHeader = R"(#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+struct Launch { const void* function; unsigned long range; int threads; };
+struct Buffer { size_t bytes; int floats; };
+struct Case {
+    const char* name; double megabytes;
+    std::vector<Launch> launches; std::vector<Buffer> buffers; std::vector<size_t> workspace;
+    std::vector<std::vector<unsigned>> initial, expected;
+};
+)";
+constexpr const char* kMain = R"(
+static float copyTime(size_t bytes) {
+    char *a, *b; cudaMalloc(&a, bytes); cudaMalloc(&b, bytes);
+    cudaEvent_t from, to; cudaEventCreate(&from); cudaEventCreate(&to);
+    float best = 1e9f;
+    for (int i = 0; i < 20; ++i) { cudaEventRecord(from); cudaMemcpy(b, a, bytes, cudaMemcpyDeviceToDevice); cudaEventRecord(to); cudaEventSynchronize(to); float ms; cudaEventElapsedTime(&ms, from, to); if (ms < best) best = ms; }
+    cudaFree(a); cudaFree(b);
+    return best;
+}
+int main() {
+    std::vector<Case> all; addAll(all);
+    cudaDeviceProp device; cudaGetDeviceProperties(&device, 0);
+    const float copy = copyTime(64u << 20);
+    printf("%s, copy %.0f GB/s\n", device.name, 2 * (64 << 20) / copy / 1e6);
+    int wrong = 0;
+    for (Case& c : all) {
+        std::vector<void*> pointers;
+        auto memory = [&](size_t bytes) { void* p; cudaMalloc(&p, bytes); cudaMemset(p, 0, bytes); pointers.push_back(p); return p; };
+        for (size_t b = 0; b < c.buffers.size(); ++b) { void* p = memory(c.buffers[b].bytes); if (!c.initial.empty()) cudaMemcpy(p, c.initial[b].data(), c.buffers[b].bytes, cudaMemcpyHostToDevice); }
+        for (size_t bytes : c.workspace) memory(bytes);
+        void** p; int* fault; cudaMalloc(&p, 8 * pointers.size()); cudaMalloc(&fault, 4); cudaMemset(fault, 0, 4);
+        cudaMemcpy(p, pointers.data(), 8 * pointers.size(), cudaMemcpyHostToDevice);
+        const long* none = nullptr;
+        auto run = [&] {
+            for (const Launch& l : c.launches) {
+                long begin = 0, end = (long)l.range;
+                void* args[] = {&p, &none, &begin, &end, &fault};
+                size_t blocks = l.range; if (blocks > 65535) blocks = 65535;
+                cudaLaunchKernel(l.function, dim3((unsigned)blocks), dim3((unsigned)l.threads), args, 0, 0);
+            }
+        };
+        run();
+        cudaError_t status = cudaDeviceSynchronize();
+        if (status != cudaSuccess) { printf("%s: %s\n", c.name, cudaGetErrorString(status)); return 1; }
+        if (!c.expected.empty()) {
+            size_t bad = 0; double worst = 0;
+            for (size_t b = 0; b < c.buffers.size(); ++b) {
+                std::vector<unsigned> got(c.expected[b].size()); cudaMemcpy(got.data(), pointers[b], c.buffers[b].bytes, cudaMemcpyDeviceToHost);
+                for (size_t i = 0; i < got.size(); ++i) {
+                    if (!c.buffers[b].floats) { bad += got[i] != c.expected[b][i]; continue; }
+                    float g, e; memcpy(&g, &got[i], 4); memcpy(&e, &c.expected[b][i], 4);
+                    const double error = std::fabs((double)g - e) / (std::fabs((double)e) + 1e-30);
+                    if (!(error <= 2e-6) && g != e) ++bad;
+                    if (error > worst) worst = error;
+                }
+            }
+            printf("%-16s %s, worst relative error %.1e\n", c.name, bad ? "WRONG" : "right", worst);
+            wrong += bad != 0;
+        } else {
+            cudaEvent_t from, to; cudaEventCreate(&from); cudaEventCreate(&to);
+            float best = 1e9f;
+            for (int i = 0; i < 20; ++i) { cudaEventRecord(from); run(); cudaEventRecord(to); cudaEventSynchronize(to); float ms; cudaEventElapsedTime(&ms, from, to); if (ms < best) best = ms; }
+            printf("%-16s %.3f ms, %.0f GB/s, %.0f%% of the copy\n", c.name, best, c.megabytes / best, 100 * c.megabytes / best / (2 * (64 << 20) / copy / 1e6));
+        }
+        for (void* q : pointers) cudaFree(q);
+    }
+    return wrong;
+}
+)";
+
+}  // namespace
+
+class CudaPrinterTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    /// A nest by hand: a vector loop is the block's threads, and only those that stand for elements touch memory.
+    void printsWhatItIsGiven() {
+        LoweredKernel lowered;
+        LoopNest& nest = lowered.nests.emplace_back();
+        nest.name = "twice";
+        nest.buffers = {{DType::F32, true}, {DType::F32, false}};
+        nest.lanes = 64;
+        nest.range = 100;
+        const Expr x = Expr::axis(0), own = Expr::loadAlong("b1", x, Expr::integer(1), DType::F32);
+        const int var = nest.newVar(DType::F32, 64);
+        For loop{0, Expr::integer(0), Expr::integer(100), 64, Map::Parts, {}};
+        loop.body = {{Let{var, Expr::make(ExprKind::Add, {own, own}, DType::F32)}},
+                     {Store{0, x, Expr::integer(1), nest.var(var)}}};
+        nest.body = {{loop}};
+        const auto kernel = printCuda(lowered);
+        QVERIFY(kernel.has_value());
+        const QString text = functions(*kernel);
+        QVERIFY2(text.contains("x0 += (long)gridDim.x * 64)"), qPrintable(text));
+        QVERIFY(text.contains("const int n = (int)min((long)64, x0_end - x0);"));
+        QVERIFY(text.contains("if (k < n) b0[x0 + k * (1L)] = t0;"));
+        QCOMPARE(kernel->launches.size(), size_t{1});
+        QCOMPARE(kernel->launches[0].threads, 64);
+    }
+    void lanesMeetInSharedMemory() {
+        Sample sample{"rows", softmax(3, 40), gpu(64), 120, 0};
+        const QString text = functions(printed(sample));
+        QVERIFY(text.contains("__shared__ float s"));
+        QVERIFY(text.contains("__syncthreads();"));
+    }
+    void halvesAreRefusedByName() {
+        Kernel kernel = transpose(4, 4);
+        kernel.buffers = {{DType::F16, true}, {DType::F16, false}};
+        const Expr half = Expr::load("b1", Expr::axis(0), DType::F16);
+        kernel.stores[0].value = Expr::cast(half, DType::F32);
+        const auto refused = printCuda(lowerLoops(kernel, choosePlan(kernel, gpu(32))));
+        QVERIFY(!refused);
+        QVERIFY2(refused.error().message.find("f16") != std::string::npos, refused.error().message.c_str());
+    }
+    /// The nests of a GPU's plans, interpreted: what is left to the printer is statement by statement.
+    void gpuPlansDoWhatKernelsMean() {
+        for (const Sample& sample : samples(false)) {
+            const LoopPlan plan = choosePlan(sample.kernel, sample.target);
+            QCOMPARE(problemOf(plan, sample.kernel, sample.target), std::string());
+            const QString wrong = difference(sample.kernel, plan, sample.elements, 7, 3);
+            QVERIFY2(wrong.isEmpty(), qPrintable(sample.name + ": " + wrong));
+        }
+    }
+    void program() {
+        QString text = kHeader, added;
+        int number = 0;
+        for (const bool large : {false, true})
+            for (const Sample& sample : samples(large)) {
+                if (number == 0) text += prelude(printed(sample));
+                added += QStringLiteral("    add%1(all);\n").arg(number);
+                text += entry(sample, number++, large);
+            }
+        text += "static void addAll(std::vector<Case>& all) {\n" + added + "}\n" + kMain;
+        QVERIFY(text.count("extern \"C\" __global__") >= 12);
+        const QString folder = qEnvironmentVariable("CUTAWAY_CUDA_FOLDER");
+        if (folder.isEmpty()) return;
+        QFile file(folder + "/kernels.cu");
+        QVERIFY2(file.open(QIODevice::WriteOnly), qPrintable(file.errorString()));
+        QVERIFY(file.write(text.toUtf8()) > 0);
+    }
+};
+
+QTEST_APPLESS_MAIN(CudaPrinterTest)
+#include "cuda_printer_test.moc"

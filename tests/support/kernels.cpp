@@ -1,0 +1,147 @@
+#include "tests/support/kernels.h"
+
+#include <random>
+
+namespace cutaway::testing {
+namespace {
+
+Expr x(int axis) { return Expr::axis(axis); }
+Expr num(int64_t value) { return Expr::integer(value); }
+Expr add(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
+Expr mul(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
+Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
+    return Expr::load(bufferName(buffer), index, dtype);
+}
+Expr reduceOver(ReduceKind kind, std::vector<Loop> loops, const Expr& body) {
+    return makeReduce(static_cast<int>(kind), loops, body);
+}
+
+}  // namespace
+
+Kernel softmax(int64_t rows, int64_t columns) {
+    Kernel kernel;
+    kernel.name = "softmax";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, rows}};
+    auto at = [&](int axis) { return add(mul(num(columns), x(0)), x(axis)); };
+    const Expr most = reduceOver(ReduceKind::Max, {{2, columns}}, load(1, at(2)));
+    const Expr sum = reduceOver(ReduceKind::Sum, {{3, columns}}, call1("exp", load(1, at(3)) - most));
+    kernel.stores = {{0, {{1, columns}}, at(1), call1("exp", load(1, at(1)) - most) / sum}};
+    return kernel;
+}
+Kernel transpose(int64_t rows, int64_t columns) {
+    Kernel kernel;
+    kernel.name = "transpose";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, columns}, {1, rows}};
+    kernel.stores = {{0, {}, add(mul(num(rows), x(0)), x(1)), load(1, add(mul(num(columns), x(1)), x(0)))}};
+    return kernel;
+}
+Kernel largest(int64_t rows, int64_t columns) {
+    Kernel kernel;
+    kernel.name = "largest";
+    kernel.buffers = {{DType::I64, true}, {DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, rows}};
+    const Expr at = add(mul(num(columns), x(0)), x(1));
+    kernel.stores = {{0, {}, x(0), reduceOver(ReduceKind::ArgMax, {{1, columns}}, load(2, at))},
+                     {1, {}, x(0), reduceOver(ReduceKind::Sum, {{1, columns}}, load(2, at))}};
+    return kernel;
+}
+Kernel bags(int64_t count, int64_t dims) {
+    Kernel kernel;
+    kernel.name = "bags";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::I64, false}};
+    kernel.outer = {{0, count}, {1, dims}};
+    const Expr first = load(2, x(0), DType::I64), last = load(2, add(x(0), num(1)), DType::I64);
+    const SymInt length{Expr::make(ExprKind::Sub, {last, first})};
+    const Expr row = add(first, x(2));
+    kernel.stores = {{0,
+                      {},
+                      add(mul(num(dims), x(0)), x(1)),
+                      reduceOver(ReduceKind::Sum, {{2, length}}, load(1, add(mul(num(dims), row), x(1))))}};
+    return kernel;
+}
+
+Kernel beside(int64_t n, int64_t m, int64_t pad) {
+    Kernel kernel;
+    kernel.name = "beside";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::F32, false}};
+    kernel.outer = {{0, 3}, {1, n + m + pad}};
+    const Expr at = x(1), first = compare(ExprKind::Lt, at, num(n));
+    const Expr inside = compare(ExprKind::Lt, at, num(n + m));
+    const Expr a = load(1, Expr::where(first, add(mul(num(n), x(0)), at), num(0)));
+    const Expr b = load(2, Expr::where(logicalNot(first) && inside, add(mul(num(m), x(0)), add(at, num(-n))), num(0)));
+    kernel.stores = {{0, {}, add(mul(num(n + m + pad), x(0)), at),
+                      Expr::where(first, a, Expr::where(inside, b, Expr::real(0, DType::F32)))}};
+    return kernel;
+}
+Kernel gelu(int64_t count) {
+    Kernel kernel;
+    kernel.name = "gelu";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, count}};
+    const Expr own = load(1, x(0));
+    const Expr half = constantLike(own, 0.5), root = constantLike(own, 0.70710678118654752);
+    kernel.stores = {{0, {}, x(0), half * own * (constantLike(own, 1) + call1("erf", own * root))}};
+    return kernel;
+}
+Kernel columnSums(int64_t rows, int64_t columns) {
+    Kernel kernel;
+    kernel.name = "columns";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, columns}};
+    kernel.stores = {{0, {}, x(0), reduceOver(ReduceKind::Sum, {{1, rows}}, load(1, add(mul(num(columns), x(1)), x(0))))}};
+    return kernel;
+}
+Kernel gather(int64_t count) {
+    Kernel kernel;
+    kernel.name = "gather";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::I64, false}};
+    kernel.outer = {{0, count}};
+    // Offsets grow beyond the table, so they are brought back into it.
+    const Expr index = Expr::make(ExprKind::Mod, {load(2, x(0), DType::I64), num(count)});
+    kernel.stores = {{0, {}, x(0), load(1, Expr::call("checked_index", {index, num(count)}, DType::I64))}};
+    return kernel;
+}
+
+Memory::Memory(const Kernel& kernel, size_t elements, uint32_t seed) {
+    std::mt19937 random(seed);
+    for (const KernelBuffer& buffer : kernel.buffers) {
+        auto& own = bytes.emplace_back(elements * static_cast<size_t>(byteSize(buffer.dtype)));
+        int64_t running = 0;
+        for (size_t i = 0; i < elements; ++i) {
+            // Integers are offsets of bags: they grow, from 0.
+            running += buffer.written ? 0 : static_cast<int64_t>(random() % 5);
+            const double real = buffer.written ? -7 : static_cast<double>(random() % 1024) / 64 - 8;
+            writeElement(own.data(), buffer.dtype, static_cast<int64_t>(i), {real, i == 0 ? 0 : running});
+        }
+    }
+    for (auto& own : bytes) pointers.push_back(own.data());
+}
+
+QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, uint32_t seed, int64_t chunk) {
+    Memory meant(kernel, elements, seed), made(kernel, elements, seed);
+    if (interpretKernel(kernel, meant.pointers, {}) != KernelFault::None) return "the kernel failed";
+    if (interpretNests(lowerLoops(kernel, plan), made.pointers, {}, chunk) != KernelFault::None)
+        return "the nests failed";
+    for (size_t b = 0; b < kernel.buffers.size(); ++b)
+        for (size_t i = 0; i < elements; ++i) {
+            const auto at = static_cast<int64_t>(i);
+            const DType dtype = kernel.buffers[b].dtype;
+            const Cell m = readElement(meant.bytes[b].data(), dtype, at),
+                       n = readElement(made.bytes[b].data(), dtype, at);
+            const bool same =
+                isFloating(dtype) ? std::abs(m.real - n.real) <= 2e-7 * std::abs(m.real) : m.whole == n.whole;
+            if (!same)
+                return QStringLiteral("b%1[%2] is %3, not %4, by the plan\n%5\n%6")
+                    .arg(b)
+                    .arg(i)
+                    .arg(isFloating(dtype) ? n.real : static_cast<double>(n.whole))
+                    .arg(isFloating(dtype) ? m.real : static_cast<double>(m.whole))
+                    .arg(QString::fromStdString(text(plan)),
+                         QString::fromStdString(text(lowerLoops(kernel, plan).nests[0])));
+        }
+    return {};
+}
+
+}  // namespace cutaway::testing

@@ -1,0 +1,38 @@
+#pragma once
+// Kernels written by hand, memory for them, and what a plan's nests are compared with.
+#include <QString>
+
+#include "engine/loops/interpret.h"
+
+namespace cutaway::testing {
+
+/// b0[rows, columns] = softmax of b1 along the columns.
+Kernel softmax(int64_t rows, int64_t columns);
+/// b0[columns, rows] = b1[rows, columns], turned.
+Kernel transpose(int64_t rows, int64_t columns);
+/// b0[rows] = where the largest element of a row is, b2[rows] = the sum of it.
+Kernel largest(int64_t rows, int64_t columns);
+/// b0[bag, d] = the sum of rows of a table [items, dims] that stand from offsets[bag] to offsets[bag + 1]: a length
+/// that follows from data.
+Kernel bags(int64_t count, int64_t dims);
+/// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
+Kernel beside(int64_t n, int64_t m, int64_t pad);
+/// b0[count] = gelu of b1, element by element.
+Kernel gelu(int64_t count);
+/// b0[columns] = sums of b1[rows, columns] over the rows.
+Kernel columnSums(int64_t rows, int64_t columns);
+/// b0[count] = elements of b1 at the indices b2.
+Kernel gather(int64_t count);
+
+/// Memory for every buffer: numbers from the seed where a kernel reads, -7 where it writes.
+struct Memory {
+    std::vector<std::vector<char>> bytes;
+    std::vector<void*> pointers;
+    Memory(const Kernel& kernel, size_t elements, uint32_t seed);
+};
+
+/// Where the plan's nests, in pieces of `chunk` parts, give something else than the kernel means; nothing if they agree.
+/// Other plans sum in other orders, so floats may differ by a few units in the last place.
+QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, uint32_t seed, int64_t chunk);
+
+}  // namespace cutaway::testing
