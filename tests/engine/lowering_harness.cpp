@@ -259,6 +259,8 @@ Way compiledCode(std::vector<int> threads) {
             }};
 }
 
+std::vector<Way> judgedWays() { return {compiledCode()}; }
+
 Result<Way> sanitizedCode(const std::string& folder) {
     CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));
     ProcessOptions ask;

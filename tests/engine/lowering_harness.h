@@ -31,7 +31,7 @@ struct LoweringCase {
 
     const Bound& bound(size_t result) const { return bounds[std::min(result, bounds.size() - 1)]; }
 };
-/// Runs the judge, the pure interpreter, for the results that the case is compared with.
+/// Runs the judge for the results that the case is compared with.
 Result<void> judge(LoweringCase& one);
 
 /// Runs of one graph that must agree to the bit, such as with 1 and with 4 threads.
@@ -48,8 +48,10 @@ struct Way {
 Way pureInterpreter();
 /// Generated code, compiled, with each of these numbers of threads.
 Way compiledCode(std::vector<int> threads = {1, 4});
-/// The same with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory of
-/// its own. `folder` is where a script goes that starts the worker with what they need. Errors: g++ lacks them.
+/// All that is held to the judge: tests of samples and of random graphs compare each of them.
+std::vector<Way> judgedWays();
+/// Compiled code with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory
+/// of its own. `folder` is where a script goes that starts the worker with what they need. Errors: g++ lacks them.
 Result<Way> sanitizedCode(const std::string& folder);
 
 /// Cases as one graph.

@@ -16,7 +16,7 @@ using namespace cutaway::testing;
 
 namespace {
 
-constexpr size_t kPerGraph = 100, kUsual = 8;
+constexpr size_t kPerGraph = 200, kUsual = 8;
 constexpr int64_t kSizes[] = {0, 1, 15, 16, 17, 4099};
 constexpr DType kDtypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64,
                              DType::I32, DType::I16, DType::I8,  DType::U8,   DType::Bool};
@@ -88,6 +88,11 @@ std::vector<Text> spread(std::vector<Text> texts, size_t count) {
     std::vector<Text> chosen;
     for (size_t i = 0; i < count; ++i) chosen.push_back(texts[i * texts.size() / count]);
     return chosen;
+}
+
+void failWhere(const std::vector<std::string>& wrong, const std::vector<LoweringCase>& cases) {
+    for (size_t i = 0; i < cases.size(); ++i)
+        if (!wrong[i].empty()) QTest::qFail(("\n" + cases[i].name + "\n    " + wrong[i]).c_str(), __FILE__, __LINE__);
 }
 
 }  // namespace
@@ -166,9 +171,7 @@ void LoweringTest::agrees() {
                                                                : wanted.toULong();
     size_t refused = 0, apart = 0;
     const std::vector<LoweringCase> cases = casesOf(kKinds[kind], count, refused, apart);
-    const std::vector<std::string> wrong = wrongOf(compiledCode(), cases, kPerGraph);
-    for (size_t i = 0; i < cases.size(); ++i)
-        if (!wrong[i].empty()) QTest::qFail(("\n" + cases[i].name + "\n    " + wrong[i]).c_str(), __FILE__, __LINE__);
+    for (const Way& way : judgedWays()) failWhere(wrongOf(way, cases, kPerGraph), cases);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     qInfo("%zu calls of %zu ops in %.0f s; %zu refused, %zu with results of several sizes", cases.size(), m_ops.size(),
           seconds.count(), refused, apart);
@@ -185,9 +188,7 @@ void LoweringTest::sanitizersAreQuiet() {
     for (const Kind& kind : std::span(kKinds).first(perOp > 0 ? std::size(kKinds) : 1))
         for (LoweringCase& one : casesOf(kind, std::max<size_t>(perOp, 1), refused, apart))
             cases.push_back(std::move(one));
-    const std::vector<std::string> wrong = wrongOf(*way, cases, kPerGraph);
-    for (size_t i = 0; i < cases.size(); ++i)
-        if (!wrong[i].empty()) QTest::qFail(("\n" + cases[i].name + "\n    " + wrong[i]).c_str(), __FILE__, __LINE__);
+    failWhere(wrongOf(*way, cases, kPerGraph), cases);
     qInfo("%zu calls", cases.size());
 }
 
