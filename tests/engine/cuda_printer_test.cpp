@@ -158,7 +158,7 @@ int main() {
                     if (!c.buffers[b].floats) { bad += got[i] != c.expected[b][i]; continue; }
                     float g, e; memcpy(&g, &got[i], 4); memcpy(&e, &c.expected[b][i], 4);
                     const double error = std::fabs((double)g - e) / (std::fabs((double)e) + 1e-30);
-                    if (!(error <= 2e-6) && g != e) ++bad;
+                    if (!(std::fabs((double)g - e) <= 2e-6 * std::fabs((double)e) + 1e-6) && g != e) ++bad;
                     if (error > worst) worst = error;
                 }
             }

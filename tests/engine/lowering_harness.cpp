@@ -259,7 +259,7 @@ Way compiledCode(std::vector<int> threads) {
             }};
 }
 
-std::vector<Way> judgedWays() { return {compiledCode()}; }
+std::vector<Way> judgedWays() { return {compiledCode(), interpretedKernels(false), interpretedKernels(true)}; }
 
 Result<Way> sanitizedCode(const std::string& folder) {
     CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));

@@ -48,6 +48,8 @@ struct Way {
 Way pureInterpreter();
 /// Generated code, compiled, with each of these numbers of threads.
 Way compiledCode(std::vector<int> threads = {1, 4});
+/// The kernels of the schedule as they read, or the nests of their plans, in pieces: no compiler.
+Way interpretedKernels(bool nests);
 /// All that is held to the judge: tests of samples and of random graphs compare each of them.
 std::vector<Way> judgedWays();
 /// Compiled code with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory
