@@ -12,6 +12,7 @@ namespace cutaway::cli {
     row(diffCommand)          \
     row(runCommand)           \
     row(benchCommand)         \
+    row(loopsCommand)         \
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \

@@ -14,8 +14,16 @@ double median(std::vector<double>& values) {
     return values[values.size() / 2];
 }
 
-/// The graph with numbers for its size symbols: those of the inputs, or without inputs its example values; `known` for
-/// symbols that the inputs do not tell.
+Error failureOf(const CompileTrace& trace) {
+    const StepInfo& step = trace.steps.back().info;
+    return {ErrorCode::InvalidInput,
+            "compiling failed, so there is nothing to run: " + step.error,
+            "step " + step.name,
+            {}};
+}
+
+}  // namespace
+
 Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
                              const SymbolValues& known) {
     const std::vector<std::string> symbols = freeSymbols(*module);
@@ -33,16 +41,6 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
                             "or run with --backend reference, which takes sizes that depend on data as they come"});
     return Snapshot(std::move(fixed));
 }
-
-Error failureOf(const CompileTrace& trace) {
-    const StepInfo& step = trace.steps.back().info;
-    return {ErrorCode::InvalidInput,
-            "compiling failed, so there is nothing to run: " + step.error,
-            "step " + step.name,
-            {}};
-}
-
-}  // namespace
 
 Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
                                  const Progress& progress, const SymbolValues& known) {

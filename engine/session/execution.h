@@ -20,6 +20,10 @@ Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>
 Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,
                               const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress,
                               const SymbolValues& known = {});
+/// The graph with numbers for its size symbols: those of the inputs, or without inputs its example values; `known` for
+/// symbols that the inputs do not tell. `values` are these numbers. Errors: a symbol has none.
+Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
+                             const SymbolValues& known = {});
 /// Without inputs: of the sizes that it last ran with, else of the example sizes.
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,

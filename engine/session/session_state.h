@@ -17,6 +17,7 @@
 namespace cutaway {
 
 class Partitioner;
+struct ScheduledProgram;
 
 struct Session::State {
     struct Built {
@@ -25,10 +26,12 @@ struct Session::State {
     };
     struct Run {
         CompileTrace trace;
-        std::mutex turn;                           // held while building or running; guards the members below
-        std::map<std::string, Built> cpu;          // by track, "" for the run's last; built on first use
-        std::vector<double> kernelMicroseconds;    // of the last compiled run, in the order of its kernels
-        std::mutex choosing;                       // guards `partitioner`
+        std::mutex turn;                         // held while building or running; guards the members below
+        std::map<std::string, Built> cpu;        // by track, "" for the run's last; built on first use
+        std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
+        std::mutex looking;                      // guards `schedules`
+        std::map<std::string, std::shared_ptr<const ScheduledProgram>> schedules;  // by track; made when looked at
+        std::mutex choosing;                                                       // guards `partitioner`
         std::shared_ptr<Partitioner> partitioner;  // of the joint graph; made on first use
     };
     std::optional<OpenedFile> file;

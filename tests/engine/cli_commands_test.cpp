@@ -44,6 +44,11 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --check-numbers", "steps chain.py --check-numbers"}}}},
     {"diff", {"diff chain.py --step remove_noop_ops", {{"--json", "diff chain.py --step remove_noop_ops"}}}},
     {"run", {"run chain.py", {{"--json", "run chain.py"}}}},
+    {"loops",
+     {"loops chain.py",
+      {{"--json", "loops chain.py"},
+       {"--json --kernel", "loops chain.py --kernel kernel0"},
+       {"--json --plan", "loops chain.py --kernel kernel0 --plan plan.txt --repeat 2"}}}},
     {"partition",
      {"partition " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2",
       {{"--json", "partition " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"},
@@ -116,6 +121,7 @@ class CliCommandsTest : public QObject {
     void initTestCase() {
         write("chain.py", kChain);
         write("wrong.rules", kWrongRule);
+        write("plan.txt", "order x0\nvectors nothing\n");
         // A failure to repeat, made in a pass.
         const Ended failed =
             shell(kSmoke.at("run-repro").environment + "CUTAWAY_REPROS=repros cutaway-cli compile chain.py");

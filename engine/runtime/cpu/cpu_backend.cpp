@@ -29,9 +29,25 @@ Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const 
 
 namespace {
 
-Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const Progress& progress) {
+/// The program with these plans in place of the chosen ones.
+Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopPlan>& plans) {
+    for (const auto& given : plans) {  // not a structured binding: the lambda below reads it (clang 14)
+        const auto& [name, plan] = given;
+        const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
+                                     [&](const PlannedKernel& k) { return k.kernel.name == given.first; });
+        if (at == program.kernels.end()) return Error{ErrorCode::NotFound, "there is no kernel '" + name + "'", {}, {}};
+        if (const std::string problem = problemOf(plan, at->kernel); !problem.empty())
+            return invalidInput(problem, "the plan of " + name);
+        at->plan = plan;
+    }
+    return {};
+}
+
+Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const std::map<std::string, LoopPlan>& plans,
+                                  const Progress& progress) {
     CpuProgram::State state;
     CT_TRY(state.program, scheduleModule(std::move(module), progress));
+    CT_TRY_VOID(replan(state.program, plans));
     progress.say(0.3, "printing kernels");
     for (const PlannedKernel& planned : state.program.kernels)
         state.printed.push_back(printCpp(lowerLoops(planned.kernel, planned.plan)));
@@ -54,7 +70,7 @@ Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const Pr
 }  // namespace
 
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress) {
-    CT_TRY(CpuProgram::State state, prepare(std::move(module), progress));
+    CT_TRY(CpuProgram::State state, prepare(std::move(module), {}, progress));
     return std::move(state.info);
 }
 
@@ -62,7 +78,7 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
                             const Progress& progress) {
     CT_TRY(const Snapshot complete, withConstants(*module, progress));
     if (complete) module = complete;
-    CT_TRY(CpuProgram::State state, prepare(std::move(module), progress));
+    CT_TRY(CpuProgram::State state, prepare(std::move(module), options.plans, progress));
     std::string folder = options.folder;
     if (folder.empty()) {
         CT_TRY(TempDir temporary, TempDir::create("build"));

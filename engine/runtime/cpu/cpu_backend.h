@@ -5,8 +5,11 @@
 //
 // Numbers: f16 and bf16 compute in f32 and are rounded where a value is stored, so fused chains round less often than
 // the interpreter does, as in PyTorch.
+#include <map>
+
 #include "cutaway/session.h"
 #include "engine/ir/module.h"
+#include "engine/loops/loop_plan.h"
 #include "engine/runtime/worker.h"
 #include "engine/tensor/tensor.h"
 
@@ -15,7 +18,8 @@ namespace cutaway {
 struct CpuBuildOptions {
     std::string compiler;  // empty = found in the system
     double timeoutSeconds = 300;
-    std::string folder;  // where source and library go and stay; empty = a temporary one
+    std::string folder;                          // where source and library go and stay; empty = a temporary one
+    std::map<std::string, LoopPlan> plans = {};  // by kernel, in place of those that were chosen
 };
 /// A compiled graph. Copies share the library, which is removed with the last of them unless a folder was given.
 class CpuProgram {
@@ -32,7 +36,8 @@ class CpuProgram {
     std::shared_ptr<const State> m_state;
 };
 
-/// Schedules, prints and compiles. KernelInfo: one per call in execution order; calls of one kernel share its source.
+/// Schedules, prints and compiles. Errors beside the scheduler's and the compiler's: a given plan is of no kernel, or
+/// does not compute its kernel. KernelInfo: one per call in execution order; calls of one kernel share its source.
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options = {},
                             const Progress& progress = {});
 /// The same without compiling: source and kernels only.

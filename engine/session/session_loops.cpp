@@ -1,0 +1,187 @@
+// The loops of kernels: their forms, and runs by plans of the user.
+#include <cstring>
+
+#include "cutaway/guarded.h"
+#include "cutaway/loops.h"
+#include "engine/codegen/cpp_printer.h"
+#include "engine/interpret/interpret.h"
+#include "engine/loops/kernel_text.h"
+#include "engine/schedule/schedule.h"
+#include "engine/session/compare_outputs.h"
+#include "engine/session/execution.h"
+#include "engine/session/run_inputs.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kHalves[] = {"forward", "backward"};
+
+/// The schedule of a track, made once: a window asks for one kernel after the other.
+Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& run, const std::string& track,
+                                                           const Progress& progress) {
+    CT_TRY_VOID(checkLowered(run.trace));
+    const std::lock_guard lock(run.looking);
+    std::shared_ptr<const ScheduledProgram>& kept = run.schedules[track];
+    if (!kept) {
+        Snapshot module = track.empty() ? run.trace.result() : run.trace.resultOf(track);
+        SymbolValues sizes;
+        // As it is built; where sizes have no numbers the kernels still have their loops.
+        if (const auto numbers = withNumbers(module, nullptr, sizes)) module = *numbers;
+        CT_TRY(ScheduledProgram program, scheduleModule(module, progress));
+        kept = std::make_shared<const ScheduledProgram>(std::move(program));
+    }
+    return kept;
+}
+
+struct Track {
+    std::string name, prefix;  // "backward" and "backward/"; "" and "" for a run's last
+};
+std::vector<Track> tracksOf(const CompileTrace& trace) {
+    if (!trace.isSplit()) return {{}};
+    std::vector<Track> tracks;
+    for (const std::string_view half : kHalves) tracks.push_back({std::string(half), std::string(half) + "/"});
+    return tracks;
+}
+
+/// A kernel by its name.
+struct Named {
+    std::shared_ptr<const ScheduledProgram> program;
+    const PlannedKernel* planned = nullptr;
+};
+Result<Named> kernelNamed(Session::State::Run& run, const std::string& name, const Progress& progress) {
+    for (const Track& track : tracksOf(run.trace)) {
+        if (!name.starts_with(track.prefix)) continue;
+        CT_TRY(const auto program, scheduleOf(run, track.name, progress));
+        for (const PlannedKernel& planned : program->kernels)
+            if (track.prefix + planned.kernel.name == name) return Named{program, &planned};
+    }
+    return Error{ErrorCode::NotFound,
+                 "this run has no kernel '" + name + "'",
+                 {},
+                 {"cutaway-cli loops MODEL, or the Loops window, lists the kernels of a run"}};
+}
+
+Result<LoopPlan> planFor(const Kernel& kernel, const std::string& written) {
+    CT_TRY(LoopPlan plan, parsePlan(written));
+    if (const std::string problem = problemOf(plan, kernel); !problem.empty())
+        return invalidInput(problem, "the plan of " + kernel.name);
+    return plan;
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+    if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+    if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
+    const Tensor one = a.contiguous(), other = b.contiguous();
+    const auto bytes = static_cast<size_t>(a.numel() * byteSize(a.dtype()));
+    return bytes == 0 || std::memcmp(one.data(), other.data(), bytes) == 0;
+}
+
+PlanTimes timesOf(const CpuProgram& program, const CpuRun& run, const std::string& kernel) {
+    PlanTimes times;
+    times.milliseconds = run.medianMilliseconds;
+    const std::vector<KernelInfo>& calls = program.info().kernels;
+    for (size_t i = 0; i < calls.size() && i < run.microseconds.size(); ++i)
+        if (calls[i].name == kernel) times.kernelMilliseconds += run.microseconds[i] / 1000;
+    return times;
+}
+
+Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, const std::string& kernel,
+                      const std::string& written, const PlanRunOptions& options, const Progress& progress) {
+    if (run.trace.isSplit())
+        return unsupported("plans are tried in runs for inference, and this one is for training", {},
+                           {"compile the model for inference, or open the forward's graph as a model of its own"});
+    CT_TRY_VOID(checkLowered(run.trace));
+    const Snapshot module = run.trace.result();
+    CT_TRY(const RunInputs inputs,
+           chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples, module.get()));
+    CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, inputs.user));
+    // What is wrong with the plan is said before anything is compiled.
+    CT_TRY(const Named named, kernelNamed(run, kernel, progress));
+    CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, written));
+    const std::lock_guard turn(run.turn);
+    CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
+    SymbolValues sizes;
+    CT_TRY(Snapshot numbers, withNumbers(module, &bound, sizes));
+    progress.say(-1, "compiling kernels by the plan");
+    CpuBuildOptions building;
+    building.plans.emplace(kernel, plan);
+    CT_TRY(const CpuProgram given, buildCpu(std::move(numbers), building, progress));
+    CpuRunOptions running;
+    running.repeat = std::max(1, options.repeat);
+    running.timeoutSeconds = options.timeoutSeconds;
+    progress.say(-1, "running both");
+    CT_TRY(const CpuRun before, runCpu(*chosen, bound, running, progress));
+    CT_TRY(const CpuRun after, runCpu(given, bound, running, progress));
+    PlanRun report;
+    report.chosen = timesOf(*chosen, before, kernel);
+    report.given = timesOf(given, after, kernel);
+    report.repeats = running.repeat;
+    report.inputsFrom = inputs.from;
+    report.sameBits =
+        std::equal(before.outputs.begin(), before.outputs.end(), after.outputs.begin(), after.outputs.end(), sameBits);
+    const Verdict verdict = compareOutputs(after.outputs, before.outputs, 0);
+    report.same = !verdict.bad;
+    report.difference = verdict.detail;
+    return report;
+}
+
+}  // namespace
+
+Result<std::vector<LoopKernel>> loopKernels(Session& session, RunId id, const Progress& progress) {
+    return guarded([&]() -> Result<std::vector<LoopKernel>> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        std::vector<LoopKernel> all;
+        size_t call = 0;
+        for (const Track& track : tracksOf(run->trace)) {
+            CT_TRY(const auto program, scheduleOf(*run, track.name, progress));
+            const size_t first = all.size();
+            for (const PlannedKernel& planned : program->kernels) all.push_back({track.prefix + planned.kernel.name});
+            const std::unique_lock turn(run->turn, std::try_to_lock);  // while it runs there are no times yet
+            for (const ScheduledCall& each : program->calls) {
+                const size_t at = call++;
+                if (each.kind != CallKind::Kernel) continue;
+                LoopKernel& kernel = all[first + each.kernel];
+                ++kernel.calls;
+                kernel.kind = each.description;
+                for (const NodeId node : each.nodes) {
+                    kernel.nodes.push_back(nodeKey(0, node));
+                    if (const Node* found = program->module->graph().find(node))
+                        kernel.nodeNames.push_back(found->name());
+                }
+                if (turn && at < run->kernelMicroseconds.size()) kernel.microseconds += run->kernelMicroseconds[at];
+            }
+        }
+        return all;
+    });
+}
+
+Result<KernelLoops> kernelLoops(Session& session, RunId id, const std::string& name,
+                                const std::optional<std::string>& plan, const Progress& progress) {
+    return guarded([&]() -> Result<KernelLoops> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        CT_TRY(const Named named, kernelNamed(*run, name, progress));
+        const Kernel& kernel = named.planned->kernel;
+        LoopPlan chosen = named.planned->plan;
+        if (plan) {
+            CT_TRY(chosen, planFor(kernel, *plan));
+        }
+        KernelLoops loops;
+        loops.kernel = text(kernel);
+        loops.plan = text(chosen);
+        std::vector<LoopStep> steps;
+        const LoweredKernel lowered = lowerLoops(kernel, chosen, &steps);
+        for (LoopStep& step : steps) loops.steps.push_back({std::move(step.name), std::move(step.text)});
+        loops.source = printCpp(lowered).source;
+        return loops;
+    });
+}
+
+Result<PlanRun> runWithPlan(Session& session, RunId id, const std::string& kernel, const std::string& plan,
+                            const PlanRunOptions& options, const Progress& progress) {
+    return guarded([&]() -> Result<PlanRun> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        return tried(session.state(), *run, kernel, plan, options, progress);
+    });
+}
+
+}  // namespace cutaway

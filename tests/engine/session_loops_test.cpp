@@ -1,0 +1,121 @@
+// The loops of a run's kernels through the public API: lists, forms, plans of the user, runs by them.
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "cutaway/loops.h"
+
+using namespace cutaway;
+
+namespace {
+
+constexpr const char* kGraph = R"(def forward(x: "f32[12, 100]", y: "f32[100, 8]"):
+    a = aten.relu.default(x)
+    s = aten.softmax.int(a, 1)
+    m = aten.mm.default(s, y)
+    c = aten.cos.default(m)
+    d = aten.relu.default(x)
+    return (c, d)
+)";
+
+}  // namespace
+
+class SessionLoopsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    Session m_session;
+    RunId m_run = 0;
+
+    QString saidOf(const std::string& plan) {
+        const auto loops = kernelLoops(m_session, m_run, "kernel0", plan);
+        return loops ? QString() : QString::fromStdString(loops.error().text());
+    }
+    QString file() const { return m_folder.filePath("graph.py"); }
+
+  private slots:
+    void initTestCase() {
+        QFile out(file());
+        QVERIFY(out.open(QIODevice::WriteOnly) && out.write(kGraph) > 0);
+        out.close();
+        QVERIFY(m_session.open(file().toStdString()));
+        const auto run = m_session.compile({});
+        QVERIFY(bool(run));
+        m_run = *run;
+    }
+
+    /// Products are a library's: they have no loops.
+    void kernelsAreListed() {
+        const auto kernels = loopKernels(m_session, m_run);
+        QVERIFY2(bool(kernels), kernels ? "" : kernels.error().text().c_str());
+        QVERIFY(kernels->size() >= 2);
+        for (const LoopKernel& kernel : *kernels) {
+            QVERIFY(kernel.calls >= 1 && !kernel.nodes.empty() && !kernel.kind.empty());
+            QCOMPARE(kernel.nodes.size(), kernel.nodeNames.size());
+            for (const std::string& name : kernel.nodeNames) QVERIFY(name != "m");
+        }
+    }
+    void aKernelHasForms() {
+        const auto loops = kernelLoops(m_session, m_run, "kernel0");
+        QVERIFY(bool(loops));
+        QVERIFY(loops->kernel.starts_with("kernel0(b0: f32!"));
+        QVERIFY(loops->plan.starts_with("order x0"));
+        QVERIFY(loops->steps.size() >= 3);
+        QCOMPARE(loops->steps.front().name, std::string("build"));
+        QVERIFY(loops->source.find("kernel0") != std::string::npos);
+        // The plan as it is shown is a plan, and gives the same.
+        const auto again = kernelLoops(m_session, m_run, "kernel0", loops->plan);
+        QVERIFY(bool(again));
+        QCOMPARE(again->source, loops->source);
+        QCOMPARE(again->plan, loops->plan);
+        const auto none = kernelLoops(m_session, m_run, "kernel99");
+        QVERIFY(!none);
+        QCOMPARE(none.error().code, ErrorCode::NotFound);
+    }
+    void plansAreRefusedInWords() {
+        QCOMPARE(saidOf("order x0\nparts many\n"), QStringLiteral("line 2: parts is a number: parts 8"));
+        QCOMPARE(saidOf("order x0\nvectors nothing\nparts 0\n").section(':', 0, 0),
+                 QStringLiteral("the plan of kernel0"));
+    }
+    /// Every kernel by a plan without vectors: other code, the same meaning.
+    void plansAreRun() {
+        const auto kernels = loopKernels(m_session, m_run);
+        for (const LoopKernel& kernel : *kernels) {
+            const auto loops = kernelLoops(m_session, m_run, kernel.name);
+            QVERIFY(bool(loops));
+            QString plan = QString::fromStdString(loops->plan);
+            plan.replace(QRegularExpression("vectors [a-z]+( \\d+)?"), "vectors nothing");
+            plan.remove(QRegularExpression("tile [^\n]*\n"));
+            const auto other = kernelLoops(m_session, m_run, kernel.name, plan.toStdString());
+            QVERIFY2(bool(other), other ? "" : other.error().text().c_str());
+            const auto run = runWithPlan(m_session, m_run, kernel.name, plan.toStdString(), {.repeat = 3});
+            QVERIFY2(bool(run), run ? "" : run.error().text().c_str());
+            QVERIFY2(run->same, run->difference.c_str());
+            QVERIFY(run->chosen.kernelMilliseconds > 0 && run->given.kernelMilliseconds > 0);
+            QCOMPARE(run->repeats, 3);
+        }
+        const auto wrong = runWithPlan(m_session, m_run, "kernel0", "order\n");
+        QVERIFY(!wrong);
+    }
+    void trainingHasKernelsOfBothHalves() {
+        CompileRequest request;
+        request.mode = Mode::Training;
+        const auto run = m_session.compile(request);
+        QVERIFY(bool(run));
+        const auto kernels = loopKernels(m_session, *run);
+        QVERIFY2(bool(kernels), kernels ? "" : kernels.error().text().c_str());
+        int forward = 0, backward = 0;
+        for (const LoopKernel& kernel : *kernels) {
+            forward += kernel.name.starts_with("forward/kernel");
+            backward += kernel.name.starts_with("backward/kernel");
+            QVERIFY(bool(kernelLoops(m_session, *run, kernel.name)));
+        }
+        QVERIFY(forward > 0);
+        QCOMPARE(static_cast<size_t>(forward + backward), kernels->size());
+        const auto tried = runWithPlan(m_session, *run, kernels->front().name, "order x0\n");
+        QVERIFY(!tried);
+        QVERIFY(tried.error().message.find("training") != std::string::npos);
+    }
+};
+
+QTEST_GUILESS_MAIN(SessionLoopsTest)
+#include "session_loops_test.moc"
