@@ -87,9 +87,14 @@ Result<int> loops(const Arguments& arguments) {
         return shown(forms, arguments.json, printForms);
     }
     CT_TRY(const std::string plan, readTextFile(arguments.planFile, kMaxSettingsFile));
-    CT_TRY(const PlanRun run, runWithPlan(compiled.session, compiled.run, arguments.kernel, plan, arguments.run));
-    const int written = shown(run, arguments.json, printRun);
-    if (!run.same) return invalidInput("by this plan the results differ: " + run.difference, arguments.planFile);
+    const auto run = runWithPlan(compiled.session, compiled.run, arguments.kernel, plan, arguments.run);
+    if (!run) {
+        Error error = run.error();
+        if (error.where.starts_with("line ")) error.where = arguments.planFile + ", " + error.where;
+        return error;
+    }
+    const int written = shown(*run, arguments.json, printRun);
+    if (!run->same) return invalidInput("by this plan the results differ: " + run->difference, arguments.planFile);
     return written;
 }
 
