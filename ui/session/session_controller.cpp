@@ -46,9 +46,11 @@ SessionController::SessionController(std::unique_ptr<Source> source, Selection& 
     for (auto& queue : m_queues) queue = std::make_unique<JobQueue>();
     m_checkedRuns = std::make_unique<CheckedRuns>(*m_source);
     m_minifySearch = std::make_unique<MinifySearch>(*m_source);
+    m_loopLooks = std::make_unique<LoopLooks>(*m_source);
     for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed}) {
         connect(this, ended, m_checkedRuns.get(), &CheckedRuns::clear);
         connect(this, ended, m_minifySearch.get(), &MinifySearch::clear);
+        connect(this, ended, m_loopLooks.get(), &LoopLooks::clear);
     }
     connect(&selection, &Selection::placeChanged, this, &SessionController::loadPlace);
     connect(&selection, &Selection::nodeChanged, this, &SessionController::loadNode);

@@ -105,6 +105,20 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::minify(*kept, options, watch, progress);
     }
+    Result<std::vector<LoopKernel>> loopKernels(RunId run, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::loopKernels(*kept, run, progress);
+    }
+    Result<KernelLoops> kernelLoops(RunId run, const std::string& kernel, const std::optional<std::string>& plan,
+                                    const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::kernelLoops(*kept, run, kernel, plan, progress);
+    }
+    Result<PlanRun> runWithPlan(RunId run, const std::string& kernel, const std::string& plan,
+                                const PlanRunOptions& options, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::runWithPlan(*kept, run, kernel, plan, options, progress);
+    }
     Result<DebugCompileReport> debugCompile(const DebugCompileOptions& options, const Progress& progress) override {
         const auto kept = session();
         return cutaway::debugCompile(*kept, options, progress);

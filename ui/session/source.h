@@ -7,6 +7,7 @@
 #include "cutaway/bisect.h"
 #include "cutaway/breakpoints.h"
 #include "cutaway/debug_compile.h"
+#include "cutaway/loops.h"
 #include "cutaway/minify.h"
 #include "cutaway/numerics.h"
 
@@ -73,6 +74,18 @@ class Source {
     virtual Result<MinifyReport> minify(const MinifyOptions&, const std::function<void(const MinifyState&)>&,
                                         const Progress&) {
         return unsupported("graphs cannot be minified here", {}, {});
+    }
+    /// The loops of kernels (cutaway/loops.h).
+    virtual Result<std::vector<LoopKernel>> loopKernels(RunId, const Progress&) {
+        return unsupported("there are no kernels to look at here", {}, {});
+    }
+    virtual Result<KernelLoops> kernelLoops(RunId, const std::string& /*kernel*/,
+                                            const std::optional<std::string>& /*plan*/, const Progress&) {
+        return unsupported("there are no kernels to look at here", {}, {});
+    }
+    virtual Result<PlanRun> runWithPlan(RunId, const std::string& /*kernel*/, const std::string& /*plan*/,
+                                        const PlanRunOptions&, const Progress&) {
+        return unsupported("plans cannot be run here", {}, {});
     }
     virtual Result<DebugCompileReport> debugCompile(const DebugCompileOptions&, const Progress&) {
         return unsupported("no bundle can be written here", {}, {});

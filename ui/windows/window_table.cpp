@@ -5,6 +5,7 @@
 #include "ui/windows/graph_window.h"
 #include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
+#include "ui/windows/loops_window.h"
 #include "ui/windows/minify_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/numerics_window.h"
@@ -32,6 +33,7 @@ const WindowRow kWindows[] = {
      PartitionWindow::keys()},
     {"log", QT_TRANSLATE_NOOP("cutaway::ui", "Log"), Area::Bottom, "Alt+6", make<LogWindow>, {}, false},
     {"kernels", QT_TRANSLATE_NOOP("cutaway::ui", "Kernels"), Area::Centre, "Alt+7", make<KernelsWindow>},
+    {"loops", QT_TRANSLATE_NOOP("cutaway::ui", "Loops"), Area::Centre, "Alt+P", make<LoopsWindow>, LoopsWindow::keys()},
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
     {"numerics", QT_TRANSLATE_NOOP("cutaway::ui", "Numerics"), Area::Bottom, "Alt+N", make<NumericsWindow>,
      NumericsWindow::keys()},

@@ -1,0 +1,228 @@
+// The Loops window on the engine itself: kernels in all their forms, plans that are edited, checked and run.
+#include "ui/windows/loops_window.h"
+
+#include <QAbstractItemModelTester>
+#include <QComboBox>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QTableView>
+#include <QtTest>
+
+#include "tests/support/paths.h"
+#include "ui/session/source.h"
+#include "ui/windows/main_window.h"
+#include "ui/windows/menu_actions.h"
+#include "ui/windows/theme.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+
+namespace {
+
+constexpr int kPatience = 60000;
+
+}  // namespace
+
+class LoopsWindowTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    std::unique_ptr<MainWindow> m_main;
+
+    SessionController& controller() { return m_main->controller(); }
+    LoopLooks& looks() { return controller().loopLooks(); }
+    LoopsWindow& window() { return m_main->get<LoopsWindow>(); }
+    QTableView* table() { return window().findChild<QTableView*>(); }
+    QString label(const char* name) { return window().findChild<QLabel*>(name)->text(); }
+    QPushButton* button(const QString& start) {
+        for (auto* found : window().findChildren<QPushButton*>())
+            if (found->text().remove('&').startsWith(start)) return found;
+        return nullptr;
+    }
+    QPlainTextEdit* area(const QString& name) {
+        for (auto* found : window().findChildren<QPlainTextEdit*>())
+            if (found->accessibleName() == name) return found;
+        return nullptr;
+    }
+    QString text(const QString& name) { return area(name)->toPlainText(); }
+    void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience); }
+    void open(const QString& model) {
+        m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), kPatience);
+        m_main->raiseWindow(&window());
+        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() != nullptr, kPatience);
+    }
+    /// The row of a kernel of this kind.
+    int rowOf(const std::string& kind) {
+        for (size_t i = 0; i < looks().kernels().size(); ++i)
+            if (looks().kernels()[i].kind == kind) return static_cast<int>(i);
+        return -1;
+    }
+    void choose(int row) {
+        QVERIFY(row >= 0);
+        table()->selectRow(row);
+        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() && !text("Kernel").isEmpty(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(
+            text("Kernel").startsWith(QString::fromStdString(looks().kernels()[static_cast<size_t>(row)].name)),
+            kPatience);
+    }
+    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
+    void picture(const QString& name) {
+        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
+        QTest::qWait(folder.isEmpty() ? 0 : 300);
+        if (!folder.isEmpty())
+            QVERIFY(m_main->grab().save(folder + '/' + name + '-' + qEnvironmentVariable("CUTAWAY_THEME") + ".png"));
+    }
+
+  private slots:
+    void initTestCase() {
+        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
+        QCoreApplication::setOrganizationName("cutaway-test");
+        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
+    }
+    void init() {
+        QSettings().clear();
+        m_main = std::make_unique<MainWindow>(makeSessionSource());
+        m_main->resize(1400, 900);
+        m_main->show();
+        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
+        m_main->activateWindow();
+    }
+    void cleanup() { m_main.reset(); }
+
+    void theModelIsATable() {
+        LoopsModel model;
+        const QAbstractItemModelTester tester(&model);
+        LoopKernel first, second;
+        first.name = "kernel0";
+        first.nodes = {static_cast<NodeKey>(3), static_cast<NodeKey>(5)};
+        first.nodeNames = {"a", "b"};
+        first.calls = 2;
+        second.name = "kernel1";
+        second.microseconds = 1500;
+        model.setKernels({first, second});
+        QCOMPARE(model.rowOf(static_cast<NodeKey>(5)), 0);
+        QCOMPARE(model.rowOf(static_cast<NodeKey>(4)), -1);
+        QCOMPARE(model.rowOf(QStringLiteral("kernel1")), 1);
+        QCOMPARE(model.index(0, LoopsModel::Nodes).data().toString(), QStringLiteral("a, b"));
+        QCOMPARE(model.index(0, LoopsModel::Time).data().toString(), QString());
+        QCOMPARE(model.index(1, LoopsModel::Time).data().toString(), QStringLiteral("1.5 ms"));
+        QVERIFY(model.isTimed());
+    }
+
+    void aKernelHasItsFormsBesideEachOther() {
+        QVERIFY(label("loopsSummary").contains("Compile the model first"));
+        QVERIFY(!button("Check")->isEnabled() && !button("Run")->isEnabled());
+        open("tiny_transformer");
+        QCOMPARE(static_cast<size_t>(table()->model()->rowCount()), looks().kernels().size());
+        choose(rowOf("reduction"));
+        QVERIFY2(text("Kernel").contains(" < "), qPrintable(text("Kernel")));
+        QVERIFY2(text("Plan").startsWith("order x0"), qPrintable(text("Plan")));
+        QVERIFY(text("Plan").contains("# vectors: "));
+        QVERIFY2(text("C++").contains("extern \"C\" void"), qPrintable(text("C++")));
+        auto* steps = window().findChild<QComboBox*>();
+        QCOMPARE(steps->currentIndex(), steps->count() - 1);
+        const QString last = text("Loops");
+        steps->setCurrentIndex(0);
+        QCOMPARE(steps->currentText(), QStringLiteral("build"));
+        QVERIFY(text("Loops") != last);
+        QVERIFY2(text("Loops").contains("update "), qPrintable(text("Loops")));
+        QVERIFY(!last.contains("update "));
+        picture("loops");
+        // The step stays where another kernel is chosen.
+        choose(rowOf("pointwise"));
+        QCOMPARE(steps->currentText(), QStringLiteral("build"));
+    }
+
+    void nodesChooseKernels() {
+        open("tiny_transformer");
+        const int row = static_cast<int>(looks().kernels().size()) - 1;
+        m_main->selection().setNode(looks().kernels()[static_cast<size_t>(row)].nodes.front());
+        settle();
+        QCOMPARE(table()->selectionModel()->selectedRows().value(0).row(), row);
+        QCOMPARE(looks().kernel(), QString::fromStdString(looks().kernels()[static_cast<size_t>(row)].name));
+        table()->setFocus();
+        table()->selectRow(0);
+        QCOMPARE(m_main->selection().node(), looks().kernels()[0].nodes.back());
+    }
+
+    /// What is chosen in the Kernels window is chosen here.
+    void theKernelsWindowChoosesKernels() {
+        open("tiny_transformer");
+        actionNamed(*m_main, "F7")->trigger();
+        auto* kernels = m_main->window("kernels")->findChild<QTableView*>();
+        QTRY_VERIFY_WITH_TIMEOUT(kernels->model()->rowCount() > 0, kPatience);
+        for (int row = 0; row < kernels->model()->rowCount(); ++row) {
+            if (kernels->model()->index(row, 0).data().toString() != QStringLiteral("kernel5")) continue;
+            kernels->selectRow(row);
+            QCOMPARE(looks().kernel(), QStringLiteral("kernel5"));
+            return;
+        }
+        QFAIL("the Kernels window lists no kernel5");
+    }
+
+    void plansAreChecked_data() {
+        QTest::addColumn<QString>("plan");
+        QTest::addColumn<QString>("said");
+        QTest::addColumn<QString>("marked");
+        QTest::newRow("a word") << "order x0\nvectros rows 16\n"
+                                << "line 2: a plan has lines order, vectors"
+                                << "vectros rows 16";
+        QTest::newRow("a loop left out") << "order\nvectors nothing\n"
+                                         << "order must name each outer loop of the kernel once" << QString();
+    }
+    void plansAreChecked() {
+        QFETCH(QString, plan);
+        QFETCH(QString, said);
+        QFETCH(QString, marked);
+        open("tiny_transformer");
+        choose(rowOf("pointwise"));
+        const QString chosen = text("Plan");
+        area("Plan")->setPlainText(plan);
+        button("Check")->click();
+        QTRY_VERIFY2_WITH_TIMEOUT(label("planResult").contains(said), qPrintable(label("planResult")), kPatience);
+        QCOMPARE(area("Plan")->textCursor().selectedText(), marked);
+        QCOMPARE(text("Plan"), plan);
+        button("Chosen Plan")->click();
+        QCOMPARE(text("Plan"), chosen);
+        QTRY_VERIFY_WITH_TIMEOUT(label("planResult").startsWith("The plan computes"), kPatience);
+    }
+
+    void aPlanIsRun() {
+        open("tiny_transformer");
+        choose(rowOf("pointwise"));
+        QString plan = text("Plan").section('\n', 0, 0) + "\nvectors nothing\n";
+        area("Plan")->setPlainText(plan);
+        const QString before = text("C++");
+        button("Run")->click();
+        QVERIFY(looks().isRunning());
+        QVERIFY(window().activity());
+        QTRY_VERIFY_WITH_TIMEOUT(!looks().isRunning(), kPatience);
+        QVERIFY2(label("planResult").contains("same results to the bit"), qPrintable(label("planResult")));
+        QVERIFY(label("planResult").contains("as chosen"));
+        QVERIFY(text("C++") != before);
+        QCOMPARE(text("Plan"), plan);
+        QVERIFY(!window().activity());
+        picture("loops-run");
+    }
+
+    void aRunIsStopped() {
+        open("tiny_transformer");
+        choose(rowOf("pointwise"));
+        button("Run")->click();
+        QVERIFY(looks().isRunning());
+        QVERIFY(button("Stop"));
+        button("Stop")->click();
+        QVERIFY(!looks().isRunning());
+        QCOMPARE(label("planResult"), QStringLiteral("Stopped."));
+        controller().close();
+        QTRY_VERIFY(looks().kernels().empty());
+        QVERIFY(text("Kernel").isEmpty() && text("Plan").isEmpty());
+    }
+};
+
+QTEST_MAIN(LoopsWindowTest)
+#include "loops_window_test.moc"

@@ -1,0 +1,125 @@
+#include "ui/session/loop_looks.h"
+
+#include "ui/models/units.h"
+
+namespace cutaway::ui {
+
+template <class T>
+void LoopLooks::post(JobQueue& queue, int& generation, std::function<Result<T>(const Progress&)> work,
+                     std::function<void(Result<T>)> then, std::shared_ptr<CancelToken>* cancel) {
+    const int own = ++generation;
+    auto ended = [this, own, &generation, then = std::move(then)](const std::shared_ptr<Result<T>>& result) {
+        QMetaObject::invokeMethod(
+            this,
+            [own, &generation, then, result] {
+                if (own == generation) then(std::move(*result));
+            },
+            Qt::QueuedConnection);
+    };
+    auto token = queue.post(
+        "loops",
+        [ended, work = std::move(work)](const Progress& progress) {
+            ended(std::make_shared<Result<T>>(work(progress)));
+        },
+        {}, [ended](const Error& error) { ended(std::make_shared<Result<T>>(error)); });
+    if (cancel) *cancel = std::move(token);
+}
+
+void LoopLooks::say(const QString& said, bool wrong) {
+    m_said = said;
+    m_wrong = wrong;
+    emit changed();
+}
+
+void LoopLooks::list(RunId run) {
+    if (m_run && *m_run != run) clear();
+    m_run = run;
+    post<std::vector<LoopKernel>>(
+        m_looks, m_listing, [this, run](const Progress& progress) { return m_source.loopKernels(run, progress); },
+        [this](Result<std::vector<LoopKernel>> kernels) {
+            m_problem = kernels ? QString() : QString::fromStdString(kernels.error().text());
+            m_kernels = kernels ? std::move(*kernels) : std::vector<LoopKernel>();
+            emit listed();
+        });
+}
+
+void LoopLooks::choose(const QString& kernel) {
+    if (m_kernel == kernel && m_forms) return;
+    stop();
+    m_kernel = kernel;
+    m_said.clear();
+    m_wrong = false;
+    m_forms.reset();
+    look({});
+}
+
+void LoopLooks::look(const std::optional<std::string>& plan) {
+    if (!m_run || m_kernel.isEmpty()) return;
+    post<KernelLoops>(
+        m_looks, m_looking,
+        [this, run = *m_run, kernel = m_kernel.toStdString(), plan](const Progress& progress) {
+            return m_source.kernelLoops(run, kernel, plan, progress);
+        },
+        [this, checked = plan.has_value()](Result<KernelLoops> forms) {
+            if (!forms) return say(QString::fromStdString(forms.error().text()), true);
+            m_forms = std::make_shared<const KernelLoops>(std::move(*forms));
+            emit formsChanged();
+            say(checked ? tr("The plan computes this kernel; loops and C++ are those of it.") : QString(), false);
+        });
+}
+
+void LoopLooks::check(const QString& plan) { look(plan.toStdString()); }
+
+void LoopLooks::tryPlan(const QString& plan) {
+    if (!m_run || m_kernel.isEmpty() || isRunning()) return;
+    m_since.start();
+    post<PlanRun>(
+        m_runs, m_running,
+        [this, run = *m_run, kernel = m_kernel.toStdString(), text = plan.toStdString()](const Progress& progress) {
+            return m_source.runWithPlan(run, kernel, text, {}, progress);
+        },
+        [this](Result<PlanRun> run) {
+            m_cancel.reset();
+            if (!run) return say(QString::fromStdString(run.error().text()), true);
+            say(planRunText(*run), !run->same);
+        },
+        &m_cancel);
+    look(plan.toStdString());
+    say(tr("Compiling and running by both plans…"), false);
+}
+
+void LoopLooks::stop() {
+    if (!isRunning()) return;
+    m_cancel->cancel();
+    m_cancel.reset();
+    ++m_running;
+    say(tr("Stopped."), false);
+}
+
+void LoopLooks::clear() {
+    stop();
+    m_looks.cancelAll();
+    ++m_listing;
+    ++m_looking;
+    m_run.reset();
+    m_kernels.clear();
+    m_kernel.clear();
+    m_problem.clear();
+    m_forms.reset();
+    emit listed();
+    emit formsChanged();
+    say({}, false);
+}
+
+QString planRunText(const PlanRun& run) {
+    const QString results = run.sameBits ? LoopLooks::tr("same results to the bit")
+                            : run.same   ? LoopLooks::tr("same results within tolerance, %1")
+                                         : LoopLooks::tr("other results: %1");
+    return LoopLooks::tr("Kernel: %1 as chosen, %2 by this plan. Run: %3 and %4. Medians of %5; ")
+               .arg(durationText(run.chosen.kernelMilliseconds), durationText(run.given.kernelMilliseconds),
+                    durationText(run.chosen.milliseconds), durationText(run.given.milliseconds))
+               .arg(run.repeats) +
+           (run.sameBits ? results : results.arg(QString::fromStdString(run.difference))) + QChar('.');
+}
+
+}  // namespace cutaway::ui

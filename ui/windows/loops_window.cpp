@@ -1,0 +1,299 @@
+#include "ui/windows/loops_window.h"
+
+#include <QComboBox>
+#include <QFontDatabase>
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QSplitter>
+#include <QTabWidget>
+#include <QTextBlock>
+#include <QVBoxLayout>
+
+#include "ui/models/words.h"
+#include "ui/windows/code_view.h"
+#include "ui/windows/columns.h"
+#include "ui/windows/tables.h"
+
+namespace cutaway::ui {
+
+LoopsWindow::LoopsWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_controller(parts.controller),
+      m_selection(parts.selection),
+      m_looks(parts.controller.loopLooks()),
+      m_model(*new LoopsModel(this)),
+      m_summary(new QLabel),
+      m_result(new QLabel),
+      m_table(makeList(m_model, LoopsModel::SortRole, tr("Kernels and their nodes"))),
+      m_sorted(static_cast<QSortFilterProxyModel*>(m_table->model())),
+      m_kernel(new CodeView(Language::Python, tr("Kernel"), tr("What the chosen kernel computes"))),
+      m_loops(new CodeView(Language::Python, tr("Loops"), tr("The loops of the chosen kernel"))),
+      m_source(new CodeView(Language::Cpp, tr("C++"), tr("The code that is printed of them"))),
+      m_plan(new QPlainTextEdit),
+      m_check(new QPushButton(tr("Chec&k Plan"))),
+      m_run(new QPushButton),
+      m_restore(new QPushButton(tr("Chosen Plan"))),
+      m_steps(new QComboBox),
+      m_code(new QTabWidget),
+      m_areas(new QSplitter(Qt::Horizontal)),
+      m_texts(new QSplitter(Qt::Horizontal)) {
+    arrange();
+    connectParts();
+    showList();
+    showState();
+}
+
+QWidget* LoopsWindow::makePlan() {
+    m_plan->setAccessibleName(tr("Plan"));
+    m_plan->setPlaceholderText(tr("How the chosen kernel runs, and why"));
+    m_plan->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+    m_plan->setLineWrapMode(QPlainTextEdit::NoWrap);
+    m_plan->setTabChangesFocus(true);
+    m_plan->installEventFilter(this);
+    m_check->setToolTip(tr("Whether the plan computes this kernel; shows its loops and its C++"));
+    m_run->setToolTip(tr("Run the compiled graph as it was planned and by this plan, and compare (Ctrl+Enter)"));
+    m_restore->setToolTip(tr("Back to the plan that was chosen"));
+    m_result->setWordWrap(true);
+    m_result->setTextFormat(Qt::PlainText);
+    m_result->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_result->setObjectName(QStringLiteral("planResult"));
+    auto* buttons = new QHBoxLayout;
+    for (QPushButton* button : {m_check, m_run, m_restore}) {
+        button->setAutoDefault(false);
+        buttons->addWidget(button);
+    }
+    buttons->addStretch();
+    auto* area = new QWidget;
+    auto* column = new QVBoxLayout(area);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->addWidget(m_plan, 1);
+    column->addLayout(buttons);
+    column->addWidget(m_result);
+    return area;
+}
+
+QWidget* LoopsWindow::makeLoops() {
+    m_steps->setAccessibleName(tr("Step of lowering"));
+    m_steps->setToolTip(tr("The loops after this step on the way from the kernel to the code"));
+    m_steps->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    auto* line = new QHBoxLayout;
+    line->addWidget(new QLabel(tr("After step")));
+    line->addWidget(m_steps);
+    line->addStretch();
+    auto* area = new QWidget;
+    auto* column = new QVBoxLayout(area);
+    column->setContentsMargins(0, 4, 0, 0);
+    column->addLayout(line);
+    column->addWidget(m_loops, 1);
+    return area;
+}
+
+void LoopsWindow::arrange() {
+    m_summary->setWordWrap(true);
+    m_summary->setObjectName(QStringLiteral("loopsSummary"));
+    m_columns = new Columns(m_table->horizontalHeader(), objectName(), {LoopsModel::Kind});
+    m_table->horizontalHeader()->setStretchLastSection(true);
+    auto* meaning = new QSplitter(Qt::Vertical);
+    meaning->addWidget(m_kernel);
+    meaning->addWidget(makePlan());
+    meaning->setChildrenCollapsible(false);
+    m_code->setDocumentMode(true);
+    m_code->addTab(makeLoops(), tr("Loops"));
+    m_code->addTab(m_source, tr("C++"));
+    m_texts->addWidget(meaning);
+    m_texts->addWidget(m_code);
+    m_texts->setSizes({500, 500});
+    m_areas->addWidget(m_table);
+    m_areas->addWidget(m_texts);
+    m_areas->setSizes({200, 600});
+    m_areas->setStretchFactor(1, 1);
+    for (QSplitter* splitter : {m_areas, m_texts}) splitter->setChildrenCollapsible(false);
+    auto* page = new QWidget;
+    auto* column = new QVBoxLayout(page);
+    column->setContentsMargins(4, 6, 4, 4);
+    column->addWidget(m_summary);
+    column->addWidget(m_areas, 1);
+    setWidget(page);
+    setFocusProxy(m_table);
+}
+
+void LoopsWindow::connectParts() {
+    connect(m_check, &QPushButton::clicked, this, [this] { m_looks.check(m_plan->toPlainText()); });
+    connect(m_run, &QPushButton::clicked, this, &LoopsWindow::run);
+    connect(m_restore, &QPushButton::clicked, this, [this] {
+        m_plan->setPlainText(m_chosenPlan);
+        m_looks.check(m_chosenPlan);
+    });
+    connect(m_plan, &QPlainTextEdit::textChanged, this, &LoopsWindow::showState);
+    connect(m_steps, &QComboBox::currentIndexChanged, this, &LoopsWindow::showStep);
+    // Not when the current row changes: getting the focus makes a row current, although the user chose none.
+    connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &LoopsWindow::chooseRow);
+    connect(&m_looks, &LoopLooks::listed, this, &LoopsWindow::showList);
+    connect(&m_looks, &LoopLooks::formsChanged, this, &LoopsWindow::showForms);
+    connect(&m_looks, &LoopLooks::changed, this, &LoopsWindow::showState);
+    connect(&m_selection, &Selection::nodeChanged, this, &LoopsWindow::showNode);
+    connect(&m_selection, &Selection::placeChanged, this, &LoopsWindow::follow);
+    connect(this, &QDockWidget::visibilityChanged, this, [this](bool onScreen) {
+        m_onScreen = onScreen;
+        follow();
+    });
+    connect(&m_controller, &SessionController::timed, this, [this](RunId run) {
+        if (m_looks.run() == run) m_looks.list(run);
+    });
+    for (const auto any : {&SessionController::modelOpened, &SessionController::modelClosed})
+        connect(&m_controller, any, this, &LoopsWindow::showState);
+}
+
+void LoopsWindow::follow() {
+    if (!m_selection.hasPlace() || !m_onScreen) return;
+    const RunId run = m_selection.place().run;
+    if (m_looks.run() != run && m_controller.runOf(run)) m_looks.list(run);
+}
+
+void LoopsWindow::showList() {
+    m_following = true;
+    m_model.setKernels(m_looks.kernels());
+    m_columns->setRoom(LoopsModel::Time, m_model.isTimed());
+    m_table->resizeColumnsToContents();
+    m_following = false;
+    const Run* run = m_looks.run() ? m_controller.runOf(*m_looks.run()) : nullptr;
+    if (!run)
+        m_summary->setText(
+            tr("What each kernel of the compiled model computes, how it runs and why, its loops and its C++ stand here "
+               "beside each other.\n\nCompile the model first (Ctrl+B)."));
+    else if (!m_looks.problem().isEmpty()) m_summary->setText(m_looks.problem());
+    else
+        m_summary->setText(run->title() + QStringLiteral(" · ") +
+                           counted(m_model.rowCount(), tr("kernel"), tr("kernels")) +
+                           (m_model.isTimed() ? QString() : tr(" · times: Run > Time on CPU")));
+    if (m_model.rowCount() == 0) return;
+    int row = m_model.rowOf(m_looks.kernel());
+    if (row < 0) row = m_model.rowOf(m_selection.node());
+    m_following = row >= 0 && m_model.rowOf(m_looks.kernel()) >= 0;
+    m_table->selectRow(m_sorted->mapFromSource(m_model.index(std::max(row, 0), 0)).row());
+    m_following = false;
+    if (m_looks.kernel().isEmpty()) m_looks.choose(QString::fromStdString(m_model.at(std::max(row, 0)).name));
+}
+
+void LoopsWindow::chooseRow() {
+    const QModelIndex shown = m_table->selectionModel()->selectedRows().value(0);
+    if (m_following || !shown.isValid()) return;
+    const LoopKernel& kernel = m_model.at(m_sorted->mapToSource(shown).row());
+    m_looks.choose(QString::fromStdString(kernel.name));
+    // Only where the user chose it: a list that is new moves nobody.
+    if (!m_table->hasFocus() || kernel.nodes.empty() ||
+        std::find(kernel.nodes.begin(), kernel.nodes.end(), m_selection.node()) != kernel.nodes.end())
+        return;
+    m_selection.setNode(kernel.nodes.back());
+}
+
+/// Also how a kernel chosen in the Kernels window is chosen here.
+void LoopsWindow::showNode(NodeKey node) {
+    const int row = m_model.rowOf(node);
+    if (row < 0) return;
+    m_following = true;
+    m_table->selectRow(m_sorted->mapFromSource(m_model.index(row, 0)).row());
+    m_following = false;
+    m_looks.choose(QString::fromStdString(m_model.at(row).name));
+}
+
+void LoopsWindow::showForms() {
+    const auto& forms = m_looks.forms();
+    m_kernel->setCode(forms ? QString::fromStdString(forms->kernel) : QString());
+    m_source->setCode(forms ? QString::fromStdString(forms->source) : QString());
+    // A plan that is being edited stays as the user wrote it.
+    if (!forms || m_planOf != m_looks.kernel()) {
+        m_chosenPlan = forms ? QString::fromStdString(forms->plan) : QString();
+        m_planOf = forms ? m_looks.kernel() : QString();
+        m_plan->setPlainText(m_chosenPlan);
+    }
+    const int step = m_steps->currentIndex();
+    {
+        const QSignalBlocker quiet(m_steps);
+        m_steps->clear();
+        if (forms)
+            for (const LoopForm& form : forms->steps) m_steps->addItem(QString::fromStdString(form.name));
+        m_steps->setCurrentIndex(step >= 0 && step < m_steps->count() ? step : m_steps->count() - 1);
+    }
+    showStep();
+}
+
+void LoopsWindow::showStep() {
+    const auto& forms = m_looks.forms();
+    const int step = m_steps->currentIndex();
+    m_loops->setCode(forms && step >= 0 ? QString::fromStdString(forms->steps[static_cast<size_t>(step)].text)
+                                        : QString());
+}
+
+void LoopsWindow::run() {
+    if (m_looks.isRunning()) m_looks.stop();
+    else m_looks.tryPlan(m_plan->toPlainText());
+}
+
+void LoopsWindow::showState() {
+    const bool running = m_looks.isRunning(), some = m_looks.forms() != nullptr;
+    m_plan->setEnabled(some);
+    m_check->setEnabled(some && !running);
+    m_run->setText(running ? tr("Stop (Esc)") : tr("Run Both Plans"));
+    m_run->setEnabled(some);
+    m_restore->setEnabled(some && !running && m_plan->toPlainText() != m_chosenPlan);
+    m_result->setText(m_looks.said());
+    m_result->setVisible(!m_looks.said().isEmpty());
+    if (sender() == &m_looks && m_looks.isWrong()) markLine(m_looks.said());
+    emit activityChanged();
+}
+
+/// The line of the plan that an error names.
+void LoopsWindow::markLine(const QString& error) {
+    static const QRegularExpression kLine(QStringLiteral("^line (\\d+): "));
+    const auto named = kLine.match(error);
+    if (!named.hasMatch()) return;
+    QTextCursor cursor(m_plan->document()->findBlockByNumber(named.captured(1).toInt() - 1));
+    cursor.movePosition(QTextCursor::EndOfBlock, QTextCursor::KeepAnchor);
+    m_plan->setTextCursor(cursor);
+}
+
+bool LoopsWindow::eventFilter(QObject* watched, QEvent* event) {
+    if (watched == m_plan && event->type() == QEvent::KeyPress) {
+        const auto* key = static_cast<QKeyEvent*>(event);
+        const bool enter = key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter;
+        if (enter && key->modifiers().testFlag(Qt::ControlModifier)) {
+            if (m_run->isEnabled() && !m_looks.isRunning()) run();
+            return true;
+        }
+    }
+    return Window::eventFilter(watched, event);
+}
+
+std::optional<Activity> LoopsWindow::activity() const {
+    if (!m_looks.isRunning()) return {};
+    Activity now;
+    now.tag = QString::fromLatin1(row().name);
+    now.doing = tr("Running %1 by another plan").arg(m_looks.kernel());
+    now.since = m_looks.since();
+    return now;
+}
+
+void LoopsWindow::stopActivity() { m_looks.stop(); }
+
+/// The list stands beside the texts where these have room for their lines then, else above them.
+void LoopsWindow::resizeEvent(QResizeEvent* event) {
+    Window::resizeEvent(event);
+    const auto wanted = width() > 140 * m_plan->fontMetrics().averageCharWidth() ? Qt::Horizontal : Qt::Vertical;
+    if (m_areas->orientation() == wanted) return;
+    m_areas->setOrientation(wanted);
+    m_areas->setSizes(wanted == Qt::Horizontal ? QList<int>{200, 600} : QList<int>{100, 300});
+}
+
+std::span<const KeyHint> LoopsWindow::keys() {
+    static constexpr KeyHint kKeys[] = {
+        {QT_TR_NOOP("Run the kernel by the edited plan"), QT_TR_NOOP("Ctrl+Enter")},
+    };
+    return kKeys;
+}
+
+}  // namespace cutaway::ui
