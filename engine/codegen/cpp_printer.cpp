@@ -27,8 +27,8 @@ class CppPrinter {
         for (size_t i = 0; i < m_nest->sizes.size(); ++i)
             line("const long n" + std::to_string(i) + " = s[" + std::to_string(i) + "];");
         for (size_t i = 0; i < m_nest->scratch.size(); ++i)
-            line("alignas(64) " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) + "[" +
-                 std::to_string(m_nest->scratch[i].count) + "];");
+            line("alignas(64) " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) +
+                 "[" + std::to_string(m_nest->scratch[i].count) + "];");
         body(m_nest->body);
         helpers.merge(m_helpers);
         return "extern \"C\" void " + m_nest->name +
@@ -77,7 +77,8 @@ class CppPrinter {
     std::string within(const Expr& bound, const SymInt& range, const std::string& handed) {
         if (bound.asInt() == 0 || bound == range.expr()) return handed;
         const std::string own = value(bound).text;
-        return handed == "begin" ? "(begin > " + own + " ? begin : " + own + ")" : "(end < " + own + " ? end : " + own + ")";
+        return handed == "begin" ? "(begin > " + own + " ? begin : " + own + ")"
+                                 : "(end < " + own + " ? end : " + own + ")";
     }
     void on(const If& branch) {
         line("if (" + value(branch.condition).text + ") {");

@@ -63,8 +63,8 @@ class CudaPrinter {
         for (size_t i = 0; i < m_nest->sizes.size(); ++i)
             line("const long n" + std::to_string(i) + " = s[" + std::to_string(i) + "];");
         for (size_t i = 0; i < m_nest->scratch.size(); ++i)
-            line("__shared__ " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) + "[" +
-                 std::to_string(m_nest->scratch[i].count) + "];");
+            line("__shared__ " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) +
+                 "[" + std::to_string(m_nest->scratch[i].count) + "];");
         body(m_nest->body);
         return "extern \"C\" __global__ void " + m_nest->name +
                "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + m_shared + m_text + "}\n";
@@ -123,8 +123,8 @@ class CudaPrinter {
         const Expr at = store.index;
         const bool spread = store.step || lanesOf(*m_nest, at) > 1;
         const std::string step = store.step ? " + k * (" + value(store.step) + ")" : "";
-        line((spread ? "if (k < n) " : "if (k == 0) ") + bufferName(store.buffer) + "[" + value(at) + step + "] = " +
-             value(store.value) + ";");
+        line((spread ? "if (k < n) " : "if (k == 0) ") + bufferName(store.buffer) + "[" + value(at) + step +
+             "] = " + value(store.value) + ";");
     }
 
     /// Lanes of a vector for all threads.

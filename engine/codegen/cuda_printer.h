@@ -1,9 +1,9 @@
 #pragma once
-// Prints loop nests as CUDA C++ for NVRTC: the lanes of a vector loop are the threads of a block, the loop over parts is
-// the grid. Every thread computes what has one lane; what joins lanes goes through shared memory, in the order of the
-// nest, so that results are those of the nest's interpreter wherever functions are.
-#include "engine/loops/loop_nest.h"
+// Prints loop nests as CUDA C++ for NVRTC: the lanes of a vector loop are the threads of a block, the loop over parts
+// is the grid. Every thread computes what has one lane; what joins lanes goes through shared memory, in the order of
+// the nest, so that results are those of the nest's interpreter wherever functions are.
 #include "cutaway/result.h"
+#include "engine/loops/loop_nest.h"
 
 namespace cutaway {
 

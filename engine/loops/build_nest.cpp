@@ -202,8 +202,8 @@ class NestBuilder {
     const LoopPlan* m_plan;
     const std::vector<Expr>* m_reductions;
     LoopNest m_nest;
-    std::vector<std::pair<Expr, int>> m_keeps;   // reductions, and the scratch arrays of their elements
-    std::vector<std::pair<Expr, Expr>> m_kept;   // elements, and where to read them in the loop that is open
+    std::vector<std::pair<Expr, int>> m_keeps;  // reductions, and the scratch arrays of their elements
+    std::vector<std::pair<Expr, Expr>> m_kept;  // elements, and where to read them in the loop that is open
     std::vector<Scope> m_scopes;
     int m_nextAxis;
 };
@@ -338,9 +338,8 @@ class KernelBuilder {
             builder.open({lane});
             builder.open({tiled.axis});
             for (const Staged& own : staged) {
-                const Expr value = replaceAxes(own.load, [&](int axis) {
-                    return axis == vector.axis ? sum(first, Expr::axis(lane)) : Expr();
-                });
+                const Expr value = replaceAxes(
+                    own.load, [&](int axis) { return axis == vector.axis ? sum(first, Expr::axis(lane)) : Expr(); });
                 builder.append(Store{own.scratch, sum(times(Expr::axis(lane), m_plan->tile), row), Expr(), value});
             }
             builder.closeInto({tiled.axis, firstRow, lastRow, m_plan->lanes, Map::Serial, {}});

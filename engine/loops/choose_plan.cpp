@@ -199,8 +199,8 @@ class Planner {
 
     // ---- keeps
     static bool isDear(const Expr& e) {
-        return e->kind == ExprKind::Pow || (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" &&
-                                            e->name != "checked_index");
+        return e->kind == ExprKind::Pow ||
+               (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" && e->name != "checked_index");
     }
     void chooseKeeps() {
         if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1) return;
@@ -231,9 +231,8 @@ class Planner {
                 values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
             }
             if (own.size() != 1 || !(own[0].size == loop.size)) continue;
-            const Expr same = replaceAxes(reduction->operands[0], [&](int axis) {
-                return axis == loop.axis ? Expr::axis(own[0].axis) : Expr();
-            });
+            const Expr same = replaceAxes(
+                reduction->operands[0], [&](int axis) { return axis == loop.axis ? Expr::axis(own[0].axis) : Expr(); });
             bool found = false;
             forEachExpr(values, [&](const Expr& e) { found |= e == same; });
             if (found) return true;

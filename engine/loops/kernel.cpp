@@ -7,9 +7,7 @@
 
 namespace cutaway {
 
-std::string bufferName(int buffer) {
-    return buffer < 0 ? "c" + std::to_string(~buffer) : "b" + std::to_string(buffer);
-}
+std::string bufferName(int buffer) { return buffer < 0 ? "c" + std::to_string(~buffer) : "b" + std::to_string(buffer); }
 
 int bufferOf(const Expr& load) {
     const char letter = load->name.empty() ? ' ' : load->name[0];

@@ -47,7 +47,9 @@ class Printer {
         for (const std::string& size : m_nest->sizes) m_out += ", " + size;
         m_out += ")\n";
         for (size_t i = 0; i < m_nest->scratch.size(); ++i)
-            line(1, "scratch " + bufferName(~static_cast<int>(i)) + ": " + std::string(info(m_nest->scratch[i].dtype).abbreviation) + "[" + std::to_string(m_nest->scratch[i].count) + "]");
+            line(1, "scratch " + bufferName(~static_cast<int>(i)) + ": " +
+                        std::string(info(m_nest->scratch[i].dtype).abbreviation) + "[" +
+                        std::to_string(m_nest->scratch[i].count) + "]");
         body(m_nest->body, 1);
         return std::move(m_out);
     }

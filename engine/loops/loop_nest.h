@@ -105,7 +105,9 @@ struct LoopNest {
 
     /// Where a load or store goes.
     DType memoryOf(const Expr& load) const;
-    DType memoryOf(int buffer) const { return buffer < 0 ? scratch[static_cast<size_t>(~buffer)].dtype : buffers[static_cast<size_t>(buffer)].dtype; }
+    DType memoryOf(int buffer) const {
+        return buffer < 0 ? scratch[static_cast<size_t>(~buffer)].dtype : buffers[static_cast<size_t>(buffer)].dtype;
+    }
     int newVar(DType dtype, int count = 1, bool changes = false);
     Expr var(int number) const { return Expr::var(number, vars[static_cast<size_t>(number)].dtype); }
 };

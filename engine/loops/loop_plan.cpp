@@ -30,8 +30,7 @@ class Checker {
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check :
-             {&Checker::vectors, &Checker::walks, &Checker::needs, &Checker::parts, &Checker::tiles,
-                                 &Checker::keeps})
+             {&Checker::vectors, &Checker::walks, &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::keeps})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }

@@ -1,6 +1,6 @@
-// The second printer of loop nests. Without a GPU: what it prints, and that NVRTC's language takes it where a compiler is
-// there (nvcc in PATH). With CUTAWAY_CUDA_FOLDER=DIR it writes DIR/kernels.cu: a program for a machine with a GPU, which
-// runs every kernel, compares with what the kernels mean, and times large ones against a copy.
+// The second printer of loop nests. Without a GPU: what it prints, and that NVRTC's language takes it where a compiler
+// is there (nvcc in PATH). With CUTAWAY_CUDA_FOLDER=DIR it writes DIR/kernels.cu: a program for a machine with a GPU,
+// which runs every kernel, compares with what the kernels mean, and times large ones against a copy.
 #include "engine/codegen/cuda_printer.h"
 
 #include <QtTest>
@@ -96,11 +96,13 @@ QString entry(const Sample& sample, int number, bool large) {
         interpretKernel(sample.kernel, memory.pointers, {});
         for (const auto& bytes : memory.bytes) expected += QStringLiteral("{%1}").arg(bytesOf(bytes));
     }
-    text += QStringLiteral("static void add%1(std::vector<Case>& all) {\n    all.push_back({\"%2\", %3, {%4}, {%5}, {%6}, {%7}, {%8}});\n}\n")
-                .arg(number)
-                .arg(sample.name)
-                .arg(sample.megabytes)
-                .arg(launches, sizes, workspace, initial.join(","), expected.join(","));
+    text +=
+        QStringLiteral(
+            "static void add%1(std::vector<Case>& all) {\n    all.push_back({\"%2\", %3, {%4}, {%5}, {%6}, {%7}, {%8}});\n}\n")
+            .arg(number)
+            .arg(sample.name)
+            .arg(sample.megabytes)
+            .arg(launches, sizes, workspace, initial.join(","), expected.join(","));
     return text;
 }
 

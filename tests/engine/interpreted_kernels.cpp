@@ -38,7 +38,8 @@ class KernelRun final : public ValueSource {
                                                       : external(call));
         }
         std::vector<Tensor> outputs;
-        for (const int64_t number : m_bound->plan.outputs) outputs.push_back(number < 0 ? Tensor() : copied(value(number)));
+        for (const int64_t number : m_bound->plan.outputs)
+            outputs.push_back(number < 0 ? Tensor() : copied(value(number)));
         return outputs;
     }
 

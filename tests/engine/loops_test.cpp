@@ -12,7 +12,9 @@ namespace {
 
 Expr x(int axis) { return Expr::axis(axis); }
 Expr num(int64_t value) { return Expr::integer(value); }
-Expr load(int buffer, const Expr& index, DType dtype = DType::F32) { return Expr::load(bufferName(buffer), index, dtype); }
+Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
+    return Expr::load(bufferName(buffer), index, dtype);
+}
 
 /// A plan made by chance; most are legal.
 LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
@@ -135,9 +137,9 @@ class LoopsTest : public QObject {
         QTest::newRow("parts of rows") << "order x0\nvectors rows 16\n" + rest + "parts 4\n"
                                        << "parts need vectors along rows, or none";
         QTest::newRow("keep of nothing") << "order x0\nvectors walks 16\n" + rest + "keep r7\n"
-                                       << "what is kept is computed by a walk";
+                                         << "what is kept is computed by a walk";
         QTest::newRow("keep of parts") << "order x0\nvectors walks 16\n" + rest + "keep r1\nparts 2\n"
-                                     << "rows are kept where one thread walks one row at a time";
+                                       << "rows are kept where one thread walks one row at a time";
         QTest::newRow("tile of walks") << "order x0\nvectors walks 16\n" + rest + "tile x0 4\n"
                                        << "tiles are of an outer loop inside vectors over rows, without reductions";
     }

@@ -119,10 +119,16 @@ double largestOf(const Tensor& tensor) {
     return largest;
 }
 
+/// What results of this dtype may differ by, relative to the largest.
+double unitOf(DType dtype) {
+    if (!isFloating(dtype)) return 0;
+    if (isHalf(dtype)) return 4e-3;
+    return dtype == DType::F32 ? 2e-6 : 1e-13;
+}
+
 QString differenceOf(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
     for (size_t i = 0; i < expected.size(); ++i) {
-        const DType dtype = expected[i].dtype();
-        const double unit = !isFloating(dtype) ? 0 : isHalf(dtype) ? 4e-3 : dtype == DType::F32 ? 2e-6 : 1e-13;
+        const double unit = unitOf(expected[i].dtype());
         const Comparison c = compare(actual[i], expected[i], {unit, unit * std::max(1.0, largestOf(expected[i]))});
         if (!c.sameType) return QString("output %1 has another type").arg(i);
         if (!c.within) return QString("output %1: %2 wrong, by %3").arg(i).arg(c.mismatches).arg(c.maxAbsoluteError);

@@ -71,7 +71,9 @@ Kernel beside(int64_t n, int64_t m, int64_t pad) {
     const Expr inside = compare(ExprKind::Lt, at, num(n + m));
     const Expr a = load(1, Expr::where(first, add(mul(num(n), x(0)), at), num(0)));
     const Expr b = load(2, Expr::where(logicalNot(first) && inside, add(mul(num(m), x(0)), add(at, num(-n))), num(0)));
-    kernel.stores = {{0, {}, add(mul(num(n + m + pad), x(0)), at),
+    kernel.stores = {{0,
+                      {},
+                      add(mul(num(n + m + pad), x(0)), at),
                       Expr::where(first, a, Expr::where(inside, b, Expr::real(0, DType::F32)))}};
     return kernel;
 }
@@ -90,7 +92,8 @@ Kernel columnSums(int64_t rows, int64_t columns) {
     kernel.name = "columns";
     kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
     kernel.outer = {{0, columns}};
-    kernel.stores = {{0, {}, x(0), reduceOver(ReduceKind::Sum, {{1, rows}}, load(1, add(mul(num(columns), x(1)), x(0))))}};
+    kernel.stores = {
+        {0, {}, x(0), reduceOver(ReduceKind::Sum, {{1, rows}}, load(1, add(mul(num(columns), x(1)), x(0))))}};
     return kernel;
 }
 Kernel gather(int64_t count) {

@@ -107,7 +107,8 @@ void concatenate(const std::vector<const Tensor*>& parts, int64_t dim, Tensor& r
         }
     }
     runParts(threads, [&](int thread) {
-        const int64_t from = bytes / threads * thread, to = thread + 1 == threads ? bytes : bytes / threads * (thread + 1);
+        const int64_t from = bytes / threads * thread,
+                      to = thread + 1 == threads ? bytes : bytes / threads * (thread + 1);
         for (size_t b = 0; b < boxes.size(); ++b) {
             const Box& box = boxes[b];
             const int64_t each = box.pieceLength * box.elementBytes, begin = ends[b] - box.pieces * each;

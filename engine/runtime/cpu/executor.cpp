@@ -177,7 +177,8 @@ class Executor final : public ValueSource {
         return {};
     }
     Result<void> compute(Call& own, const PlanCall& call) {
-        if (call.kind == CallKind::Library && call.function == "aten.cat.default") return runConcat(call), Result<void>();
+        if (call.kind == CallKind::Library && call.function == "aten.cat.default")
+            return runConcat(call), Result<void>();
         if (call.kind == CallKind::Library && runLibrary(own, call)) return {};
         const Op* op = findOp(call.function);
         if (op == nullptr) return Error{ErrorCode::Internal, "the worker does not know the op", call.function, {}};
