@@ -22,8 +22,11 @@ class Vectoriser {
         Body result;
         std::vector<Alloc> allocs;  // of this body, until their lanes are joined
         allocs.reserve(body.size());
-        for (Stmt& stmt : body) {
-            const bool loop = std::holds_alternative<For>(stmt.node);
+        for (size_t i = 0; i < body.size(); ++i) {
+            Stmt& stmt = body[i];
+            // Pieces of one loop stand one after the other; lanes are joined behind the last.
+            const bool loop = std::holds_alternative<For>(stmt.node) &&
+                              !(i + 1 < body.size() && std::holds_alternative<For>(body[i + 1].node));
             if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) {
                 allocs.push_back(*alloc);
                 if (m_axis >= 0) widen(alloc->states);

@@ -214,6 +214,15 @@ class LoopsTest : public QObject {
         QCOMPARE(interpretNests(lowered, memory.pointers, {}), KernelFault::None);
         QCOMPARE(interpretKernel(kernel, memory.pointers, {}), KernelFault::None);
     }
+    /// A sum over pieces: lanes are joined behind the last of them.
+    void sumOverPieces() {
+        Kernel kernel = beside(5, 20, 3);
+        const Expr value = kernel.stores[0].value;
+        kernel.outer = {{0, 3}};
+        kernel.stores = {{0, {}, x(0), makeReduce(static_cast<int>(ReduceKind::Sum), {{1, 28}}, value)}};
+        const QString wrong = difference(kernel, choosePlan(kernel, {}), 100, 1, 0);
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
+    }
     /// After the split no piece has a condition or a gather.
     void guardsAreSplit() {
         const Kernel kernel = beside(20, 33, 4);
