@@ -51,9 +51,9 @@ constexpr Row kRows[] = {
     {"aten.topk.default", "f32[9, 40]?, 8"},
     {"aten.topk.default", "f32[9, 40]?, 3, 0, False"},
     {"aten.topk.default", "f32[3, 128], 2"},
-    {"aten.sort.default", "f32[40, 8]?"},
-    {"aten.sort.default", "f32[40, 8]?, -1, True"},
-    {"aten.sort.default", "i64[8, 40], 0"},
+    {"aten.sort.default", "f32[40, 4]?"},
+    {"aten.sort.default", "f32[40, 4]?, -1, True"},
+    {"aten.sort.default", "i64[4, 40], 0"},
     {"aten.sort.default", "b8[40, 5]"},
     // Windows that overlap, parts that do not.
     {"aten._adaptive_avg_pool2d.default", "f16[2, 3, 12, 17], [4, 17]"},
