@@ -54,7 +54,7 @@ constexpr Row kRows[] = {
     {"aten.sort.default", "f32[40, 4]?"},
     {"aten.sort.default", "f32[40, 4]?, -1, True"},
     {"aten.sort.default", "i64[4, 40], 0"},
-    {"aten.sort.default", "b8[40, 5]"},
+    {"aten.sort.default", "b8[40, 4]"},
     // Windows that overlap, parts that do not.
     {"aten._adaptive_avg_pool2d.default", "f16[2, 3, 12, 17], [4, 17]"},
     {"aten.avg_pool2d_backward.default",
@@ -84,8 +84,6 @@ constexpr OpRow kOps[] = {
     {"aten.bitwise_right_shift.Tensor_Scalar"},
     {"aten.__lshift__.Scalar"},
     {"aten.__rshift__.Tensor"},
-    {"aten.sort.default"},
-    {"aten.sort.stable"},
     {"aten.topk.default"},
     {"aten._adaptive_avg_pool2d.default", 3},
     {"aten._adaptive_avg_pool3d.default", 1},
