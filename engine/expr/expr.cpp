@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <set>
 
 #include "engine/expr/polynomial.h"
 #include "engine/support/check.h"
@@ -362,28 +364,48 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
     return finish({.kind = kind, .dtype = dtype, .operands = std::move(operands)});
 }
 
-int compareExpr(const Expr& a, const Expr& b) {
-    if (&*a == &*b) return 0;
-    auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
-    if (a->kind != b->kind) {
-        // Symbols first, then products and sums, constants last: "s0 + 1", "4*s77".
-        auto rank = [](ExprKind kind) {
-            if (kind == ExprKind::Symbol) return -2;
-            return kind == ExprKind::Axis ? -1 : static_cast<int>(kind);
-        };
-        return order(rank(a->kind), rank(b->kind));
+namespace {
+
+/// Parts that two expressions share among themselves are compared once: asked again for every path that leads to them,
+/// a comparison of two copies would take as many steps as there are paths.
+class Comparer {
+  public:
+    int compare(const Expr& a, const Expr& b) {
+        if (&*a == &*b) return 0;
+        if (const int c = compareNodes(*a, *b)) return c;
+        if (a->operands.empty() || !m_equal.emplace(&*a, &*b).second) return 0;
+        for (size_t i = 0; i < a->operands.size(); ++i)
+            if (const int c = compare(a->operands[i], b->operands[i])) return c;
+        return 0;
     }
-    if (int c = order(static_cast<int>(a->dtype), static_cast<int>(b->dtype))) return c;
-    if (int c = order(a->integer, b->integer)) return c;
-    if (std::memcmp(&a->real, &b->real, sizeof a->real) != 0) return std::memcmp(&a->real, &b->real, sizeof a->real);
-    // Shorter names first, so that s2 stands before s10.
-    if (int c = order(a->name.size(), b->name.size())) return c;
-    if (int c = order(a->name, b->name)) return c;
-    if (int c = order(a->operands.size(), b->operands.size())) return c;
-    for (size_t i = 0; i < a->operands.size(); ++i)
-        if (int c = compareExpr(a->operands[i], b->operands[i])) return c;
-    return 0;
-}
+
+  private:
+    static int compareNodes(const ExprNode& a, const ExprNode& b) {
+        auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
+        if (a.kind != b.kind) {
+            // Symbols first, then products and sums, constants last: "s0 + 1", "4*s77".
+            auto rank = [](ExprKind kind) {
+                if (kind == ExprKind::Symbol) return -2;
+                return kind == ExprKind::Axis ? -1 : static_cast<int>(kind);
+            };
+            return order(rank(a.kind), rank(b.kind));
+        }
+        if (int c = order(static_cast<int>(a.dtype), static_cast<int>(b.dtype))) return c;
+        if (int c = order(a.integer, b.integer)) return c;
+        if (const int c = std::memcmp(&a.real, &b.real, sizeof a.real)) return c;
+        // Shorter names first, so that s2 stands before s10.
+        if (int c = order(a.name.size(), b.name.size())) return c;
+        if (int c = order(a.name, b.name)) return c;
+        return order(a.operands.size(), b.operands.size());
+    }
+    /// Pairs whose comparison has begun. While it goes on, or after it came out equal, the pair decides nothing; one
+    /// that came out different has ended the whole comparison.
+    std::set<std::pair<const ExprNode*, const ExprNode*>> m_equal;
+};
+
+}  // namespace
+
+int compareExpr(const Expr& a, const Expr& b) { return Comparer().compare(a, b); }
 
 std::vector<std::string> symbolsOf(const Expr& expr) {
     std::vector<std::string> names;

@@ -141,9 +141,6 @@ Expr lowerRanked(LowerContext& c, bool descending, const SymInt& count) {
 Expr lowerSort(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
     const SymInt length = self.rank() == 0 ? SymInt(1) : self.sizes[static_cast<size_t>(c.dimOf("dim", self.rank()))];
-    // The nests of longer ones take minutes to make: each rank compares with all before it.
-    constexpr int64_t kMostSorted = 4;
-    if (length.asInt().value_or(kMostSorted + 1) > kMostSorted) return Expr();
     return lowerRanked(c, c.flag("descending"), length);
 }
 
