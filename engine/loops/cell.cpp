@@ -1,7 +1,6 @@
 #include "engine/loops/cell.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "engine/ops/special.h"
 #include "engine/support/check.h"
@@ -10,22 +9,27 @@
 namespace cutaway {
 namespace {
 
-/// As it is kept: wrapped to the width of an integer dtype, rounded to that of a float.
-Cell stored(DType dtype, int64_t value) {
-    switch (dtype) {
-        case DType::Bool: return {0, value != 0};
-        case DType::I8: return {0, static_cast<int8_t>(value)};
-        case DType::U8: return {0, static_cast<uint8_t>(value)};
-        case DType::I16: return {0, static_cast<int16_t>(value)};
-        case DType::U16: return {0, static_cast<uint16_t>(value)};
-        case DType::I32: return {0, static_cast<int32_t>(value)};
-        case DType::U32: return {0, static_cast<uint32_t>(value)};
-        default: return {0, value};
-    }
+/// As it is kept: wrapped to the width of an integer dtype, rounded to that of a float. What a float becomes that does
+/// not fit into an integer is the tensors' rule.
+template <class Compute>
+Cell stored(DType dtype, Compute value) {
+    alignas(8) char element[8];
+    storeElements(dtype, element, 1, 1, &value);
+    return readElement(element, dtype, 0);
 }
+Cell stored(DType dtype, bool value) { return stored(dtype, int64_t{value}); }
 Cell rounded(DType dtype, double value) { return {dtype == DType::F64 ? value : static_cast<float>(value), 0}; }
 bool isUnsignedWide(DType dtype) { return dtype == DType::U64; }
 
+/// Kernels read complex numbers through views as pairs only.
+DType partOf(DType dtype) {
+    switch (dtype) {
+        case DType::C128: return DType::F64;
+        case DType::C64: return DType::F32;
+        case DType::C32: return DType::F16;
+        default: return dtype;
+    }
+}
 uint64_t bits(const Cell& cell) { return static_cast<uint64_t>(cell.whole); }
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
@@ -114,7 +118,8 @@ Cell wholeArithmetic(const ExprNode& e, std::span<const Cell> in, KernelFault& f
         case ExprKind::ShiftLeft:
             return stored(e.dtype, bits(in[1]) >= width ? 0 : wrapped(bits(in[0]) << bits(in[1])));
         case ExprKind::ShiftRight:
-            if (bits(in[1]) >= width) return stored(e.dtype, !isUnsigned(e.dtype) && in[0].whole < 0 ? -1 : 0);
+            if (bits(in[1]) >= width)
+                return stored(e.dtype, !isUnsigned(e.dtype) && in[0].whole < 0 ? int64_t{-1} : int64_t{0});
             return stored(e.dtype,
                           isUnsignedWide(e.dtype) ? wrapped(bits(in[0]) >> bits(in[1])) : in[0].whole >> in[1].whole);
         default: CT_CHECK(false, "every operation on integers is interpreted");
@@ -124,17 +129,7 @@ Cell wholeArithmetic(const ExprNode& e, std::span<const Cell> in, KernelFault& f
 Cell cast(DType from, DType to, const Cell& x) {
     if (isFloating(from)) {
         if (isFloating(to)) return rounded(to, x.real);
-        if (to == DType::Bool) return {0, x.real != 0};
-        if (isUnsignedWide(to))
-            return {0, wrapped(x.real < 0 ? static_cast<uint64_t>(static_cast<int64_t>(x.real))
-                                          : static_cast<uint64_t>(x.real))};
-        const bool fits = x.real > -9223372036854775809.0 && x.real < 9223372036854775808.0;
-        // What does not fit is what the processor makes of it.
-        if (byteSize(to) == 4) {
-            const bool narrow = to == DType::U32 ? fits : x.real > -2147483649.0 && x.real < 2147483648.0;
-            return stored(to, narrow ? static_cast<int64_t>(x.real) : int64_t{std::numeric_limits<int32_t>::min()});
-        }
-        return stored(to, fits ? static_cast<int64_t>(x.real) : std::numeric_limits<int64_t>::min());
+        return from == DType::F64 ? stored(to, x.real) : stored(to, static_cast<float>(x.real));
     }
     if (!isFloating(to)) return stored(to, x.whole);
     if (isUnsignedWide(from))
@@ -241,17 +236,6 @@ Cell compared(const ExprNode& e, const Cell& a, const Cell& b) {
     }
 }
 
-template <class T>
-T at(const void* buffer, int64_t index) {
-    T value;
-    std::memcpy(&value, static_cast<const char*>(buffer) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    return value;
-}
-template <class T>
-void put(void* buffer, int64_t index, T value) {
-    std::memcpy(static_cast<char*>(buffer) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
-}
-
 }  // namespace
 
 Cell literalCell(const Expr& literal) {
@@ -276,42 +260,20 @@ Cell applyOperation(const ExprNode& e, std::span<const Cell> in, KernelFault& fa
 }
 
 Cell readElement(const void* buffer, DType dtype, int64_t index) {
-    switch (dtype) {
-        case DType::F64:
-        case DType::C128: return {at<double>(buffer, index), 0};
-        case DType::F32:
-        case DType::C64: return {static_cast<double>(at<float>(buffer, index)), 0};
-        case DType::F16:
-        case DType::C32: return {static_cast<double>(halfToFloat(at<uint16_t>(buffer, index))), 0};
-        case DType::BF16: return {static_cast<double>(bfloatToFloat(at<uint16_t>(buffer, index))), 0};
-        case DType::I64:
-        case DType::U64: return {0, at<int64_t>(buffer, index)};
-        case DType::I32: return {0, at<int32_t>(buffer, index)};
-        case DType::U32: return {0, at<uint32_t>(buffer, index)};
-        case DType::I16: return {0, at<int16_t>(buffer, index)};
-        case DType::U16: return {0, at<uint16_t>(buffer, index)};
-        case DType::I8: return {0, at<int8_t>(buffer, index)};
-        case DType::U8: return {0, at<uint8_t>(buffer, index)};
-        case DType::Bool: return {0, at<uint8_t>(buffer, index) != 0};
-        default: CT_CHECK(false, "lowering rules refuse dtypes that kernels cannot compute in");
-    }
+    const DType own = partOf(dtype);
+    const auto* at = static_cast<const char*>(buffer) + index * byteSize(own);
+    Cell cell;
+    if (isFloating(own)) loadElements(own, at, 1, 1, &cell.real);
+    else loadElements(own, at, 1, 1, &cell.whole);
+    return cell;
 }
 
 void writeElement(void* buffer, DType dtype, int64_t index, const Cell& value) {
+    auto* at = static_cast<char*>(buffer) + index * byteSize(dtype);
     const auto narrow = static_cast<float>(value.real);
-    switch (dtype) {
-        case DType::F64: return put(buffer, index, value.real);
-        case DType::F32: return put(buffer, index, narrow);
-        case DType::F16: return put(buffer, index, floatToHalf(narrow));
-        case DType::BF16: return put(buffer, index, floatToBfloat(narrow));
-        default: break;
-    }
-    switch (byteSize(dtype)) {
-        case 8: return put(buffer, index, value.whole);
-        case 4: return put(buffer, index, static_cast<int32_t>(value.whole));
-        case 2: return put(buffer, index, static_cast<int16_t>(value.whole));
-        default: return put(buffer, index, static_cast<int8_t>(value.whole));
-    }
+    if (dtype == DType::F64) storeElements(dtype, at, 1, 1, &value.real);
+    else if (isFloating(dtype)) storeElements(dtype, at, 1, 1, &narrow);
+    else storeElements(dtype, at, 1, 1, &value.whole);
 }
 
 }  // namespace cutaway
