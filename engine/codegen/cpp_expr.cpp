@@ -66,25 +66,4 @@ std::string cppLiteral(const Expr& constant) {
     return wide ? text : text + "f";
 }
 
-std::string cppLowest(DType dtype) {
-    if (isFloating(dtype)) return dtype == DType::F64 ? "-__builtin_inf()" : "-__builtin_inff()";
-    if (isUnsigned(dtype)) return "(" + cppValueType(dtype) + ")0";
-    switch (byteSize(dtype)) {
-        case 1: return "(signed char)-128";
-        case 2: return "(short)-32768";
-        case 4: return "(int)(-0x7fffffff - 1)";
-        default: return "(-0x7fffffffffffffffL - 1)";
-    }
-}
-std::string cppHighest(DType dtype) {
-    if (isFloating(dtype)) return dtype == DType::F64 ? "__builtin_inf()" : "__builtin_inff()";
-    if (isUnsigned(dtype)) return "(" + cppValueType(dtype) + ")-1";
-    switch (byteSize(dtype)) {
-        case 1: return "(signed char)127";
-        case 2: return "(short)32767";
-        case 4: return "0x7fffffff";
-        default: return "0x7fffffffffffffffL";
-    }
-}
-
 }  // namespace cutaway

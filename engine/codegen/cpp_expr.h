@@ -15,8 +15,5 @@ std::string cppVectorType(DType dtype);
 std::string cppMemorySuffix(DType dtype);
 std::string cppValueSuffix(DType dtype);
 std::string cppLiteral(const Expr& constant);
-/// Smallest and largest value of a dtype (infinities for floats), as literals: neutral elements of Max and Min.
-std::string cppLowest(DType dtype);
-std::string cppHighest(DType dtype);
 
 }  // namespace cutaway

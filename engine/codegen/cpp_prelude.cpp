@@ -223,25 +223,6 @@ template <class T> FN T maxS(T a, T b) { return a != a ? a : b > a || b != b ? b
 template <class V> FN V minV(V a, V b) { return sel((mask(b < a) | mask(b != b)) & mask(a == a), b, a); }
 template <class V> FN V maxV(V a, V b) { return sel((mask(b > a) | mask(b != b)) & mask(a == a), b, a); }
 )"},
-        {"argbest", "", R"(template <class V> FN void argMaxV(V& best, V_i64& at, V v, V_i64 i, V_b on) {
-    const V_b better = on & (mask(at < 0) | ((mask(v > best) | mask(v != v)) & mask(best == best)));
-    best = sel(better, v, best); at = sel(better, i, at);
-}
-template <class V> FN void argMinV(V& best, V_i64& at, V v, V_i64 i, V_b on) {
-    const V_b better = on & (mask(at < 0) | ((mask(v < best) | mask(v != v)) & mask(best == best)));
-    best = sel(better, v, best); at = sel(better, i, at);
-}
-template <class T> FN void argMaxS(T& best, long& at, T v, long i) {
-    if (i < 0) return;
-    const bool same = v == best || (v != v && best != best);
-    if (at < 0 || (same && i < at) || (!same && best == best && (v > best || v != v))) { best = v; at = i; }
-}
-template <class T> FN void argMinS(T& best, long& at, T v, long i) {
-    if (i < 0) return;
-    const bool same = v == best || (v != v && best != best);
-    if (at < 0 || (same && i < at) || (!same && best == best && (v < best || v != v))) { best = v; at = i; }
-}
-)"},
         {"floormod", "round", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
 FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }
 FN float floorModF(float a, float b) { const float m = __builtin_fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
