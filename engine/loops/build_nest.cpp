@@ -16,6 +16,9 @@ Expr number(int64_t value) { return Expr::integer(value); }
 Expr minimum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Min, {a, b}); }
 Expr quotient(const Expr& a, const Expr& b) { return Expr::make(ExprKind::FloorDiv, {a, b}); }
 Expr remainder(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mod, {a, b}); }
+Expr sum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
+Expr times(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
+Expr times(const Expr& a, int64_t b) { return times(a, number(b)); }
 /// ceil(size / step).
 SymInt blocks(const SymInt& size, int64_t step) { return floorDiv(size + SymInt(step - 1), SymInt(step)); }
 
@@ -70,29 +73,32 @@ class NestBuilder {
         });
     }
     void computeWalk(const Walk& walk) {
+        const std::vector<Expr> reductions = reductionsOfWalk(walk);
+        const std::vector<States> states = accumulate(reductions, std::nullopt);
+        for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], states[i]);
+    }
+    std::vector<Expr> reductionsOfWalk(const Walk& walk) const {
         std::vector<Expr> reductions;
         for (const int r : walk.reductions) reductions.push_back((*m_reductions)[static_cast<size_t>(r)]);
-        for (const Expr& r : reductions)
-            for (const Expr& operand : r->operands) prepare(operand);
-        const std::vector<Accumulator> accumulators = accumulate(reductions, std::nullopt);
-        for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], accumulators[i].states);
+        return reductions;
     }
     void storeWalk(const Walk& walk, const std::optional<std::pair<Expr, Expr>>& range) {
-        for (const int s : walk.stores) prepare(m_kernel->stores[static_cast<size_t>(s)].value);
+        // Outside of the loops: a reduction that no walk makes is the same for all of them.
+        for (const int s : walk.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
         loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, [&] {
             for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
         });
     }
     void store(const KernelStore& own) { append(Store{own.buffer, ready(own.index), Expr(), ready(own.value)}); }
 
-    struct Accumulator {
-        std::vector<int> states;
-    };
+    using States = std::vector<int>;  // the variables of one reduction
     /// The loops of these reductions, which are equal, over all elements or over the given range of the first loop.
-    std::vector<Accumulator> accumulate(const std::vector<Expr>& reductions,
-                                        const std::optional<std::pair<Expr, Expr>>& range) {
-        std::vector<Accumulator> accumulators;
-        for (const Expr& r : reductions) accumulators.push_back(allocate(r));
+    std::vector<States> accumulate(const std::vector<Expr>& reductions,
+                                   const std::optional<std::pair<Expr, Expr>>& range) {
+        for (const Expr& r : reductions)
+            for (const Expr& operand : r->operands) ready(operand);
+        std::vector<States> states;
+        for (const Expr& r : reductions) states.push_back(allocate(r));
         const std::vector<Loop> own = reduceLoops(reductions[0]);
         loops(own, range, [&] {
             for (size_t i = 0; i < reductions.size(); ++i) {
@@ -100,11 +106,11 @@ class NestBuilder {
                 const Expr element = ready(r->operands[0]);
                 if (const int scratch = keepOf(r); scratch < 0)
                     append(Store{scratch, Expr::axis(own[0].axis), Expr(), element});
-                append(Update{static_cast<int>(r->integer), accumulators[i].states, element,
+                append(Update{static_cast<int>(r->integer), states[i], element,
                               reducerOf(r).position ? position(own) : Expr(), Expr()});
             }
         });
-        return accumulators;
+        return states;
     }
     /// The scratch array (~number) that keeps the elements of this reduction, or 0.
     int keepOf(const Expr& reduction) {
@@ -117,31 +123,26 @@ class NestBuilder {
         }
         return 0;
     }
-    Accumulator allocate(const Expr& reduction) {
-        Accumulator result;
+    States allocate(const Expr& reduction) {
+        States states;
         const DType body = reduction->operands[0]->dtype;
-        for (const DType type : reducerOf(reduction).stateTypes(body))
-            result.states.push_back(m_nest.newVar(type, 1, true));
-        append(Alloc{static_cast<int>(reduction->integer), body, result.states});
-        return result;
+        for (const DType type : reducerOf(reduction).stateTypes(body)) states.push_back(m_nest.newVar(type, 1, true));
+        append(Alloc{static_cast<int>(reduction->integer), body, states});
+        return states;
     }
     /// Names the result; from here on the reduction is its variable.
-    void conclude(const Expr& reduction, const std::vector<int>& states) {
+    void conclude(const Expr& reduction, const States& states) {
         std::vector<Expr> values;
         for (const int state : states) values.push_back(m_nest.var(state));
         const int var = m_nest.newVar(reduction->dtype);
         append(Let{var, reducerOf(reduction).finish(values, reduction->operands[0]->dtype)});
         m_scopes.back().done[&*reduction] = m_nest.var(var);
     }
-    void prepare(const Expr& expr) { ready(expr); }
 
   private:
     static Expr position(const std::vector<Loop>& loops) {
         Expr at = number(0);
-        for (const Loop& loop : loops) {
-            const Expr scaled = Expr::make(ExprKind::Mul, {at, loop.size.expr()});
-            at = Expr::make(ExprKind::Add, {scaled, Expr::axis(loop.axis)});
-        }
+        for (const Loop& loop : loops) at = sum(times(at, loop.size.expr()), Expr::axis(loop.axis));
         return at;
     }
     template <class Inside>
@@ -191,8 +192,7 @@ class NestBuilder {
         std::vector<Scope> inner(std::make_move_iterator(m_scopes.begin() + static_cast<std::ptrdiff_t>(home) + 1),
                                  std::make_move_iterator(m_scopes.end()));
         m_scopes.resize(home + 1);
-        const auto accumulators = accumulate({reduction}, std::nullopt);
-        conclude(reduction, accumulators[0].states);
+        conclude(reduction, accumulate({reduction}, std::nullopt)[0]);
         const Expr result = m_scopes.back().done.at(&*reduction);
         m_scopes.insert(m_scopes.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
         return result;
@@ -321,8 +321,6 @@ class KernelBuilder {
         });
         return staged;
     }
-    static Expr sum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
-    static Expr times(const Expr& a, int64_t b) { return Expr::make(ExprKind::Mul, {a, number(b)}); }
     void buildTiles(NestBuilder& builder, const std::vector<Loop>& flat, const Loop& tiled, int block,
                     const Loop& vector) {
         const int parts = builder.newAxis(), columns = builder.newAxis(), lane = builder.newAxis();
@@ -380,9 +378,10 @@ class KernelBuilder {
             std::vector<Loop> loops = m_rows;
             loops.push_back({part, SymInt(int64_t{m_plan->parts})});
             openFlat(builder, flat, loops);
-            joinStates(builder, Expr::make(ExprKind::FloorDiv, {Expr::axis(flat), number(m_plan->parts)}));
-            if (walk.reductions.empty()) builder.storeWalk(walk, rangeOf(inner(walk), part));
-            else statesOfPart(builder, walk, flat, part);
+            joinStates(builder, quotient(Expr::axis(flat), number(m_plan->parts)));
+            const auto range = rangeOf(loopsOf(walk, m_kernel, m_reductions), part);
+            if (walk.reductions.empty()) builder.storeWalk(walk, range);
+            else statesOfPart(builder, walk, flat, range);
             builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
             add(builder, product(loops));
         }
@@ -397,27 +396,19 @@ class KernelBuilder {
         builder.closeInto({flat, number(0), product(m_rows).expr(), 1, Map::Parts, {}});
         add(builder, product(m_rows));
     }
-    std::vector<Loop> inner(const Walk& walk) const {
-        if (!walk.stores.empty()) return m_kernel.stores[static_cast<size_t>(walk.stores[0])].inner;
-        return reduceLoops(m_reductions[static_cast<size_t>(walk.reductions[0])]);
-    }
     /// What the part has of the first loop; whole vectors where that loop is one.
     std::pair<Expr, Expr> rangeOf(const std::vector<Loop>& loops, int part) const {
         const int64_t unit = loops.size() == 1 ? m_plan->lanes : 1;
         const SymInt length = blocks(loops[0].size, m_plan->parts * unit) * SymInt(unit);
-        const Expr from = Expr::make(ExprKind::Mul, {Expr::axis(part), length.expr()});
-        const Expr to = minimum(Expr::make(ExprKind::Add, {from, length.expr()}), loops[0].size.expr());
-        return {from, to};
+        const Expr from = times(Expr::axis(part), length.expr());
+        return {from, minimum(sum(from, length.expr()), loops[0].size.expr())};
     }
-    void statesOfPart(NestBuilder& builder, const Walk& walk, int flat, int part) {
-        std::vector<Expr> reductions;
-        for (const int r : walk.reductions) reductions.push_back(m_reductions[static_cast<size_t>(r)]);
-        for (const Expr& r : reductions)
-            for (const Expr& operand : r->operands) builder.prepare(operand);
-        const auto accumulators = builder.accumulate(reductions, rangeOf(inner(walk), part));
+    void statesOfPart(NestBuilder& builder, const Walk& walk, int flat, const std::pair<Expr, Expr>& range) {
+        const std::vector<Expr> reductions = builder.reductionsOfWalk(walk);
+        const auto states = builder.accumulate(reductions, range);
         for (size_t i = 0; i < reductions.size(); ++i) {
             std::vector<int> buffers;
-            for (const int state : accumulators[i].states) {
+            for (const int state : states[i]) {
                 const DType dtype = builder.nest().vars[static_cast<size_t>(state)].dtype;
                 buffers.push_back(static_cast<int>(m_kernel.buffers.size() + m_lowered.workspace.size()));
                 m_lowered.workspace.push_back({dtype, product(m_rows) * SymInt(int64_t{m_plan->parts})});
@@ -429,18 +420,17 @@ class KernelBuilder {
     /// Reductions of earlier nests, joined part by part.
     void joinStates(NestBuilder& builder, const Expr& row) {
         for (const auto& [reduction, buffers] : m_stored) {
-            const auto accumulator = builder.allocate(reduction);
+            const auto states = builder.allocate(reduction);
             const int part = builder.newAxis();
-            Merge merge{static_cast<int>(reduction->integer), accumulator.states, {}};
-            const Expr at =
-                Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {row, number(m_plan->parts)}), Expr::axis(part)});
+            Merge merge{static_cast<int>(reduction->integer), states, {}};
+            const Expr at = sum(times(row, m_plan->parts), Expr::axis(part));
             for (size_t i = 0; i < buffers.size(); ++i)
-                merge.with.push_back(Expr::load(bufferName(buffers[i]), at,
-                                                builder.nest().vars[static_cast<size_t>(accumulator.states[i])].dtype));
+                merge.with.push_back(
+                    Expr::load(bufferName(buffers[i]), at, builder.nest().vars[static_cast<size_t>(states[i])].dtype));
             builder.open({part});
             builder.append(std::move(merge));
             builder.closeInto({part, number(0), number(m_plan->parts), 1, Map::Serial, {}});
-            builder.conclude(reduction, accumulator.states);
+            builder.conclude(reduction, states);
         }
     }
 

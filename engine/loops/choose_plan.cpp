@@ -107,13 +107,8 @@ class Planner {
     }
 
     // ---- walks
-    /// Axes that change from row to row in the innermost scope of rows.
-    std::set<int> rowAxes() const {
-        if (m_plan.vectors == VectorOver::Rows) return {m_plan.order.back()};
-        return {m_plan.order.begin(), m_plan.order.end()};
-    }
     void chooseWalks() {
-        const std::set<int> rows = rowAxes();
+        const std::set<int> rows = rowAxes(m_plan);
         struct Task {
             int stage;
             std::vector<Loop> loops;
@@ -165,11 +160,8 @@ class Planner {
 
     // ---- parts
     std::optional<int64_t> elementsOf(const Walk& walk) const {
-        const std::vector<Loop> loops = walk.stores.empty()
-                                            ? reduceLoops(m_reductions[static_cast<size_t>(walk.reductions[0])])
-                                            : m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner;
         double all = 1;
-        for (const Loop& loop : loops) {
+        for (const Loop& loop : loopsOf(walk, *m_kernel, m_reductions)) {
             if (!loop.size.isInt()) return std::nullopt;
             all *= static_cast<double>(loop.size.value());
         }
@@ -220,16 +212,11 @@ class Planner {
     /// Whether a walk from this one on computes the elements of the reduction once more.
     bool computedAgain(const Expr& reduction, const Loop& loop, size_t from) const {
         for (size_t w = from; w < m_plan.walks.size(); ++w) {
-            std::vector<Loop> own;
+            const std::vector<Loop> own = loopsOf(m_plan.walks[w], *m_kernel, m_reductions);
             std::vector<Expr> values;
-            for (const int r : m_plan.walks[w].reductions) {
-                own = reduceLoops(m_reductions[static_cast<size_t>(r)]);
+            for (const int r : m_plan.walks[w].reductions)
                 values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
-            }
-            for (const int s : m_plan.walks[w].stores) {
-                own = m_kernel->stores[static_cast<size_t>(s)].inner;
-                values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
-            }
+            for (const int s : m_plan.walks[w].stores) values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
             if (own.size() != 1 || !(own[0].size == loop.size)) continue;
             const Expr same = replaceAxes(
                 reduction->operands[0], [&](int axis) { return axis == loop.axis ? Expr::axis(own[0].axis) : Expr(); });

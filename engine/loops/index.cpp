@@ -19,11 +19,6 @@ std::optional<Bounds> product(const Bounds& a, const Bounds& b) {
     return checked(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
 }
 
-int64_t floorDivide(int64_t a, int64_t b) {
-    const int64_t quotient = a / b;
-    return quotient - ((a % b != 0) && ((a % b < 0) != (b < 0)));
-}
-
 /// c*n*(e // n) + c*(e % n) = c*e, wherever both stand in one sum.
 Expr recombine(const Expr& sum) {
     auto split = [](const Expr& term) -> std::pair<int64_t, Expr> {
@@ -53,6 +48,11 @@ Expr recombine(const Expr& sum) {
 }
 
 }  // namespace
+
+int64_t floorDivide(int64_t a, int64_t b) {
+    const int64_t quotient = a / b;
+    return quotient - ((a % b != 0) && ((a % b < 0) != (b < 0)));
+}
 
 void IndexSimplifier::setSize(int axis, const SymInt& size) { m_sizes.insert_or_assign(axis, size); }
 

@@ -27,6 +27,9 @@ class IndexSimplifier {
     std::vector<Expr> m_keep;  // keeps the nodes alive whose addresses are keys
 };
 
+/// Of numbers whose quotient fits; b is not 0.
+int64_t floorDivide(int64_t a, int64_t b);
+
 /// expr = coefficient * axis + rest, where rest does not read the axis; nullopt if it is not of that form.
 struct Affine {
     Expr coefficient, rest;

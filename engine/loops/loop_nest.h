@@ -165,6 +165,16 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
         stmt.node);
 }
 
+/// The same of all statements of a body, outer ones first.
+template <class Visit>
+void forEachValueIn(Body& body, const Visit& visit) {
+    for (Stmt& stmt : body) {
+        forEachValue(stmt, visit);
+        if (auto* loop = std::get_if<For>(&stmt.node)) forEachValueIn(loop->body, visit);
+        if (auto* branch = std::get_if<If>(&stmt.node)) forEachValueIn(branch->body, visit);
+    }
+}
+
 std::string text(const LoopNest& nest);
 
 }  // namespace cutaway

@@ -12,6 +12,16 @@ bool LoopPlan::sameChoices(const LoopPlan& other) const {
            parts == other.parts && tiled == other.tiled && tile == other.tile && keeps == other.keeps;
 }
 
+std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
+    if (!walk.stores.empty()) return kernel.stores[static_cast<size_t>(walk.stores[0])].inner;
+    return reduceLoops(reductions[static_cast<size_t>(walk.reductions[0])]);
+}
+
+std::set<int> rowAxes(const LoopPlan& plan) {
+    if (plan.vectors == VectorOver::Rows) return {plan.order.back()};
+    return {plan.order.begin(), plan.order.end()};
+}
+
 namespace {
 
 bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
@@ -48,17 +58,12 @@ class Checker {
                     return "vectors over rows need reductions of one length";
         return {};
     }
-    std::vector<Loop> loopsOf(const Walk& walk, bool& equal) const {
-        std::vector<Loop> first;
-        bool any = false;
-        auto add = [&](std::vector<Loop> own) {
-            if (!any) first = std::move(own);
-            else equal &= first == own;
-            any = true;
-        };
-        for (const int r : walk.reductions) add(reduceLoops(m_reductions[static_cast<size_t>(r)]));
-        for (const int s : walk.stores) add(m_kernel->stores[static_cast<size_t>(s)].inner);
-        return first;
+    bool loopsAreEqual(const Walk& walk) const {
+        const std::vector<Loop> loops = loopsOf(walk, *m_kernel, m_reductions);
+        bool equal = !loops.empty();
+        for (const int r : walk.reductions) equal &= reduceLoops(m_reductions[static_cast<size_t>(r)]) == loops;
+        for (const int s : walk.stores) equal &= m_kernel->stores[static_cast<size_t>(s)].inner == loops;
+        return equal;
     }
     std::string walks() {
         std::set<int> stores;
@@ -70,8 +75,7 @@ class Checker {
             for (const int s : walk.stores)
                 if (s < 0 || static_cast<size_t>(s) >= m_kernel->stores.size() || !stores.insert(s).second)
                     return "walks name each store with inner loops once";
-            bool equal = true;
-            if (loopsOf(walk, equal).empty() || !equal) return "what shares a walk has equal loops";
+            if (!loopsAreEqual(walk)) return "what shares a walk has equal loops";
         }
         for (size_t s = 0; s < m_kernel->stores.size(); ++s)
             if (m_kernel->stores[s].inner.empty() == stores.contains(static_cast<int>(s)))
@@ -80,9 +84,7 @@ class Checker {
     }
     /// Whether what is in no walk is the same for all rows, and what a walk needs is computed before.
     std::string needs() {
-        std::set<int> rows;
-        if (m_plan->vectors == VectorOver::Rows) rows = {m_plan->order.back()};
-        else rows.insert(m_plan->order.begin(), m_plan->order.end());
+        const std::set<int> rows = rowAxes(*m_plan);
         for (size_t i = 0; i < m_reductions.size(); ++i) {
             if (m_walked.contains(static_cast<int>(i))) continue;
             const Expr& r = m_reductions[i];

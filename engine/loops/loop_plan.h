@@ -1,6 +1,7 @@
 #pragma once
 // LoopPlan: how a kernel runs. All that could be chosen otherwise is here, each choice with its reason, and nothing
 // after it chooses. Any plan that `problemOf` accepts gives the kernel's results; the choice is one of speed.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,11 @@ struct LoopPlan {
 
     bool sameChoices(const LoopPlan& other) const;
 };
+
+/// The loops of what a walk makes, equal for all of it. `reductions`: reductionsOf(kernel).
+std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions);
+/// Axes that change from row to row in the innermost loop over rows: what reads none of them is the same for all rows.
+std::set<int> rowAxes(const LoopPlan& plan);
 
 LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target);
 /// Why the plan does not compute this kernel on the target; empty if it does.

@@ -38,14 +38,6 @@ Expr plainDivision(const Expr& e) {
     return Expr::call(e->kind == ExprKind::Mod ? "remainder" : "quotient", {dividend, e->operands[1]}, DType::I64);
 }
 
-void divisionsIn(Body& body) {
-    for (Stmt& stmt : body) {
-        forEachValue(stmt, [](Expr& e) { e = rewriteShared(e, plainDivision); });
-        if (auto* loop = std::get_if<For>(&stmt.node)) divisionsIn(loop->body);
-        if (auto* branch = std::get_if<If>(&stmt.node)) divisionsIn(branch->body);
-    }
-}
-
 std::string texts(const std::vector<LoopNest>& nests) {
     std::string all;
     for (const LoopNest& nest : nests) all += (all.empty() ? "" : "\n") + text(nest);
@@ -54,7 +46,9 @@ std::string texts(const std::vector<LoopNest>& nests) {
 
 }  // namespace
 
-void plainDivisions(LoopNest& nest) { divisionsIn(nest.body); }
+void plainDivisions(LoopNest& nest) {
+    forEachValueIn(nest.body, [](Expr& e) { e = rewriteShared(e, plainDivision); });
+}
 
 LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps) {
     LoopTarget target;

@@ -19,7 +19,10 @@ class Sharer {
     explicit Sharer(LoopNest& nest) : m_nest(&nest) {}
 
     void run() {
-        internAll(m_nest->body);
+        forEachValueIn(m_nest->body, [&](Expr& e) {
+            e = m_exprs.unique(e);
+            count(e);
+        });
         m_scopes.emplace_back();
         statements(m_nest->body);
         m_nest->body = std::move(m_scopes[0].body);
@@ -27,16 +30,6 @@ class Sharer {
 
   private:
     // ---- first: equal expressions are one address, and how often each is read is known
-    void internAll(Body& body) {
-        for (Stmt& stmt : body) {
-            forEachValue(stmt, [&](Expr& e) {
-                e = m_exprs.unique(e);
-                count(e);
-            });
-            if (auto* loop = std::get_if<For>(&stmt.node)) internAll(loop->body);
-            if (auto* branch = std::get_if<If>(&stmt.node)) internAll(branch->body);
-        }
-    }
     void count(const Expr& e) {
         if (++m_uses[&*e] > 1) return;
         for (const Expr& operand : e->operands) count(operand);

@@ -27,7 +27,6 @@ std::optional<Guard> guardOn(const Expr& e, int axis) {
     if (!coefficient || !rest || *coefficient == 0) return std::nullopt;
     return Guard{*coefficient, *rest};
 }
-int64_t floorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 /// Where the sign of the difference changes: at and behind the place where it is 0.
 void addChanges(const Guard& guard, std::set<int64_t>& at) {
@@ -46,33 +45,22 @@ bool holds(ExprKind kind, const Guard& guard, int64_t x) {
     }
 }
 
-template <class Change>
-void changeValues(Body& body, const Change& change) {
-    for (Stmt& stmt : body) {
-        forEachValue(stmt, [&](Expr& e) { e = change(e); });
-        if (auto* loop = std::get_if<For>(&stmt.node)) changeValues(loop->body, change);
-        if (auto* branch = std::get_if<If>(&stmt.node)) changeValues(branch->body, change);
-    }
-}
-
 /// The loop in pieces; itself where nothing changes in it, or too often.
 std::vector<For> piecesOf(For loop) {
     const auto from = loop.from.asInt(), to = loop.to.asInt();
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
     std::set<int64_t> changes;
-    changeValues(loop.body, [&](const Expr& value) {
+    forEachValueIn(loop.body, [&](const Expr& value) {
         forEachExpr({value}, [&](const Expr& e) {
             if (const auto guard = guardOn(e, loop.axis)) addChanges(*guard, changes);
         });
-        return value;
     });
     auto truths = [&](int64_t x) {
         std::vector<bool> all;
-        changeValues(loop.body, [&](const Expr& value) {
+        forEachValueIn(loop.body, [&](const Expr& value) {
             forEachExpr({value}, [&](const Expr& e) {
                 if (const auto guard = guardOn(e, loop.axis)) all.push_back(holds(e->kind, *guard, x));
             });
-            return value;
         });
         return all;
     };
@@ -85,8 +73,8 @@ std::vector<For> piecesOf(For loop) {
         For piece = loop;
         piece.from = Expr::integer(starts[i]);
         piece.to = i + 1 < starts.size() ? Expr::integer(starts[i + 1]) : loop.to;
-        changeValues(piece.body, [&](const Expr& value) {
-            return rewriteShared(value, [&](const Expr& e) {
+        forEachValueIn(piece.body, [&](Expr& value) {
+            value = rewriteShared(value, [&](const Expr& e) {
                 const auto guard = guardOn(e, loop.axis);
                 return guard ? Expr::boolean(holds(e->kind, *guard, starts[i])) : Expr();
             });
