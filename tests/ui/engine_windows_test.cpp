@@ -11,6 +11,7 @@
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/text_model.h"
 #include "ui/session/source.h"
@@ -31,11 +32,8 @@ using namespace cutaway::ui;
 
 constexpr int kPatience = 60000;
 
-class EngineWindowsTest : public QObject {
+class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
-
-    QTemporaryDir m_folder;
-    std::unique_ptr<MainWindow> m_main;
 
     QString write(const QString& name, const QByteArray& text) {
         QFile file(m_folder.filePath(name));
@@ -57,26 +55,10 @@ class EngineWindowsTest : public QObject {
             if (QString::fromStdString(node.info.name) == name) return node.info.id;
         return NodeKey::None;
     }
-    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
-    void picture(const QString& name) {
-        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
-        QTest::qWait(folder.isEmpty() ? 0 : 100);
-        if (!folder.isEmpty()) QVERIFY(m_main->grab().save(folder + '/' + name + ".png"));
-    }
 
   private slots:
-    void initTestCase() {
-        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
-        QCoreApplication::setOrganizationName("cutaway-test");
-        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
-    }
-    void init() {
-        QSettings().clear();
-        m_main = std::make_unique<MainWindow>(makeSessionSource());
-        m_main->show();
-        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
-        m_main->activateWindow();
-    }
+    void initTestCase() { prepareSettings(); }
+    void init() { showWindow(); }
     void cleanup() { m_main.reset(); }
 
     /// An exception, whatever it is and wherever it is thrown, is a line in the log; the window goes on.
@@ -280,7 +262,7 @@ class EngineWindowsTest : public QObject {
         auto* about = explain->findChild<QTextBrowser*>();
         QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Applies at"), kPatience);
         QVERIFY2(about->toPlainText().contains("aten.relu.default(x)"), qPrintable(about->toPlainText()));
-        picture("explain-own-rule");
+        picture("explain-own-rule", 100);
         auto* rows = explain->findChild<QTreeView*>();
         QVERIFY(rows->model()->index(0, 0).data().toString().startsWith("silu_to_relu"));
         rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
@@ -298,7 +280,7 @@ class EngineWindowsTest : public QObject {
         QTRY_COMPARE_WITH_TIMEOUT(
             testing::treeText(*rows->model()).contains("silu_to_relu (joint_custom_post_pass.mine) | off"), true,
             kPatience);
-        picture("rule-off");
+        picture("rule-off", 100);
         for (int row = 0; row < rows->model()->rowCount(); ++row)
             if (rows->model()->index(row, 1).data().toString() == "off")
                 rows->model()->setData(rows->model()->index(row, 0), Qt::Checked, Qt::CheckStateRole);
@@ -344,7 +326,7 @@ def false_graph_0(x: "f32[4]"):
         QVERIFY2(testing::treeText(*node->model()).contains("read from the file"),
                  qPrintable(testing::treeText(*node->model())));
         m_main->get<GraphWindow>().setMode(GraphMode::Union);
-        picture("bodies");
+        picture("bodies", 100);
         // Rules are explained there too.
         m_main->selection().setNode(idOf("sum"));
         press(Qt::Key_E, Qt::ControlModifier);

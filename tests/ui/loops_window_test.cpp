@@ -10,6 +10,7 @@
 #include <QtTest>
 
 #include "tests/support/paths.h"
+#include "tests/ui/session_window_fixture.h"
 #include "ui/session/source.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
@@ -24,22 +25,14 @@ constexpr int kPatience = 60000;
 
 }  // namespace
 
-class LoopsWindowTest : public QObject {
+class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
-    QTemporaryDir m_folder;
-    std::unique_ptr<MainWindow> m_main;
-
-    SessionController& controller() { return m_main->controller(); }
     LoopLooks& looks() { return controller().loopLooks(); }
     LoopsWindow& window() { return m_main->get<LoopsWindow>(); }
     QTableView* table() { return window().findChild<QTableView*>(); }
     QString label(const char* name) { return window().findChild<QLabel*>(name)->text(); }
-    QPushButton* button(const QString& start) {
-        for (auto* found : window().findChildren<QPushButton*>())
-            if (found->text().remove('&').startsWith(start)) return found;
-        return nullptr;
-    }
+    QPushButton* button(const QString& start) { return buttonOf(window(), start); }
     QPlainTextEdit* area(const QString& name) {
         for (auto* found : window().findChildren<QPlainTextEdit*>())
             if (found->accessibleName() == name) return found;
@@ -69,28 +62,10 @@ class LoopsWindowTest : public QObject {
             text("Kernel").startsWith(QString::fromStdString(looks().kernels()[static_cast<size_t>(row)].name)),
             kPatience);
     }
-    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
-    void picture(const QString& name) {
-        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
-        QTest::qWait(folder.isEmpty() ? 0 : 300);
-        if (!folder.isEmpty())
-            QVERIFY(m_main->grab().save(folder + '/' + name + '-' + qEnvironmentVariable("CUTAWAY_THEME") + ".png"));
-    }
 
   private slots:
-    void initTestCase() {
-        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
-        QCoreApplication::setOrganizationName("cutaway-test");
-        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
-    }
-    void init() {
-        QSettings().clear();
-        m_main = std::make_unique<MainWindow>(makeSessionSource());
-        m_main->resize(1400, 900);
-        m_main->show();
-        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
-        m_main->activateWindow();
-    }
+    void initTestCase() { prepareSettings(); }
+    void init() { showWindow({1400, 900}); }
     void cleanup() { m_main.reset(); }
 
     void theModelIsATable() {
@@ -131,7 +106,7 @@ class LoopsWindowTest : public QObject {
         QVERIFY(text("Loops") != last);
         QVERIFY2(text("Loops").contains("update "), qPrintable(text("Loops")));
         QVERIFY(!last.contains("update "));
-        picture("loops");
+        picture("loops", 300);
         // The step stays where another kernel is chosen.
         choose(rowOf("pointwise"));
         QCOMPARE(steps->currentText(), QStringLiteral("build"));
@@ -206,7 +181,7 @@ class LoopsWindowTest : public QObject {
         QVERIFY(text("C++") != before);
         QCOMPARE(text("Plan"), plan);
         QVERIFY(!window().activity());
-        picture("loops-run");
+        picture("loops-run", 300);
     }
 
     void aRunIsStopped() {

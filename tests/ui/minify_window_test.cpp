@@ -10,6 +10,7 @@
 
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
+#include "tests/ui/session_window_fixture.h"
 #include "ui/graph/graph_view.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
@@ -25,21 +26,13 @@ constexpr int kPatience = 60000;
 
 }  // namespace
 
-class MinifyWindowTest : public QObject {
+class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
-    QTemporaryDir m_folder;
-    std::unique_ptr<MainWindow> m_main;
-
-    SessionController& controller() { return m_main->controller(); }
     MinifySearch& search() { return controller().minifySearch(); }
     MinifyWindow& window() { return m_main->get<MinifyWindow>(); }
     QString summary() { return window().findChild<QLabel*>("minifySummary")->text(); }
-    QPushButton* button(const QString& start) {
-        for (auto* found : window().findChildren<QPushButton*>())
-            if (found->text().remove('&').startsWith(start)) return found;
-        return nullptr;
-    }
+    QPushButton* button(const QString& start) { return buttonOf(window(), start); }
     QLineEdit* field(const QString& placeholder) {
         for (auto* found : window().findChildren<QLineEdit*>())
             if (found->placeholderText().startsWith(placeholder)) return found;
@@ -51,24 +44,11 @@ class MinifyWindowTest : public QObject {
         return {};
     }
     void end() { QTRY_VERIFY_WITH_TIMEOUT(!search().isRunning(), kPatience); }
-    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
-    void picture(const QString& name) {
-        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
-        QTest::qWait(folder.isEmpty() ? 0 : 500);
-        if (!folder.isEmpty()) QVERIFY(m_main->grab().save(folder + '/' + name + ".png"));
-    }
 
   private slots:
-    void initTestCase() {
-        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
-        QCoreApplication::setOrganizationName("cutaway-test");
-        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
-    }
+    void initTestCase() { prepareSettings(); }
     void init() {
-        QSettings().clear();
-        m_main = std::make_unique<MainWindow>(makeSessionSource());
-        m_main->resize(1400, 900);
-        m_main->show();
+        showWindow({1400, 900});
         m_main->open(testing::testFile("../resources/models/tiny_transformer.pt2"));
         QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
         actionNamed(*m_main, "Ctrl+Shift+M")->trigger();
@@ -95,7 +75,7 @@ class MinifyWindowTest : public QObject {
         QVERIFY(text().startsWith("def forward("));
         QVERIFY(window().findChild<PlotView*>()->plot().points.size() >= 2);
         QTRY_VERIFY(window().findChild<GraphView*>()->graph() != nullptr);
-        picture("minified");
+        picture("minified", 500);
         const QString before = controller().path();
         button("Open Result")->click();
         QTRY_VERIFY_WITH_TIMEOUT(controller().path() != before && m_main->isSettled(), kPatience);

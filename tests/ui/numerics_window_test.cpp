@@ -16,6 +16,7 @@
 
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
+#include "tests/ui/session_window_fixture.h"
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
@@ -63,21 +64,13 @@ class Given : public NodeValue {
 
 }  // namespace
 
-class NumericsWindowTest : public QObject {
+class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
-    QTemporaryDir m_folder;
-    std::unique_ptr<MainWindow> m_main;
-
-    SessionController& controller() { return m_main->controller(); }
     NumericsWindow& window() { return m_main->get<NumericsWindow>(); }
     QTableView* table() { return window().findChild<QTableView*>(); }
     QString summary() { return window().findChild<QLabel*>("numericsSummary")->text(); }
-    QPushButton* button(const QString& start) {
-        for (auto* found : window().findChildren<QPushButton*>())
-            if (found->text().remove('&').startsWith(start)) return found;
-        return nullptr;
-    }
+    QPushButton* button(const QString& start) { return buttonOf(window(), start); }
     GraphCanvas& canvas() { return m_main->get<GraphWindow>().view().canvas(); }
     void open(const QString& model) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
@@ -93,27 +86,10 @@ class NumericsWindowTest : public QObject {
         QVERIFY2(controller().checkedRuns().result().has_value(), qPrintable(summary()));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
     }
-    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
-    void picture(const QString& name) {
-        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
-        QTest::qWait(folder.isEmpty() ? 0 : 150);
-        if (!folder.isEmpty()) QVERIFY(m_main->grab().save(folder + '/' + name + ".png"));
-    }
 
   private slots:
-    void initTestCase() {
-        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
-        QCoreApplication::setOrganizationName("cutaway-test");
-        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
-    }
-    void init() {
-        QSettings().clear();
-        m_main = std::make_unique<MainWindow>(makeSessionSource());
-        m_main->resize(1400, 900);
-        m_main->show();
-        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
-        m_main->activateWindow();
-    }
+    void initTestCase() { prepareSettings(); }
+    void init() { showWindow({1400, 900}); }
     void cleanup() { m_main.reset(); }
 
     void theModelIsATable() {

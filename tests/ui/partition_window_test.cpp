@@ -13,6 +13,7 @@
 #include <set>
 
 #include "tests/support/paths.h"
+#include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/partition_model.h"
 #include "ui/models/steps_model.h"
@@ -29,13 +30,9 @@ using namespace cutaway::ui;
 
 constexpr int kPatience = 60000;
 
-class PartitionWindowTest : public QObject {
+class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
-    QTemporaryDir m_folder;
-    std::unique_ptr<MainWindow> m_main;
-
-    SessionController& controller() { return m_main->controller(); }
     PartitionWindow& window() { return m_main->get<PartitionWindow>(); }
     QSlider* slider() { return window().findChild<QSlider*>(); }
     QTableView* table() { return window().findChild<QTableView*>(); }
@@ -46,11 +43,7 @@ class PartitionWindowTest : public QObject {
             if (found->accessibleName() == name) return found;
         return nullptr;
     }
-    QPushButton* button(const QString& start) {
-        for (auto* found : window().findChildren<QPushButton*>())
-            if (found->text().remove('&').startsWith(start)) return found;
-        return nullptr;
-    }
+    QPushButton* button(const QString& start) { return buttonOf(window(), start); }
     GraphView& graph() { return m_main->get<GraphWindow>().view(); }
     void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience); }
     void open(const QString& model, const CompileRequest& options) {
@@ -86,26 +79,10 @@ class PartitionWindowTest : public QObject {
                 nodes.insert(node.info.id);
         return nodes;
     }
-    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
-    void picture(const QString& name) {
-        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
-        QTest::qWait(folder.isEmpty() ? 0 : 150);
-        if (!folder.isEmpty()) QVERIFY(m_main->grab().save(folder + '/' + name + ".png"));
-    }
 
   private slots:
-    void initTestCase() {
-        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
-        QCoreApplication::setOrganizationName("cutaway-test");
-        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
-    }
-    void init() {
-        QSettings().clear();
-        m_main = std::make_unique<MainWindow>(makeSessionSource());
-        m_main->show();
-        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
-        m_main->activateWindow();
-    }
+    void initTestCase() { prepareSettings(); }
+    void init() { showWindow(); }
     void cleanup() { m_main.reset(); }
 
     /// One sentence says why there is none, the next what to do.
