@@ -23,6 +23,8 @@ Bound boundOf(const Op& op) {
         {"digamma", {16}},  // near its zeros
         {"mean", {1}},
         {"avg_pool2d", kSum},
+        {"_adaptive_avg_pool2d", kSum},
+        {"_adaptive_avg_pool3d", kSum},
         {"avg_pool2d_backward", kSum},
         {"avg_pool3d_backward", kSum},
         {"avg_pool3d", kSum},
