@@ -8,10 +8,10 @@ class LayeringTest : public QObject {
     Q_OBJECT
 
     static const QStringList& order() {
-        static const QStringList folders = {"support",  "tensor",    "expr",      "ir",       "ops",
-                                            "text",     "formats",   "interpret", "numerics", "rewrite",
-                                            "autograd", "partition", "passes",    "loops",    "schedule",
-                                            "codegen",  "runtime",   "cache",     "minify",   "session"};
+        static const QStringList folders = {"support", "tensor",    "expr",      "ir",       "ops",      "text",
+                                            "formats", "interpret", "numerics",  "rewrite",  "autograd", "partition",
+                                            "passes",  "loops",     "libraries", "schedule", "codegen",  "runtime",
+                                            "cache",   "minify",    "session"};
         return folders;
     }
 

@@ -1,0 +1,104 @@
+#ifndef CUTAWAY_LIBRARY_H
+#define CUTAWAY_LIBRARY_H
+/* How a compiled program calls what it does not compute by kernels of its own: libraries and portable functions. Plain
+   C, since exported programs are C and carry this file. Nothing here allocates for the caller: tensors, scratch and
+   packed weights are the caller's memory. */
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CT_LIBRARY_VERSION 1
+#define CT_MAX_RANK 16
+
+/* Element types; the numbers are part of the interface. */
+typedef enum CtDType {
+    CT_U8,
+    CT_I8,
+    CT_I16,
+    CT_I32,
+    CT_I64,
+    CT_F16,
+    CT_F32,
+    CT_F64,
+    CT_C32,
+    CT_C64,
+    CT_C128,
+    CT_BOOL,
+    CT_BF16,
+    CT_U16,
+    CT_U32,
+    CT_U64
+} CtDType;
+
+/* `data` is the first element; strides count elements. While a call is planned, data is null unless the tensor is a
+   constant. */
+typedef struct CtTensor {
+    void* data;
+    int32_t dtype, rank;
+    const int64_t* sizes;
+    const int64_t* strides;
+} CtTensor;
+
+typedef enum CtArgumentKind {
+    CT_NONE,
+    CT_OPERAND,
+    CT_INT,
+    CT_REAL,
+    CT_TRUTH,
+    CT_TEXT,
+    CT_TYPE,
+    CT_LIST
+} CtArgumentKind;
+typedef struct CtArgument {
+    int32_t kind;    /* CtArgumentKind */
+    int64_t integer; /* operand number, integer, truth (0, 1), CtDType; of a list its length */
+    double real;
+    const char* text;
+    const struct CtArgument* items; /* of a list */
+} CtArgument;
+
+/* One call of an operator, every parameter of its schema in order, defaults filled in. */
+typedef struct CtCall {
+    const char* op; /* "aten.mm.default" */
+    const CtArgument* args;
+    int32_t argCount, operandCount, resultCount;
+    const CtTensor* operands;
+    const uint8_t* constant; /* by operand: never changes between runs, so that it may be packed once */
+    const CtTensor* results;
+} CtCall;
+
+/* Who shares work among threads. `run` calls body(state, begin, end) for parts of [0, range) and returns when all are
+   done; bounds are multiples of `unit`. The parts do not depend on the number of threads if `unit` says them all. */
+typedef struct CtParallel {
+    void* pool;
+    int32_t threads;
+    void (*run)(void* pool, int64_t range, int64_t unit, void (*body)(void* state, int64_t begin, int64_t end),
+                void* state);
+} CtParallel;
+
+typedef struct CtNeeds {
+    int64_t scratch, packed; /* bytes, aligned to 64 by the caller */
+} CtNeeds;
+
+typedef struct CtPlan CtPlan; /* a library's own */
+
+typedef struct CtLibrary {
+    uint32_t version, bytes; /* CT_LIBRARY_VERSION, sizeof(CtLibrary) */
+    const char* name;        /* "oneDNN" */
+    /* Null if the library has no such call: error() says why. What it returns may be run by many threads at once. */
+    CtPlan* (*plan)(const CtCall* call, int32_t threads, CtNeeds* needs);
+    /* Once, before the first run: constant operands into `packed`. 0 on success. Null if nothing is ever packed. */
+    int32_t (*pack)(const CtPlan* plan, const CtTensor* operands, void* packed);
+    /* 0 on success. Operands and results are as planned but for their data. */
+    int32_t (*run)(const CtPlan* plan, const CtTensor* operands, const CtTensor* results, const void* packed,
+                   void* scratch, const CtParallel* parallel);
+    void (*drop)(CtPlan* plan);
+    const char* (*error)(void); /* of the last failure on this thread */
+} CtLibrary;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
