@@ -132,6 +132,11 @@ void add(Hasher& hasher, const Module& module) {
         hasher.add(std::string_view(name));
         add(hasher, *body);
     }
+    hasher.add(module.plan != nullptr);
+    if (module.plan) {
+        const Hash128 planned = module.plan->fingerprint();
+        hasher.add(planned.high).add(planned.low);
+    }
 }
 
 }  // namespace

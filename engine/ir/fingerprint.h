@@ -6,8 +6,8 @@
 namespace cutaway {
 
 /// Over the nodes in order (ids, names, operators, arguments by id, types), input and output roles, subgraphs, and the
-/// module's tensors by storage and meta. Leaves out provenance and ModuleOrigin. Tensors count by address, so the
-/// number has a meaning only within one run of the program; for a key on disk see engine/cache.
+/// module's tensors by storage and meta, its plan. Leaves out provenance and ModuleOrigin. Tensors count by address, so
+/// the number has a meaning only within one run of the program; for a key on disk see engine/cache.
 Hash128 fingerprint(const Module& module);
 
 /// Of one node without its id and name: equal iff operator, arguments (by id) and type are the same.

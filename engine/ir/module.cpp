@@ -10,6 +10,7 @@ Module::Module(const Module& other)
       recipes(other.recipes),
       symbols(other.symbols),
       origin(other.origin),
+      plan(other.plan),
       m_graph(other.m_graph->clone()) {
     subgraphs.reserve(other.subgraphs.size());
     for (const auto& [key, body] : other.subgraphs) subgraphs.emplace_back(key, std::make_unique<Module>(*body));

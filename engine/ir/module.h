@@ -8,6 +8,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/recipe.h"
+#include "engine/support/hash.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {
@@ -68,6 +69,12 @@ struct ModuleOrigin {
     std::vector<std::string> remarks;  // what was assumed or left out while reading
 };
 
+/// What later stages decide about a graph beside its nodes, such as which of them share a kernel. It names nodes by id.
+struct ModulePlan {
+    virtual ~ModulePlan() = default;
+    virtual Hash128 fingerprint() const = 0;
+};
+
 class Module {
   public:
     Module() : m_graph(std::make_unique<Graph>()) {}
@@ -89,6 +96,7 @@ class Module {
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> subgraphs;
     std::map<std::string, SymbolInfo> symbols;
     ModuleOrigin origin;
+    std::shared_ptr<const ModulePlan> plan;  // null before the scheduling stage
 
     /// Whether a tensor or a recipe has this name.
     bool hasConstant(const std::string& wanted) const { return tensors.contains(wanted) || recipes.contains(wanted); }

@@ -88,8 +88,6 @@ Result<void> search(BisectOutcome& outcome, const std::function<Result<bool>(int
 /// The failing pass runs on its own: with k rewrites of fuel it verifies or it does not.
 Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& progress, const BisectFollow& follow) {
     const Step& failed = trace.steps.back();
-    if (failed.pass == nullptr)
-        return unsupported("scheduling failed, and what it does is not made of rewrites: " + failed.info.error);
     BisectOutcome outcome;
     outcome.step = static_cast<int>(trace.steps.size()) - 1;
     outcome.total = failed.info.rewrites;
@@ -116,9 +114,7 @@ Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& p
 Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test, const Progress& progress,
                              const BisectFollow& follow) {
     if (trace.failed()) return bisectFailure(trace, progress, follow);
-    size_t end = trace.steps.size();
-    while (end > 0 && trace.steps[end - 1].pass == nullptr) --end;  // scheduling leaves the graph as it is
-    const RewriteLine line(trace, firstStep, end);
+    const RewriteLine line(trace, firstStep, trace.steps.size());
     BisectOutcome outcome;
     outcome.total = line.total();
     outcome.ranges = line.ranges();

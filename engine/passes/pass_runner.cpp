@@ -204,7 +204,7 @@ Step runAgain(const Step& step, const CompileTrace& trace, int64_t fuel, const C
 }
 
 Result<Snapshot> replayRewrites(const Step& step, const CompileTrace& trace, int rewrites, const CancelToken* cancel) {
-    if (rewrites <= 0 || step.pass == nullptr) return step.before;
+    if (rewrites <= 0) return step.before;
     if (rewrites >= step.info.rewrites) return step.after;
     const Step partial = runAgain(step, trace, rewrites, cancel);
     if (partial.info.state == StepState::Failed)

@@ -9,6 +9,10 @@ bool isTraining(const CompileRequest& request) { return request.mode == Mode::Tr
 bool isFreezing(const CompileRequest& request) {
     return request.freeze || request.onlyStage == kLayout.name || request.onlyStage == kFreeze.name;
 }
+/// A graph for a GPU has no kernels yet.
+bool isScheduled(const CompileRequest& request) {
+    return (request.target == Target::Cpu && !request.passesOnly) || request.onlyStage == kSchedule.name;
+}
 
 }  // namespace
 
@@ -22,6 +26,7 @@ const std::vector<Part>& compiler() {
         onEach({
             stage(kPostGrad),
             stage(kLowering),
+            when(isScheduled, {stage(kSchedule)}),
         }),
     };
     return all;

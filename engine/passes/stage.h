@@ -35,6 +35,6 @@ struct Stage {
     bool again = false;
 };
 
-extern const Stage kPreGrad, kCapture, kJoint, kLayout, kFreeze, kPartition, kPostGrad, kLowering;
+extern const Stage kPreGrad, kCapture, kJoint, kLayout, kFreeze, kPartition, kPostGrad, kLowering, kSchedule;
 
 }  // namespace cutaway

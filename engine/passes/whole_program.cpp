@@ -46,11 +46,8 @@ int firstComparable(const CompileTrace& trace) {
 }
 
 Result<Snapshot> finalGraph(const CompileTrace& trace) {
-    // Scheduling leaves the graph as it is.
-    size_t end = trace.steps.size();
-    while (end > 0 && trace.steps[end - 1].pass == nullptr) --end;
-    if (end == 0) return trace.input;
-    const Step& last = trace.steps[end - 1];
+    if (trace.steps.empty()) return trace.input;
+    const Step& last = trace.steps.back();
     return wholeAt(trace, last.info.index, last.after, !last.made.empty());
 }
 

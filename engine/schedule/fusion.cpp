@@ -2,36 +2,26 @@
 
 #include <deque>
 
-#include "engine/ir/data_dependent.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
 
 constexpr size_t kMaxMembers = 120;
-constexpr int kFreeCost = 24;  // a value made of constants and indices alone is recomputed up to this cost
 constexpr size_t kSiblingsTried = 3;
 
 using Role = NodeFacts::Role;
 
 class Grouper {
   public:
-    explicit Grouper(const Graph& graph) : m_graph(&graph) {
-        m_grouping.facts.resize(graph.idLimit());
+    Grouper(const Graph& graph, const Schedule& schedule, Rewriter& rewriter) : m_graph(&graph), m_rewriter(&rewriter) {
+        m_grouping.facts = classify(graph, schedule);
         m_grouping.memory = std::make_shared<const MemoryOrder>(graph);
     }
 
-    Grouping run(const Progress& progress) {
-        classify();
-        constexpr size_t kSaidEach = 256;
-        size_t done = 0;
+    Grouping run() {
         for (const Node& node : m_graph->nodes()) {
-            // Each merge builds the kernel of the whole group again: some 0.3 ms a node, which adds up in large graphs.
-            if (done++ % kSaidEach == 0) {
-                if (progress.cancelled()) break;
-                progress.say(static_cast<double>(done) / static_cast<double>(m_graph->size()),
-                             "fusing, node " + std::to_string(done) + " of " + std::to_string(m_graph->size()));
-            }
+            if (m_stopped || m_rewriter->cancelled()) break;
             if (facts(node).role == Role::Lowered) place(node);
         }
         return std::move(m_grouping);
@@ -39,73 +29,6 @@ class Grouper {
 
   private:
     NodeFacts& facts(const Node& node) { return m_grouping.facts[index(node.id())]; }
-
-    void classify() {
-        int position = 0;
-        markDead();
-        for (const Node& node : m_graph->nodes()) {
-            NodeFacts& own = facts(node);
-            own.position = position++;
-            if (own.role == Role::Dead) continue;
-            own.role = roleOf(node, own);
-        }
-    }
-    /// Nobody reads them and nothing else would notice.
-    void markDead() {
-        std::vector<const Node*> order;
-        for (const Node& node : m_graph->nodes()) order.push_back(&node);
-        for (auto at = order.rbegin(); at != order.rend(); ++at) {
-            const Node& node = **at;
-            if (!node.isCall() || node.is(Tag::Impure) || node.op().mutates()) continue;
-            const bool read = std::any_of(node.users().begin(), node.users().end(),
-                                          [&](const Node* user) { return facts(*user).role != Role::Dead; });
-            if (!read) facts(node).role = Role::Dead;
-        }
-    }
-    Role roleOf(const Node& node, NodeFacts& own) {
-        if (node.isOutput()) return Role::Output;
-        if (!node.isCall()) return node.type().sym() ? Role::Symbol : Role::Input;
-        if (node.type().sym()) return node.type().sym()->expr ? Role::Symbol : Role::External;
-        if (node.isCall("operator.getitem")) return Role::Alias;
-        if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
-        if (node.op().mutates() || drawsFromRun(node) || sizeDependsOnData(node.op(), node.args()) ||
-            node.is(Tag::Impure)) {
-            own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see"
-                                                  : "its result does not follow from its operands' elements";
-            return Role::External;
-        }
-        own.rule = probe(node);
-        if (!own.rule.lowers) return Role::External;
-        return isFree(node, own.rule) ? Role::Free : Role::Lowered;
-    }
-    /// Constants and functions of the index alone: cheaper to compute again than to read, unless a reader needs them in
-    /// memory.
-    bool isFree(const Node& node, const RuleFacts& rule) {
-        if (rule.reduces || node.type().tuple() || rule.cost > kFreeCost) return false;
-        for (const Node* input : node.inputs()) {
-            const Role role = facts(*rootOf(*input).node).role;
-            if (role != Role::Free && role != Role::Symbol) return false;
-        }
-        return !needsMemory(node);
-    }
-    /// Random numbers that a seed among the operands gives have a rule; others follow from the state of the run.
-    static bool drawsFromRun(const Node& node) {
-        return node.is(Tag::Random) && (node.op().def() == nullptr || !node.op().def()->lower);
-    }
-    /// True if a reader will want the value (or a view of it) at an address.
-    bool needsMemory(const Node& node) {
-        for (const Node* user : node.users()) {
-            if (user->isOutput()) return true;
-            if (facts(*user).role == Role::Dead) continue;
-            if (user->is(Tag::View) || user->isCall("operator.getitem")) {
-                if (!user->isCall("operator.getitem") && !probe(*user).lowers) return true;
-                if (needsMemory(*user)) return true;
-            } else if (user->op().mutates() || drawsFromRun(*user) || user->is(Tag::Impure) || !probe(*user).lowers) {
-                return true;
-            }
-        }
-        return false;
-    }
 
     void place(const Node& node) {
         NodeFacts& own = facts(node);
@@ -158,6 +81,11 @@ class Grouper {
     void record(const Node& a, const Node& b, bool fused, std::string sentence) {
         m_grouping.decisions.push_back({a.id(), b.id(), fused, std::move(sentence)});
     }
+    void refuse(const Node& a, const Node& b, bool siblings, std::string sentence) {
+        m_rewriter->refuse(ruleOf(siblings), b, sentence, &a);
+        record(a, b, false, std::move(sentence));
+    }
+    static std::string_view ruleOf(bool siblings) { return siblings ? "share_loop" : "fuse"; }
 
     void tryMerge(const Node& a, const Node& b, bool siblings) {
         const int from = facts(a).group, to = facts(b).group;
@@ -166,31 +94,40 @@ class Grouper {
                                            : a.name() + " is not computed in the kernel of " + b.name() + ": ";
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
         if (x.members.size() + y.members.size() > kMaxMembers)
-            return record(a, b, false, apart + "it would have more than " + std::to_string(kMaxMembers) + " nodes");
+            return refuse(a, b, siblings, apart + "it would have more than " + std::to_string(kMaxMembers) + " nodes");
         if (const Node* between = pathThroughOthers(from, to))
-            return record(a, b, false, apart + between->name() + " must run between them");
+            return refuse(a, b, siblings, apart + between->name() + " must run between them");
         std::string problem;
         for (const Space& space : candidateSpaces(x.space, y.space)) {
             FusionGroup merged = mergedGroup(x, y, space);
-            for (const Node* member : merged.members) facts(*member).group = to;
-            BuiltKernel built = buildKernel(m_grouping, merged);
-            if (built.problem.empty()) built.problem = recomputation(merged, a, b);
-            if (built.problem.empty()) {
-                record(a, b, true,
-                       siblings ? a.name() + " and " + b.name() + " share a kernel: one loop over " + space.text() +
-                                      " reads " + sharedName(a, b) + " once"
-                                : a.name() + " is computed in the kernel of " + b.name() + ": one loop over " +
-                                      space.text() + " makes both");
-                x.members.clear();
-                y = std::move(merged);
-                return;
+            if (const std::string why = problemOf(merged, from, to, a, b); !why.empty()) {
+                if (problem.empty()) problem = why;
+                continue;
             }
-            for (const Node* member : x.members) facts(*member).group = from;
-            if (problem.empty()) problem = built.problem;
+            std::string sentence = siblings ? a.name() + " and " + b.name() + " share a kernel: one loop over " +
+                                                  space.text() + " reads " + sharedName(a, b) + " once"
+                                            : a.name() + " is computed in the kernel of " + b.name() +
+                                                  ": one loop over " + space.text() + " makes both";
+            const Go go = m_rewriter->begin(ruleOf(siblings), b, sentence);
+            m_stopped |= go == Go::Stop;
+            if (go != Go::Yes) return;
+            record(a, b, true, std::move(sentence));
+            for (const Node* member : merged.members) facts(*member).group = to;
+            x.members.clear();
+            y = std::move(merged);
+            return;
         }
-        record(a, b, false,
+        refuse(a, b, siblings,
                apart + (problem.empty() ? "one loops over " + x.space.text() + ", the other over " + y.space.text()
                                         : problem));
+    }
+    /// Why the merged group is no kernel, or a bad one; cheap tests first, since the kernel is built for the last.
+    std::string problemOf(const FusionGroup& merged, int from, int to, const Node& a, const Node& b) {
+        if (std::string problem = recomputation(merged, a, b); !problem.empty()) return problem;
+        for (const Node* member : merged.members) facts(*member).group = to;
+        BuiltKernel built = buildKernel(m_grouping, merged);
+        for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
+        return std::move(built.problem);
     }
 
     std::string sharedName(const Node& a, const Node& b) {
@@ -263,7 +200,9 @@ class Grouper {
         return found ? found : searchPath(to, from);
     }
     const Node* searchPath(int from, int to) {
-        // Positions cannot bound the search: a group on the way may have earlier members.
+        // A group on the way may have earlier members, but whatever stands behind both leads to neither.
+        const int last = std::max(facts(*m_grouping.groups[static_cast<size_t>(from)].members.back()).position,
+                                  facts(*m_grouping.groups[static_cast<size_t>(to)].members.back()).position);
         m_seen.resize(m_grouping.facts.size(), 0);
         ++m_search;
         std::deque<std::pair<const Node*, const Node*>> queue;  // (node, the first outsider on the way)
@@ -278,7 +217,7 @@ class Grouper {
             const Node* reached = nullptr;
             const auto visit = [&](const Node* user) {
                 const NodeFacts& own = facts(*user);
-                if (own.role == Role::Dead || own.role == Role::Output) return;
+                if (own.role == Role::Dead || own.role == Role::Output || own.position > last) return;
                 if (own.role == Role::Lowered && own.group == from) return;
                 if (own.role == Role::Lowered && own.group == to) {
                     if (way != nullptr) reached = way;
@@ -300,6 +239,8 @@ class Grouper {
     }
 
     const Graph* m_graph;
+    Rewriter* m_rewriter;
+    bool m_stopped = false;
     Grouping m_grouping;
     std::map<NodeId, std::vector<const Node*>> m_readers;
     std::vector<int> m_seen;  // number of the search that last met a node
@@ -308,6 +249,32 @@ class Grouper {
 
 }  // namespace
 
-Grouping groupNodes(const Graph& graph, const Progress& progress) { return Grouper(graph).run(progress); }
+Grouping groupNodes(const Graph& graph, const Schedule& schedule, Rewriter& rewriter) {
+    return Grouper(graph, schedule, rewriter).run();
+}
+
+Grouping groupsOf(const Graph& graph, const Schedule& schedule) {
+    Grouping grouping;
+    grouping.facts = classify(graph, schedule);
+    grouping.decisions = schedule.decisions;
+    grouping.memory = std::make_shared<const MemoryOrder>(graph);
+    const auto add = [&](FusionGroup group) {
+        for (const Node* member : group.members)
+            grouping.facts[index(member->id())].group = static_cast<int>(grouping.groups.size());
+        grouping.groups.push_back(std::move(group));
+    };
+    for (const Schedule::Group& shared : schedule.groups) {
+        FusionGroup group{{}, shared.space, 0};
+        for (const NodeId id : shared.members)
+            if (const Node* node = graph.find(id)) group.members.push_back(node);
+        if (!group.members.empty()) add(std::move(group));
+    }
+    for (const Node& node : graph.nodes()) {
+        const NodeFacts& own = grouping.of(node);
+        if (own.role == Role::Lowered && own.group < 0)
+            add({{&node}, {own.rule.spaceSizes, own.rule.reduced}, own.rule.cost});
+    }
+    return grouping;
+}
 
 }  // namespace cutaway

@@ -5,20 +5,11 @@
 // is recorded.
 #include <memory>
 
-#include "cutaway/jobs.h"
 #include "engine/ops/alias.h"
+#include "engine/schedule/decisions.h"
 #include "engine/schedule/lowering.h"
 
 namespace cutaway {
-
-/// The loops that a group shares: `sizes`, of which the `reduced` ones run inside, once per row of the others.
-struct Space {
-    SymDims sizes;
-    std::vector<bool> reduced;
-    bool reduces() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
-    SymDims outer() const;  // with 1 for reduced dims
-    std::string text() const;
-};
 
 struct FusionGroup {
     std::vector<const Node*> members;  // graph order
@@ -33,6 +24,8 @@ struct NodeFacts {
     int position = 0;  // in graph order
     int group = -1;    // of Lowered nodes
 };
+/// Of each node, by its id.
+std::vector<NodeFacts> classify(const Graph& graph, const Schedule& schedule);
 
 struct Grouping {
     std::vector<NodeFacts> facts;     // by node id
@@ -54,7 +47,9 @@ struct BuiltKernel {
 };
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group);
 
-/// Cancelled, it leaves a part that means nothing.
-Grouping groupNodes(const Graph& graph, const Progress& progress = {});
+/// Decides which nodes share a kernel; each merge is a rewrite. `schedule`: which calls libraries compute.
+Grouping groupNodes(const Graph& graph, const Schedule& schedule, Rewriter& rewriter);
+/// What a schedule has decided.
+Grouping groupsOf(const Graph& graph, const Schedule& schedule);
 
 }  // namespace cutaway

@@ -29,13 +29,6 @@ std::string valueName(const ValueKey& key);
 /// Product of sizes, if they are numbers.
 std::optional<int64_t> knownNumel(const SymDims& sizes);
 
-/// Whether a producer is computed inside its consumer's kernel, and why.
-struct FusionDecision {
-    NodeId producer = NodeId::None, consumer = NodeId::None;
-    bool fused = false;
-    std::string sentence;  // "mul is computed in the kernel of add: one loop over [64, 128] makes both"
-};
-
 enum class CallKind : uint8_t { Kernel, Library, Reference };
 struct ScheduledCall {
     CallKind kind = CallKind::Kernel;
@@ -66,7 +59,6 @@ struct ScheduledProgram {
     std::vector<PlannedKernel> kernels;  // each structure once
     std::vector<ScheduledCall> calls;    // in execution order
     std::vector<ScheduledValue> values;  // roots, in order of definition
-    std::vector<FusionDecision> decisions;
 };
 
 }  // namespace cutaway

@@ -4,7 +4,7 @@
 #include "engine/ir/verify.h"
 #include "engine/loops/collapse.h"
 #include "engine/ops/alias.h"
-#include "engine/passes/dead_code.h"
+#include "engine/rewrite/dead_code.h"
 #include "engine/schedule/fusion.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
@@ -27,15 +27,19 @@ void addProduct(int64_t& sum, std::initializer_list<int64_t> factors) {
 
 class Scheduler {
   public:
-    Scheduler(std::shared_ptr<const Module> module, Grouping grouping) : m_grouping(std::move(grouping)) {
+    explicit Scheduler(std::shared_ptr<const Module> module)
+        : m_schedule(*Schedule::of(*module)), m_grouping(groupsOf(module->graph(), m_schedule)) {
         m_program.module = std::move(module);
+        for (const FusionDecision& decision : m_grouping.decisions) {
+            m_sentences[decision.producer].push_back(&decision);
+            m_sentences[decision.consumer].push_back(&decision);
+        }
     }
 
     Result<ScheduledProgram> run() {
         makeUnits();
         for (size_t unit : order()) CT_TRY_VOID(emit(m_units[unit]));
         findLifetimes();
-        m_program.decisions = std::move(m_grouping.decisions);
         return std::move(m_program);
     }
 
@@ -111,7 +115,8 @@ class Scheduler {
         ScheduledCall call;
         call.node = &node;
         call.nodes = {node.id()};
-        const std::string library = libraryFor(node);
+        const auto chosen = m_schedule.libraries.find(node.id());
+        const std::string library = chosen == m_schedule.libraries.end() ? "" : chosen->second;
         call.kind = library.empty() ? CallKind::Reference : CallKind::Library;
         call.description = library.empty() ? "reference: " + node.op().name() : "library: " + library;
         if (library.empty()) {
@@ -183,9 +188,7 @@ class Scheduler {
             call.nodes.push_back(member->id());
             addProduct(call.flops, {facts(*member).rule.cost, knownNumel(group.space.sizes).value_or(0)});
         }
-        for (const FusionDecision& decision : m_grouping.decisions)
-            if (contains(call.nodes, decision.producer) || contains(call.nodes, decision.consumer))
-                call.reasons.push_back(decision.sentence);
+        addReasons(call);
         if (call.reasons.empty())
             call.reasons.push_back(group.members[0]->name() +
                                    ": nothing to fuse with, its operands and readers are not computed by kernels");
@@ -205,8 +208,13 @@ class Scheduler {
         m_program.calls.push_back(std::move(call));
         return {};
     }
-    static bool contains(const std::vector<NodeId>& nodes, NodeId id) {
-        return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+    /// What was decided of the kernel's nodes, in the order in which it was.
+    void addReasons(ScheduledCall& call) const {
+        std::set<const FusionDecision*> said;
+        for (const NodeId node : call.nodes)
+            if (const auto about = m_sentences.find(node); about != m_sentences.end())
+                said.insert(about->second.begin(), about->second.end());
+        for (const FusionDecision* decision : said) call.reasons.push_back(decision->sentence);
     }
 
     void define(const ValueKey& key) {
@@ -261,7 +269,9 @@ class Scheduler {
         m_program.values = std::move(values);
     }
 
+    const Schedule& m_schedule;  // the module's
     Grouping m_grouping;
+    std::map<NodeId, std::vector<const FusionDecision*>> m_sentences;
     ScheduledProgram m_program;
     std::vector<Unit> m_units;
     std::map<std::string, size_t> m_kernelOf;
@@ -296,16 +306,16 @@ Result<void> checkViews(const Graph& graph) {
     return {};
 }
 
-/// The graph without what nobody reads, which the passes leave in place as PyTorch's do. Ids stay.
-Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Module> module) {
-    const auto nodes = module->graph().nodes();
-    if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return !node.hasUsers() && isPure(node); }))
-        return module;
-    auto live = std::make_shared<Module>(*module);
+/// The module with a schedule: its own, or one without limits.
+Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress) {
+    if (Schedule::of(*module)) return module;
+    auto own = std::make_shared<Module>(*module);
     const CompileRequest options;
-    Rewriter rewriter("schedule", options);
-    CT_TRY_VOID(eliminateDeadCode(*live, rewriter));
-    return std::shared_ptr<const Module>(std::move(live));
+    for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes}) {
+        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
+        CT_TRY_VOID(pass(*own, rewriter));
+    }
+    return std::shared_ptr<const Module>(std::move(own));
 }
 
 /// Whether somebody reads the memory that the call writes to, other than as its result: then the write itself counts.
@@ -328,6 +338,11 @@ bool isSeenAfterwards(const Node& node) {
 }
 
 }  // namespace
+
+Result<void> checkSchedulable(const Module& module) {
+    CT_TRY_VOID(checkCalls(module, Calls::Computable));
+    return checkViews(module.graph());
+}
 
 std::string libraryFor(const Node& node) {
     if (isCopiedConcatenation(node)) return "cat (copies)";
@@ -358,13 +373,11 @@ std::string libraryFor(const Node& node) {
 }
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
-    CT_TRY(module, withoutDeadNodes(std::move(module)));
-    CT_TRY_VOID(checkCalls(*module, Calls::Computable));
-    CT_TRY_VOID(checkViews(module->graph()));
     return withCheckedSizes("the schedule", {}, [&]() -> Result<ScheduledProgram> {
-        Grouping grouping = groupNodes(module->graph(), progress);
+        CT_TRY(module, scheduled(std::move(module), progress));
+        CT_TRY_VOID(checkViews(module->graph()));
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
-        return Scheduler(std::move(module), std::move(grouping)).run();
+        return Scheduler(std::move(module)).run();
     });
 }
 

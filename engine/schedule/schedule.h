@@ -1,12 +1,17 @@
 #pragma once
 // From a functional graph of ATen calls to a list of kernel, library and reference calls over values in memory.
 #include "cutaway/jobs.h"
+#include "engine/schedule/decisions.h"
 #include "engine/schedule/program.h"
 
 namespace cutaway {
 
-/// Errors: a call that nothing can compute (no rule, no library, no reference kernel), named.
+/// By the module's schedule (decisions.h), or by one that is made for it. Errors: a call that nothing can compute (no
+/// rule, no library, no reference kernel), named.
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress = {});
+
+/// Errors: calls that are not as their operators' schemas say; views that lead out of their memory.
+Result<void> checkSchedulable(const Module& module);
 
 /// The library that computes a call ("mm (oneDNN)"), or empty: matrix products and convolutions in f32.
 std::string libraryFor(const Node& node);

@@ -114,7 +114,7 @@ class Watch {
     /// Whether the run ends behind its last step.
     bool look(const CompileTrace& trace) {
         const Step& step = trace.steps.back();
-        if (step.pass == nullptr || step.info.state == StepState::Disabled) return false;
+        if (step.info.state == StepState::Disabled) return false;
         std::optional<BreakpointStop> first;
         for (size_t i = 0; i < m_conditions.size(); ++i) {
             auto stop = lookFor(m_conditions[i], trace, step);
@@ -251,7 +251,7 @@ Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& r
         CT_TRY(CompileTrace trace, runPipelineWatched(state.input, request, lent, ended, progress,
                                                       [&](const CompileTrace& soFar) { return watch.look(soFar); }));
         StoppedRun stopped;
-        CT_TRY(stopped.run, state.finish(std::move(trace), ended, progress));
+        CT_TRY(stopped.run, state.finish(std::move(trace)));
         stopped.stop = watch.stop();
         if (stopped.stop) stopped.stop->place.run = stopped.run;
         return stopped;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/interpret/peak.h"
+#include "engine/passes/stage.h"
 #include "engine/runtime/reference.h"
 #include "engine/support/machine.h"
 
@@ -62,10 +63,10 @@ Result<void> checkLowered(const CompileTrace& trace) {
     return {};
 }
 
-/// A graph that a failed pass left unfinished would give wrong results. The schedule is no pass: a graph that it
-/// refuses can still be interpreted.
+/// A graph that a failed pass left unfinished would give wrong results. One that the scheduling stage refuses can still
+/// be interpreted.
 Result<void> checkPasses(const CompileTrace& trace) {
-    if (!trace.failed() || trace.steps.back().pass == nullptr) return {};
+    if (!trace.failed() || trace.steps.back().info.stage == kSchedule.name) return {};
     Error error = failureOf(trace);
     error.notes = {"to run without it: --disable " + trace.steps.back().info.name};
     return error;

@@ -28,7 +28,7 @@ NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph) {
     if (newGraph) {
         life.what += ", with the graph " + path;
         // Nodes that were copied into a new graph keep provenance with the ids of their old graph.
-        if (!step.pass || provenance.createdBy != step.pass->name) return life;
+        if (provenance.createdBy != step.pass->name) return life;
         path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
     }
     std::string from;

@@ -158,6 +158,7 @@ Result<Sequential> compileSequentially(const Module& module, SequentialBackend b
     slots.linearProgram();
     CompileRequest request;
     request.freeze = true;
+    request.passesOnly = true;
     request.parity = parity;
     CT_TRY_VOID(slots.passes(request, progress));
     return slots.finish();

@@ -7,7 +7,6 @@
 #include "engine/passes/pipeline.h"
 #include "engine/session/constant_values.h"
 #include "engine/session/describe.h"
-#include "engine/session/lower_step.h"
 #include "engine/session/measuring.h"
 #include "engine/session/node_history.h"
 #include "engine/session/session_state.h"
@@ -226,35 +225,10 @@ void sayHowToRepeat(CompileTrace& trace) {
     step.info.error = withReproducer(error, [&] { return compileFailure(trace.input, trace.request, &trace); }).text();
 }
 
-/// The last steps of a run for the CPU, one a track.
-Result<void> addSchedules(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended,
-                          const Progress& progress) {
-    const std::vector<std::string> tracks =
-        trace.isSplit() ? std::vector<std::string>{"forward", "backward"}
-                        : std::vector<std::string>{trace.steps.empty() ? "main" : trace.steps.back().info.track};
-    for (const std::string& track : tracks) {
-        Step scheduled = lowerStep(trace, track, progress);
-        // A run that was stopped keeps the steps that are whole.
-        trace.cancelled = progress.cancelled();
-        if (trace.cancelled && !ended)
-            return Error{ErrorCode::Cancelled, "compilation was cancelled", scheduled.info.name, {}};
-        if (trace.cancelled) return {};
-        trace.steps.push_back(std::move(scheduled));
-        if (ended) ended(trace.steps.back().info);
-        if (trace.failed()) return {};
-    }
-    return {};
-}
-
 }  // namespace
 
-Result<RunId> Session::State::finish(Result<CompileTrace> compiled, const std::function<void(const StepInfo&)>& ended,
-                                     const Progress& progress) {
+Result<RunId> Session::State::finish(Result<CompileTrace> compiled) {
     CT_TRY(CompileTrace trace, std::move(compiled));
-    const bool whole = trace.request.onlyStage.empty() && !trace.failed() && !trace.cancelled;
-    if (whole && trace.request.target == Target::Cpu) {
-        CT_TRY_VOID(addSchedules(trace, ended, progress));
-    }
     sayHowToRepeat(trace);
     return add(std::move(trace));
 }
@@ -272,7 +246,7 @@ Result<RunId> Session::compileWatched(const CompileRequest& request, const Compi
         CT_TRY_VOID(lendMeasuring(request, lent));
         CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, request, lent, ended, progress)
                                          : runPipeline(m_state->input, request, lent, progress));
-        return m_state->finish(std::move(trace), ended, progress);
+        return m_state->finish(std::move(trace));
     });
     if (compiled || !isOpen() || !isReproducible(compiled.error())) return compiled;
     return withReproducer(compiled.error(), [&] { return compileFailure(m_state->input, request, nullptr); });

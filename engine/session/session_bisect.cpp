@@ -155,7 +155,7 @@ class RecordedSearch {
         const Step& step = m_trace.steps[static_cast<size_t>(place.step)];
         int64_t fuel = place.rewrites;
         for (int i = 0; i < place.step; ++i)
-            if (const Step& before = m_trace.steps[static_cast<size_t>(i)]; before.pass && countsFuel(before.info))
+            if (const Step& before = m_trace.steps[static_cast<size_t>(i)]; countsFuel(before.info))
                 fuel += before.info.rewrites;
         if (m_options.check == BisectCheck::Command || !countsFuel(step.info)) {
             const std::string at =

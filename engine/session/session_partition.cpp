@@ -169,8 +169,7 @@ Result<RunId> Session::deriveWithBudget(RunId id, double budget, const CompileSe
         CompileRequest request = run->trace.request;
         request.memoryBudget = budget;
         CT_TRY_VOID(checkRequest(request));
-        return m_state->finish(deriveRun(run->trace, split->info.index, request, services, ended, progress), ended,
-                               progress);
+        return m_state->finish(deriveRun(run->trace, split->info.index, request, services, ended, progress));
     });
 }
 

@@ -49,9 +49,8 @@ struct Session::State {
     Result<Run*> run(RunId id);
     size_t runCount() const;
     RunId add(CompileTrace trace);
-    /// What a session adds to the passes of a run, and the run's number: schedules, how to repeat a failure.
-    Result<RunId> finish(Result<CompileTrace> compiled, const std::function<void(const StepInfo&)>& ended,
-                         const Progress& progress);
+    /// The run's number; a failure gets how to repeat it.
+    Result<RunId> finish(Result<CompileTrace> compiled);
     Result<RunReport> execute(RunId id, const RunOptions& options, const Progress& progress);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
 

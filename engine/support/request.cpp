@@ -189,6 +189,7 @@ const Option kOptions[] = {
      },
      [](const CompileRequest& request) { return unless(request.onlyStage.empty(), request.onlyStage); }},
     {"all-stages", readFlag<&CompileRequest::allStages>, writeFlag<&CompileRequest::allStages>},
+    {"passes-only", readFlag<&CompileRequest::passesOnly>, writeFlag<&CompileRequest::passesOnly>},
     {"disable",
      [](CompileRequest& request, const std::string& value) -> Result<void> {
          request.disabledPasses.push_back(value);

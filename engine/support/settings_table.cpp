@@ -53,6 +53,7 @@ constexpr Setting kSettings[] = {
     flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong."),
     {kRequest, "only", Name, "all stages", "Run this stage alone, on the graph as it is.", 0, 0, "STAGE"},
     flag(kRequest, "all-stages", "false", "Run also the stages that PyTorch ran before the graph was recorded."),
+    flag(kRequest, "passes-only", "false", "End before the schedule, which decides how calls are computed."),
     list(kRequest, "disable", "NAME", "Skip a pass, or a rule by NAME or PASS/NAME (may be repeated)."),
     list(kRequest, "enable", "NAME", "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)."),
     list(kRequest, "rules", "FILE", "Apply rules of your own, in the form that `rules` prints (may be repeated)."),

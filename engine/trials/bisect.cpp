@@ -182,7 +182,7 @@ class FuelSearch {
         CT_TRY(const CompileTrace trace,
                runPipelineWatched(m_state.input, request, {.cacheFile = "off"}, {}, {m_progress.cancel, {}}));
         for (const Step& step : trace.steps) {
-            if (step.pass == nullptr || !isSearched(step)) continue;
+            if (!isSearched(step)) continue;
             const bool culprit = isCulprit(step);
             const int begin = m_report.sections.empty() ? 0 : m_report.sections.back().end;
             if (step.info.rewrites > 0 || culprit)

@@ -92,14 +92,9 @@ class Trial {
 
     Result<Session::State::Run*> compile() {
         // Without kernels there is no need of a schedule.
-        const bool scheduled = m_check.looks == Looks::Compiles || m_check.backend != Backend::Reference;
-        RunId run = 0;
-        if (scheduled) {
-            CT_TRY(run, m_session.compile(m_request, m_services, m_progress));
-        } else {
-            CT_TRY(CompileTrace trace, runPipeline(m_session.state().input, m_request, m_services, m_progress));
-            run = m_session.state().add(std::move(trace));
-        }
+        CompileRequest request = m_request;
+        request.passesOnly |= m_check.looks != Looks::Compiles && m_check.backend == Backend::Reference;
+        CT_TRY(const RunId run, m_session.compile(request, m_services, m_progress));
         return m_session.state().run(run);
     }
 
@@ -121,7 +116,7 @@ class Trial {
         if (error.starts_with(kInvalidResult))
             return bad(FailureKind::InvalidGraph, error.substr(kInvalidResult.size()), pass, op);
         if (step.errorCode == ErrorCode::Limit) return outOfMemory(error, pass);
-        const FailureKind kind = step.pass == nullptr ? FailureKind::Build : FailureKind::PassError;
+        const FailureKind kind = step.info.stage == kSchedule.name ? FailureKind::Build : FailureKind::PassError;
         return bad(kind, error, pass, op);
     }
 

@@ -8,7 +8,7 @@
 #include "engine/autograd/expand.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
-#include "engine/passes/dead_code.h"
+#include "engine/rewrite/dead_code.h"
 #include "engine/support/random.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"

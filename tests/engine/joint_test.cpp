@@ -10,7 +10,7 @@
 #include "engine/autograd/jvp.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
-#include "engine/passes/dead_code.h"
+#include "engine/rewrite/dead_code.h"
 #include "engine/support/check.h"
 #include "engine/support/random.h"
 #include "engine/text/parse.h"

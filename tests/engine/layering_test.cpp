@@ -8,9 +8,9 @@ class LayeringTest : public QObject {
     Q_OBJECT
 
     static const QStringList& order() {
-        static const QStringList folders = {"support", "tensor",    "expr",      "ir",       "ops",      "text",
-                                            "formats", "interpret", "numerics",  "rewrite",  "autograd", "partition",
-                                            "passes",  "loops",     "libraries", "schedule", "codegen",  "runtime",
+        static const QStringList folders = {"support", "tensor",    "expr",     "ir",      "ops",      "text",
+                                            "formats", "interpret", "numerics", "rewrite", "autograd", "partition",
+                                            "loops",   "libraries", "schedule", "passes",  "codegen",  "runtime",
                                             "cache",   "minify",    "session"};
         return folders;
     }

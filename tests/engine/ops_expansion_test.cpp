@@ -7,7 +7,7 @@
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/ops/op_registry.h"
-#include "engine/passes/dead_code.h"
+#include "engine/rewrite/dead_code.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
 #include "tests/support/graph_text.h"

@@ -28,6 +28,7 @@ CompileRequest anyRequest(Random& random) {
     request.parity = coin(random);
     if (coin(random)) request.onlyStage = anyText(random);
     else request.allStages = coin(random);
+    request.passesOnly = coin(random);
     for (uint64_t count = random.below(3); count > 0; --count)
         request.disabledPasses.push_back("off_" + anyText(random));
     for (uint64_t count = random.below(3); count > 0; --count)

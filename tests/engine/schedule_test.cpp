@@ -5,6 +5,7 @@
 #include <QtTest>
 
 #include "engine/loops/collapse.h"
+#include "engine/passes/pipeline.h"
 #include "engine/schedule/fusion.h"
 #include "tests/support/graph_eval.h"
 
@@ -238,14 +239,59 @@ class ScheduleTest : public QObject {
     return (t, d))"));
         QVERIFY(program.has_value());
         QCOMPARE(program->calls.size(), size_t{3});
-        for (const FusionDecision& decision : program->decisions) {
+        const Schedule* decided = Schedule::of(*program->module);
+        QVERIFY(decided);
+        for (const FusionDecision& decision : decided->decisions) {
             const bool kept = decision.sentence.find(" is not computed in the kernel of ") != std::string::npos ||
                               decision.sentence.find(" do not share a kernel: ") != std::string::npos;
             QVERIFY2(decision.fused != kept && decision.sentence.find(": ") != std::string::npos,
                      decision.sentence.c_str());
             QVERIFY(decision.producer != NodeId::None && decision.consumer != NodeId::None);
         }
-        QVERIFY(program->decisions.size() >= 3);
+        QVERIFY(decided->decisions.size() >= 3);
+    }
+
+    /// What is stepped is what is built: with fuel for k decisions the calls are those of k decisions.
+    void eachDecisionIsARewrite() {
+        const auto module = moduleOf(R"(def forward(x: "f32[8, 16]", y: "f32[16, 8]"):
+    a = aten.exp.default(x)
+    b = aten.neg.default(a)
+    m = aten.mm.default(b, y)
+    r = aten.relu.default(m)
+    t = aten.sigmoid.default(r)
+    return (t,))");
+        const QStringList expected = {"reference: aten.mm.default, 4 kernels", "library: mm (oneDNN), 4 kernels",
+                                      "library: mm (oneDNN), 3 kernels", "library: mm (oneDNN), 2 kernels"};
+        for (int64_t fuel = 0; fuel < 4; ++fuel) {
+            CompileRequest request;
+            request.onlyStage = "schedule";
+            request.fuel = fuel;
+            const auto trace = runPipeline(module, request, {}, {});
+            QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
+            const auto program = scheduleModule(trace->result());
+            QVERIFY(program.has_value());
+            QString seen;
+            for (const ScheduledCall& call : program->calls)
+                if (call.kind != CallKind::Kernel) seen += QString::fromStdString(call.description);
+            seen += QString(", %1 kernels").arg(program->kernels.size());
+            QCOMPARE(seen, expected[static_cast<int>(fuel)]);
+        }
+    }
+
+    /// A rule that is switched off leaves what it would have done undone.
+    void fusionCanBeSwitchedOff() {
+        const auto module = moduleOf(R"(def forward(x: "f32[8]"):
+    a = aten.exp.default(x)
+    b = aten.neg.default(a)
+    return (b,))");
+        for (const bool off : {false, true}) {
+            CompileRequest request;
+            request.onlyStage = "schedule";
+            if (off) request.disabledPasses = {"fuse_nodes/fuse"};
+            const auto trace = runPipeline(module, request, {}, {});
+            QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
+            QCOMPARE(scheduleModule(trace->result())->kernels.size(), size_t(off ? 2 : 1));
+        }
     }
 };
 

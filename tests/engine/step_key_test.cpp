@@ -109,7 +109,7 @@ class StepKeyTest : public QObject {
         };
         const auto plain = keys({});
         QVERIFY(plain.contains("main/joint/pass_pattern_0#1"));
-        QVERIFY(plain.contains("main/schedule/schedule#1"));
+        QVERIFY(plain.contains("main/schedule/fuse_nodes#1"));
         QCOMPARE(keys({.disabledPasses = {"pass_pattern_0", "dce", "chunk_addmm"}}), plain);
         CompileRequest more;
         more.enabledPasses = {{"dce", {}}, {"normalization_pass", {{"counter", "3"}}}};

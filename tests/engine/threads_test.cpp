@@ -44,8 +44,7 @@ std::string seen(Session& session, RunId run) {
     std::string out;
     const auto steps = session.steps(run);
     for (const StepInfo& step : *steps) {
-        const Place before{run, step.index - 1, -1},
-            after{run, step.index, step.rewrites > 0 && step.stage != "schedule" ? 1 : -1};
+        const Place before{run, step.index - 1, -1}, after{run, step.index, step.rewrites > 0 ? 1 : -1};
         const auto graph = session.diff(before, after);
         const auto text = session.text(after);
         if (!graph || !text) return "cannot be looked at: " + (graph ? text.error().text() : graph.error().text());

@@ -8,8 +8,8 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
-#include "engine/passes/dead_code.h"
 #include "engine/passes/pipeline.h"
+#include "engine/rewrite/dead_code.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/case_files.h"

@@ -4,7 +4,7 @@
 
 namespace cutaway::ui {
 
-/// The grouping of nodes into kernels: no pass, so nothing to switch off, and its decisions edit no graph.
+/// One that decides how calls are computed: the graph keeps its nodes, and can be interpreted whatever comes of it.
 inline bool isSchedule(const StepInfo& step) { return step.stage == "schedule"; }
 
 }  // namespace cutaway::ui

@@ -1,6 +1,5 @@
 #pragma once
 // A row of the tree of steps; for the model's own files.
-#include "ui/models/step_kinds.h"
 #include "ui/models/steps_model.h"
 
 namespace cutaway::ui {

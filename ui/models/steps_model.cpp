@@ -78,7 +78,7 @@ void StepsModel::append(int step) {
         stage = insert(above, std::move(fresh));
     }
     Item* last = stage->children.empty() ? nullptr : stage->children.back().get();
-    const auto folds = [](const StepInfo& each) { return each.state == StepState::Unchanged && !isSchedule(each); };
+    const auto folds = [](const StepInfo& each) { return each.state == StepState::Unchanged; };
     const bool unchanged = folds(info);
     if (unchanged && last && last->kind == Kind::Pass && folds(*stepOf(*last))) {
         // One unchanged pass takes no more room than a row that says so; a second makes it worth folding both.
@@ -208,7 +208,7 @@ Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;
     Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
     const StepInfo* step = stepOf(*itemOf(at));
-    if (at.column() == Name && step && !isSchedule(*step) && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
+    if (at.column() == Name && step && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
     return flags;
 }
 

@@ -94,7 +94,7 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
             if (at.column() == Nodes) return QString::number(step->nodesAfter);
             return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
         case Qt::CheckStateRole:
-            if (at.column() != Name || !step || isSchedule(*step)) return {};
+            if (at.column() != Name || !step) return {};
             return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
         case Qt::TextAlignmentRole: return at.column() > Name ? numberCell(role) : QVariant();
         case Qt::FontRole: {

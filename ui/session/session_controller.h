@@ -63,8 +63,6 @@ struct Run {
     std::vector<std::vector<RewriteInfo>> rewrites;  // by step
     bool stopped = false;                            // before its last pass
     QString notExecuted, notTimed, notBuilt;         // why these cannot be asked for; empty if they can
-    /// Whether the step's rewrites can be done one by one.
-    static bool replays(const StepInfo& step) { return !isSchedule(step); }
     /// The step that splits the joint graph into forward and backward.
     std::optional<int> splitStep() const;
     /// The last step of a track; none if the run has no such track.

@@ -166,7 +166,7 @@ void SessionController::finishCompile(Run run, const AfterCompile& then, bool sh
             LogEntry::Level::Problem,
             tr("%1 failed: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.error)),
             tr("step %1 of %2").arg(*failed + 1).arg(now.title()),
-            Run::replays(step)
+            !isSchedule(step)
                 ? tr("Look at the step, or switch the pass off in the Steps window and compile again.")
                 : tr("All passes are done: step through them, or run the graph in the reference interpreter (F5)."),
             Place{id, *failed, -1},
@@ -225,8 +225,7 @@ Result<std::string> nodeAt(Source& source, const Place& place, NodeKey id, const
 void SessionController::findRewrite(RunId run, int step, NodeKey node, std::function<void(int)> then) {
     const Run* known = runOf(run);
     if (!known || step < 0 || step >= static_cast<int>(known->steps.size())) return then(0);
-    const int count =
-        Run::replays(known->steps[static_cast<size_t>(step)]) ? known->steps[static_cast<size_t>(step)].rewrites : 0;
+    const int count = known->steps[static_cast<size_t>(step)].rewrites;
     if (count == 0) return then(0);
     ask<int>(
         Lane::Looks, QStringLiteral("find"), tr("Looking for the rewrite"),

@@ -76,7 +76,6 @@ void Stepper::toFuel(int number) {
     const Run* now = run();
     if (!now || number < 1) return;
     for (const StepInfo& info : now->steps) {
-        if (!now->replays(info)) continue;
         if (number <= info.rewrites) return show({now->id, info.index, number});
         number -= info.rewrites;
     }
@@ -90,7 +89,6 @@ int Stepper::fuel() const {
     int count = 0;
     for (const StepInfo& info : now->steps) {
         if (info.index > place.step) break;
-        if (!now->replays(info)) continue;
         count += info.index == place.step && place.rewrites >= 0 ? place.rewrites : info.rewrites;
     }
     return count;
@@ -99,8 +97,7 @@ int Stepper::fuel() const {
 int Stepper::fuelOfRun() const {
     int count = 0;
     if (const Run* now = run())
-        for (const StepInfo& info : now->steps)
-            if (now->replays(info)) count += info.rewrites;
+        for (const StepInfo& info : now->steps) count += info.rewrites;
     return count;
 }
 

@@ -73,10 +73,11 @@ struct CompileRequest {
     Mode mode = Mode::Inference;
     Target target = Target::Cpu;
     bool freeze = false;
-    bool strict = false;     // of Mode::Jvp: a result that depends on no differentiated input is an error
-    bool parity = false;     // PyTorch's behaviour where it is wrong
-    std::string onlyStage;   // empty = all that come next
-    bool allStages = false;  // also those that PyTorch ran before the graph was recorded
+    bool strict = false;      // of Mode::Jvp: a result that depends on no differentiated input is an error
+    bool parity = false;      // PyTorch's behaviour where it is wrong
+    std::string onlyStage;    // empty = all that come next
+    bool allStages = false;   // also those that PyTorch ran before the graph was recorded
+    bool passesOnly = false;  // without the schedule: nothing decides how the graph's calls are computed
     std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
     std::vector<UserRules> userRules;
     std::vector<PluginPass> plugins;

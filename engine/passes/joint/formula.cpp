@@ -8,10 +8,10 @@
 
 #include "engine/autograd/expand.h"
 #include "engine/autograd/joint_graph.h"
-#include "engine/passes/dead_code.h"
 #include "engine/passes/joint/early_patterns.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
+#include "engine/rewrite/dead_code.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 

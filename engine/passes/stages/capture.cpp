@@ -4,12 +4,12 @@
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/autograd/jvp.h"
-#include "engine/passes/dead_code.h"
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/operator_rewrites.h"
 #include "engine/passes/stage.h"
 #include "engine/passes/torch_calls_to_aten.h"
+#include "engine/rewrite/dead_code.h"
 
 namespace cutaway {
 namespace {

@@ -1,6 +1,5 @@
 // Parameters become constants, and all that depends on them alone is folded (spec: freezing). Two stages, since PyTorch
 // decides on layouts between the joint passes and freezing itself.
-#include "engine/passes/dead_code.h"
 #include "engine/passes/freezing/binary_folding.h"
 #include "engine/passes/freezing/concat_products.h"
 #include "engine/passes/freezing/constant_fold.h"
@@ -15,6 +14,7 @@
 #include "engine/passes/partition/merge_equal_calls.h"
 #include "engine/passes/post_grad/simple_passes.h"
 #include "engine/passes/stage.h"
+#include "engine/rewrite/dead_code.h"
 
 namespace cutaway {
 namespace {

@@ -1,11 +1,11 @@
 // The joint graph becomes a forward and a backward (spec: autograd part B).
 #include <algorithm>
 
-#include "engine/passes/dead_code.h"
 #include "engine/passes/operator_rewrites.h"
 #include "engine/passes/partition/merge_equal_calls.h"
 #include "engine/passes/partition/split_joint_graph.h"
 #include "engine/passes/stage.h"
+#include "engine/rewrite/dead_code.h"
 
 namespace cutaway {
 namespace {

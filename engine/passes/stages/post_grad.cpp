@@ -1,6 +1,5 @@
 // The last rewrites of the graph that kernels are made of (spec: passes §6.2).
 #include "engine/passes/batch_fusion.h"
-#include "engine/passes/dead_code.h"
 #include "engine/passes/operator_rewrites.h"
 #include "engine/passes/post_grad/b2b_gemm.h"
 #include "engine/passes/post_grad/bucket_collectives.h"
@@ -21,6 +20,7 @@
 #include "engine/passes/post_grad/wrappers.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/stage.h"
+#include "engine/rewrite/dead_code.h"
 
 namespace cutaway {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/passes/dead_code.h"
+#include "engine/rewrite/dead_code.h"
 
 #include "engine/rewrite/refusing.h"
 

@@ -1,0 +1,55 @@
+// What becomes of the calls: libraries, kernels, and which nodes share one. The graph keeps its nodes; what is decided
+// is its plan (schedule/decisions.h), which is what is built and run.
+#include "engine/schedule/schedule.h"
+
+#include "engine/passes/stage.h"
+#include "engine/rewrite/dead_code.h"
+
+namespace cutaway {
+namespace {
+
+constexpr CodeRewrite kDropUnread[] = {{"dead node", "Nobody reads it, so nothing has to compute it"}};
+constexpr CodeRewrite kChooseLibraries[] = {{"call_library", "A library computes the call", "call"}};
+constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel that reads it", "call"},
+                                 {"share_loop", "Two that read the same memory share a kernel", "call"}};
+
+/// Fails where a call can be computed by nothing.
+Result<bool> planCalls(Module& module, Rewriter&) {
+    CT_TRY_VOID(scheduleModule(std::make_shared<const Module>(module)));
+    return false;
+}
+
+constexpr Row kRows[] = {
+    Pass{.name = "drop_unread",
+         .summary = "Removes what nobody reads and the passes left in place",
+         .run = eliminateDeadCode,
+         .required = true,
+         .functional = false,
+         .rewrites = kDropUnread},
+    Pass{.name = "begin_schedule",
+         .summary = "Gives each call a kernel of its own, or a function where it has no rule",
+         .run = beginSchedule,
+         .required = true,
+         .functional = false},
+    Pass{.name = "choose_libraries",
+         .summary = "Decides which calls libraries compute",
+         .run = chooseLibraries,
+         .functional = false,
+         .rewrites = kChooseLibraries},
+    Pass{.name = "fuse_nodes",
+         .summary = "Decides which nodes share a kernel",
+         .run = fuseNodes,
+         .functional = false,
+         .rewrites = kFuse},
+    Pass{.name = "plan_calls",
+         .summary = "Orders kernels and calls, and checks that each can be computed",
+         .run = planCalls,
+         .required = true,
+         .functional = false},
+};
+
+}  // namespace
+
+const Stage kSchedule{.name = "schedule", .rows = kRows};
+
+}  // namespace cutaway

@@ -1,0 +1,112 @@
+// What each node is to the scheduler: a kernel's, a library's, a view, or made again wherever it is read.
+#include "engine/ir/data_dependent.h"
+#include "engine/schedule/fusion.h"
+
+namespace cutaway {
+namespace {
+
+constexpr int kFreeCost = 24;  // a value made of constants and indices alone is recomputed up to this cost
+
+using Role = NodeFacts::Role;
+
+class Classifier {
+  public:
+    Classifier(const Graph& graph, const Schedule& schedule)
+        : m_graph(&graph), m_schedule(&schedule), m_facts(graph.idLimit()), m_probed(graph.idLimit()) {}
+
+    std::vector<NodeFacts> run() {
+        int position = 0;
+        markDead();
+        for (const Node& node : m_graph->nodes()) {
+            NodeFacts& own = facts(node);
+            own.position = position++;
+            if (own.role != Role::Dead) own.role = roleOf(node, own);
+        }
+        return std::move(m_facts);
+    }
+
+  private:
+    NodeFacts& facts(const Node& node) { return m_facts[index(node.id())]; }
+    /// Trying a rule builds expressions, and a node is asked about by all that it reads.
+    const RuleFacts& probed(const Node& node) {
+        std::optional<RuleFacts>& known = m_probed[index(node.id())];
+        if (!known) known = probe(node);
+        return *known;
+    }
+    bool isLibrarys(const Node& node) const { return m_schedule->libraries.contains(node.id()); }
+
+    /// Nobody reads them and nothing else would notice.
+    void markDead() {
+        std::vector<const Node*> order;
+        for (const Node& node : m_graph->nodes()) order.push_back(&node);
+        for (auto at = order.rbegin(); at != order.rend(); ++at) {
+            const Node& node = **at;
+            if (!node.isCall() || node.is(Tag::Impure) || node.op().mutates()) continue;
+            const bool read = std::any_of(node.users().begin(), node.users().end(),
+                                          [&](const Node* user) { return facts(*user).role != Role::Dead; });
+            if (!read) facts(node).role = Role::Dead;
+        }
+    }
+    Role roleOf(const Node& node, NodeFacts& own) {
+        if (node.isOutput()) return Role::Output;
+        if (!node.isCall()) return node.type().sym() ? Role::Symbol : Role::Input;
+        if (node.type().sym()) return node.type().sym()->expr ? Role::Symbol : Role::External;
+        if (node.isCall("operator.getitem")) return Role::Alias;
+        if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
+        if (node.op().mutates() || drawsFromRun(node) || sizeDependsOnData(node.op(), node.args()) ||
+            node.is(Tag::Impure)) {
+            own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see"
+                                                  : "its result does not follow from its operands' elements";
+            return Role::External;
+        }
+        if (isLibrarys(node)) {
+            own.rule.whyNot = "a library computes it";
+            return Role::External;
+        }
+        own.rule = probed(node);
+        if (!own.rule.lowers) return Role::External;
+        return isFree(node, own.rule) ? Role::Free : Role::Lowered;
+    }
+    /// Constants and functions of the index alone: cheaper to compute again than to read, unless a reader needs them in
+    /// memory.
+    bool isFree(const Node& node, const RuleFacts& rule) {
+        if (rule.reduces || node.type().tuple() || rule.cost > kFreeCost) return false;
+        for (const Node* input : node.inputs()) {
+            const Role role = facts(*rootOf(*input).node).role;
+            if (role != Role::Free && role != Role::Symbol) return false;
+        }
+        return !needsMemory(node);
+    }
+    /// Random numbers that a seed among the operands gives have a rule; others follow from the state of the run.
+    static bool drawsFromRun(const Node& node) {
+        return node.is(Tag::Random) && (node.op().def() == nullptr || !node.op().def()->lower);
+    }
+    /// True if a reader will want the value (or a view of it) at an address.
+    bool needsMemory(const Node& node) {
+        for (const Node* user : node.users()) {
+            if (user->isOutput()) return true;
+            if (facts(*user).role == Role::Dead) continue;
+            if (user->is(Tag::View) || user->isCall("operator.getitem")) {
+                if (!user->isCall("operator.getitem") && !probed(*user).lowers) return true;
+                if (needsMemory(*user)) return true;
+            } else if (user->op().mutates() || drawsFromRun(*user) || user->is(Tag::Impure) || isLibrarys(*user) ||
+                       !probed(*user).lowers) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    const Graph* m_graph;
+    const Schedule* m_schedule;
+    std::vector<NodeFacts> m_facts;
+    std::vector<std::optional<RuleFacts>> m_probed;
+};
+
+}  // namespace
+
+std::vector<NodeFacts> classify(const Graph& graph, const Schedule& schedule) {
+    return Classifier(graph, schedule).run();
+}
+
+}  // namespace cutaway

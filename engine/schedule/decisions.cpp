@@ -1,0 +1,79 @@
+#include "engine/schedule/decisions.h"
+
+#include "engine/schedule/fusion.h"
+#include "engine/schedule/schedule.h"
+
+namespace cutaway {
+namespace {
+
+void add(Hasher& hasher, const SymInt& size) {
+    if (size.isInt()) hasher.add(size.value());
+    else hasher.add(true).add(size.expr()->hash);
+}
+
+/// The module's schedule, to be changed. Snapshots keep theirs.
+std::shared_ptr<Schedule> copyOf(const Module& module) {
+    const Schedule* known = Schedule::of(module);
+    return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>();
+}
+
+}  // namespace
+
+Hash128 Schedule::fingerprint() const {
+    Hasher hasher;
+    hasher.add(static_cast<uint64_t>(libraries.size()));
+    for (const auto& [node, library] : libraries)
+        hasher.add(static_cast<uint64_t>(index(node))).add(std::string_view(library));
+    hasher.add(static_cast<uint64_t>(groups.size()));
+    for (const Group& group : groups) {
+        hasher.add(static_cast<uint64_t>(group.members.size()));
+        for (const NodeId member : group.members) hasher.add(static_cast<uint64_t>(index(member)));
+        for (const SymInt& size : group.space.sizes) add(hasher, size);
+        for (const bool reduced : group.space.reduced) hasher.add(reduced);
+    }
+    return hasher.finish();
+}
+
+const Schedule* Schedule::of(const Module& module) { return dynamic_cast<const Schedule*>(module.plan.get()); }
+
+Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
+    CT_TRY_VOID(checkSchedulable(module));
+    const Node* output = module.graph().outputNode();
+    if (output == nullptr || Schedule::of(module)) return false;
+    if (rewriter.begin("begin_schedule", *output, "each call is computed by itself") != Go::Yes) return false;
+    module.plan = std::make_shared<const Schedule>();
+    return true;
+}
+
+Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
+    const std::shared_ptr<Schedule> schedule = copyOf(module);
+    for (const Node& node : module.graph().nodes()) {
+        if (!node.isCall()) continue;
+        const std::string library = libraryFor(node);
+        if (library.empty()) {
+            rewriter.refuse("call_library", node, "no library takes this call");
+            continue;
+        }
+        const Go go = rewriter.begin("call_library", node, "a library computes it: " + library);
+        if (go == Go::Stop) break;
+        if (go == Go::Yes) schedule->libraries.emplace(node.id(), library);
+    }
+    if (rewriter.changed()) module.plan = schedule;
+    return rewriter.changed();
+}
+
+Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
+    const std::shared_ptr<Schedule> schedule = copyOf(module);
+    Grouping grouping = groupNodes(module.graph(), *schedule, rewriter);
+    schedule->decisions = std::move(grouping.decisions);
+    for (const FusionGroup& group : grouping.groups) {
+        if (group.members.size() < 2) continue;
+        Schedule::Group shared{{}, group.space};
+        for (const Node* member : group.members) shared.members.push_back(member->id());
+        schedule->groups.push_back(std::move(shared));
+    }
+    module.plan = schedule;
+    return rewriter.changed();
+}
+
+}  // namespace cutaway

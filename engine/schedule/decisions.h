@@ -1,0 +1,44 @@
+#pragma once
+// What the passes of the scheduling stage decide about a graph. They edit no node: each decision is a rewrite of the
+// module's plan, so that fuel, stepping and bisecting reach it. `scheduleModule` makes kernels and calls of it.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/ir/module.h"
+#include "engine/rewrite/rewriter.h"
+#include "engine/schedule/space.h"
+
+namespace cutaway {
+
+/// Whether a producer is computed inside its consumer's kernel, and why.
+struct FusionDecision {
+    NodeId producer = NodeId::None, consumer = NodeId::None;
+    bool fused = false;
+    std::string sentence;  // "mul is computed in the kernel of add: one loop over [64, 128] makes both"
+};
+
+struct Schedule final : ModulePlan {
+    /// Nodes that share a kernel, in graph order. A node that is in none has one to itself.
+    struct Group {
+        std::vector<NodeId> members;
+        Space space;
+    };
+    std::map<NodeId, std::string> libraries;  // calls that a library computes, and what it is: "mm (oneDNN)"
+    std::vector<Group> groups;
+    std::vector<FusionDecision> decisions;  // each yes and no
+
+    /// Of what is computed how; without the sentences.
+    Hash128 fingerprint() const override;
+    /// Null if nothing has been decided of the module.
+    static const Schedule* of(const Module& module);
+};
+
+/// An empty schedule: each call by itself.
+Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
+/// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.
+Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
+/// Which nodes share a kernel: greedy, in graph order (fusion.h).
+Result<bool> fuseNodes(Module& module, Rewriter& rewriter);
+
+}  // namespace cutaway
