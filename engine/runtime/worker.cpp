@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr int kOutOfMemory = 70;
 constexpr size_t kBoardBytes = 4096;  // a page before the reply
+constexpr std::string_view kAnswered = ".";
 
 Error describeEnd(const ProcessEnd& end, const std::string& doing, const Board& board) {
     const std::string tail = end.errors.substr(end.errors.size() > 1000 ? end.errors.size() - 1000 : 0);
@@ -56,22 +58,6 @@ std::string bytesOfHex(std::string_view line) {
     return bytes;
 }
 
-/// Waits for the end, telling how far the worker is.
-ProcessEnd follow(ChildProcess& child, const std::string& doing, const Board& board, const WorkerOptions& options,
-                  const Progress& progress) {
-    constexpr double kLook = 0.1;
-    double told = 0;
-    while (!progress.cancelled()) {
-        const auto line = child.readLine(kLook);
-        if (line && options.told) options.told(bytesOfHex(*line));
-        // What it has said is read to its end even when it has ended.
-        if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) break;
-        if (const double fraction = board.fraction(); fraction > told)
-            progress.say(told = fraction, "running " + doing);
-    }
-    return child.wait(progress);
-}
-
 /// The memory that the machine has left, plus room for threads' stacks and libraries; 0 if the process inherits a
 /// limit.
 int64_t addressSpaceLimit() {
@@ -84,29 +70,72 @@ int64_t addressSpaceLimit() {
 
 }  // namespace
 
-Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
-                          const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
+struct Worker::State {
+    ChildProcess child;
+
+    /// Waits for the answer, telling how far the worker is. False if there will be none: then `end` says why.
+    bool follow(const std::string& doing, const Board& board, const WorkerOptions& options, const Progress& progress,
+                ProcessEnd& end) {
+        constexpr double kLook = 0.1;
+        const auto start = std::chrono::steady_clock::now();
+        double told = 0;
+        while (true) {
+            const auto line = child.readLine(kLook);
+            if (line && *line == kAnswered) return true;
+            if (line && options.told) options.told(bytesOfHex(*line));
+            if (line) continue;
+            // What it has said is read to its end even when it has ended.
+            if (!child.running() || line.error().code != ErrorCode::Limit) return end = child.wait(), false;
+            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            const bool late = options.timeoutSeconds > 0 && seconds > options.timeoutSeconds;
+            if (late || progress.cancelled()) {
+                child.kill();
+                end = child.wait();
+                end.how = late ? ProcessEnd::How::TimedOut : ProcessEnd::How::Cancelled;
+                end.limitSeconds = options.timeoutSeconds;
+                return false;
+            }
+            if (const double fraction = board.fraction(); fraction > told)
+                progress.say(told = fraction, "running " + doing);
+        }
+    }
+};
+
+Worker::Worker(std::unique_ptr<State> state) : m_state(std::move(state)) {}
+Worker::Worker(Worker&&) noexcept = default;
+Worker& Worker::operator=(Worker&&) noexcept = default;
+Worker::~Worker() = default;
+bool Worker::running() { return m_state && m_state->child.running(); }
+
+Result<Worker> Worker::start(const WorkerOptions& options, bool lasting) {
     CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));
+    ProcessOptions process;
+    process.argv = {worker, "serve"};
+    process.wallSeconds = 0;
+    process.addressSpaceBytes = options.memoryBytes > 0 ? options.memoryBytes : addressSpaceLimit();
+    // Threads that wait for the next piece of work sleep: on a busy machine those that spin keep it from being done.
+    if (std::getenv("OMP_WAIT_POLICY") == nullptr) process.environment.emplace_back("OMP_WAIT_POLICY", "passive");
+    if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
+    if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
+    CT_TRY(ChildProcess child, lasting ? startLasting(process) : ChildProcess::start(process));
+    return Worker(std::make_unique<State>(State{std::move(child)}));
+}
+
+Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string_view text,
+                            const std::vector<Tensor>& tensors, const WorkerOptions& options,
+                            const Progress& progress) {
     CT_TRY(SharedMemory request, SharedMemory::create("the inputs and weights"));
     CT_TRY(SharedMemory reply, SharedMemory::create("the results"));
     CT_TRY_VOID(writeMessage(request, 0, text, tensors));
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, reply.share(kBoardBytes, boardOwner));
     const Board& board = *new (page.data()) Board;
-
-    ProcessOptions process;
-    process.argv = {worker, "run", std::to_string(static_cast<int>(task)), std::to_string(request.descriptor()),
-                    std::to_string(reply.descriptor())};
-    process.descriptors = {request.descriptor(), reply.descriptor()};
-    process.wallSeconds = options.timeoutSeconds;
-    process.addressSpaceBytes = options.memoryBytes > 0 ? options.memoryBytes : addressSpaceLimit();
-    // Threads that wait for the next piece of work sleep: on a busy machine those that spin keep it from being done.
-    if (std::getenv("OMP_WAIT_POLICY") == nullptr) process.environment.emplace_back("OMP_WAIT_POLICY", "passive");
-    if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
-    if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
-    CT_TRY(ChildProcess child, ChildProcess::start(process));
-    const ProcessEnd end = follow(child, std::string(doing), board, options, progress);
-    if (!end.ok()) return describeEnd(end, std::string(doing), board);
+    // If it has gone, how it went is told by its end.
+    static_cast<void>(
+        m_state->child.send(static_cast<char>(task), {request.descriptor(), reply.descriptor()}).has_value());
+    ProcessEnd end;
+    if (!m_state->follow(std::string(doing), board, options, progress, end))
+        return describeEnd(end, std::string(doing), board);
     CT_TRY(Message message, readMessage(reply, kBoardBytes));
     ByteReader in(message.text);
     if (!in.pod<bool>()) {
@@ -115,6 +144,12 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
     }
     message.text.erase(0, sizeof(bool));
     return message;
+}
+
+Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
+                          const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
+    CT_TRY(Worker worker, Worker::start(options, false));
+    return worker.ask(task, doing, text, tensors, options, progress);
 }
 
 void tell(std::string_view bytes) {
@@ -163,32 +198,26 @@ Result<void> serve(WorkerTask task, int requestDescriptor, int replyDescriptor) 
     return writeMessage(reply, kBoardBytes, out.bytes, {});
 }
 
-std::optional<int> number(std::string_view text) {
-    int value = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && value >= 0 ? std::optional(value)
-                                                                                             : std::nullopt;
-}
-
 }  // namespace
 
 int workerMain(int argc, char** argv) {
-    const bool run = argc == 5 && std::string_view(argv[1]) == "run";
-    const auto task = run ? number(argv[2]) : std::nullopt, request = run ? number(argv[3]) : std::nullopt,
-               reply = run ? number(argv[4]) : std::nullopt;
-    if (!task || !request || !reply) {
-        std::fprintf(
-            stderr,
-            "usage: cutaway-worker run TASK REQUEST REPLY\nStarted by cutaway; runs a graph in a process of its own.\n");
+    if (argc != 2 || std::string_view(argv[1]) != "serve") {
+        std::fprintf(stderr, "usage: cutaway-worker serve\nStarted by cutaway; runs graphs in a process of its own.\n");
         return 2;
     }
-    const auto served = guarded([&] {
-        volunteer();
-        return serve(static_cast<WorkerTask>(*task), *request, *reply);
-    });
-    if (served) return 0;
-    std::fprintf(stderr, "%s\n", served.error().message.c_str());
-    return served.error().code == ErrorCode::Limit ? kOutOfMemory : 1;
+    volunteer();
+    while (const auto asked = receiveDescriptors()) {
+        if (asked->descriptors.size() != 2) return 2;
+        const auto served = guarded(
+            [&] { return serve(static_cast<WorkerTask>(asked->byte), asked->descriptors[0], asked->descriptors[1]); });
+        if (!served) {
+            std::fprintf(stderr, "%s\n", served.error().message.c_str());
+            return served.error().code == ErrorCode::Limit ? kOutOfMemory : 1;
+        }
+        std::printf("%s\n", std::string(kAnswered).c_str());
+        std::fflush(stdout);
+    }
+    return 0;
 }
 
 }  // namespace cutaway

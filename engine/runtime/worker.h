@@ -48,15 +48,37 @@ struct WorkerOptions {
     /// What the worker says while it works (tell), at once.
     std::function<void(std::string_view)> told = {};
 };
-/// Starts cutaway-worker, sends, waits, returns what it answers. `doing` is for messages: "the compiled graph".
+/// A process that answers one request after the other, and keeps between them what it was told to. When it crashes,
+/// hangs or runs out of memory the error says so, and it is gone: start another.
+class Worker {
+  public:
+    /// `lasting`: it may be wanted for longer than the calling thread lives.
+    static Result<Worker> start(const WorkerOptions& options, bool lasting);
+    Worker(Worker&&) noexcept;
+    Worker& operator=(Worker&&) noexcept;
+    ~Worker();
+
+    /// Sends, waits, returns what it answers. `doing` is for messages: "the compiled graph". Of the options the time
+    /// limit and `told` count.
+    Result<Message> ask(WorkerTask task, std::string_view doing, std::string_view text,
+                        const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
+    bool running();
+
+  private:
+    struct State;
+    explicit Worker(std::unique_ptr<State> state);
+    std::unique_ptr<State> m_state;
+};
+
+/// Of a worker of its own, which ends with the answer.
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
 
 /// In the worker: says bytes to its program while the work goes on.
 void tell(std::string_view bytes);
 
-/// main() of the worker: `cutaway-worker run TASK REQUEST REPLY`, where the last two are descriptors of shared memory.
-/// Exit status 0 if a reply was written, even one with an error.
+/// main() of the worker: `cutaway-worker serve` reads from its input tasks with two descriptors of shared memory each,
+/// request and reply, and says a line when a reply is written, even one with an error. Ends with its input.
 int workerMain(int argc, char** argv);
 
 }  // namespace cutaway

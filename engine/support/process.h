@@ -3,6 +3,7 @@
 // killed as a group. What a child does cannot harm its parent, and none outlives it (support/guard.h): a child ends,
 // too, with the thread that started it, which therefore must live as long as the child is wanted.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,8 @@ class ChildProcess {
     /// Writes all of it, reading output meanwhile so that neither side waits for the other. Errors when the child has
     /// gone or the time limit strikes.
     Result<void> write(std::string_view bytes);
+    /// The same with descriptors of the parent, which the child gets as numbers of its own (receiveDescriptors).
+    Result<void> send(char byte, const std::vector<int>& descriptors);
     void closeInput();
     /// The next line of stdout without its newline. Errors: the child ended, `seconds` passed, the time limit struck.
     Result<std::string> readLine(double seconds);
@@ -64,6 +67,16 @@ class ChildProcess {
     explicit ChildProcess(std::unique_ptr<State> state);
     std::unique_ptr<State> m_state;
 };
+
+/// A child that may be wanted for longer than the calling thread lives: it ends with the program.
+Result<ChildProcess> startLasting(const ProcessOptions& options);
+
+/// In the child: a byte and the descriptors that came with it; nullopt at the end of the input.
+struct Received {
+    char byte = 0;
+    std::vector<int> descriptors;
+};
+std::optional<Received> receiveDescriptors();
 
 /// start, write `input`, wait.
 Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view input = {},

@@ -183,7 +183,7 @@ class AllocationTest : public QObject {
 };
 
 int main(int argc, char** argv) {
-    if (argc == 5 && std::string_view(argv[1]) == "run") {
+    if (argc == 2 && std::string_view(argv[1]) == "serve") {
         if (const char* number = std::getenv(kWorkerFailsAt)) failAt(std::abs(std::atol(number)), *number == '-');
         return workerMain(argc, argv);
     }
