@@ -1,5 +1,6 @@
 #include "engine/schedule/decisions.h"
 
+#include "engine/libraries/choose.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/schedule.h"
 
@@ -51,7 +52,7 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
         if (!node.isCall()) continue;
         const std::string library = libraryFor(node);
         if (library.empty()) {
-            rewriter.refuse("call_library", node, "no library takes this call");
+            if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node));
             continue;
         }
         const Go go = rewriter.begin("call_library", node, "a library computes it: " + library);

@@ -1,5 +1,6 @@
 #include "engine/schedule/lowering.h"
 
+#include "engine/libraries/choose.h"
 #include "engine/ops/op_registry.h"
 #include "engine/support/check.h"
 #include "engine/support/fault_points.h"
@@ -219,17 +220,6 @@ int costOf(const Expr& root) {
         }
     });
     return cost;
-}
-
-bool isCopiedConcatenation(const Node& node) {
-    if (!node.isCall("aten.cat.default") || node.arg(size_t{0}).list() == nullptr) return false;
-    const auto& parts = *node.arg(size_t{0}).list();
-    const TensorType* result = node.type().tensor();
-    if (parts.size() <= kMaxParts || result == nullptr) return false;
-    return std::all_of(parts.begin(), parts.end(), [&](const Argument& part) {
-        const TensorType* type = part.node() ? part.node()->type().tensor() : nullptr;
-        return type && type->dtype == result->dtype && type->sizes.size() == result->sizes.size();
-    });
 }
 
 namespace {

@@ -14,8 +14,6 @@ namespace cutaway {
 /// What one kernel may hold: with more, compilers take minutes, and what a call passes no longer fits into registers
 /// and caches.
 constexpr size_t kMaxExpressionNodes = 4000, kMaxBuffers = 48;
-/// Parts of a concatenation that a kernel chooses between; more are copied.
-constexpr size_t kMaxParts = 4;
 
 /// What a lowering rule turned out to do, and what computing one element costs, in units of an addition.
 struct RuleFacts {
@@ -69,8 +67,6 @@ class Lowering {
     std::optional<ReductionAxes> m_axes;
 };
 
-/// Whether a concatenation is made by copying its parts: they are many, tensors of the result's dtype and rank.
-bool isCopiedConcatenation(const Node& node);
 /// Tries the rule of a call with all operands loaded.
 RuleFacts probe(const Node& node);
 /// Cost of computing an expression once, shared parts counted once, loads as 1; bodies of reductions count once.

@@ -2,6 +2,7 @@
 
 #include "engine/interpret/higher_order.h"
 #include "engine/ir/verify.h"
+#include "engine/libraries/choose.h"
 #include "engine/loops/collapse.h"
 #include "engine/ops/alias.h"
 #include "engine/rewrite/dead_code.h"
@@ -318,58 +319,11 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
     return std::shared_ptr<const Module>(std::move(own));
 }
 
-/// Whether somebody reads the memory that the call writes to, other than as its result: then the write itself counts.
-/// The library stores the result elsewhere.
-bool isSeenAfterwards(const Node& node) {
-    const Node* written = node.arg(size_t{0}).node();
-    const Node& root = storageRoot(*written);
-    if (!root.isCall()) return true;
-    std::set<const Node*> sharers = {&root};  // membership only
-    for (const Node* sharer : sharersOf(root)) {
-        const Node* source = sharedOperand(*sharer);
-        if (sharer != &node && source && sharers.contains(source)) sharers.insert(sharer);
-    }
-    for (const Node* later = node.next(); later; later = later->next()) {
-        bool reads = false;
-        later->forEachInput([&](const Node* input) { reads |= sharers.contains(input); });
-        if (reads) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 Result<void> checkSchedulable(const Module& module) {
     CT_TRY_VOID(checkCalls(module, Calls::Computable));
     return checkViews(module.graph());
-}
-
-std::string libraryFor(const Node& node) {
-    if (isCopiedConcatenation(node)) return "cat (copies)";
-    static constexpr std::string_view kOps[] = {"aten.mm.default",
-                                                "aten.addmm.default",
-                                                "aten.bmm.default",
-                                                "aten.convolution.default",
-                                                "mkl._mkl_linear",
-                                                "mkldnn._linear_pointwise.default",
-                                                "mkldnn._linear_pointwise.binary",
-                                                "mkldnn._convolution_pointwise.default",
-                                                "mkldnn._convolution_pointwise.binary",
-                                                "mkldnn._convolution_pointwise_.binary",
-                                                "mkldnn._convolution_transpose_pointwise.default"};
-    if (!node.isCall() || std::find(std::begin(kOps), std::end(kOps), node.op().name()) == std::end(kOps)) return {};
-    // Packed calls round once, as the library does; others are held to kernels that round bf16 in between.
-    const bool packed = node.op().name().starts_with("mkldnn.");
-    const auto serves = [&](const TensorType* type) {
-        return type && (type->dtype == DType::F32 || (packed && type->dtype == DType::BF16));
-    };
-    if (!serves(node.type().tensor())) return {};
-    if (node.isCall("aten.convolution.default") && node.arg("transposed").asInt() != 0)
-        return {};  // the runtime has no call for these
-    for (const Node* input : node.inputs())
-        if (!serves(input->type().tensor())) return {};
-    if (node.op().mutates() && isSeenAfterwards(node)) return {};
-    return std::string(node.op().baseName()) + " (oneDNN)";
 }
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {

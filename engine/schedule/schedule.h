@@ -13,9 +13,6 @@ Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, co
 /// Errors: calls that are not as their operators' schemas say; views that lead out of their memory.
 Result<void> checkSchedulable(const Module& module);
 
-/// The library that computes a call ("mm (oneDNN)"), or empty: matrix products and convolutions in f32.
-std::string libraryFor(const Node& node);
-
 /// Offsets of blocks in one arena such that blocks alive at the same time do not overlap. `begin` and `end` are
 /// inclusive positions; a block of 0 bytes gets a place too. Returns the arena's size. Offsets are multiples of 64.
 struct MemoryBlock {

@@ -1,0 +1,114 @@
+#include "engine/libraries/choose.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/ir/graph.h"
+#include "engine/ir/readers.h"
+#include "engine/ops/alias.h"
+
+namespace cutaway {
+namespace {
+
+std::string nameOf(DType dtype) { return std::string(info(dtype).torchName); }
+
+/// Whether somebody reads the memory that the call writes to, other than as its result: then the write itself counts.
+/// The library stores the result elsewhere.
+bool isSeenAfterwards(const Node& node) {
+    const Node* written = node.arg(size_t{0}).node();
+    const Node& root = storageRoot(*written);
+    if (!root.isCall()) return true;
+    std::set<const Node*> sharers = {&root};  // membership only
+    for (const Node* sharer : sharersOf(root)) {
+        const Node* source = sharedOperand(*sharer);
+        if (sharer != &node && source && sharers.contains(source)) sharers.insert(sharer);
+    }
+    for (const Node* later = node.next(); later; later = later->next()) {
+        bool reads = false;
+        later->forEachInput([&](const Node* input) { reads |= sharers.contains(input); });
+        if (reads) return true;
+    }
+    return false;
+}
+
+/// Every operand, and the result, is a tensor of one of these dtypes.
+std::string whyNotOf(const Node& node, std::initializer_list<DType> served) {
+    const auto check = [&](const ValueType& type, const std::string& what) -> std::string {
+        const TensorType* tensor = type.tensor();
+        if (tensor == nullptr) return what + " is no tensor";
+        if (std::find(served.begin(), served.end(), tensor->dtype) == served.end())
+            return what + " is " + nameOf(tensor->dtype) + ", which the library does not compute in here";
+        return {};
+    };
+    if (std::string why = check(node.type(), "the result"); !why.empty()) return why;
+    for (const Node* input : node.inputs())
+        if (std::string why = check(input->type(), "'" + input->name() + "'"); !why.empty()) return why;
+    return {};
+}
+
+/// Calls that are not packed are held to kernels that round bf16 in between.
+std::string whyNotProduct(const Node& node) { return whyNotOf(node, {DType::F32}); }
+std::string whyNotConvolution(const Node& node) {
+    if (node.arg("transposed").asInt() != 0) return "the convolution is transposed";
+    return whyNotOf(node, {DType::F32});
+}
+/// Packed calls round once, as the library does.
+std::string whyNotPacked(const Node& node) {
+    if (std::string why = whyNotOf(node, {DType::F32, DType::BF16}); !why.empty()) return why;
+    if (node.op().mutates() && isSeenAfterwards(node))
+        return "what it writes to is read later under another name, and the library stores its result elsewhere";
+    return {};
+}
+std::string whyNotCopies(const Node& node) {
+    if (isCopiedConcatenation(node)) return {};
+    return "only more than " + std::to_string(kMaxParts) +
+           " parts of the result's dtype and rank are copied, fewer are chosen between by a kernel";
+}
+
+constexpr LibraryRow kRows[] = {
+    {"aten.cat.default", "copies", whyNotCopies},
+    {"aten.mm.default", "oneDNN", whyNotProduct},
+    {"aten.addmm.default", "oneDNN", whyNotProduct},
+    {"aten.bmm.default", "oneDNN", whyNotProduct},
+    {"aten.convolution.default", "oneDNN", whyNotConvolution},
+    {"mkl._mkl_linear", "oneDNN", whyNotProduct},
+    {"mkldnn._linear_pointwise.default", "oneDNN", whyNotPacked},
+    {"mkldnn._linear_pointwise.binary", "oneDNN", whyNotPacked},
+    {"mkldnn._convolution_pointwise.default", "oneDNN", whyNotPacked},
+    {"mkldnn._convolution_pointwise.binary", "oneDNN", whyNotPacked},
+    {"mkldnn._convolution_pointwise_.binary", "oneDNN", whyNotPacked},
+    {"mkldnn._convolution_transpose_pointwise.default", "oneDNN", whyNotPacked},
+};
+
+}  // namespace
+
+std::span<const LibraryRow> libraryRows() { return kRows; }
+
+const LibraryRow* libraryRowOf(std::string_view op) {
+    const auto* const found =
+        std::find_if(std::begin(kRows), std::end(kRows), [&](const auto& r) { return r.op == op; });
+    return found == std::end(kRows) ? nullptr : found;
+}
+
+std::string whyNoLibrary(const Node& node) {
+    const LibraryRow* row = node.isCall() ? libraryRowOf(node.op().name()) : nullptr;
+    return row ? row->whyNot(node) : "no library computes it";
+}
+
+std::string libraryFor(const Node& node) {
+    if (!whyNoLibrary(node).empty()) return {};
+    return std::string(node.op().baseName()) + " (" + std::string(libraryRowOf(node.op().name())->library) + ")";
+}
+
+bool isCopiedConcatenation(const Node& node) {
+    if (!node.isCall("aten.cat.default") || node.arg(size_t{0}).list() == nullptr) return false;
+    const auto& parts = *node.arg(size_t{0}).list();
+    const TensorType* result = node.type().tensor();
+    if (parts.size() <= kMaxParts || result == nullptr) return false;
+    return std::all_of(parts.begin(), parts.end(), [&](const Argument& part) {
+        const TensorType* type = part.node() ? part.node()->type().tensor() : nullptr;
+        return type && type->dtype == result->dtype && type->sizes.size() == result->sizes.size();
+    });
+}
+
+}  // namespace cutaway

@@ -1,0 +1,30 @@
+#pragma once
+// Which calls libraries compute: one row an operator, with the test that says of a call why its library does not take
+// it.
+#include <span>
+#include <string>
+
+#include "engine/ir/node.h"
+
+namespace cutaway {
+
+struct LibraryRow {
+    std::string_view op;                      // "aten.mm.default"
+    std::string_view library;                 // the name of its CtLibrary (libraries/library.h)
+    std::string (*whyNot)(const Node& call);  // empty: the library computes this call
+};
+std::span<const LibraryRow> libraryRows();
+/// Null if no library has the operator.
+const LibraryRow* libraryRowOf(std::string_view op);
+
+/// The library that computes a call, as users read it ("mm (oneDNN)"), or empty.
+std::string libraryFor(const Node& node);
+/// Why no library computes a call, as a sentence, or empty if one does.
+std::string whyNoLibrary(const Node& node);
+
+/// A concatenation of more parts than this is copies: kernels would choose among the parts element by element.
+constexpr size_t kMaxParts = 4;
+/// Whether a concatenation is made by copying its parts: they are many, tensors of the result's dtype and rank.
+bool isCopiedConcatenation(const Node& node);
+
+}  // namespace cutaway
