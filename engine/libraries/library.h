@@ -33,7 +33,7 @@ typedef enum CtDType {
 } CtDType;
 
 /* `data` is the first element; strides count elements. While a call is planned, data is null unless the tensor is a
-   constant. */
+   constant. A result that the call was told not to compute has rank -1. */
 typedef struct CtTensor {
     void* data;
     int32_t dtype, rank;

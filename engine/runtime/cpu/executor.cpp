@@ -5,12 +5,13 @@
 #include <atomic>
 #include <chrono>
 
+#include "engine/libraries/choose.h"
 #include "engine/ops/eval.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
-#include "engine/runtime/cpu/concat.h"
-#include "engine/runtime/cpu/onednn.h"
 #include "engine/runtime/cpu/thread_pool.h"
+#include "engine/runtime/libraries/planned_call.h"
+#include "engine/runtime/libraries/table.h"
 #include "engine/support/check.h"
 #include "engine/support/threads.h"
 
@@ -111,7 +112,9 @@ class Executor final : public ValueSource {
         std::vector<void*> pointers;            // of a kernel's buffers
         bool located = false;                   // `pointers` are right
         bool moving = false;                    // a buffer's memory is another one in every run
-        std::unique_ptr<LibraryCall> library;
+        std::unique_ptr<PlannedCall> library;
+        std::vector<const void*> operands;  // of a library's call
+        std::vector<void*> results;
         bool inLibrary = true;  // until the library has refused
     };
 
@@ -177,9 +180,8 @@ class Executor final : public ValueSource {
         return {};
     }
     Result<void> compute(Call& own, const PlanCall& call) {
-        if (call.kind == CallKind::Library && call.function == "aten.cat.default")
-            return runConcat(call), Result<void>();
-        if (call.kind == CallKind::Library && runLibrary(own, call)) return {};
+        if (call.kind == CallKind::Library && own.inLibrary && !own.library) CT_TRY_VOID(planLibrary(own, call));
+        if (own.library) return runLibrary(own, call);
         const Op* op = findOp(call.function);
         if (op == nullptr) return Error{ErrorCode::Internal, "the worker does not know the op", call.function, {}};
         EvalResult computed = evaluateCall(*op, call.args, call.type, *this);
@@ -206,36 +208,53 @@ class Executor final : public ValueSource {
         }
         m_values[static_cast<size_t>(number)] = {tensor};
     }
-    void runConcat(const PlanCall& call) {
-        std::vector<const Tensor*> parts;
-        for (const Argument& item : *call.args[0].list()) parts.push_back(&value(m_plan->numberOf(*item.node())));
-        Tensor& result = m_values[static_cast<size_t>(call.results[0])][0];
-        int64_t dim = call.args.size() > 1 ? call.args[1].asInt().value_or(0) : 0;
-        if (dim < 0) dim += static_cast<int64_t>(result.sizes().size());
-        concatenate(parts, dim, result, m_pool.threadsFor(call.nanoseconds));
+    /// Leaves the call to its reference kernel if the library refuses.
+    Result<void> planLibrary(Call& own, const PlanCall& call) {
+        const LibraryRow* const row = libraryRowOf(call.function);
+        const CtLibrary* const library = row ? libraryNamed(row->library) : nullptr;
+        own.inLibrary = library != nullptr;
+        if (library == nullptr) return {};
+        const auto describe = [&](int64_t number) {
+            const PlanValue& planned = m_plan->values[static_cast<size_t>(number)];
+            return CallTensor{planned.dtype, planned.sizes, planned.strides, planned.constant,
+                              planned.constant ? value(number).data() : nullptr};
+        };
+        std::vector<CallTensor> results;
+        for (const int64_t number : call.results) {
+            if (number >= 0) results.push_back(describe(number));
+            else results.push_back({.absent = true});
+        }
+        auto planned = PlannedCall::plan(
+            *library,
+            std::make_unique<OwnedCall>(
+                call.function, call.args, [&](const Node& node) { return describe(m_plan->numberOf(node)); }, results),
+            m_pool.threadsFor(call.nanoseconds));
+        own.inLibrary = static_cast<bool>(planned);
+        if (!planned) return {};
+        own.library = std::move(*planned);
+        locate(own, call);
+        const auto scratch = static_cast<size_t>(std::max<int64_t>(own.library->scratchBytes(), 64));
+        if (!m_scratch || m_scratch->size() < scratch) m_scratch = Storage::allocateUninitialized(scratch);
+        return own.library->pack(own.operands);
     }
-    bool runLibrary(Call& own, const PlanCall& call) {
-        if (!own.inLibrary) return false;
-        LibraryOperands operands;
-        for (size_t i = 0; i < std::min(call.args.size(), operands.tensors.size()); ++i)
-            if (const Node* node = call.args[i].node()) {
-                const int64_t number = m_plan->numberOf(*node);
-                operands.tensors[i] = &value(number);
-                operands.constant[i] = m_plan->values[static_cast<size_t>(number)].constant;
-            }
-        Tensor& result = m_values[static_cast<size_t>(call.results[0])][0];
-        // The library chooses its way for so many threads when it prepares a call.
-        lendThreads(m_pool.threadsFor(call.nanoseconds));
-        if (!own.library) own.library = m_library.prepare(call, operands, result);
-        own.inLibrary = own.library && own.library->run(operands, result);
-        return own.inLibrary;
+    void locate(Call& own, const PlanCall& call) {
+        own.operands.clear();
+        for (const Node* node : own.library->call().operands())
+            own.operands.push_back(value(m_plan->numberOf(*node)).data());
+        own.results.clear();
+        for (const int64_t number : call.results)
+            own.results.push_back(number < 0 ? nullptr : m_values[static_cast<size_t>(number)][0].data());
+    }
+    Result<void> runLibrary(Call& own, const PlanCall& call) {
+        locate(own, call);
+        const LentThreads lent(m_pool, m_pool.threadsFor(call.nanoseconds));
+        return own.library->run(own.operands, own.results, m_scratch->data(), lent.parallel());
     }
 
     const Plan* m_plan;
     Board* m_board;
     ThreadPool m_pool;
-    OneDnn m_library;
-    std::shared_ptr<Storage> m_arena;
+    std::shared_ptr<Storage> m_arena, m_scratch;
     std::vector<TensorList> m_values;
     std::vector<Call> m_calls;
 };

@@ -23,4 +23,14 @@ void ThreadPool::run(int64_t range, int64_t unit, int parts, const std::function
     });
 }
 
+LentThreads::LentThreads(const ThreadPool& pool, int threads) : m_pool(&pool) {
+    m_parallel.pool = this;
+    m_parallel.threads = threads;
+    m_parallel.run = [](void* lent, int64_t range, int64_t unit, void (*body)(void*, int64_t, int64_t), void* state) {
+        const auto& own = *static_cast<const LentThreads*>(lent);
+        own.m_pool->run(range, unit, own.m_parallel.threads,
+                        [&](int64_t begin, int64_t end) { body(state, begin, end); });
+    };
+}
+
 }  // namespace cutaway

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "engine/libraries/library.h"
+
 namespace cutaway {
 
 class ThreadPool {
@@ -18,6 +20,19 @@ class ThreadPool {
 
   private:
     int m_size = 1;
+};
+
+/// So many threads of a pool, as a library is lent them for one call.
+class LentThreads {
+  public:
+    LentThreads(const ThreadPool& pool, int threads);
+    LentThreads(const LentThreads&) = delete;
+    LentThreads& operator=(const LentThreads&) = delete;
+    const CtParallel& parallel() const { return m_parallel; }
+
+  private:
+    const ThreadPool* m_pool;
+    CtParallel m_parallel{};
 };
 
 }  // namespace cutaway

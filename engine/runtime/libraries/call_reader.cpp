@@ -1,0 +1,67 @@
+#include "engine/runtime/libraries/call_reader.h"
+
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+
+CallReader::CallReader(const CtCall& call) : m_call(&call), m_schema(requireOp(call.op).schema()) {}
+
+const CtArgument* CallReader::find(std::string_view param) const {
+    const int at = m_schema->find(param);
+    if (at < 0 || at >= m_call->argCount || m_call->args[at].kind == CT_NONE) return nullptr;
+    return &m_call->args[at];
+}
+std::optional<int> CallReader::operand(std::string_view param) const {
+    const CtArgument* found = find(param);
+    return found && found->kind == CT_OPERAND ? std::optional(static_cast<int>(found->integer)) : std::nullopt;
+}
+const CtTensor* CallReader::tensor(std::string_view param) const {
+    const std::optional<int> number = operand(param);
+    return number ? &m_call->operands[*number] : nullptr;
+}
+bool CallReader::isConstant(std::string_view param) const {
+    const std::optional<int> number = operand(param);
+    return number && m_call->constant[*number] != 0;
+}
+bool CallReader::flag(std::string_view param) const {
+    const CtArgument* found = find(param);
+    return found && found->integer != 0;
+}
+std::optional<double> CallReader::real(std::string_view param) const {
+    const CtArgument* found = find(param);
+    if (found == nullptr) return std::nullopt;
+    return found->kind == CT_REAL ? found->real : static_cast<double>(found->integer);
+}
+std::string_view CallReader::text(std::string_view param) const {
+    const CtArgument* found = find(param);
+    return found && found->kind == CT_TEXT ? found->text : std::string_view();
+}
+Dims CallReader::integers(std::string_view param, size_t count) const {
+    const CtArgument* found = find(param);
+    if (found == nullptr) return Dims(count, 0);
+    Dims values;
+    if (found->kind == CT_LIST)
+        for (int64_t i = 0; i < found->integer; ++i) values.push_back(found->items[i].integer);
+    else values.push_back(found->integer);
+    if (values.size() == 1) values.resize(count, values[0]);
+    return values;
+}
+std::vector<float> CallReader::reals(std::string_view param) const {
+    std::vector<float> values;
+    const CtArgument* found = find(param);
+    for (int64_t i = 0; found && found->kind == CT_LIST && i < found->integer; ++i) {
+        const CtArgument& item = found->items[i];
+        values.push_back(item.kind == CT_REAL ? static_cast<float>(item.real) : static_cast<float>(item.integer));
+    }
+    return values;
+}
+
+Dims sizesOf(const CtTensor& tensor) { return Dims(tensor.sizes, tensor.sizes + tensor.rank); }
+Dims stridesOf(const CtTensor& tensor) { return Dims(tensor.strides, tensor.strides + tensor.rank); }
+int64_t elementsOf(const CtTensor& tensor) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < tensor.rank; ++d) count *= tensor.sizes[d];
+    return count;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "engine/runtime/libraries/onednn_plan.h"
+#include "engine/runtime/libraries/table.h"
+#include "engine/support/threads.h"
+
+namespace cutaway {
+namespace {
+
+using dnnl::algorithm;
+
+/// Appends the function of that name.
+void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name) {
+    const std::vector<float> numbers = call.reals("scalars");
+    const auto append = [&](algorithm function, float a = 0, float b = 0) { appendFunction(ops, function, a, b); };
+    if (name.empty() || name == "none") return;
+    if (name == "relu") append(algorithm::eltwise_relu);
+    else if (name == "sigmoid") append(algorithm::eltwise_logistic);
+    else if (name == "tanh") append(algorithm::eltwise_tanh);
+    else if (name == "swish") append(algorithm::eltwise_swish, 1);
+    else if (name == "hardswish") append(algorithm::eltwise_hardswish, 1.0f / 6, 0.5f);
+    else if (name == "hardsigmoid") {
+        append(algorithm::eltwise_linear, 1.0f / 6, 0.5f);
+        append(algorithm::eltwise_clip, 0, 1);
+    } else if (name == "leaky_relu" && numbers.size() == 1) append(algorithm::eltwise_relu, numbers[0]);
+    else if (name == "hardtanh" && numbers.size() == 2) append(algorithm::eltwise_clip, numbers[0], numbers[1]);
+    else if (name == "gelu")
+        append(call.text("algorithm") == "tanh" ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
+    else throw LibraryRefusal("it has no function " + std::string(name));
+}
+void appendBinary(dnnl::post_ops& ops, std::string_view name, const dnnl::memory::desc& other) {
+    constexpr std::pair<std::string_view, algorithm> kFunctions[] = {{"add", algorithm::binary_add},
+                                                                     {"sub", algorithm::binary_sub},
+                                                                     {"mul", algorithm::binary_mul},
+                                                                     {"div", algorithm::binary_div}};
+    for (const auto& [known, function] : kFunctions)
+        if (name == known) return ops.append_binary(function, other);
+    throw LibraryRefusal("it has no function " + std::string(name) + " of two operands");
+}
+
+std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& needs) {
+    using Planner = void (*)(const CallReader&, OneDnnPlan&);
+    constexpr std::pair<std::string_view, Planner> kPlanners[] = {
+        {"aten.mm.default", planProduct},
+        {"aten.bmm.default", planProduct},
+        {"aten.addmm.default", planProduct},
+        {"aten.baddbmm.default", planProduct},
+        {"mkl._mkl_linear", planProduct},
+        {"mkldnn._linear_pointwise.default", planProduct},
+        {"mkldnn._linear_pointwise.binary", planProduct},
+        {"aten.convolution.default", planConvolution},
+        {"mkldnn._convolution_pointwise.default", planConvolution},
+        {"mkldnn._convolution_pointwise.binary", planConvolution},
+        {"mkldnn._convolution_pointwise_.binary", planConvolution},
+        {"mkldnn._convolution_transpose_pointwise.default", planConvolution},
+        {"aten.convolution_backward.default", planConvolutionGradients},
+    };
+    for (const auto& [op, planner] : kPlanners)
+        if (op == call.op) {
+            auto plan = std::make_unique<OneDnnPlan>(call, threads);
+            lendThreads(threads);  // for which a primitive chooses its way when it is made
+            planner(CallReader(call), *plan);
+            needs = plan->finish();
+            return plan;
+        }
+    throw LibraryRefusal("it does not compute this operator");
+}
+
+}  // namespace
+
+Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other) {
+    Epilogue made;
+    const std::string_view function = call.text(call.find("binary_attr") ? "binary_attr" : "attr");
+    if (other) {
+        if (other->sizes.size() != out.sizes.size())
+            throw LibraryRefusal("the other operand has another number of dims than the result");
+        made.other = call.operand("other");
+        made.given = *other;
+        // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told.
+        made.wanted = other->sizes == out.sizes ? DnnlLayout(other->type, out.sizes, out.strides) : *other;
+        appendBinary(made.ops, function, made.wanted.desc());
+        made.argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+    }
+    appendUnary(made.ops, call, other ? call.text("unary_attr") : function);
+    return made;
+}
+
+const CtLibrary& oneDnnLibrary() {
+    static const CtLibrary library = makeLibrary<planCall>("oneDNN");
+    return library;
+}
+
+const char* oneDnnVersion() {
+    static const std::string text = [] {
+        const dnnl::version_t* version = dnnl::version();
+        return std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+               std::to_string(version->patch);
+    }();
+    return text.c_str();
+}
+
+}  // namespace cutaway

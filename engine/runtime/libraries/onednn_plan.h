@@ -1,0 +1,130 @@
+#pragma once
+// What all calls of oneDNN are made of: primitives one after the other, with reorders where a primitive wants another
+// layout than a tensor has. Versions 2 and 3 of the library.
+#include <dnnl.hpp>
+#include <vector>
+
+#include "engine/runtime/libraries/call_reader.h"
+#include "engine/runtime/libraries/library_plan.h"
+
+namespace cutaway {
+
+dnnl::engine& oneDnnEngine();
+
+/// A tensor's type and place in memory as the library describes them.
+struct DnnlLayout {
+    dnnl::memory::data_type type = dnnl::memory::data_type::f32;
+    Dims sizes, strides;
+
+    DnnlLayout() = default;
+    DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides);
+    /// Throws a refusal if the library has no such type, or reads no such strides.
+    explicit DnnlLayout(const CtTensor& tensor);
+    dnnl::memory::desc desc() const { return {sizes, type, strides}; }
+    DnnlLayout as(dnnl::memory::data_type other) const { return {other, sizes, strides}; }
+    /// The library chooses.
+    dnnl::memory::desc any() const { return {sizes, type, dnnl::memory::format_tag::any}; }
+};
+
+/// Descriptions of primitives take their arguments at once since version 3, by way of an object of their own before.
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describePrimitive(const dnnl::primitive_attr& attributes, Arguments&&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(oneDnnEngine(), arguments..., attributes);
+#else
+    return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, oneDnnEngine());
+#endif
+}
+/// Those of gradients are told the forward's.
+template <class Primitive, class Forward, class... Arguments>
+typename Primitive::primitive_desc describeGradient(const dnnl::primitive_attr& attributes, const Forward& forward,
+                                                    Arguments&&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(oneDnnEngine(), arguments..., forward, attributes);
+#else
+    return
+        typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, oneDnnEngine(), forward);
+#endif
+}
+void appendFunction(dnnl::post_ops& ops, dnnl::algorithm function, float alpha = 0, float beta = 0);
+/// Attributes with which a primitive keeps nothing of its own while it runs.
+dnnl::primitive_attr callersScratch();
+
+class OneDnnPlan final : public LibraryPlan {
+  public:
+    /// Where an argument of a primitive lies: in an operand or result, or at an offset of the memory that a run, or the
+    /// program, has for this call.
+    struct Place {
+        enum class Kind : uint8_t { Operand, Result, Scratch, Packed } kind = Kind::Scratch;
+        int64_t at = 0;
+        dnnl::memory::desc layout;
+    };
+    using Arguments = std::vector<std::pair<int, Place>>;
+
+    OneDnnPlan(const CtCall& call, int threads) : m_call(&call), m_threads(threads) {}
+
+    /// Plans by `body` in this type, or in f32 where the library does not compute in it.
+    template <class Body>
+    void inOwnTypeOrF32(dnnl::memory::data_type type, Body&& body) {
+        if (type == dnnl::memory::data_type::f32) return body(type);
+        try {
+            return body(type);
+        } catch (const std::exception&) {
+            m_needs = {};
+            for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
+        }
+        body(dnnl::memory::data_type::f32);
+    }
+
+    /// The operand as a primitive wants it: reordered where that differs, once if it is constant.
+    Place operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted);
+    /// Where a primitive leaves a result, which is reordered into place behind it.
+    Place result(int number, const DnnlLayout& given, const dnnl::memory::desc& made);
+    Place scratch(const dnnl::memory::desc& layout);
+    /// Another place's elements times a factor.
+    Place scaled(const Place& from, float factor);
+    template <class Description>
+    void add(const dnnl::primitive& primitive, const Description& description, Arguments arguments) {
+        if (description.scratchpad_desc().get_size() > 0)
+            arguments.emplace_back(DNNL_ARG_SCRATCHPAD, scratch(description.scratchpad_desc()));
+        m_steps.push_back({primitive, std::move(arguments)});
+    }
+    /// To be called last.
+    CtNeeds finish();
+
+    void pack(const CtTensor* operands, std::byte* packed) const override;
+    void run(const LibraryRun& run) const override;
+
+  private:
+    struct Step {
+        dnnl::primitive primitive;
+        Arguments arguments;
+    };
+    static Step reorder(const Place& from, const Place& to, OneDnnPlan& plan);
+    void execute(const std::vector<Step>& steps, const LibraryRun& run) const;
+
+    const CtCall* m_call;  // while it is built
+    int m_threads;
+    CtNeeds m_needs{};
+    std::vector<Step> m_packing, m_steps, m_last;
+};
+
+/// Throws for what the library computes in this type, other than f32, by its plain loops.
+void refuseSlow(dnnl::memory::data_type type, const char* implementation);
+
+/// The function of each element that a packed call's arguments name, and what it adds of another operand.
+struct Epilogue {
+    dnnl::post_ops ops;
+    std::optional<int> other;  // operand number
+    DnnlLayout given, wanted;
+    int argument = 0;
+};
+
+/// Each throws a refusal or dnnl::error for what the library does not do.
+void planProduct(const CallReader& call, OneDnnPlan& plan);
+void planConvolution(const CallReader& call, OneDnnPlan& plan);
+void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan);
+/// What is computed of the result before it is stored; `out` is the result as the primitive sees it.
+Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other);
+
+}  // namespace cutaway

@@ -1,0 +1,152 @@
+// Convolutions of 1 to 3 dims, transposed ones too, and their gradients.
+#include "engine/runtime/libraries/onednn_plan.h"
+
+namespace cutaway {
+namespace {
+
+using Type = dnnl::memory::data_type;
+
+/// The numbers of a convolution as the library counts them.
+struct Windows {
+    Dims stride, gaps, left, right;
+    bool transposed = false;
+    int64_t groups = 1;
+};
+
+bool isTransposed(const CallReader& call) {
+    return call.find("output_padding") && (!call.find("transposed") || call.flag("transposed"));
+}
+
+Windows windowsOf(const CallReader& call, const DnnlLayout& x, const DnnlLayout& w, const DnnlLayout& y) {
+    const size_t rank = x.sizes.size() - 2;
+    if (x.sizes.size() < 3 || rank > 3) throw LibraryRefusal("it slides windows over one to three dims");
+    Windows made;
+    made.stride = call.integers("stride", rank);
+    made.left = call.integers("padding", rank);
+    made.transposed = isTransposed(call);
+    made.groups = call.find("groups")->integer;
+    // It counts the gaps between elements, and pads what is left over on the right.
+    made.gaps = call.integers("dilation", rank);
+    made.right = made.left;
+    for (size_t i = 0; i < rank; ++i) {
+        const int64_t reach = (w.sizes[i + 2] - 1) * made.gaps[i] + 1;
+        const int64_t larger = (made.transposed ? y : x).sizes[i + 2], smaller = (made.transposed ? x : y).sizes[i + 2];
+        made.right[i] = (smaller - 1) * made.stride[i] + reach - larger - made.left[i];
+        --made.gaps[i];
+    }
+    return made;
+}
+
+/// [groups, out / groups, in / groups, ...] of weights that are stored as [out, in / groups, ...], or, for transposed
+/// convolutions, as [in, out / groups, ...].
+DnnlLayout groupedWeights(const DnnlLayout& w, const Windows& windows) {
+    Dims sizes = w.sizes, strides = w.strides;
+    sizes[0] /= windows.groups;
+    const int64_t groupStride = strides[0] * sizes[0];
+    if (windows.transposed) std::swap(sizes[0], sizes[1]), std::swap(strides[0], strides[1]);
+    if (windows.groups > 1) {
+        sizes.insert(sizes.begin(), windows.groups);
+        strides.insert(strides.begin(), groupStride);
+    }
+    return {w.type, sizes, strides};
+}
+bool isChannelsLast(const DnnlLayout& x) { return x.strides[1] == 1 && x.strides.back() == x.sizes[1]; }
+
+template <class Primitive>
+void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
+    const bool packedForm = call.find("X") != nullptr;
+    const char *const xName = packedForm ? "X" : "input", *const wName = packedForm ? "W" : "weight",
+                      *const biasName = packedForm ? "B" : "bias";
+    const DnnlLayout x(*call.tensor(xName)), w(*call.tensor(wName)), y(call.call().results[0]);
+    const Windows windows = windowsOf(call, x, w, y);
+    const DnnlLayout weights = groupedWeights(w, windows);
+    std::optional<DnnlLayout> other;
+    if (const CtTensor* tensor = call.tensor("other")) other = DnnlLayout(*tensor).as(type);
+    const Epilogue epilogue = epilogueOf(call, y.as(type), other);
+    dnnl::primitive_attr attributes = callersScratch();
+    attributes.set_post_ops(epilogue.ops);
+    // What lies with its channels last is computed so. Other layouts are the library's choice, reordered around it.
+    const bool keep = isChannelsLast(y) || epilogue.other;
+    const auto src = keep && isChannelsLast(x) ? x.as(type).desc() : x.as(type).any(), any = weights.as(type).any(),
+               dst = keep ? y.as(type).desc() : y.as(type).any();
+    const auto bias = call.operand(biasName);
+    const DnnlLayout given = bias ? DnnlLayout(call.call().operands[*bias]) : DnnlLayout();
+    const DnnlLayout row(type, given.sizes, {1});
+    const auto forward = dnnl::prop_kind::forward_inference;
+    const auto &s = windows.stride, &g = windows.gaps, &l = windows.left, &r = windows.right;
+    const auto description =
+        bias ? describePrimitive<Primitive>(attributes, forward, algorithm, src, any, row.desc(), dst, s, g, l, r)
+             : describePrimitive<Primitive>(attributes, forward, algorithm, src, any, dst, s, g, l, r);
+    refuseSlow(type, description.impl_info_str());
+    OneDnnPlan::Arguments arguments = {
+        {DNNL_ARG_SRC, plan.operand(*call.operand(xName), x, description.src_desc())},
+        {DNNL_ARG_WEIGHTS, plan.operand(*call.operand(wName), weights, description.weights_desc())},
+        {DNNL_ARG_DST, plan.result(0, y, description.dst_desc())}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, plan.operand(*bias, given, row.desc()));
+    if (epilogue.other)
+        arguments.emplace_back(epilogue.argument, plan.operand(*epilogue.other, DnnlLayout(*call.tensor("other")),
+                                                               epilogue.wanted.desc()));
+    plan.add(Primitive(description), description, std::move(arguments));
+}
+
+template <class Forward, class Data, class Weights>
+void planGradients(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
+    const DnnlLayout x(*call.tensor("input")), w(*call.tensor("weight")), dy(*call.tensor("grad_output"));
+    const Windows windows = windowsOf(call, x, w, dy);
+    const DnnlLayout weights = groupedWeights(w, windows);
+    const auto &s = windows.stride, &g = windows.gaps, &l = windows.left, &r = windows.right;
+    const auto anyX = x.as(type).any(), anyW = weights.as(type).any(), anyY = dy.as(type).any();
+    const dnnl::primitive_attr attributes = callersScratch();
+    const auto forward = describePrimitive<Forward>(attributes, dnnl::prop_kind::forward_training, algorithm, anyX,
+                                                    anyW, anyY, s, g, l, r);
+    const int dyNumber = *call.operand("grad_output");
+    const CtTensor* const results = call.call().results;
+    const bool bias = results[2].rank >= 0;
+    if (results[0].rank >= 0) {
+        const auto description = describeGradient<Data>(attributes, forward, algorithm, anyX, anyW, anyY, s, g, l, r);
+        refuseSlow(type, description.impl_info_str());
+        plan.add(Data(description), description,
+                 {{DNNL_ARG_DIFF_DST, plan.operand(dyNumber, dy, description.diff_dst_desc())},
+                  {DNNL_ARG_WEIGHTS, plan.operand(*call.operand("weight"), weights, description.weights_desc())},
+                  {DNNL_ARG_DIFF_SRC, plan.result(0, DnnlLayout(results[0]), description.diff_src_desc())}});
+    }
+    if (results[1].rank < 0 && !bias) return;
+    const DnnlLayout row(type, {dy.sizes[1]}, {1});
+    const auto description =
+        bias ? describeGradient<Weights>(attributes, forward, algorithm, anyX, anyW, row.desc(), anyY, s, g, l, r)
+             : describeGradient<Weights>(attributes, forward, algorithm, anyX, anyW, anyY, s, g, l, r);
+    refuseSlow(type, description.impl_info_str());
+    const auto made = description.diff_weights_desc();
+    OneDnnPlan::Arguments arguments = {
+        {DNNL_ARG_SRC, plan.operand(*call.operand("input"), x, description.src_desc())},
+        {DNNL_ARG_DIFF_DST, plan.operand(dyNumber, dy, description.diff_dst_desc())},
+        {DNNL_ARG_DIFF_WEIGHTS, results[1].rank < 0
+                                    ? plan.scratch(made)
+                                    : plan.result(1, groupedWeights(DnnlLayout(results[1]), windows), made)}};
+    if (bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, plan.result(2, DnnlLayout(results[2]), row.desc()));
+    plan.add(Weights(description), description, std::move(arguments));
+}
+
+}  // namespace
+
+void planConvolution(const CallReader& call, OneDnnPlan& plan) {
+    plan.inOwnTypeOrF32(DnnlLayout(call.call().results[0]).type, [&](Type type) {
+        if (isTransposed(call))
+            planForward<dnnl::deconvolution_forward>(call, plan, dnnl::algorithm::deconvolution_direct, type);
+        else planForward<dnnl::convolution_forward>(call, plan, dnnl::algorithm::convolution_direct, type);
+    });
+}
+
+void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan) {
+    plan.inOwnTypeOrF32(DnnlLayout(*call.tensor("grad_output")).type, [&](Type type) {
+        if (isTransposed(call))
+            planGradients<dnnl::deconvolution_forward, dnnl::deconvolution_backward_data,
+                          dnnl::deconvolution_backward_weights>(call, plan, dnnl::algorithm::deconvolution_direct,
+                                                                type);
+        else
+            planGradients<dnnl::convolution_forward, dnnl::convolution_backward_data,
+                          dnnl::convolution_backward_weights>(call, plan, dnnl::algorithm::convolution_direct, type);
+    });
+}
+
+}  // namespace cutaway

@@ -1,0 +1,49 @@
+#include "engine/runtime/libraries/planned_call.h"
+
+namespace cutaway {
+namespace {
+
+/// The tensors as planned, at these addresses.
+template <class Address>
+std::vector<CtTensor> placed(const CtTensor* planned, std::span<Address const> addresses) {
+    std::vector<CtTensor> tensors(planned, planned + addresses.size());
+    for (size_t i = 0; i < addresses.size(); ++i) tensors[i].data = const_cast<void*>(addresses[i]);
+    return tensors;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PlannedCall>> PlannedCall::plan(const CtLibrary& library, std::unique_ptr<OwnedCall> call,
+                                                       int threads) {
+    std::unique_ptr<PlannedCall> planned(new PlannedCall(library, std::move(call)));
+    planned->m_plan = library.plan(&planned->m_call->call(), threads, &planned->m_needs);
+    if (planned->m_plan == nullptr) return planned->failure();
+    return planned;
+}
+
+PlannedCall::~PlannedCall() {
+    if (m_plan != nullptr) m_library->drop(m_plan);
+}
+
+Error PlannedCall::failure() const {
+    return unsupported(std::string(m_call->call().op) + ": " + m_library->name + ": " + m_library->error(), {});
+}
+
+Result<void> PlannedCall::pack(std::span<const void* const> operands) {
+    if (m_library->pack == nullptr || m_needs.packed == 0) return {};
+    m_packed = Storage::allocateUninitialized(static_cast<size_t>(m_needs.packed));
+    const std::vector<CtTensor> tensors = placed(m_call->call().operands, operands);
+    if (m_library->pack(m_plan, tensors.data(), m_packed->data()) != 0) return failure();
+    return {};
+}
+
+Result<void> PlannedCall::run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,
+                              const CtParallel& parallel) const {
+    const std::vector<CtTensor> in = placed(m_call->call().operands, operands),
+                                out = placed(m_call->call().results, results);
+    const void* const packed = m_packed ? m_packed->data() : nullptr;
+    if (m_library->run(m_plan, in.data(), out.data(), packed, scratch, &parallel) != 0) return failure();
+    return {};
+}
+
+}  // namespace cutaway

@@ -1,0 +1,43 @@
+#pragma once
+// A call that a library has planned, with its packed constants: shared by all who run the program, at once if they
+// like.
+#include <memory>
+#include <span>
+
+#include "cutaway/result.h"
+#include "engine/libraries/library.h"
+#include "engine/runtime/libraries/owned_call.h"
+
+namespace cutaway {
+
+class PlannedCall {
+  public:
+    /// Error: the library's sentence that says why it does not take the call.
+    static Result<std::unique_ptr<PlannedCall>> plan(const CtLibrary& library, std::unique_ptr<OwnedCall> call,
+                                                     int threads);
+    ~PlannedCall();
+    PlannedCall(const PlannedCall&) = delete;
+    PlannedCall& operator=(const PlannedCall&) = delete;
+
+    const OwnedCall& call() const { return *m_call; }
+    /// Bytes, aligned to 64, that each run needs of its own.
+    int64_t scratchBytes() const { return m_needs.scratch; }
+    /// Constant operands in the library's own layouts; before the first run.
+    Result<void> pack(std::span<const void* const> operands);
+    /// Addresses of the operands and results, in the call's order.
+    Result<void> run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,
+                     const CtParallel& parallel) const;
+
+  private:
+    PlannedCall(const CtLibrary& library, std::unique_ptr<OwnedCall> call)
+        : m_library(&library), m_call(std::move(call)) {}
+    Error failure() const;
+
+    const CtLibrary* m_library;
+    std::unique_ptr<OwnedCall> m_call;
+    CtPlan* m_plan = nullptr;
+    CtNeeds m_needs{};
+    std::shared_ptr<Storage> m_packed;
+};
+
+}  // namespace cutaway

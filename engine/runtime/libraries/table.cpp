@@ -1,0 +1,11 @@
+#include "engine/runtime/libraries/table.h"
+
+namespace cutaway {
+
+const CtLibrary* libraryNamed(std::string_view name) {
+    for (const CtLibrary* library : {&oneDnnLibrary(), &copiesLibrary()})
+        if (name == library->name) return library;
+    return nullptr;
+}
+
+}  // namespace cutaway

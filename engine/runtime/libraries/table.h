@@ -1,0 +1,19 @@
+#pragma once
+// The libraries of this machine's processor, by the names that the rows of libraries/choose.h give them.
+#include <string_view>
+
+#include "engine/libraries/library.h"
+
+namespace cutaway {
+
+/// Null if there is none of that name.
+const CtLibrary* libraryNamed(std::string_view name);
+
+const CtLibrary& oneDnnLibrary();     // products, convolutions and their gradients
+const CtLibrary& copiesLibrary();     // concatenations
+const CtLibrary& attentionLibrary();  // our own
+
+/// "3.0.0".
+const char* oneDnnVersion();
+
+}  // namespace cutaway

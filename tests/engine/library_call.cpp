@@ -1,0 +1,56 @@
+#include "tests/engine/library_call.h"
+
+#include <algorithm>
+
+#include "engine/libraries/choose.h"
+#include "engine/runtime/cpu/thread_pool.h"
+#include "engine/runtime/libraries/table.h"
+
+namespace cutaway::testing {
+
+const Tensor& LibraryCallCase::valueOf(const Node& node) const {
+    return std::find_if(operands.begin(), operands.end(), [&](const auto& each) { return each.first == &node; })
+        ->second;
+}
+bool LibraryCallCase::isConstant(const Node& node) const {
+    for (size_t i = 0; i < constant.size(); ++i)
+        if (operands[i].first == &node) return constant[i];
+    return false;
+}
+
+Result<std::unique_ptr<PlannedCall>> planByLibrary(const LibraryCallCase& one, const std::vector<Tensor>& results,
+                                                   int threads) {
+    const LibraryRow* row = libraryRowOf(one.op);
+    const CtLibrary* library = row ? libraryNamed(row->library) : nullptr;
+    if (library == nullptr) return invalidInput("no library has " + one.op);
+    const auto describe = [&](const Tensor& tensor, bool constant) {
+        if (!tensor.defined()) return CallTensor{.absent = true};
+        return CallTensor{tensor.dtype(), tensor.sizes(), tensor.strides(), constant,
+                          constant ? tensor.data() : nullptr};
+    };
+    std::vector<CallTensor> made;
+    for (const Tensor& result : results) made.push_back(describe(result, false));
+    auto call = std::make_unique<OwnedCall>(
+        one.op, one.args, [&](const Node& node) { return describe(one.valueOf(node), one.isConstant(node)); }, made);
+    CT_TRY(std::unique_ptr<PlannedCall> planned, PlannedCall::plan(*library, std::move(call), threads));
+    std::vector<const void*> operands;
+    for (const Node* node : planned->call().operands()) operands.push_back(one.valueOf(*node).data());
+    CT_TRY_VOID(planned->pack(operands));
+    return planned;
+}
+
+Result<void> runByLibrary(const PlannedCall& planned, const LibraryCallCase& one, std::vector<Tensor>& results,
+                          int threads) {
+    std::vector<const void*> operands;
+    for (const Node* node : planned.call().operands()) operands.push_back(one.valueOf(*node).data());
+    std::vector<void*> addresses;
+    for (Tensor& result : results) addresses.push_back(result.defined() ? result.data() : nullptr);
+    const auto scratch =
+        Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(64, planned.scratchBytes())));
+    std::memset(scratch->data(), 0xff, scratch->size());  // NaN: nothing may be read that this run has not written
+    const ThreadPool pool(threads);
+    const LentThreads lent(pool, threads);
+    return planned.run(operands, addresses, scratch->data(), lent.parallel());
+}
+
+}  // namespace cutaway::testing
