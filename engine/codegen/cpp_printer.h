@@ -16,8 +16,8 @@ namespace cutaway {
 
 struct PrintedKernel {
     struct Launch {
-        std::string function;
-        SymInt range;  // steps of its loop over parts
+        std::string function;  // named after what it does: the same in every program
+        SymInt range;          // steps of its loop over parts
     };
     std::vector<Launch> launches;      // one after the other
     std::vector<Workspace> workspace;  // buffers after the kernel's own

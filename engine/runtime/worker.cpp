@@ -13,7 +13,7 @@
 #include "cutaway/guarded.h"
 #include "cutaway/program.h"
 #include "engine/runtime/checked.h"
-#include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/runtime/cpu/program_worker.h"
 #include "engine/runtime/reference.h"
 #include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
@@ -105,6 +105,7 @@ Worker::Worker(std::unique_ptr<State> state) : m_state(std::move(state)) {}
 Worker::Worker(Worker&&) noexcept = default;
 Worker& Worker::operator=(Worker&&) noexcept = default;
 Worker::~Worker() = default;
+int Worker::process() const { return m_state->child.pid(); }
 bool Worker::running() { return m_state && m_state->child.running(); }
 
 Result<Worker> Worker::start(const WorkerOptions& options, bool lasting) {

@@ -11,6 +11,7 @@ namespace cutaway {
 /// Status of the worker while it works, which its program sees at once.
 class Board {
   public:
+    static constexpr std::string_view kNotBegun = "start of the worker";
     /// The call that runs now, by its nodes; the error names it if the process dies.
     void at(std::string_view where) {
         const size_t size = std::min(where.size(), sizeof m_where - 1);
@@ -34,7 +35,7 @@ class Board {
 
   private:
     std::atomic<double> m_fraction{0};
-    char m_where[248] = "start of the worker";  // until it says more
+    char m_where[248] = "start of the worker";  // kNotBegun, until it says more
     std::atomic<int64_t> m_rewrites{0};
     char m_rewrite[1016] = "";
 };
@@ -63,6 +64,7 @@ class Worker {
     Result<Message> ask(WorkerTask task, std::string_view doing, std::string_view text,
                         const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
     bool running();
+    int process() const;
 
   private:
     struct State;

@@ -316,6 +316,7 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
         Rewriter rewriter("schedule", options, {}, progress.cancel.get());
         CT_TRY_VOID(pass(*own, rewriter));
     }
+    if (!own->plan) own->plan = std::make_shared<const Schedule>();  // of a graph that returns nothing
     return std::shared_ptr<const Module>(std::move(own));
 }
 

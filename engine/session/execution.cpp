@@ -90,7 +90,7 @@ Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string&
            withNumbers(track.empty() ? run.trace.result() : run.trace.resultOf(track), inputs, sizes, known));
     if (!built.program || built.sizes != sizes) {
         progress.say(-1, "compiling kernels");
-        CT_TRY(CpuProgram program, buildCpu(std::move(module), {}, progress));
+        CT_TRY(CpuProgram program, buildCpu(std::move(module), {.store = run.trace.services.cacheFile}, progress));
         built.program = std::move(program);
         built.sizes = std::move(sizes);
     }
@@ -104,7 +104,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     if (given) {
         SymbolValues sizes;
         CT_TRY(Snapshot module, withNumbers(given, &inputs, sizes, known));
-        CT_TRY(own, buildCpu(std::move(module), {}, progress));
+        CT_TRY(own, buildCpu(std::move(module), {.store = run.trace.services.cacheFile}, progress));
     }
     const CpuProgram* program = own ? &*own : nullptr;
     if (!program) {

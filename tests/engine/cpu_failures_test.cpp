@@ -70,8 +70,10 @@ class CpuFailuresTest : public QObject {
         const auto program = buildCpu(moduleOf(kProduct), {.folder = folder->path().string()});
         QVERIFY(program.has_value());
         // The library is replaced by one whose kernel misbehaves.
+        const QString function =
+            QString::fromStdString(program->info().source).section("extern \"C\" void ", 1).section('(', 0, 0);
         const QString source =
-            "extern \"C\" void kernel0(void* const*, const long*, long, long, int* fault) { " + body + " }";
+            "extern \"C\" void " + function + "(void* const*, const long*, long, long, int* fault) { " + body + " }";
         QVERIFY(writeFile(folder->file("bad.cpp"), source.toStdString()).has_value());
         const auto compiled = runProcess(
             {.argv = {"c++", "-shared", "-fPIC", "-w", "-o", program->info().library, folder->file("bad.cpp")}});

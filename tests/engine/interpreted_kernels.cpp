@@ -95,7 +95,7 @@ Way interpretedKernels(bool nests) {
                 std::vector<PrintedKernel> printed;
                 for (const PlannedKernel& own : program.kernels)
                     printed.push_back(printCpp(lowerLoops(own.kernel, own.plan)));
-                CT_TRY(const BoundProgram bound, bindProgram(program, printed, inputs));
+                CT_TRY(const BoundProgram bound, bindProgram(program, printed, {}, inputs));
                 CT_TRY(std::vector<Tensor> outputs, KernelRun(program, bound, nests).run());
                 return std::vector<WayRun>{{"once", std::move(outputs)}};
             }};

@@ -2,7 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <sstream>
 
 #include "engine/support/process.h"
@@ -18,6 +21,35 @@ std::vector<std::string> words(const std::string& command) {
 }
 
 constexpr const char* kInstall = "install g++ (Debian, Ubuntu: apt install g++) or clang++, or set CXX to one";
+
+// -ffp-contract=off and no -ffast-math: every operation rounds as the interpreter's does, to the type it is
+// computed in. That is float for half floats, which are rounded to their own type only where a kernel stores them,
+// as PyTorch's compiler does it. -fwrapv: integers wrap as tensors' do. -fno-strict-aliasing: view.dtype reads one
+// memory as two types. -w: vector types wider than a register warn about their ABI, which no function here uses
+// across a call.
+constexpr const char* kOptions[] = {"-std=c++17",
+                                    "-O2",
+                                    "-march=native",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-fwrapv",
+                                    "-fno-strict-aliasing",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-w",
+                                    "-shared",
+                                    "-fPIC"};
+
+/// What -march=native stands for.
+std::string processor() {
+    std::ifstream file("/proc/cpuinfo");
+    std::string text;
+    for (std::string line; std::getline(file, line) && !line.empty();)  // of the first core
+        if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features"))
+            text += line + "\n";
+    return text;
+}
 
 /// The compiler and the options that were named with it.
 Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
@@ -45,20 +77,30 @@ Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
 
 }  // namespace
 
+Result<std::string> compilerIdentity(const CompilerOptions& options) {
+    static std::mutex mutex;
+    static std::map<std::vector<std::string>, std::string> versions;  // by command; asking takes milliseconds
+    CT_TRY(std::vector<std::string> command, findCompiler(options.program));
+    const std::lock_guard lock(mutex);
+    const auto [known, fresh] = versions.try_emplace(command);
+    if (fresh) {
+        ProcessOptions ask;
+        ask.argv = command;
+        ask.argv.emplace_back("--version");
+        const auto answer = runProcess(ask);
+        for (const std::string& word : command) known->second += word + " ";
+        for (const char* option : kOptions) known->second += std::string(option) + " ";
+        known->second += (answer ? answer->output : std::string()) + processor();
+    }
+    return known->second;
+}
+
 Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
                                    const CompilerOptions& options, const Progress& progress) {
     ProcessOptions run;
-    // -ffp-contract=off and no -ffast-math: every operation rounds as the interpreter's does, to the type it is
-    // computed in. That is float for half floats, which are rounded to their own type only where a kernel stores them,
-    // as PyTorch's compiler does it. -fwrapv: integers wrap as tensors' do. -fno-strict-aliasing: view.dtype reads one
-    // memory as two types. -w: vector types wider than a register warn about their ABI, which no function here uses
-    // across a call.
     CT_TRY(run.argv, findCompiler(options.program));
-    for (const char* option :
-         {"-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-          "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o"})
-        run.argv.push_back(option);
-    run.argv.insert(run.argv.end(), {library, source});
+    for (const char* option : kOptions) run.argv.push_back(option);
+    run.argv.insert(run.argv.end(), {"-o", library, source});
     run.wallSeconds = options.timeoutSeconds;
     // The compiler's temporary files lie beside the library and are removed with it, even if the compiler is killed.
     run.environment = {{"LC_ALL", "C"}, {"TMPDIR", std::filesystem::path(library).parent_path().string()}};

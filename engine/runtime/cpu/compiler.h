@@ -13,6 +13,9 @@ struct CompiledLibrary {
     std::string command, log;  // as run; what the compiler said
     double seconds = 0;
 };
+/// All that decides what becomes of a source: the compiler and its version, its options, the processor. Errors: no
+/// compiler found.
+Result<std::string> compilerIdentity(const CompilerOptions& options);
 /// Compiles `source` (a path) to `library`. Errors: no compiler found (with what to install, or which name was
 /// wrong), the time limit, the compiler's own message, or that it wrote nothing.
 Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,

@@ -4,8 +4,8 @@
 
 #include "engine/codegen/cpp_printer.h"
 #include "engine/interpret/constants.h"
-#include "engine/runtime/cpu/compiler.h"
-#include "engine/runtime/cpu/executor.h"
+#include "engine/runtime/cpu/build_kernels.h"
+#include "engine/runtime/cpu/program_worker.h"
 #include "engine/schedule/schedule.h"
 #include "engine/support/files.h"
 #include "engine/support/machine.h"
@@ -16,14 +16,18 @@ namespace cutaway {
 struct CpuProgram::State {
     ScheduledProgram program;
     std::vector<PrintedKernel> printed;
+    std::vector<std::string> libraries;  // of each kernel where it is
     BuildInfo info;
     std::optional<TempDir> folder;
+    std::shared_ptr<ProgramWorker> worker = std::make_shared<ProgramWorker>();
 };
 
 const BuildInfo& CpuProgram::info() const { return m_state->info; }
 
+int CpuProgram::process() const { return m_state->worker->process(); }
+
 Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const {
-    CT_TRY(const BoundProgram bound, bindProgram(m_state->program, m_state->printed, inputs));
+    CT_TRY(const BoundProgram bound, bindProgram(m_state->program, m_state->printed, m_state->libraries, inputs));
     return bound.plan.arenaBytes;
 }
 
@@ -85,16 +89,14 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
         folder = temporary.path().string();
         state.folder.emplace(std::move(temporary));
     }
-    const std::string source = folder + "/graph.cpp";
-    CT_TRY_VOID(writeFile(source, state.info.source));
-    if (!state.program.kernels.empty()) {
-        progress.say(0.5, "compiling " + std::to_string(state.program.kernels.size()) + " kernels");
-        state.info.library = folder + "/graph.so";
-        CT_TRY(CompiledLibrary compiled,
-               compileCpp(source, state.info.library, {options.compiler, options.timeoutSeconds}, progress));
-        state.info.compileLog = compiled.command + "\n" + compiled.log;
-        state.info.compileSeconds = compiled.seconds;
-    }
+    CT_TRY_VOID(writeFile(folder + "/graph.cpp", state.info.source));
+    KernelBuild build{folder, {options.compiler, options.timeoutSeconds}, nullptr};
+    if (options.store != "off") build.store = KernelCache::open(options.store);
+    CT_TRY(BuiltKernels built, buildKernels(state.printed, build, progress));
+    state.libraries = std::move(built.libraries);
+    if (!state.libraries.empty()) state.info.library = state.libraries.front();
+    state.info.compileLog = std::move(built.log);
+    state.info.compileSeconds = built.seconds;
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
 }
 
@@ -124,19 +126,13 @@ std::vector<MemoryWish> wishes(const BoundProgram& bound) {
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress) {
-    CT_TRY(BoundProgram bound, bindProgram(program.state().program, program.state().printed, inputs));
+    CT_TRY(BoundProgram bound,
+           bindProgram(program.state().program, program.state().printed, program.state().libraries, inputs));
     if (options.splitSmall)
         for (PlanCall& call : bound.plan.calls) call.nanoseconds = kSecond;
     CT_TRY_VOID(checkMemory("the compiled run", wishes(bound), Whose::ChildOwn));
     progress.say(0.2, "running");
-    ByteWriter out;
-    out.pod(options.repeat);
-    out.pod(options.threads);
-    out.pod(options.apart);
-    out.text(program.info().library);
-    out.text(serialize(bound.plan));
-    CT_TRY(Message reply, askWorker(WorkerTask::Compiled, "the compiled graph", out.bytes, bound.given,
-                                    {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+    CT_TRY(Message reply, program.state().worker->run(bound, options, progress));
     ByteReader in(reply.text);
     CpuRun run;
     run.outputs = std::move(reply.tensors);
@@ -148,49 +144,6 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
         run.minMilliseconds = totals[0];
     }
     return run;
-}
-
-namespace {
-
-/// The same tensor in memory of its own: kernels write to inputs, and what was sent is read only.
-Tensor writable(const Tensor& tensor, bool apart) {
-    if (!tensor.defined()) return tensor;
-    const auto bytes = static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
-    Tensor own = apart ? atEndOfMemory(tensor.dtype(), tensor.sizes(), tensor.strides())
-                       : Tensor(Storage::allocateUninitialized(std::max<size_t>(bytes, 64)), tensor.dtype(),
-                                tensor.sizes(), tensor.strides(), 0, tensor.device());
-    std::memcpy(own.data(), tensor.data(), bytes);
-    return own;
-}
-
-}  // namespace
-
-Result<Message> answerCompiled(Message& request, Board& board) {
-    ByteReader in(request.text);
-    ExecutionOptions options;
-    options.repeat = in.pod<int>();
-    options.threads = in.pod<int>();
-    options.apart = in.pod<bool>();
-    const std::string library(in.text());
-    CT_TRY(const Plan plan, deserializePlan(in.text()));
-    std::vector<Tensor>& given = request.tensors;
-    for (const PlanValue& value : plan.values) {
-        if (value.kind != PlanValue::Kind::Given) continue;
-        if (value.index < 0 || value.index >= static_cast<int64_t>(given.size()))
-            return invalidInput("the execution plan is damaged");
-        if (!value.constant)
-            given[static_cast<size_t>(value.index)] = writable(given[static_cast<size_t>(value.index)], options.apart);
-    }
-    CT_TRY(ExecutionResult result, execute(plan, given, library, options, board));
-    Message reply;
-    reply.tensors = std::move(result.outputs);
-    ByteWriter out;
-    for (const auto* times : {&result.callMicroseconds, &result.totalMilliseconds}) {
-        out.count(times->size());
-        for (double time : *times) out.pod(time);
-    }
-    reply.text = std::move(out.bytes);
-    return reply;
 }
 
 }  // namespace cutaway

@@ -20,6 +20,9 @@ struct CpuBuildOptions {
     double timeoutSeconds = 300;
     std::string folder;                          // where source and library go and stay; empty = a temporary one
     std::map<std::string, LoopPlan> plans = {};  // by kernel, in place of those that were chosen
+    /// Where compiled kernels are kept (KernelCache): the path of a ValueStore, "" for the user's own, "off" for
+    /// nowhere.
+    std::string store = "off";
 };
 /// A compiled graph. Copies share the library, which is removed with the last of them unless a folder was given.
 class CpuProgram {
@@ -27,6 +30,9 @@ class CpuProgram {
     const BuildInfo& info() const;  // times of kernels are 0 until run
     /// Bytes of temporaries and outputs for these inputs.
     Result<int64_t> arenaBytes(const std::vector<Tensor>& inputs) const;
+
+    /// The number of the process that holds the program between runs; 0 if there is none.
+    int process() const;
 
     struct State;
     explicit CpuProgram(std::shared_ptr<const State> state) : m_state(std::move(state)) {}
@@ -58,12 +64,11 @@ struct CpuRun {
     std::vector<double> microseconds;  // median per kernel, in the order of BuildInfo::kernels
     double medianMilliseconds = 0, minMilliseconds = 0;
 };
+/// In a process that stays loaded for the next run, with few exceptions (ProgramWorker). Each run and repeat gets the
+/// inputs as given, whatever the graph writes to them.
 /// `inputs` in placeholder order (numbers as 0-d tensors). Errors: inputs that do not fit; the worker crashed, hung or
 /// ran out of memory; an index from data was out of range.
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options = {},
                       const Progress& progress = {});
-
-/// The worker's end.
-Result<Message> answerCompiled(Message& request, Board& board);
 
 }  // namespace cutaway

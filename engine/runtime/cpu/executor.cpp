@@ -27,10 +27,12 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
+}  // namespace
+
 class Executor final : public ValueSource {
   public:
-    Executor(const Plan& plan, const std::vector<Tensor>& given, const ExecutionOptions& options, Board& board)
-        : m_plan(&plan), m_board(&board), m_pool(options.threads) {
+    Executor(const Plan& plan, const std::vector<Tensor>& given, const ExecutionOptions& options)
+        : m_plan(&plan), m_pool(options.threads) {
         const int64_t arena = options.apart ? 0 : plan.arenaBytes;
         m_arena = Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(arena, 64)));
         m_values.resize(plan.values.size());
@@ -50,31 +52,50 @@ class Executor final : public ValueSource {
         }
     }
 
-    Result<void> load(const std::string& library) {
-        const bool needed = std::any_of(m_plan->calls.begin(), m_plan->calls.end(),
-                                        [](const PlanCall& c) { return c.kind == CallKind::Kernel; });
-        if (!needed) return {};
-        void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (handle == nullptr)
-            return Error{
-                ErrorCode::ToolFailed, std::string("cannot load the compiled library: ") + ::dlerror(), library, {}};
-        for (size_t i = 0; i < m_plan->calls.size(); ++i) {
-            if (m_plan->calls[i].kind != CallKind::Kernel) continue;
+    ~Executor() override {
+        for (const auto& [path, handle] : m_handles) ::dlclose(handle);
+    }
+
+    /// Copies what the run is given; with `all` false only what the last run has written to.
+    void setInputs(const std::vector<Tensor>& inputs, bool all) {
+        size_t next = 0;
+        for (size_t i = 0; i < m_plan->values.size(); ++i) {
+            const PlanValue& value = m_plan->values[i];
+            if (value.kind != PlanValue::Kind::Given || value.constant) continue;
+            const Tensor& from = inputs[next++];
+            Tensor& into = m_values[i][0];
+            if (!from.defined() || (!all && !value.written)) continue;
+            const auto bytes = static_cast<size_t>(extent(from.sizes(), from.strides()) * byteSize(from.dtype()));
+            if (into.data() != from.data()) std::memcpy(into.data(), from.data(), bytes);
+        }
+    }
+
+    Result<void> load() {
+        for (size_t i = 0; i < m_plan->calls.size(); ++i)
             for (const PlanLaunch& launch : m_plan->calls[i].launches) {
+                void*& handle = m_handles[launch.library];
+                if (handle == nullptr) handle = ::dlopen(launch.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+                if (handle == nullptr) {
+                    m_handles.erase(launch.library);
+                    return Error{ErrorCode::ToolFailed,
+                                 std::string("cannot load the compiled library: ") + ::dlerror(),
+                                 launch.library,
+                                 {}};
+                }
                 void* const function = ::dlsym(handle, launch.function.c_str());
                 if (function == nullptr)
-                    return Error{ErrorCode::ToolFailed, "the compiled library has no " + launch.function, library, {}};
+                    return Error{
+                        ErrorCode::ToolFailed, "the compiled library has no " + launch.function, launch.library, {}};
                 m_calls[i].functions.push_back(reinterpret_cast<KernelFunction>(function));
             }
-        }
         return {};
     }
 
-    Result<void> run(std::vector<std::vector<double>>* times) {
+    Result<void> run(std::vector<std::vector<double>>* times, Board& board) {
         for (size_t i = 0; i < m_plan->calls.size(); ++i) {
             const auto begin = Clock::now();
             const PlanCall& call = m_plan->calls[i];
-            m_board->at(call.node);
+            board.at(call.node);
             for (const std::string& op : call.ops) faultPoint("kernel", op);
             CT_TRY_VOID(call.kind == CallKind::Kernel ? runKernel(m_calls[i], call) : runExternal(m_calls[i], call));
             if (times != nullptr)
@@ -252,14 +273,12 @@ class Executor final : public ValueSource {
     }
 
     const Plan* m_plan;
-    Board* m_board;
+    std::map<std::string, void*> m_handles;  // of compiled libraries, by path
     ThreadPool m_pool;
     std::shared_ptr<Storage> m_arena, m_scratch;
     std::vector<TensorList> m_values;
     std::vector<Call> m_calls;
 };
-
-}  // namespace
 
 Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides) {
     // Allocations are multiples of 64 bytes.
@@ -269,19 +288,29 @@ Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides) {
                   static_cast<int64_t>(whole - bytes) / byteSize(dtype));
 }
 
-Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library,
-                                const ExecutionOptions& options, Board& board) {
-    Executor executor(plan, given, options, board);
-    CT_TRY_VOID(executor.load(library));
-    CT_TRY_VOID(executor.run(nullptr));
+LoadedPlan::LoadedPlan(Plan plan) : m_plan(std::move(plan)) {}
+LoadedPlan::~LoadedPlan() = default;
+
+Result<std::unique_ptr<LoadedPlan>> LoadedPlan::load(Plan plan, std::vector<Tensor> given,
+                                                     const ExecutionOptions& options) {
+    std::unique_ptr<LoadedPlan> loaded(new LoadedPlan(std::move(plan)));
+    loaded->m_executor = std::make_unique<Executor>(loaded->m_plan, given, options);
+    CT_TRY_VOID(loaded->m_executor->load());
+    return loaded;
+}
+
+Result<ExecutionResult> LoadedPlan::run(const std::vector<Tensor>& inputs, int repeat, Board& board) {
+    m_executor->setInputs(inputs, true);
+    CT_TRY_VOID(m_executor->run(nullptr, board));
     ExecutionResult result;
-    result.outputs = executor.outputs();
-    std::vector<std::vector<double>> times(plan.calls.size());
-    for (auto& all : times) all.reserve(static_cast<size_t>(options.repeat));
-    for (int i = 0; i < options.repeat; ++i) {
-        board.done(static_cast<double>(i) / options.repeat);
+    result.outputs = m_executor->outputs();
+    std::vector<std::vector<double>> times(m_plan.calls.size());
+    for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
+    for (int i = 0; i < repeat; ++i) {
+        board.done(static_cast<double>(i) / repeat);
+        m_executor->setInputs(inputs, false);
         const auto begin = Clock::now();
-        CT_TRY_VOID(executor.run(&times));
+        CT_TRY_VOID(m_executor->run(&times, board));
         result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     }
     for (auto& all : times) result.callMicroseconds.push_back(median(std::move(all)));

@@ -12,8 +12,8 @@ namespace {
 class Binder {
   public:
     Binder(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
-           const std::vector<Tensor>& inputs)
-        : m_program(&program), m_printed(&printed), m_inputs(&inputs) {}
+           const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs)
+        : m_program(&program), m_printed(&printed), m_libraries(&libraries), m_inputs(&inputs) {}
 
     Result<BoundProgram> run() {
         CT_TRY_VOID(bindInputs());
@@ -133,9 +133,15 @@ class Binder {
             laid = Tensor(storage, type.dtype, sizes, strides);
             copyInto(laid, tensor);
         }
-        PlanValue value{
-            PlanValue::Kind::Given,      static_cast<int64_t>(m_bound.given.size()), 0, type.dtype, sizes, strides,
-            constant && !isWritten(node)};
+        const bool written = isWritten(node);
+        PlanValue value{PlanValue::Kind::Given,
+                        static_cast<int64_t>(m_bound.given.size()),
+                        0,
+                        type.dtype,
+                        sizes,
+                        strides,
+                        constant && !written,
+                        written};
         m_bound.given.push_back(laid);
         m_number[{&node, 0}] = addValue(std::move(value));
     }
@@ -221,7 +227,8 @@ class Binder {
             }
             for (const PrintedKernel::Launch& launch : printed.launches) {
                 CT_TRY(const int64_t range, number(launch.range, kernel.name));
-                plan.launches.push_back({launch.function, range});
+                plan.launches.push_back(
+                    {m_libraries->empty() ? "" : (*m_libraries)[call.kernel], launch.function, range});
             }
             // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
             int64_t written = 0;
@@ -359,6 +366,7 @@ class Binder {
 
     const ScheduledProgram* m_program;
     const std::vector<PrintedKernel>* m_printed;
+    const std::vector<std::string>* m_libraries;
     const std::vector<Tensor>* m_inputs;
     BoundProgram m_bound;
     std::map<std::string, int64_t> m_symbols;
@@ -370,8 +378,8 @@ class Binder {
 }  // namespace
 
 Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
-                                 const std::vector<Tensor>& inputs) {
-    return withCheckedSizes({}, {}, [&] { return Binder(program, printed, inputs).run(); });
+                                 const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs) {
+    return withCheckedSizes({}, {}, [&] { return Binder(program, printed, libraries, inputs).run(); });
 }
 
 }  // namespace cutaway

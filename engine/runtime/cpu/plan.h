@@ -21,10 +21,11 @@ struct PlanValue {
     DType dtype = DType::F32;
     Dims sizes, strides;
     bool constant = false;  // never changes between runs: libraries may repack it once
+    bool written = false;   // Given: the program writes to it
 };
 /// One function of a kernel.
 struct PlanLaunch {
-    std::string function;
+    std::string library, function;
     int64_t range = 1;  // steps of its loop over parts
 };
 struct PlanCall {
@@ -57,9 +58,10 @@ struct BoundProgram {
     Plan plan;
     std::vector<Tensor> given;
 };
-/// Binds size symbols from the inputs' sizes and fills in all numbers. Errors name the input that does not fit.
+/// Binds size symbols from the inputs' sizes and fills in all numbers. `libraries`: of each kernel where its functions
+/// are. Errors name the input that does not fit.
 Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
-                                 const std::vector<Tensor>& inputs);
+                                 const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs);
 
 std::string serialize(const Plan& plan);
 Result<Plan> deserializePlan(std::string_view bytes);

@@ -16,6 +16,7 @@ std::string serialize(const Plan& plan) {
         out.dims(value.sizes);
         out.dims(value.strides);
         out.pod(value.constant);
+        out.pod(value.written);
     }
     out.count(plan.names->size());
     for (const Node& node : plan.names->nodes()) {
@@ -32,6 +33,7 @@ std::string serialize(const Plan& plan) {
         out.dims(call.sizes);
         out.count(call.launches.size());
         for (const PlanLaunch& launch : call.launches) {
+            out.text(launch.library);
             out.text(launch.function);
             out.pod(launch.range);
         }
@@ -60,6 +62,7 @@ Result<Plan> deserializePlan(std::string_view bytes) {
         value.sizes = in.dims();
         value.strides = in.dims();
         value.constant = in.pod<bool>();
+        value.written = in.pod<bool>();
         plan.values.push_back(std::move(value));
     });
     std::vector<Node*> names;
@@ -80,6 +83,7 @@ Result<Plan> deserializePlan(std::string_view bytes) {
         call.sizes = in.dims();
         in.each([&] {
             PlanLaunch& launch = call.launches.emplace_back();
+            launch.library = in.text();
             launch.function = in.text();
             launch.range = in.pod<int64_t>();
         });

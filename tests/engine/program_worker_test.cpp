@@ -1,0 +1,193 @@
+// A compiled program stays loaded in a process of its own: the next run finds it there, and whatever happens to the
+// process costs one run.
+#include <signal.h>
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <random>
+#include <thread>
+
+#include "engine/interpret/interpret.h"
+#include "engine/runtime/cpu/cpu_backend.h"
+#include "tests/support/graph_eval.h"
+
+using namespace cutaway;
+using cutaway::testing::moduleOf;
+
+namespace {
+
+const char* const kChain = R"(def forward(x: "f32[64, 32]", w: "f32[32, 48]"):
+    e = aten.exp.default(x)
+    m = aten.mm.default(e, w)
+    r = aten.relu.default(m)
+    return (r,))";
+
+bool lives(int process) { return ::kill(process, 0) == 0; }
+
+/// What the interpreter says of the run.
+QString wrong(const Module& module, const std::vector<Tensor>& inputs, const Result<CpuRun>& run) {
+    if (!run) return QString::fromStdString(run.error().text());
+    const auto expected = interpret(module, inputs);
+    if (!expected) return QString::fromStdString(expected.error().text());
+    for (size_t i = 0; i < expected->size(); ++i)
+        if (!compare(run->outputs[i], (*expected)[i], {1e-4, 1e-4}).within)
+            return QString("output %1 is not the interpreter's").arg(i);
+    return {};
+}
+
+}  // namespace
+
+class ProgramWorkerTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void theNextRunFindsTheProgramLoaded() {
+        const auto module = moduleOf(kChain);
+        const auto program = buildCpu(module);
+        QVERIFY(program.has_value());
+        QCOMPARE(program->process(), 0);
+        int first = 0;
+        for (uint64_t seed = 1; seed <= 3; ++seed) {
+            const auto inputs = randomInputs(*module, seed);
+            QCOMPARE(wrong(*module, *inputs, runCpu(*program, *inputs)), QString());
+            if (first == 0) first = program->process();
+            QVERIFY(first > 0);
+            QCOMPARE(program->process(), first);
+        }
+        // OpenMP reads the number of threads when it starts.
+        const auto inputs = randomInputs(*module, 4);
+        QCOMPARE(wrong(*module, *inputs, runCpu(*program, *inputs, {.threads = 1})), QString());
+        QVERIFY(program->process() != first);
+        QTRY_VERIFY(!lives(first));
+    }
+
+    /// An error in a run leaves the process as it is.
+    void aRefusedRunIsFollowedByAGoodOne() {
+        const auto module = moduleOf(R"(def forward(x: "f32[4]", i: "i64[2]"):
+    e = aten.index_select.default(x, 0, i)
+    return (e,))");
+        const auto program = buildCpu(module);
+        QVERIFY(program.has_value());
+        std::vector<Tensor> inputs = *randomInputs(*module, 1);
+        inputs[1] = Tensor::full(DType::I64, {2}, int64_t{9});
+        QVERIFY(!runCpu(*program, inputs));
+        const int process = program->process();
+        inputs[1] = Tensor::full(DType::I64, {2}, int64_t{3});
+        QCOMPARE(wrong(*module, inputs, runCpu(*program, inputs)), QString());
+        QCOMPARE(program->process(), process);
+    }
+
+    /// What a graph writes to its inputs is not there in the next repeat, nor in the next run.
+    void inputsAreAsGivenInEachRepeat() {
+        const auto module = moduleOf(R"(def forward(x: "f32[8]"):
+    a = aten.add.Tensor(x, 1.0)
+    c = aten.copy_.default(x, a)
+    return (a,))");
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const std::vector<Tensor> inputs = {Tensor::zeros(DType::F32, {8})};
+        for (int i = 0; i < 2; ++i) {
+            const auto run = runCpu(*program, inputs, {.repeat = 5});
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            QCOMPARE(toDouble(run->outputs[0].item()), 1.0);
+        }
+        QCOMPARE(toDouble(inputs[0].item()), 0.0);
+    }
+
+    void aProcessThatWasKilledIsReplaced() {
+        const auto module = moduleOf(kChain);
+        const auto program = buildCpu(module);
+        const auto inputs = randomInputs(*module, 1);
+        QVERIFY(runCpu(*program, *inputs).has_value());
+        const int process = program->process();
+        ::kill(process, SIGKILL);
+        QCOMPARE(wrong(*module, *inputs, runCpu(*program, *inputs)), QString());
+        QVERIFY(program->process() != process);
+    }
+
+    /// Killed at any moment, a hundred times: one clear error or a good answer, and the next run works.
+    void killedAtAnyMoment() {
+        const auto module = moduleOf(kChain);
+        const auto program = buildCpu(module);
+        const auto inputs = randomInputs(*module, 1);
+        const auto seed = static_cast<unsigned>(QDateTime::currentMSecsSinceEpoch());
+        qInfo("seed %u", seed);
+        std::mt19937 random(seed);
+        int killed = 0;
+        for (int i = 0; i < 100; ++i) {
+            QVERIFY(runCpu(*program, *inputs, {.repeat = 0}).has_value());
+            const int process = program->process();
+            std::thread killer([&, wait = std::chrono::microseconds(random() % 5000)] {
+                std::this_thread::sleep_for(wait);
+                ::kill(process, SIGKILL);
+            });
+            const auto run = runCpu(*program, *inputs, {.repeat = 100});
+            killer.join();
+            if (run) continue;
+            ++killed;
+            QVERIFY2(run.error().text().find("killed by signal 9") != std::string::npos, run.error().text().c_str());
+            QTRY_VERIFY(!lives(process));
+        }
+        QVERIFY(killed > 0);
+        QCOMPARE(wrong(*module, *inputs, runCpu(*program, *inputs)), QString());
+    }
+
+    /// Loaded programs hold their weights, so only the latest few are kept; none outlives its program.
+    void fewProcessesAreKept() {
+        const auto module = moduleOf(kChain);
+        const auto inputs = randomInputs(*module, 1);
+        std::vector<int> processes;
+        {
+            std::vector<CpuProgram> programs;
+            for (int i = 0; i < 5; ++i) {
+                programs.push_back(*buildCpu(module));
+                QVERIFY(runCpu(programs.back(), *inputs).has_value());
+                processes.push_back(programs.back().process());
+            }
+            QCOMPARE(std::count_if(processes.begin(), processes.end(), lives), 3);
+            QCOMPARE(wrong(*module, *inputs, runCpu(programs[0], *inputs)), QString());
+            processes.push_back(programs[0].process());
+        }
+        QCOMPARE(std::count_if(processes.begin(), processes.end(), lives), 0);
+    }
+
+    /// Kernels that were compiled once are found by what they are made from, whatever program they belong to.
+    void kernelsAreCompiledOnce() {
+        QTemporaryDir folder;
+        const std::string store = folder.filePath("store.sqlite").toStdString();
+        const auto compiled = [&](const char* text) {
+            const auto program = buildCpu(moduleOf(text), {.store = store});
+            if (!program) qFatal("%s", program.error().text().c_str());
+            const auto module = moduleOf(text);
+            const auto inputs = randomInputs(*module, 1);
+            if (const QString problem = wrong(*module, *inputs, runCpu(*program, *inputs)); !problem.isEmpty())
+                qFatal("%s", qPrintable(problem));
+            return QString::fromStdString(program->info().compileLog).count("-shared");
+        };
+        QCOMPARE(compiled(kChain), 1);
+        QCOMPARE(compiled(kChain), 0);
+        // One of its kernels, in another program.
+        const char* const other = R"(def forward(y: "f32[64, 32]"):
+    e = aten.exp.default(y)
+    return (e,))";
+        QCOMPARE(compiled(other), 0);
+        // A library that was changed since is not loaded.
+        const QStringList files = QDir(folder.filePath("kernels")).entryList(QDir::Files);
+        QCOMPARE(files.size(), 1);
+        QFile library(folder.filePath("kernels/" + files[0]));
+        QVERIFY(library.open(QIODevice::Append));
+        library.write("x");
+        library.close();
+        QCOMPARE(compiled(other), 1);
+        // Nor is anything where others may write.
+        QVERIFY(QFile::remove(folder.filePath("kernels/" + files[0])));
+        const QString kernels = folder.filePath("kernels");
+        QVERIFY(QDir(kernels).removeRecursively());
+        QVERIFY(QFile::link("/nonexistent", kernels));
+        QCOMPARE(compiled(other), 1);
+        QCOMPARE(compiled(other), 1);
+    }
+};
+
+QTEST_GUILESS_MAIN(ProgramWorkerTest)
+#include "program_worker_test.moc"
