@@ -59,6 +59,25 @@ std::string whyNotPacked(const Node& node) {
         return "what it writes to is read later under another name, and the library stores its result elsewhere";
     return {};
 }
+/// Floats of up to 32 bits, nothing dropped out, a mask that is added.
+std::string whyNotAttention(const Node& node) {
+    const auto served = [](DType dtype) { return dtype == DType::F32 || isHalf(dtype); };
+    const auto find = [&](std::string_view param) {
+        const int at = node.op().schema()->find(param);
+        return at < 0 ? nullptr : &node.arg(static_cast<size_t>(at));
+    };
+    const TensorType* query = find("query")->node() ? find("query")->node()->type().tensor() : nullptr;
+    if (query == nullptr || !served(query->dtype)) return "the query is no tensor of float32, bfloat16 or float16";
+    if (find("dropout_p")->asReal().value_or(1) != 0)
+        return "it drops weights out, and the state of the random generator is no operand";
+    const Argument* mask = find("attn_mask") ? find("attn_mask") : find("attn_bias");
+    const TensorType* added = mask && mask->node() ? mask->node()->type().tensor() : nullptr;
+    if (added != nullptr && !isFloating(added->dtype))
+        return "the mask is " + nameOf(added->dtype) + ", and only floats are added to scores";
+    if (find("grad_input_mask") && (*find("grad_input_mask")->list())[3].asInt() != 0)
+        return "the gradient of the mask is asked for";
+    return {};
+}
 std::string whyNotCopies(const Node& node) {
     if (isCopiedConcatenation(node)) return {};
     return "only more than " + std::to_string(kMaxParts) +
@@ -67,6 +86,10 @@ std::string whyNotCopies(const Node& node) {
 
 constexpr LibraryRow kRows[] = {
     {"aten.cat.default", "copies", whyNotCopies},
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default", "attention", whyNotAttention},
+    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", "attention", whyNotAttention},
+    {"aten._scaled_dot_product_efficient_attention.default", "attention", whyNotAttention},
+    {"aten._scaled_dot_product_efficient_attention_backward.default", "attention", whyNotAttention},
     {"aten.mm.default", "oneDNN", whyNotProduct},
     {"aten.addmm.default", "oneDNN", whyNotProduct},
     {"aten.bmm.default", "oneDNN", whyNotProduct},

@@ -3,6 +3,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/ir/verify.h"
 #include "engine/libraries/choose.h"
+#include "engine/libraries/operations.h"
 #include "engine/loops/collapse.h"
 #include "engine/ops/alias.h"
 #include "engine/rewrite/dead_code.h"
@@ -141,42 +142,12 @@ class Scheduler {
         add(call.bytesWritten, node.type());
         if (const TupleType* tuple = node.type().tuple())
             for (const ValueType& item : *tuple) add(call.bytesWritten, item);
-        call.flops = externalFlops(node);
+        call.flops = operationsOf(node);
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) define({&node, r});
         m_program.calls.push_back(std::move(call));
         return {};
     }
-    /// Two per multiply-add of matrix products and convolutions; elsewhere one per result element.
-    static int64_t externalFlops(const Node& node) {
-        const TensorType* out = tensorOf({&node, 0});
-        if (out == nullptr) return 0;
-        const int64_t elements = knownNumel(out->sizes).value_or(0);
-        const std::string_view name = node.op().baseName();
-        auto sizesOf = [&](size_t position) -> SymDims {
-            const Node* operand = position < node.args().size() ? node.arg(position).node() : nullptr;
-            return operand && operand->type().tensor() ? operand->type().tensor()->sizes : SymDims{};
-        };
-        if (name == "mm" || name == "bmm")
-            return product({2, elements, sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0)});
-        if (name == "addmm" || name == "baddbmm")
-            return product({2, elements, sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0)});
-        const Schema* schema = node.op().schema();
-        const int packed = schema ? schema->find("W") : -1, plain = schema ? schema->find("ORI_W") : -1;
-        const bool linear = name == "_linear_pointwise" || name == "_mkl_linear";
-        if (linear && (packed >= 0 || plain >= 0)) {
-            const SymDims weight = sizesOf(static_cast<size_t>(std::max(packed, plain)));
-            return product({2, elements, weight.empty() ? 1 : weight.back().asInt().value_or(0)});
-        }
-        if (name.find("convolution") != std::string_view::npos && name.find("backward") == std::string_view::npos) {
-            SymDims weight = sizesOf(packed >= 0 ? static_cast<size_t>(packed) : 1);
-            if (weight.size() < 2) return elements;
-            weight.erase(weight.begin());
-            return product({2, elements, knownNumel(weight).value_or(0)});
-        }
-        return elements;
-    }
-
     Result<void> emitKernel(int groupNumber) {
         const FusionGroup& group = m_grouping.groups[static_cast<size_t>(groupNumber)];
         BuiltKernel built = buildKernel(m_grouping, group);

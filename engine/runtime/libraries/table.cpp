@@ -3,7 +3,7 @@
 namespace cutaway {
 
 const CtLibrary* libraryNamed(std::string_view name) {
-    for (const CtLibrary* library : {&oneDnnLibrary(), &copiesLibrary()})
+    for (const CtLibrary* library : {&oneDnnLibrary(), &copiesLibrary(), &attentionLibrary()})
         if (name == library->name) return library;
     return nullptr;
 }

@@ -1,0 +1,65 @@
+#include "engine/libraries/operations.h"
+
+#include <limits>
+
+namespace cutaway {
+namespace {
+
+int64_t product(std::initializer_list<int64_t> factors) {
+    int64_t result = 1;
+    for (const int64_t factor : factors)
+        if (__builtin_mul_overflow(result, factor, &result)) return std::numeric_limits<int64_t>::max();
+    return result;
+}
+int64_t elementsOf(const TensorType* type) {
+    int64_t count = type ? 1 : 0;
+    for (size_t d = 0; type && d < type->sizes.size(); ++d)
+        count = product({count, type->sizes[d].asInt().value_or(0)});
+    return count;
+}
+/// The tensor at the first of these parameters that the call has; null if there is none.
+const TensorType* operandOf(const Node& node, std::initializer_list<std::string_view> params) {
+    const Schema* schema = node.op().schema();
+    for (const std::string_view param : params)
+        if (const int at = schema ? schema->find(param) : -1; at >= 0)
+            if (const Node* operand = node.arg(static_cast<size_t>(at)).node()) return operand->type().tensor();
+    return nullptr;
+}
+int64_t sizeOf(const TensorType* type, size_t fromBack) {
+    if (type == nullptr || type->sizes.size() <= fromBack) return 1;
+    return type->sizes[type->sizes.size() - 1 - fromBack].asInt().value_or(0);
+}
+
+int64_t convolutionOperations(const Node& node, int64_t results) {
+    const TensorType *const x = operandOf(node, {"input", "X"}), *const weight = operandOf(node, {"weight", "W"});
+    if (weight == nullptr || sizeOf(weight, weight->sizes.size() - 1) == 0) return results;
+    const Schema* schema = node.op().schema();
+    const int flag = schema->find("transposed"), outputPadding = schema->find("output_padding");
+    const bool transposed =
+        flag >= 0 ? node.arg(static_cast<size_t>(flag)).asInt().value_or(0) != 0 : outputPadding >= 0;
+    const bool backward = schema->find("grad_output") >= 0;
+    const int64_t windows = transposed ? elementsOf(x)
+                            : backward ? elementsOf(operandOf(node, {"grad_output"}))
+                                       : results;
+    const int64_t each = elementsOf(weight) / sizeOf(weight, weight->sizes.size() - 1);
+    return product({backward ? 4 : 2, windows, each});
+}
+
+}  // namespace
+
+int64_t operationsOf(const Node& node) {
+    const TupleType* const tuple = node.type().tuple();
+    const TensorType* const out = tuple ? (tuple->empty() ? nullptr : (*tuple)[0].tensor()) : node.type().tensor();
+    const int64_t elements = elementsOf(out);
+    const std::string_view name = node.op().baseName();
+    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    if (name == "mm" || name == "bmm" || name == "addmm" || name == "baddbmm" || has("_linear"))
+        return product({2, elements, sizeOf(operandOf(node, {"mat1", "batch1", "self", "X"}), 0)});
+    if (has("convolution")) return convolutionOperations(node, elements);
+    if (has("scaled_dot_product"))
+        return product(
+            {has("_backward") ? 10 : 4, elementsOf(operandOf(node, {"query"})), sizeOf(operandOf(node, {"key"}), 1)});
+    return elements;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,251 @@
+// Each row of the library table against the pure interpreter: shapes, dtypes, layouts, masks; the same bits whatever
+// the number of threads where the code is ours; one plan run by ten threads at once; refusals as sentences.
+#include <QtTest>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "engine/interpret/interpret.h"
+#include "engine/libraries/choose.h"
+#include "tests/engine/library_call.h"
+#include "tests/support/graph_eval.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+#define FLASH "aten._scaled_dot_product_flash_attention_for_cpu.default"
+#define FLASH_BACKWARD "aten._scaled_dot_product_flash_attention_for_cpu_backward.default"
+#define EFFICIENT "aten._scaled_dot_product_efficient_attention.default"
+#define EFFICIENT_BACKWARD "aten._scaled_dot_product_efficient_attention_backward.default"
+
+struct Row {
+    const char* name;
+    const char* inputs;  // an input called `hidden` has minus infinity for its negative numbers and all of row 0
+    const char* call;
+    int results = 1;      // of a tuple
+    double error = 2e-5;  // of the largest number expected
+};
+
+constexpr Row kServed[] = {
+    {"attention", "q f32[2, 3, 40, 16]; k f32[2, 3, 40, 16]; v f32[2, 3, 40, 16]", FLASH "(q, k, v)", 2},
+    {"one query", "q f32[1, 2, 1, 8]; k f32[1, 2, 700, 8]; v f32[1, 2, 700, 8]", FLASH "(q, k, v)", 2},
+    {"several tiles", "q f32[1, 2, 300, 24]; k f32[1, 2, 1100, 24]; v f32[1, 2, 1100, 24]", FLASH "(q, k, v)", 2},
+    {"causal", "q f32[1, 2, 300, 8]; k f32[1, 2, 600, 8]; v f32[1, 2, 600, 8]", FLASH "(q, k, v, 0.0, True)", 2},
+    {"causal, fewer keys", "q f32[1, 1, 200, 8]; k f32[1, 1, 7, 8]; v f32[1, 1, 7, 8]", FLASH "(q, k, v, 0.0, True)",
+     2},
+    {"heads behind the length",
+     "q f32[2, 3, 33, 16][1584, 16, 48, 1]; k f32[2, 3, 17, 16][816, 16, 48, 1]; v f32[2, 3, 17, 16][816, 16, 48, 1]",
+     FLASH "(q, k, v)", 2},
+    {"rows that are columns", "q f32[1, 2, 9, 8][144, 72, 1, 9]; k f32[1, 2, 5, 8][80, 40, 1, 5]; v f32[1, 2, 5, 8]",
+     FLASH "(q, k, v)", 2},
+    {"shared key heads", "q f32[2, 6, 20, 8]; k f32[2, 2, 21, 8]; v f32[2, 2, 21, 8]", FLASH "(q, k, v)", 2},
+    {"a scale, a mask for all heads", "q f32[2, 3, 20, 8]; k f32[2, 3, 530, 8]; v f32[2, 3, 530, 8]; m f32[20, 530]",
+     FLASH "(q, k, v, attn_mask=m, scale=0.3)", 2},
+    {"a mask over keys", "q f32[2, 3, 20, 8]; k f32[2, 3, 30, 8]; v f32[2, 3, 30, 8]; m f32[2, 1, 1, 30]",
+     FLASH "(q, k, v, attn_mask=m)", 2},
+    {"a mask of one column", "q f32[2, 3, 20, 8]; k f32[2, 3, 30, 8]; v f32[2, 3, 30, 8]; m f32[2, 3, 20, 1]",
+     FLASH "(q, k, v, attn_mask=m)", 2},
+    {"hidden keys and rows", "q f32[2, 3, 20, 8]; k f32[2, 3, 530, 8]; v f32[2, 3, 530, 8]; hidden f32[20, 530]",
+     FLASH "(q, k, v, attn_mask=hidden)", 2},
+    {"bfloat16", "q bf16[2, 3, 40, 16]; k bf16[2, 3, 50, 16]; v bf16[2, 3, 50, 16]; m bf16[40, 50]",
+     FLASH "(q, k, v, attn_mask=m)", 2, 8e-3},
+    {"float16, causal", "q f16[1, 4, 150, 16]; k f16[1, 2, 150, 16]; v f16[1, 2, 150, 16]",
+     FLASH "(q, k, v, 0.0, True)", 2, 1e-3},
+    {"efficient attention", "q f32[2, 3, 40, 16]; k f32[2, 3, 50, 16]; v f32[2, 3, 50, 24]; m f32[2, 3, 40, 50]",
+     EFFICIENT "(q, k, v, m, True)", 4},
+    {"efficient attention without sums", "q f32[2, 3, 40, 16]; k f32[2, 3, 50, 16]; v f32[2, 3, 50, 24]",
+     EFFICIENT "(q, k, v, None, False)", 4},
+    {"gradients of attention",
+     "g f32[2, 3, 40, 16]; q f32[2, 3, 40, 16]; k f32[2, 3, 50, 16]; v f32[2, 3, 50, 16]; o f32[2, 3, 40, 16]; "
+     "l f32[2, 3, 40]",
+     FLASH_BACKWARD "(g, q, k, v, o, l, 0.0, False)", 3},
+    {"gradients, several tiles, a mask",
+     "g f32[1, 2, 260, 8]; q f32[1, 2, 260, 8]; k f32[1, 2, 700, 8]; v f32[1, 2, 700, 8]; o f32[1, 2, 260, 8]; "
+     "l f32[1, 2, 260]; m f32[260, 700]",
+     FLASH_BACKWARD "(g, q, k, v, o, l, 0.0, False, attn_mask=m, scale=0.2)", 3},
+    {"gradients, causal, shared key heads",
+     "g f32[1, 4, 150, 8]; q f32[1, 4, 150, 8]; k f32[1, 2, 150, 8]; v f32[1, 2, 150, 8]; o f32[1, 4, 150, 8]; "
+     "l f32[1, 4, 150][600, 1, 4]",
+     FLASH_BACKWARD "(g, q, k, v, o, l, 0.0, True)", 3},
+    {"gradients, a row that saw nothing",
+     "g f32[1, 2, 20, 8]; q f32[1, 2, 20, 8]; k f32[1, 2, 30, 8]; v f32[1, 2, 30, 8]; o f32[1, 2, 20, 8]; "
+     "hidden f32[1, 2, 20]",
+     FLASH_BACKWARD "(g, q, k, v, o, hidden, 0.0, False)", 3},
+    {"gradients in bfloat16",
+     "g bf16[1, 2, 40, 8]; q bf16[1, 2, 40, 8][640, 8, 16, 1]; k bf16[1, 2, 30, 8]; v bf16[1, 2, 30, 8]; "
+     "o bf16[1, 2, 40, 8]; l f32[1, 2, 40]",
+     FLASH_BACKWARD "(g, q, k, v, o, l, 0.0, False)", 3, 8e-3},
+    {"gradients of efficient attention",
+     "g f32[2, 3, 40, 24]; q f32[2, 3, 40, 16]; k f32[2, 3, 50, 16]; v f32[2, 3, 50, 24]; o f32[2, 3, 40, 24]; "
+     "l f32[2, 3, 64]; s i64[]; p i64[]",
+     EFFICIENT_BACKWARD "(g, q, k, v, None, o, l, s, p, 0.0, [True, True, True, False])", 4},
+    {"many parts", "a i64[2, 3]; b i64[2, 1]; c i64[2, 4]", "aten.cat.default([a, b, c, a, b, c], 1)"},
+    {"mm", "a f32[33, 20]; b f32[20, 17]", "aten.mm.default(a, b)"},
+    {"mm of transposed matrices", "a f32[33, 20][1, 33]; b f32[20, 17][1, 20]", "aten.mm.default(a, b)"},
+    {"bmm", "a f32[3, 33, 20]; b f32[3, 20, 17]", "aten.bmm.default(a, b)"},
+    {"addmm", "c f32[17]; a f32[33, 20]; b f32[20, 17]", "aten.addmm.default(c, a, b)"},
+    {"addmm, factors", "c f32[33, 17]; a f32[33, 20]; b f32[20, 17]", "aten.addmm.default(c, a, b, beta=3, alpha=0.5)"},
+    {"convolution", "x f32[2, 6, 12, 11]; w f32[8, 6, 3, 3]; b f32[8]",
+     "aten.convolution.default(x, w, b, [2, 1], [1, 1], [1, 2], False, [0, 0], 1)"},
+    {"convolution in groups, of one dim", "x f32[2, 6, 30]; w f32[9, 2, 5]",
+     "aten.convolution.default(x, w, None, [1], [2], [1], False, [0], 3)"},
+    {"convolution of three dims, by channel", "x f32[2, 6, 7, 8, 9]; w f32[6, 1, 3, 3, 3]; b f32[6]",
+     "aten.convolution.default(x, w, b, [1, 1, 1], [1, 1, 1], [1, 1, 1], False, [0, 0, 0], 6)"},
+    {"convolution, channels last", "x f32[2, 6, 12, 11][792, 1, 66, 6]; w f32[8, 6, 3, 3][54, 1, 18, 6]; b f32[8]",
+     "aten.convolution.default(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)"},
+};
+
+struct Refused {
+    const char* name;
+    const char* inputs;
+    const char* call;
+    const char* why;
+};
+constexpr Refused kRefused[] = {
+    {"no row", "a f32[3]", "aten.sin.default(a)", "no library computes it"},
+    {"integers", "a i64[3, 4]; b i64[4, 5]", "aten.mm.default(a, b)",
+     "the result is int64, which the library does not compute in here"},
+    {"few parts", "a f32[3]", "aten.cat.default([a, a])",
+     "only more than 4 parts of the result's dtype and rank are copied, fewer are chosen between by a kernel"},
+    {"dropout", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]", FLASH "(q, k, v, 0.1)",
+     "it drops weights out, and the state of the random generator is no operand"},
+    {"float64", "q f64[1, 2, 4, 8]; k f64[1, 2, 4, 8]; v f64[1, 2, 4, 8]", FLASH "(q, k, v)",
+     "the query is no tensor of float32, bfloat16 or float16"},
+    {"a mask that is no float", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]; m b8[4, 4]",
+     FLASH "(q, k, v, attn_mask=m)", "the mask is bool, and only floats are added to scores"},
+};
+
+/// A graph of one call, which returns all of its results.
+std::shared_ptr<const Module> moduleOf(const QString& inputs, const char* call, int results) {
+    QStringList parameters;
+    for (const QString& input : inputs.split("; "))
+        parameters << input.section(' ', 0, 0) + ": \"" + input.section(' ', 1) + '"';
+    QString text = "def forward(" + parameters.join(", ") + "):\n    r = " + call + "\n";
+    if (results == 1) return testing::moduleOf((text + "    return (r,)").toStdString());
+    QStringList names;
+    for (int i = 0; i < results; ++i) {
+        names << QString("r%1").arg(i);
+        text += QString("    r%1 = r[%1]\n").arg(i);
+    }
+    return testing::moduleOf((text + "    return (" + names.join(", ") + ")").toStdString());
+}
+const Node& callOf(const Module& module) {
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall() && !node.isCall("operator.getitem")) return node;
+    throw std::runtime_error("a graph without a call");
+}
+void hide(Tensor& tensor) {
+    const int64_t row = tensor.size(-1);
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+        if (float& value = tensor.as<float>()[i]; value < 0 || i < row) value = -std::numeric_limits<float>::infinity();
+}
+/// Uninitialised, as a run of the call finds them.
+std::vector<Tensor> resultsOf(const Node& call) {
+    const auto empty = [](const ValueType& type) {
+        const TensorType* tensor = type.tensor();
+        return tensor ? Tensor::empty(tensor->dtype, toInts(tensor->sizes), toInts(tensor->strides)) : Tensor();
+    };
+    std::vector<Tensor> results;
+    if (const TupleType* tuple = call.type().tuple())
+        for (const ValueType& item : *tuple) results.push_back(empty(item));
+    else results.push_back(empty(call.type()));
+    return results;
+}
+bool sameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+    for (size_t i = 0; i < a.size(); ++i)
+        if (a[i].defined() && std::memcmp(a[i].data(), b[i].data(), a[i].bytes()) != 0) return false;
+    return true;
+}
+
+}  // namespace
+
+class LibrariesTest : public QObject {
+    Q_OBJECT
+
+    static QString wrongOf(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double error) {
+        for (size_t i = 0; i < actual.size(); ++i) {
+            if (!actual[i].defined()) continue;
+            const double largest = compare(expected[i], expected[i], {}).maxExpected;
+            const Comparison found = compare(actual[i], expected[i], {.relative = 0, .absolute = error * largest});
+            if (!found.within)
+                return QString("result %1: off by %2 of %3").arg(i).arg(found.maxAbsoluteError).arg(found.maxExpected);
+        }
+        return {};
+    }
+
+  private slots:
+    void agrees_data() {
+        QTest::addColumn<int>("row");
+        for (size_t i = 0; i < std::size(kServed); ++i) QTest::newRow(kServed[i].name) << static_cast<int>(i);
+    }
+    void agrees() {
+        QFETCH(int, row);
+        const Row& tested = kServed[row];
+        const auto module = ::moduleOf(tested.inputs, tested.call, tested.results);
+        const Node& call = callOf(*module);
+        QCOMPARE(QString::fromStdString(whyNoLibrary(call)), QString());
+        std::vector<Tensor> inputs = testing::randomInputs(*module, 7);
+        LibraryCallCase one{call.op().name(), {call.args().begin(), call.args().end()}, {}, {}};
+        const std::vector<Node*> placeholders = module->graph().placeholders();
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            if (placeholders[i]->name() == "hidden") hide(inputs[i]);
+            one.operands.emplace_back(placeholders[i], inputs[i]);
+        }
+        const auto expected = interpret(*module, inputs, {.pure = true});
+        QVERIFY2(expected, expected ? "" : expected.error().message.c_str());
+        std::vector<Tensor> first;
+        for (const bool constant : {false, true}) {
+            one.constant.assign(inputs.size(), constant);
+            for (const int threads : {1, 4}) {
+                std::vector<Tensor> results = resultsOf(call);
+                const auto planned = planByLibrary(one, results, threads);
+                QVERIFY2(planned, planned ? "" : planned.error().message.c_str());
+                QVERIFY(runByLibrary(**planned, one, results, threads));
+                QCOMPARE(wrongOf(results, *expected, tested.error), QString());
+                if (libraryRowOf(one.op)->library != "oneDNN" && !first.empty()) QVERIFY(sameBits(first, results));
+                first = results;
+            }
+        }
+        runsAtOnce(one, call, first);
+    }
+    static void runsAtOnce(const LibraryCallCase& one, const Node& call, const std::vector<Tensor>& expected) {
+        const auto planned = planByLibrary(one, resultsOf(call), 4);
+        QVERIFY(planned);
+        std::atomic<int> wrong{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 10; ++i)
+            threads.emplace_back([&] {
+                for (int repeat = 0; repeat < 3; ++repeat) {
+                    std::vector<Tensor> results = resultsOf(call);
+                    if (!runByLibrary(**planned, one, results, 4) || !sameBits(results, expected)) ++wrong;
+                }
+            });
+        for (std::thread& thread : threads) thread.join();
+        QCOMPARE(wrong.load(), 0);
+    }
+
+    void everyRowIsTested() {
+        std::set<std::string_view> tested;
+        for (const Row& row : kServed)
+            tested.insert(std::string_view(row.call).substr(0, std::string_view(row.call).find('(')));
+        for (const LibraryRow& row : libraryRows())
+            if (!row.op.starts_with("mk"))  // packed calls: freezing_test and cpu_backend_test
+                QVERIFY2(tested.contains(row.op), std::string(row.op).c_str());
+    }
+
+    void refusals_data() {
+        QTest::addColumn<int>("row");
+        for (size_t i = 0; i < std::size(kRefused); ++i) QTest::newRow(kRefused[i].name) << static_cast<int>(i);
+    }
+    void refusals() {
+        QFETCH(int, row);
+        const auto module = ::moduleOf(kRefused[row].inputs, kRefused[row].call, 1);
+        QCOMPARE(QString::fromStdString(whyNoLibrary(callOf(*module))), QString(kRefused[row].why));
+        QVERIFY(libraryFor(callOf(*module)).empty());
+    }
+};
+
+QTEST_GUILESS_MAIN(LibrariesTest)
+#include "libraries_test.moc"
