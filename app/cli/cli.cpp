@@ -119,9 +119,10 @@ void CompileArguments::addTo(CLI::App& command) {
     for (const Setting& setting : settings())
         if (setting.belongsTo(kRequest)) addOption(command, setting, words);
     command
-        .add_option("--cache", services.cacheFile,
-                    "The file where measured numbers are kept from run to run; off = none (default: in the user's "
-                    "cache folder)")
+        .add_option(
+            "--cache", services.cacheFile,
+            "The file where measured numbers are kept from run to run, with compiled kernels beside it; off = none (default: in the user's "
+            "cache folder)")
         ->type_name("FILE")
         ->group(kCompiling);
 }

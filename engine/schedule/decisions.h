@@ -36,6 +36,8 @@ struct Schedule final : ModulePlan {
 
 /// An empty schedule: each call by itself.
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
+/// The layouts of values that libraries make. What is returned keeps its own.
+Result<bool> assignLayouts(Module& module, Rewriter& rewriter);
 /// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
 /// Which nodes share a kernel: greedy, in graph order (fusion.h).

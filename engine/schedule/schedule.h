@@ -22,4 +22,18 @@ struct MemoryBlock {
 };
 int64_t planMemory(std::vector<MemoryBlock>& blocks);
 
+/// The memory of a program's temporaries and results: what kernels and libraries write.
+struct ProgramMemory {
+    struct Bar {
+        size_t value = 0;  // index into ScheduledProgram::values
+        MemoryBlock block;
+    };
+    std::vector<Bar> bars;    // in order of definition
+    int64_t arena = 0;        // bytes
+    int64_t largestLive = 0;  // bytes that live at once at the peak, in blocks of 64: no plan needs fewer
+    int peak = 0;             // the call at which they do
+};
+/// Errors: a size that is known only at run time.
+Result<ProgramMemory> memoryOf(const ScheduledProgram& program);
+
 }  // namespace cutaway

@@ -9,6 +9,8 @@ namespace cutaway {
 namespace {
 
 constexpr CodeRewrite kDropUnread[] = {{"dead node", "Nobody reads it, so nothing has to compute it"}};
+constexpr CodeRewrite kAssignLayouts[] = {
+    {"channels_last", "A convolution's result has channels last", "aten.convolution.default"}};
 constexpr CodeRewrite kChooseLibraries[] = {{"call_library", "A library computes the call", "call"}};
 constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel that reads it", "call"},
                                  {"share_loop", "Two that read the same memory share a kernel", "call"}};
@@ -18,6 +20,9 @@ Result<bool> planCalls(Module& module, Rewriter&) {
     CT_TRY_VOID(scheduleModule(std::make_shared<const Module>(module)));
     return false;
 }
+
+/// What a forward saves is laid out as the joint graph says.
+bool isInference(const CompileRequest& request) { return request.mode == Mode::Inference; }
 
 constexpr Row kRows[] = {
     Pass{.name = "drop_unread",
@@ -31,6 +36,12 @@ constexpr Row kRows[] = {
          .run = beginSchedule,
          .required = true,
          .functional = false},
+    Pass{.name = "assign_layouts",
+         .summary = "Gives values the layouts that libraries read and write without copies",
+         .run = assignLayouts,
+         .when = isInference,
+         .functional = false,
+         .rewrites = kAssignLayouts},
     Pass{.name = "choose_libraries",
          .summary = "Decides which calls libraries compute",
          .run = chooseLibraries,
