@@ -31,26 +31,33 @@ bool isSeenAfterwards(const Node& node) {
     return false;
 }
 
-/// Every operand, and the result, is a tensor of one of these dtypes.
-std::string whyNotOf(const Node& node, std::initializer_list<DType> served) {
-    const auto check = [&](const ValueType& type, const std::string& what) -> std::string {
-        const TensorType* tensor = type.tensor();
-        if (tensor == nullptr) return what + " is no tensor";
-        if (std::find(served.begin(), served.end(), tensor->dtype) == served.end())
-            return what + " is " + nameOf(tensor->dtype) + ", which the library does not compute in here";
-        return {};
-    };
-    if (std::string why = check(node.type(), "the result"); !why.empty()) return why;
-    for (const Node* input : node.inputs())
-        if (std::string why = check(input->type(), "'" + input->name() + "'"); !why.empty()) return why;
+std::string whyNotType(const ValueType& type, const std::string& what, std::initializer_list<DType> served) {
+    const TensorType* tensor = type.tensor();
+    if (tensor == nullptr) return what + " is no tensor";
+    if (std::find(served.begin(), served.end(), tensor->dtype) == served.end())
+        return what + " is " + nameOf(tensor->dtype) + ", which the library does not compute in here";
     return {};
 }
+/// Every operand is a tensor of one of these dtypes.
+std::string whyNotOperands(const Node& node, std::initializer_list<DType> served) {
+    for (const Node* input : node.inputs())
+        if (std::string why = whyNotType(input->type(), "'" + input->name() + "'", served); !why.empty()) return why;
+    return {};
+}
+/// The result, too.
+std::string whyNotOf(const Node& node, std::initializer_list<DType> served) {
+    std::string why = whyNotType(node.type(), "the result", served);
+    return why.empty() ? whyNotOperands(node, served) : why;
+}
 
-/// Calls that are not packed are held to kernels that round bf16 in between.
-std::string whyNotProduct(const Node& node) { return whyNotOf(node, {DType::F32}); }
+/// The library rounds once, at the end, as the operators do.
+std::string whyNotProduct(const Node& node) { return whyNotOf(node, {DType::F32, DType::BF16}); }
 std::string whyNotConvolution(const Node& node) {
-    if (node.arg("transposed").asInt() != 0) return "the convolution is transposed";
-    return whyNotOf(node, {DType::F32});
+    const Node* input = node.arg("input").node();
+    const TensorType* type = input ? input->type().tensor() : nullptr;
+    if (type == nullptr || type->sizes.size() < 3 || type->sizes.size() > 5)
+        return "the library slides windows over one to three dims";
+    return whyNotOperands(node, {DType::F32, DType::BF16});
 }
 /// Packed calls round once, as the library does.
 std::string whyNotPacked(const Node& node) {
@@ -93,7 +100,9 @@ constexpr LibraryRow kRows[] = {
     {"aten.mm.default", "oneDNN", whyNotProduct},
     {"aten.addmm.default", "oneDNN", whyNotProduct},
     {"aten.bmm.default", "oneDNN", whyNotProduct},
+    {"aten.baddbmm.default", "oneDNN", whyNotProduct},
     {"aten.convolution.default", "oneDNN", whyNotConvolution},
+    {"aten.convolution_backward.default", "oneDNN", whyNotConvolution},
     {"mkl._mkl_linear", "oneDNN", whyNotProduct},
     {"mkldnn._linear_pointwise.default", "oneDNN", whyNotPacked},
     {"mkldnn._linear_pointwise.binary", "oneDNN", whyNotPacked},

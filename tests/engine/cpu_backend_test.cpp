@@ -124,7 +124,7 @@ constexpr Case kCases[] = {
      R"(def forward(x: "f32[2, 3, 4, 5]", w: "f32[3, 3, 2, 2]"):
     c = aten.convolution.default(x, w, None, [1, 1], [1, 1], [2, 2], True, [0, 0], 1)
     return (c,))",
-     "reference: aten.convolution.default"},
+     "library: convolution (oneDNN)"},
     {"addmm and a transposed weight", R"(def forward(x: "f32[8, 16]", w: "f32[24, 16]", b: "f32[24]"):
     t = aten.permute.default(w, [1, 0])
     m = aten.addmm.default(b, x, t)
