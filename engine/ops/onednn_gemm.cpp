@@ -1,4 +1,4 @@
-// The one file that includes oneDNN's C++ interface.
+// oneDNN for reference kernels; compiled programs call it through runtime/libraries.
 #include <dnnl.hpp>
 #include <list>
 #include <unordered_map>
@@ -99,6 +99,16 @@ double operationsOf(const ConvolutionGeometry& g) {
     return count;
 }
 
+/// Descriptions of primitives take their arguments at once since version 3, by way of an object of their own before.
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describe(const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(cpu(), arguments...);
+#else
+    return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), cpu());
+#endif
+}
+
 ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
     const ConvolutionDims dims = dimsOf(g);
     Dims dilation = g.dilation, right;  // the library counts the gaps, and pads what is left over on the right
@@ -111,16 +121,14 @@ ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
     const auto biasDesc = bias ? plain({g.outChannels}) : dnnl::memory::desc();
     ConvolutionKernel kernel;
     if (g.transposed) {
-        const dnnl::deconvolution_forward::primitive_desc desc(
-            {dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any(dims.input),
-             any(dims.weight), biasDesc, any(dims.output), g.stride, dilation, g.padding, right},
-            cpu());
+        const auto desc = describe<dnnl::deconvolution_forward>(
+            dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any(dims.input),
+            any(dims.weight), biasDesc, any(dims.output), g.stride, dilation, g.padding, right);
         kernel = {dnnl::deconvolution_forward(desc), desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
     } else {
-        const dnnl::convolution_forward::primitive_desc desc(
-            {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(dims.input), any(dims.weight),
-             biasDesc, any(dims.output), g.stride, dilation, g.padding, right},
-            cpu());
+        const auto desc = describe<dnnl::convolution_forward>(
+            dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(dims.input), any(dims.weight),
+            biasDesc, any(dims.output), g.stride, dilation, g.padding, right);
         kernel = {dnnl::convolution_forward(desc), desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
     }
     return kernel;
