@@ -91,6 +91,30 @@ std::string whyNotCopies(const Node& node) {
            " parts of the result's dtype and rank are copied, fewer are chosen between by a kernel";
 }
 
+constexpr std::string_view kPortable = "portable";
+constexpr int64_t kMostDims = 16;  // of a CtTensor
+
+/// Every tensor of the call has a dtype and a number of dims that the C interface knows, and no number is complex.
+std::string whyNotPortable(const Node& node) {
+    std::string why;
+    const auto check = [&](const ValueType& type, const std::string& what) {
+        const TensorType* tensor = type.tensor();
+        if (tensor == nullptr || !why.empty()) return;
+        const bool known = tensor->dtype <= DType::U64;
+        if (!known) why = what + " is " + nameOf(tensor->dtype) + ", which portable functions do not compute in";
+        if (tensor->rank() > kMostDims)
+            why = what + " has " + std::to_string(tensor->rank()) + " dims, and portable functions take up to " +
+                  std::to_string(kMostDims);
+    };
+    check(node.type(), "the result");
+    if (const TupleType* tuple = node.type().tuple())
+        for (const ValueType& item : *tuple) check(item, "a result");
+    for (const Node* input : node.inputs()) check(input->type(), "'" + input->name() + "'");
+    for (const Argument& arg : node.args())
+        if (arg.get<std::complex<double>>() && why.empty()) why = "portable functions take no complex numbers";
+    return why;
+}
+
 constexpr LibraryRow kRows[] = {
     {"aten.cat.default", "copies", whyNotCopies},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", "attention", whyNotAttention},
@@ -110,26 +134,96 @@ constexpr LibraryRow kRows[] = {
     {"mkldnn._convolution_pointwise.binary", "oneDNN", whyNotPacked},
     {"mkldnn._convolution_pointwise_.binary", "oneDNN", whyNotPacked},
     {"mkldnn._convolution_transpose_pointwise.default", "oneDNN", whyNotPacked},
+    // Behind all others, since they are plain loops.
+    {"aten.cumsum.default", kPortable, whyNotPortable},
+    {"aten.cumprod.default", kPortable, whyNotPortable},
+    {"aten.cummax.default", kPortable, whyNotPortable},
+    {"aten.cummin.default", kPortable, whyNotPortable},
+    {"aten.logcumsumexp.default", kPortable, whyNotPortable},
+    {"aten.sort.default", kPortable, whyNotPortable},
+    {"aten.sort.stable", kPortable, whyNotPortable},
+    {"aten.argsort.default", kPortable, whyNotPortable},
+    {"aten.argsort.stable", kPortable, whyNotPortable},
+    {"aten.topk.default", kPortable, whyNotPortable},
+    {"aten.kthvalue.default", kPortable, whyNotPortable},
+    {"aten.median.dim", kPortable, whyNotPortable},
+    {"aten.median.default", kPortable, whyNotPortable},
+    {"aten.nanmedian.dim", kPortable, whyNotPortable},
+    {"aten.nanmedian.default", kPortable, whyNotPortable},
+    {"aten.mode.default", kPortable, whyNotPortable},
+    {"aten.scatter.src", kPortable, whyNotPortable},
+    {"aten.scatter.value", kPortable, whyNotPortable},
+    {"aten.scatter.reduce", kPortable, whyNotPortable},
+    {"aten.scatter.value_reduce", kPortable, whyNotPortable},
+    {"aten.scatter_add.default", kPortable, whyNotPortable},
+    {"aten.scatter_reduce.two", kPortable, whyNotPortable},
+    {"aten.index_reduce.default", kPortable, whyNotPortable},
+    {"aten.index_put.default", kPortable, whyNotPortable},
+    {"aten._unsafe_index_put.default", kPortable, whyNotPortable},
+    {"aten.index_add.default", kPortable, whyNotPortable},
+    {"aten.index_copy.default", kPortable, whyNotPortable},
+    {"aten.index_fill.int_Scalar", kPortable, whyNotPortable},
+    {"aten.index_fill.int_Tensor", kPortable, whyNotPortable},
+    {"aten.put.default", kPortable, whyNotPortable},
+    {"aten.embedding_dense_backward.default", kPortable, whyNotPortable},
+    {"aten.masked_scatter.default", kPortable, whyNotPortable},
+    {"aten.masked_scatter_backward.default", kPortable, whyNotPortable},
+    {"aten.histc.default", kPortable, whyNotPortable},
+    {"aten.max_pool2d_with_indices_backward.default", kPortable, whyNotPortable},
+    {"aten.max_pool3d_with_indices_backward.default", kPortable, whyNotPortable},
+    {"aten.adaptive_max_pool2d_backward.default", kPortable, whyNotPortable},
+    {"aten.adaptive_max_pool3d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_nearest1d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_nearest2d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_nearest3d_backward.default", kPortable, whyNotPortable},
+    {"aten._upsample_nearest_exact1d_backward.default", kPortable, whyNotPortable},
+    {"aten._upsample_nearest_exact2d_backward.default", kPortable, whyNotPortable},
+    {"aten._upsample_nearest_exact3d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_linear1d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_bilinear2d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_trilinear3d_backward.default", kPortable, whyNotPortable},
+    {"aten.upsample_bicubic2d_backward.default", kPortable, whyNotPortable},
+    {"aten.grid_sampler_2d.default", kPortable, whyNotPortable},
+    {"aten.grid_sampler_3d.default", kPortable, whyNotPortable},
+    {"aten.grid_sampler_2d_backward.default", kPortable, whyNotPortable},
+    {"aten.grid_sampler_3d_backward.default", kPortable, whyNotPortable},
+    {"aten.mm.default", kPortable, whyNotPortable},
+    {"aten.bmm.default", kPortable, whyNotPortable},
+    {"aten.addmm.default", kPortable, whyNotPortable},
+    {"aten.baddbmm.default", kPortable, whyNotPortable},
+    {"aten.mv.default", kPortable, whyNotPortable},
+    {"aten.dot.default", kPortable, whyNotPortable},
+    {"aten._int_mm.default", kPortable, whyNotPortable},
 };
 
 }  // namespace
 
 std::span<const LibraryRow> libraryRows() { return kRows; }
 
-const LibraryRow* libraryRowOf(std::string_view op) {
-    const auto* const found =
-        std::find_if(std::begin(kRows), std::end(kRows), [&](const auto& r) { return r.op == op; });
-    return found == std::end(kRows) ? nullptr : found;
+const LibraryRow* libraryRowOf(const Node& call) {
+    if (!call.isCall()) return nullptr;
+    const std::string_view op = call.op().name();
+    for (const LibraryRow& row : kRows)
+        if (row.op == op && row.whyNot(call).empty()) return &row;
+    return nullptr;
 }
 
 std::string whyNoLibrary(const Node& node) {
-    const LibraryRow* row = node.isCall() ? libraryRowOf(node.op().name()) : nullptr;
-    return row ? row->whyNot(node) : "no library computes it";
+    std::string first;
+    for (const LibraryRow& row : kRows) {
+        if (!node.isCall() || row.op != node.op().name()) continue;
+        std::string why = row.whyNot(node);
+        if (why.empty()) return {};
+        if (first.empty()) first = std::move(why);
+    }
+    return first.empty() ? "no library computes it" : first;
 }
 
 std::string libraryFor(const Node& node) {
-    if (!whyNoLibrary(node).empty()) return {};
-    return std::string(node.op().baseName()) + " (" + std::string(libraryRowOf(node.op().name())->library) + ")";
+    const LibraryRow* const row = libraryRowOf(node);
+    if (row == nullptr) return {};
+    if (row->library == kPortable) return std::string(kPortable) + ": " + node.op().name();
+    return std::string(node.op().baseName()) + " (" + std::string(row->library) + ")";
 }
 
 bool isCopiedConcatenation(const Node& node) {

@@ -8,18 +8,19 @@
 
 namespace cutaway {
 
+/// Of several rows of one operator the first that takes a call computes it: faster libraries stand before others.
 struct LibraryRow {
     std::string_view op;                      // "aten.mm.default"
     std::string_view library;                 // the name of its CtLibrary (libraries/library.h)
     std::string (*whyNot)(const Node& call);  // empty: the library computes this call
 };
 std::span<const LibraryRow> libraryRows();
-/// Null if no library has the operator.
-const LibraryRow* libraryRowOf(std::string_view op);
+/// Of the library that computes the call; null if none does.
+const LibraryRow* libraryRowOf(const Node& call);
 
-/// The library that computes a call, as users read it ("mm (oneDNN)"), or empty.
+/// The library that computes a call, as users read it: "mm (oneDNN)", "portable: aten.cumsum.default", or empty.
 std::string libraryFor(const Node& node);
-/// Why no library computes a call, as a sentence, or empty if one does.
+/// Why no library computes a call, as a sentence (of the first that has the operator), or empty if one does.
 std::string whyNoLibrary(const Node& node);
 
 /// A concatenation of more parts than this is copies: kernels would choose among the parts element by element.

@@ -120,7 +120,10 @@ class Scheduler {
         const auto chosen = m_schedule.libraries.find(node.id());
         const std::string library = chosen == m_schedule.libraries.end() ? "" : chosen->second;
         call.kind = library.empty() ? CallKind::Reference : CallKind::Library;
-        call.description = library.empty() ? "reference: " + node.op().name() : "library: " + library;
+        const bool portable = library.starts_with("portable");
+        call.description = library.empty() ? "reference: " + node.op().name()
+                           : portable      ? library
+                                           : "library: " + library;
         if (library.empty()) {
             const Op* base = node.op().functional() ? node.op().functional() : &node.op();
             if (base->def() == nullptr || !base->def()->eval)
@@ -133,7 +136,7 @@ class Scheduler {
         }
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +
-                               (library.empty() ? why : "the library's own kernel is faster"));
+                               (library.empty() || portable ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
             if (const TensorType* tensor = type.tensor())
                 addProduct(bytes, {knownNumel(tensor->sizes).value_or(0), byteSize(tensor->dtype)});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/libraries/choose.h"
 #include "engine/runtime/cpu/thread_pool.h"
 #include "engine/runtime/libraries/table.h"
 
@@ -20,9 +19,8 @@ bool LibraryCallCase::isConstant(const Node& node) const {
 
 Result<std::unique_ptr<PlannedCall>> planByLibrary(const LibraryCallCase& one, const std::vector<Tensor>& results,
                                                    int threads) {
-    const LibraryRow* row = libraryRowOf(one.op);
-    const CtLibrary* library = row ? libraryNamed(row->library) : nullptr;
-    if (library == nullptr) return invalidInput("no library has " + one.op);
+    const CtLibrary* library = libraryNamed(one.library);
+    if (library == nullptr) return invalidInput("there is no library '" + one.library + "' for " + one.op);
     const auto describe = [&](const Tensor& tensor, bool constant) {
         if (!tensor.defined()) return CallTensor{.absent = true};
         return CallTensor{tensor.dtype(), tensor.sizes(), tensor.strides(), constant,

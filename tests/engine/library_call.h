@@ -1,5 +1,5 @@
 #pragma once
-// One call of an operator by the library that the table names for it, outside of any program.
+// One call of an operator by a library, outside of any program.
 #include <memory>
 
 #include "engine/ir/graph.h"
@@ -9,7 +9,7 @@ namespace cutaway::testing {
 
 /// A call whose operands are the placeholders of a graph, and their values.
 struct LibraryCallCase {
-    std::string op;
+    std::string op, library;
     std::vector<Argument> args;
     std::vector<std::pair<const Node*, Tensor>> operands;
     std::vector<bool> constant;  // by operand; empty: none is

@@ -1,5 +1,5 @@
-// Calls that become kernels: of each row no call is left to the reference kernels, and compiled code computes what
-// those do, for all results together where one loop makes them, or for one alone.
+// Calls that become kernels: of each row no call is left to reference kernels or portable functions, and compiled code
+// computes what the former do, for all results together where one loop makes them, or for one alone.
 #include <QtTest>
 #include <cstring>
 
@@ -68,7 +68,7 @@ constexpr Row kRows[] = {
 /// Ops of which all samples become kernels, but for those that a rule leaves alone.
 struct OpRow {
     const char* op;
-    int left = 0;  // samples that stay on the reference kernel
+    int left = 0;  // samples that stay on the reference kernel, or a portable function
 };
 
 constexpr OpRow kOps[] = {
@@ -95,6 +95,10 @@ constexpr OpRow kOps[] = {
     {"aten.searchsorted.Tensor", 1},
     {"aten._cdist_forward.default"},
 };
+
+bool isLeft(const KernelInfo& kernel) {
+    return kernel.kind.starts_with("reference") || kernel.kind.starts_with("portable");
+}
 
 /// The call, returning one of its results or all.
 std::shared_ptr<Module> moduleOfCall(const SampleCall& sample, int result) {
@@ -159,7 +163,7 @@ class LoweredOpsTest : public QObject {
         const auto program = buildCpu(module);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
         for (const auto& kernel : program->info().kernels)
-            QVERIFY2(!kernel.kind.starts_with("reference"), kernel.reasons.empty() ? "" : kernel.reasons[0].c_str());
+            QVERIFY2(!isLeft(kernel), kernel.reasons.empty() ? "" : kernel.reasons[0].c_str());
         for (const int threads : {1, 4}) {
             CpuRunOptions options;
             options.threads = threads;
@@ -196,8 +200,7 @@ class LoweredOpsTest : public QObject {
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
         QByteArrayList left;
         for (const auto& kernel : program->info().kernels)
-            if (kernel.kind.starts_with("reference"))
-                left.append(kernel.reasons.empty() ? "no reason" : kernel.reasons[0].c_str());
+            if (isLeft(kernel)) left.append(kernel.reasons.empty() ? "no reason" : kernel.reasons[0].c_str());
         QVERIFY2(left.size() == kOps[row].left, left.join("\n"));
         const auto run = runCpu(*program, inputs);
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());

@@ -33,15 +33,16 @@ struct Sizes {
 struct Judged {
     std::string why;                   // it cannot be compiled; empty: it can
     std::vector<Sizes> runs;           // none: nothing to compare with
-    std::map<std::string, int> calls;  // "kernel", "library", "reference"
+    std::map<std::string, int> calls;  // "kernel", "library", "portable", "reference"
 };
 
 std::map<std::string, int> callsOf(const BuildInfo& info) {
     std::map<std::string, int> calls;
     for (const KernelInfo& kernel : info.kernels)
-        ++calls[kernel.kind.starts_with("reference") ? "reference"
-                : kernel.kind.starts_with("library") ? "library"
-                                                     : "kernel"];
+        ++calls[kernel.kind.starts_with("reference")  ? "reference"
+                : kernel.kind.starts_with("library")  ? "library"
+                : kernel.kind.starts_with("portable") ? "portable"
+                                                      : "kernel"];
     return calls;
 }
 /// Why the calls that have no kernel have none.

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 
-#include "engine/libraries/choose.h"
 #include "engine/ops/eval.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
@@ -231,8 +230,7 @@ class Executor final : public ValueSource {
     }
     /// Leaves the call to its reference kernel if the library refuses.
     Result<void> planLibrary(Call& own, const PlanCall& call) {
-        const LibraryRow* const row = libraryRowOf(call.function);
-        const CtLibrary* const library = row ? libraryNamed(row->library) : nullptr;
+        const CtLibrary* const library = libraryNamed(call.library);
         own.inLibrary = library != nullptr;
         if (library == nullptr) return {};
         const auto describe = [&](int64_t number) {

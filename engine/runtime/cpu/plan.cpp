@@ -1,6 +1,7 @@
 #include "engine/runtime/cpu/plan.h"
 
 #include "engine/interpret/interpret.h"
+#include "engine/libraries/choose.h"
 #include "engine/schedule/lowering.h"
 #include "engine/support/checked.h"
 #include "engine/support/fault_points.h"
@@ -289,6 +290,8 @@ class Binder {
     }
     Result<void> addArguments(const Node& node, PlanCall& plan) {
         plan.function = node.op().name();
+        if (const LibraryRow* const row = libraryRowOf(node); row && plan.kind == CallKind::Library)
+            plan.library = row->library;
         plan.node = node.name();
         CT_TRY(plan.type, filled(node.type(), node.name()));
         std::optional<Error> error;

@@ -31,6 +31,7 @@ struct PlanLaunch {
 struct PlanCall {
     CallKind kind = CallKind::Kernel;
     std::string function;              // kernel's name, or the op's full name
+    std::string library;               // of a library call: the name of its CtLibrary
     std::vector<int64_t> buffers;      // kernel: value numbers
     std::vector<int64_t> sizes;        // kernel: values of its size symbols
     std::vector<PlanLaunch> launches;  // kernel: one after the other

@@ -27,6 +27,7 @@ std::string serialize(const Plan& plan) {
     for (const PlanCall& call : plan.calls) {
         out.pod(call.kind);
         out.text(call.function);
+        out.text(call.library);
         out.text(call.node);
         out.text(call.checking);
         out.dims(call.buffers);
@@ -77,6 +78,7 @@ Result<Plan> deserializePlan(std::string_view bytes) {
         PlanCall call;
         call.kind = in.pod<CallKind>();
         call.function = in.text();
+        call.library = in.text();
         call.node = in.text();
         call.checking = in.text();
         call.buffers = in.dims();

@@ -3,7 +3,7 @@
 namespace cutaway {
 
 const CtLibrary* libraryNamed(std::string_view name) {
-    for (const CtLibrary* library : {&oneDnnLibrary(), &copiesLibrary(), &attentionLibrary()})
+    for (const CtLibrary* library : {&oneDnnLibrary(), &copiesLibrary(), &attentionLibrary(), &portableLibrary()})
         if (name == library->name) return library;
     return nullptr;
 }

@@ -12,6 +12,7 @@ const CtLibrary* libraryNamed(std::string_view name);
 const CtLibrary& oneDnnLibrary();     // products, convolutions and their gradients
 const CtLibrary& copiesLibrary();     // concatenations
 const CtLibrary& attentionLibrary();  // our own
+const CtLibrary& portableLibrary();   // operators as plain C++ (runtime/portable): the slowest, for every dtype
 
 /// "3.0.0".
 const char* oneDnnVersion();

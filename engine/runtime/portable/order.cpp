@@ -1,0 +1,192 @@
+// Sorting and selection by rank along a dim. NaN is the largest value; equal elements keep their order.
+#include "engine/runtime/portable/portable.h"
+
+namespace cutaway::portable {
+namespace {
+
+/// An element by its rank and its position in the line; no two of a line are equal.
+struct Ranked {
+    uint64_t key;
+    int64_t position;
+    bool operator<(const Ranked& other) const { return key != other.key ? key < other.key : position < other.position; }
+};
+constexpr uint64_t kSign = uint64_t{1} << 63, kNan = ~uint64_t{0};
+
+uint64_t keyOf(int64_t value) { return static_cast<uint64_t>(value) ^ kSign; }
+uint64_t keyOf(double value) {
+    if (std::isnan(value)) return kNan;
+    if (value == 0) value = 0;  // -0.0 is no smaller
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
+/// The lines of a tensor along a dim, or all of it as one line.
+class Lines {
+  public:
+    Lines(const Strided& tensor, int32_t dim) : m_tensor(tensor), m_dim(dim) {
+        length = dim < 0 ? tensor.elements() : tensor.sizes[dim];
+        count = dim < 0 ? 1 : length == 0 ? 0 : tensor.elements() / length;
+    }
+    int64_t count, length;
+
+    int64_t offsetOf(int64_t line, int64_t position) const {
+        return m_dim < 0 ? m_tensor.offsetOf(position)
+                         : m_tensor.offsetOf(line, m_dim) + position * m_tensor.strides[m_dim];
+    }
+    /// Keys from the smallest element on, or from the largest.
+    void rank(int64_t line, bool descending, Ranked* ranked) const {
+        const auto fill = [&](auto number, int64_t first, int64_t offset, int64_t stride, int64_t number_of) {
+            decltype(number) chunk[256];
+            for (int64_t from = 0; from < number_of; from += 256) {
+                const int64_t many = std::min<int64_t>(256, number_of - from);
+                load(m_tensor.dtype, m_tensor.at(offset + from * stride), stride, many, chunk);
+                for (int64_t i = 0; i < many; ++i) {
+                    const uint64_t key = keyOf(chunk[i]);
+                    ranked[first + from + i] = {descending ? ~key : key, first + from + i};
+                }
+            }
+        };
+        const auto fillAll = [&](auto number) {
+            if (m_dim >= 0) return fill(number, 0, m_tensor.offsetOf(line, m_dim), m_tensor.strides[m_dim], length);
+            const int32_t last = m_tensor.rank - 1;
+            const int64_t each = m_tensor.sizes[last];
+            forRows(m_tensor, m_tensor, 0, rowsOf(m_tensor), [&](int64_t at, int64_t, int64_t row) {
+                fill(number, row * each, at, m_tensor.strides[last], each);
+            });
+        };
+        if (isFloating(m_tensor.dtype)) fillAll(double{});
+        else fillAll(int64_t{});
+    }
+
+  private:
+    Strided m_tensor;
+    int32_t m_dim;
+};
+
+int64_t scratchOf(int64_t length, int64_t tasks) { return length * tasks * static_cast<int64_t>(sizeof(Ranked)); }
+template <int32_t dimParameter>
+int64_t lineScratch(const CtCall& call, int32_t tasks) {
+    const Strided x = operandOf(call, 0);
+    return scratchOf(dimParameter < 0 ? x.elements() : x.sizes[dimOf(call, std::max(dimParameter, 0), x)], tasks);
+}
+
+/// The first `count` of the ranked elements, in order.
+void sortFirst(Ranked* ranked, int64_t length, int64_t count) {
+    if (count < length) std::nth_element(ranked, ranked + count, ranked + length);
+    std::sort(ranked, ranked + count);
+}
+/// Elements `first` to `first + count` by rank of each line, to lines of that length. Without `values`, positions only.
+void keepRanked(const Run& run, int32_t dim, bool descending, int64_t first, int64_t count, int32_t values,
+                int32_t positions) {
+    const Strided x = run.in(0), places = run.out(positions), kept = values < 0 ? Strided() : run.out(values);
+    const Lines lines(x, dim);
+    // Where only one rank is kept the dim may be gone.
+    const bool whole = places.rank == x.rank && places.sizes[dim] == count;
+    run.share(count == 0 ? 0 : lines.count, [&](int64_t task, int64_t begin, int64_t end) {
+        auto* ranked = reinterpret_cast<Ranked*>(run.scratch) + task * lines.length;
+        for (int64_t line = begin; line < end; ++line) {
+            lines.rank(line, descending, ranked);
+            sortFirst(ranked, lines.length, first + count);
+            for (int64_t k = 0; k < count; ++k) {
+                const auto place = [&](const Strided& t) {
+                    return whole ? t.offsetOf(line, dim) + k * t.strides[dim] : t.offsetOf(line);
+                };
+                const int64_t position = ranked[first + k].position;
+                store(CT_I64, places.at(place(places)), 1, 1, &position);
+                if (values >= 0)
+                    copyElement(bytesOf(x.dtype), x.at(lines.offsetOf(line, position)), kept.at(place(kept)));
+            }
+        }
+    });
+}
+
+template <int32_t dimParameter, int32_t values>
+void sort(const Run& run) {
+    const Strided x = run.in(0);
+    const int32_t dim = dimOf(*run.call, dimParameter, x);
+    const bool descending = integerOf(*run.call, dimParameter + 1) != 0;
+    keepRanked(run, dim, descending, 0, x.sizes[dim], values, values < 0 ? 0 : 1);
+}
+void topk(const Run& run) {
+    const int32_t dim = dimOf(*run.call, 2, run.in(0));
+    keepRanked(run, dim, integerOf(*run.call, 3) != 0, 0, integerOf(*run.call, 1), 0, 1);
+}
+void kthvalue(const Run& run) {
+    keepRanked(run, dimOf(*run.call, 2, run.in(0)), false, integerOf(*run.call, 1) - 1, 1, 0, 1);
+}
+
+/// choose(ranked, length) names the element of each line that is kept, by its position.
+template <class Choose>
+void keepOne(const Run& run, int32_t dim, Choose choose) {
+    const Strided x = run.in(0), values = run.out(0), positions = dim < 0 ? Strided() : run.out(1);
+    const Lines lines(x, dim);
+    run.share(lines.count, [&](int64_t task, int64_t begin, int64_t end) {
+        auto* ranked = reinterpret_cast<Ranked*>(run.scratch) + task * lines.length;
+        for (int64_t line = begin; line < end; ++line) {
+            lines.rank(line, false, ranked);
+            const int64_t position = choose(ranked, lines.length);
+            copyElement(bytesOf(x.dtype), x.at(lines.offsetOf(line, position)), values.at(values.offsetOf(line)));
+            if (dim >= 0) store(CT_I64, positions.at(positions.offsetOf(line)), 1, 1, &position);
+        }
+    });
+}
+
+/// The lower median; with a NaN in the line that is the answer, unless NaN is skipped.
+template <bool skipsNan, bool whole>
+void median(const Run& run) {
+    const Strided x = run.in(0);
+    const bool floats = isFloating(x.dtype);
+    if (whole && x.elements() == 0) {
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        const int64_t least = std::numeric_limits<int64_t>::min();
+        const Strided y = run.out();
+        if (floats) store(y.dtype, y.data, 1, 1, &nan);
+        else store(y.dtype, y.data, 1, 1, &least);
+        return;
+    }
+    keepOne(run, whole ? -1 : dimOf(*run.call, 1, x), [floats](Ranked* ranked, int64_t length) {
+        const auto noNumber = [&](const Ranked& r) { return floats && r.key == kNan; };
+        const int64_t missing = std::count_if(ranked, ranked + length, noNumber);
+        if (missing > 0 && !skipsNan) return std::find_if(ranked, ranked + length, noNumber)->position;
+        const int64_t given = std::max<int64_t>(length - missing, 1);
+        Ranked* const middle = ranked + (given - 1) / 2;
+        std::nth_element(ranked, middle, ranked + length);
+        return middle->position;
+    });
+}
+/// The smallest of a line's most frequent elements, and the last place where it stands.
+void mode(const Run& run) {
+    const Strided x = run.in(0);
+    const bool floats = isFloating(x.dtype);
+    keepOne(run, dimOf(*run.call, 1, x), [floats](Ranked* ranked, int64_t length) {
+        std::sort(ranked, ranked + length);
+        int64_t most = 0, chosen = 0, together = 0;
+        for (int64_t i = 0; i < length; ++i) {
+            const bool same = i > 0 && ranked[i].key == ranked[i - 1].key && !(floats && ranked[i].key == kNan);
+            together = same ? together + 1 : 1;
+            if (together > most) most = together, chosen = i;
+        }
+        return ranked[chosen].position;
+    });
+}
+
+constexpr Function kFunctions[] = {
+    {"aten.sort.default", sort<1, 0>, lineScratch<1>},
+    {"aten.sort.stable", sort<2, 0>, lineScratch<2>},
+    {"aten.argsort.default", sort<1, -1>, lineScratch<1>},
+    {"aten.argsort.stable", sort<2, -1>, lineScratch<2>},
+    {"aten.topk.default", topk, lineScratch<2>},
+    {"aten.kthvalue.default", kthvalue, lineScratch<2>},
+    {"aten.median.dim", median<false, false>, lineScratch<1>},
+    {"aten.median.default", median<false, true>, lineScratch<-1>},
+    {"aten.nanmedian.dim", median<true, false>, lineScratch<1>},
+    {"aten.nanmedian.default", median<true, true>, lineScratch<-1>},
+    {"aten.mode.default", mode, lineScratch<1>},
+};
+
+}  // namespace
+
+std::span<const Function> orderFunctions() { return kFunctions; }
+
+}  // namespace cutaway::portable

@@ -1,0 +1,252 @@
+#pragma once
+// What portable functions are made of: operators as plain C++ over tensors in memory, for every dtype, any strides and
+// up to 16 dims. Nothing of the engine is used, so that exported programs can carry these files as they stand.
+#include <algorithm>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "engine/runtime/portable/elements.h"
+
+namespace cutaway::portable {
+
+/// What a user's data can cause: an index outside, a source that is too short.
+class Failure : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+/// A tensor of at least one dim: numbers have one, of size 1.
+struct Strided {
+    char* data = nullptr;
+    int32_t dtype = CT_F32;
+    int32_t rank = 1;
+    int64_t sizes[CT_MAX_RANK] = {1}, strides[CT_MAX_RANK] = {1};
+
+    Strided() = default;
+    explicit Strided(const CtTensor& tensor);
+    int64_t elements() const;
+    /// The element at this offset.
+    char* at(int64_t offset) const { return data + offset * bytesOf(dtype); }
+    /// Where element `number` lies, counted row by row, over all dims but one (-1: over all).
+    int64_t offsetOf(int64_t number, int32_t without = -1) const;
+};
+
+struct Run;
+
+/// An operator. Functions are called for parts of one call by several threads at once and keep nothing.
+struct Function {
+    const char* op;  // "aten.cumsum.default"
+    void (*run)(const Run& run);
+    /// Bytes of scratch memory for so many tasks; null: none.
+    int64_t (*scratch)(const CtCall& call, int32_t tasks) = nullptr;
+};
+
+/// One run of a call. Its parts are shared among `tasks`, whose number results do not depend on.
+struct Run {
+    const CtCall* call;
+    const CtTensor *operands, *results;
+    char* scratch;
+    const CtParallel* parallel;
+    int32_t tasks;
+
+    Strided in(int32_t parameter) const { return Strided(operands[call->args[parameter].integer]); }
+    bool wants(int32_t result) const { return results[result].rank >= 0; }
+    Strided out(int32_t result = 0) const { return Strided(results[result]); }
+    /// body(task, begin, end) for parts of `count` items that do not touch each other's. Of failures the first
+    /// item's is kept.
+    template <class Body>
+    void share(int64_t count, Body&& body) const;
+};
+
+// -- arguments, by their place in the operator's schema
+
+inline bool isGiven(const CtCall& call, int32_t parameter) { return call.args[parameter].kind != CT_NONE; }
+inline Strided operandOf(const CtCall& call, int32_t parameter) {
+    return Strided(call.operands[call.args[parameter].integer]);
+}
+inline int64_t integerOf(const CtCall& call, int32_t parameter) { return call.args[parameter].integer; }
+template <class T>
+T numberOf(const CtArgument& argument) {
+    return argument.kind == CT_REAL ? loaded<T>(argument.real) : loaded<T>(argument.integer);
+}
+inline std::string_view textOf(const CtCall& call, int32_t parameter) {
+    const CtArgument& argument = call.args[parameter];
+    return argument.kind == CT_TEXT ? argument.text : "";
+}
+inline bool is(const CtCall& call, std::string_view op) { return op == call.op; }
+/// A dim, counted from the end if negative.
+inline int32_t dimOf(const CtCall& call, int32_t parameter, const Strided& tensor) {
+    const int64_t dim = integerOf(call, parameter);
+    return static_cast<int32_t>(dim < 0 ? dim + tensor.rank : dim);
+}
+
+/// Elements as int64, whatever they are stored as.
+class Indices {
+  public:
+    explicit Indices(const Strided& tensor) : m_data(tensor.data), m_dtype(tensor.dtype) {}
+    int64_t operator[](int64_t offset) const {
+        if (m_dtype == CT_I64) return reinterpret_cast<const int64_t*>(m_data)[offset];
+        if (m_dtype == CT_I32) return reinterpret_cast<const int32_t*>(m_data)[offset];
+        int64_t index;
+        load(m_dtype, m_data + offset * bytesOf(m_dtype), 1, 1, &index);
+        return index;
+    }
+
+  private:
+    const char* m_data;
+    int32_t m_dtype;
+};
+
+[[noreturn]] inline void failOutside(int64_t index, int64_t dim, int64_t size) {
+    throw Failure("index " + std::to_string(index) + " is out of range for dim " + std::to_string(dim) + " of size " +
+                  std::to_string(size));
+}
+
+inline void copyElement(int64_t bytes, const char* from, char* to) {
+    switch (bytes) {
+        case 1: *to = *from; return;
+        case 2: std::memcpy(to, from, 2); return;
+        case 4: std::memcpy(to, from, 4); return;
+        case 8: std::memcpy(to, from, 8); return;
+        default: std::memcpy(to, from, 16);
+    }
+}
+/// Elements to the same places of another tensor of the same sizes and dtype.
+void copyAll(const Run& run, const Strided& from, const Strided& to);
+/// All elements, row by row.
+template <class T>
+void loadAll(const Strided& tensor, T* to);
+/// Element `begin` to `end` of those of the tensor, row by row.
+template <class T>
+void storeRange(const Strided& tensor, int64_t begin, int64_t end, const T* from);
+/// The tensor as repeated to these sizes.
+Strided broadcast(const Strided& tensor, const int64_t* sizes, int32_t rank);
+
+// -- definitions
+
+inline Strided::Strided(const CtTensor& tensor) : data(static_cast<char*>(tensor.data)), dtype(tensor.dtype) {
+    if (tensor.rank <= 0) return;
+    rank = tensor.rank;
+    std::copy_n(tensor.sizes, rank, sizes);
+    std::copy_n(tensor.strides, rank, strides);
+}
+inline int64_t Strided::elements() const {
+    int64_t count = 1;
+    for (int32_t d = 0; d < rank; ++d) count *= sizes[d];
+    return count;
+}
+inline int64_t Strided::offsetOf(int64_t number, int32_t without) const {
+    int64_t offset = 0;
+    for (int32_t d = rank; d-- > 0;) {
+        if (d == without) continue;
+        offset += number % sizes[d] * strides[d];
+        number /= sizes[d];
+    }
+    return offset;
+}
+
+template <class Body>
+void Run::share(int64_t count, Body&& body) const {
+    struct Shared {
+        Body& body;
+        int64_t count, parts;
+        std::mutex mutex;
+        int64_t failed;
+        std::string why;
+    };
+    const int64_t parts = std::min<int64_t>(count, std::max(tasks, 1));
+    if (parts <= 0) return;
+    Shared shared{body, count, parts, {}, parts, {}};
+    parallel->run(
+        parallel->pool, parts, 1,
+        [](void* state, int64_t begin, int64_t end) {
+            Shared& own = *static_cast<Shared*>(state);
+            for (int64_t part = begin; part < end; ++part) {
+                const auto edge = [&](int64_t p) {
+                    return own.count / own.parts * p + std::min(p, own.count % own.parts);
+                };
+                std::string why;
+                try {
+                    own.body(part, edge(part), edge(part + 1));
+                    continue;
+                } catch (const std::exception& failure) {
+                    why = failure.what();
+                }
+                const std::lock_guard lock(own.mutex);
+                if (part >= own.failed) continue;
+                own.failed = part;
+                own.why = std::move(why);
+            }
+        },
+        &shared);
+    if (shared.failed < parts) throw Failure(shared.why);
+}
+
+/// body(offsets of a row in a and b, its number) for the rows `begin` to `end` along the last dim.
+template <class Body>
+void forRows(const Strided& a, const Strided& b, int64_t begin, int64_t end, Body&& body) {
+    for (int64_t row = begin; row < end; ++row) body(a.offsetOf(row, a.rank - 1), b.offsetOf(row, b.rank - 1), row);
+}
+inline int64_t rowsOf(const Strided& tensor) {
+    const int64_t length = tensor.sizes[tensor.rank - 1];
+    return length == 0 ? 0 : tensor.elements() / length;
+}
+inline void copyAll(const Run& run, const Strided& from, const Strided& to) {
+    const int32_t last = from.rank - 1;
+    const int64_t length = from.sizes[last], bytes = bytesOf(from.dtype), a = from.strides[last], b = to.strides[last];
+    run.share(rowsOf(from), [&](int64_t, int64_t begin, int64_t end) {
+        forRows(from, to, begin, end, [&](int64_t x, int64_t y, int64_t) {
+            if (a == 1 && b == 1) std::memcpy(to.at(y), from.at(x), static_cast<size_t>(length * bytes));
+            else
+                for (int64_t i = 0; i < length; ++i) copyElement(bytes, from.at(x + i * a), to.at(y + i * b));
+        });
+    });
+}
+template <class T>
+void loadAll(const Strided& tensor, T* to) {
+    const int32_t last = tensor.rank - 1;
+    forRows(tensor, tensor, 0, rowsOf(tensor), [&](int64_t at, int64_t, int64_t row) {
+        load(tensor.dtype, tensor.at(at), tensor.strides[last], tensor.sizes[last], to + row * tensor.sizes[last]);
+    });
+}
+template <class T>
+void storeRange(const Strided& tensor, int64_t begin, int64_t end, const T* from) {
+    const int32_t last = tensor.rank - 1;
+    const int64_t length = tensor.sizes[last];
+    for (int64_t at = begin; at < end;) {
+        const int64_t column = at % length, count = std::min(length - column, end - at);
+        store(tensor.dtype, tensor.at(tensor.offsetOf(at)), tensor.strides[last], count, from + (at - begin));
+        at += count;
+    }
+}
+inline Strided broadcast(const Strided& tensor, const int64_t* sizes, int32_t rank) {
+    Strided wide = tensor;
+    wide.rank = std::max(rank, 1);
+    if (rank == 0) wide.sizes[0] = 1;
+    for (int32_t d = 0; d < rank; ++d) {
+        const int32_t own = d - (rank - tensor.rank);
+        wide.sizes[d] = sizes[d];
+        wide.strides[d] = own < 0 || tensor.sizes[own] == 1 ? 0 : tensor.strides[own];
+    }
+    return wide;
+}
+
+// -- the table, by files
+
+std::span<const Function> scanFunctions();
+std::span<const Function> orderFunctions();
+std::span<const Function> scatterFunctions();
+std::span<const Function> indexFunctions();
+std::span<const Function> maskFunctions();
+std::span<const Function> windowFunctions();
+std::span<const Function> gridFunctions();
+std::span<const Function> productFunctions();
+
+/// Null if there is none.
+const Function* functionOf(std::string_view op);
+std::span<const std::span<const Function>> allFunctions();
+
+}  // namespace cutaway::portable

@@ -1,0 +1,166 @@
+// Products of matrices in any dtype, block by block. Each element is summed in the order of the inner dim, floats in
+// double; integers wrap.
+#include "engine/runtime/portable/portable.h"
+
+namespace cutaway::portable {
+namespace {
+
+constexpr int64_t kRows = 64, kColumns = 128, kInner = 128;  // of a block
+
+struct Product {
+    Strided a, b, result;  // [batch, rows, inner], [batch, inner, columns], [batch, rows, columns]
+    Strided addend;        // of the result's sizes
+    const CtArgument *beta = nullptr, *alpha = nullptr;
+};
+
+/// With dims of size 1 in front, three in all.
+Strided asBatch(Strided tensor, int32_t rank) {
+    Strided batch = tensor;
+    batch.rank = 3;
+    for (int32_t d = 0; d < 3; ++d) {
+        const int32_t own = d - (3 - rank);
+        batch.sizes[d] = own < 0 ? 1 : tensor.sizes[own];
+        batch.strides[d] = own < 0 ? 0 : tensor.strides[own];
+    }
+    return batch;
+}
+/// A vector as a matrix of one row or one column.
+Strided asMatrix(const Strided& vector, bool column) {
+    Strided matrix = asBatch(vector, 1);
+    if (!column) return matrix;
+    std::swap(matrix.sizes[1], matrix.sizes[2]);
+    std::swap(matrix.strides[1], matrix.strides[2]);
+    return matrix;
+}
+
+template <class T>
+struct Blocks {
+    T a[kRows * kInner], b[kInner * kColumns], sums[kRows * kColumns];
+};
+
+/// `rows` by `columns` elements of a matrix from there on, into lines of `length`.
+template <class T>
+void loadBlock(const Strided& m, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns, T* to,
+               int64_t length) {
+    char* const from = m.at(batch * m.strides[0] + row * m.strides[1] + column * m.strides[2]);
+    const int64_t bytes = bytesOf(m.dtype);
+    for (int64_t i = 0; i < rows; ++i)
+        load(m.dtype, from + i * m.strides[1] * bytes, m.strides[2], columns, to + i * length);
+}
+
+/// sums += a b. Four steps of the inner dim at a time keep a sum in a register for longer.
+template <class T>
+void multiplyBlock(Blocks<T>& blocks, int64_t rows, int64_t columns, int64_t inner) {
+    for (int64_t i = 0; i < rows; ++i) {
+        T* const sums = blocks.sums + i * kColumns;
+        const T* const a = blocks.a + i * kInner;
+        int64_t p = 0;
+        for (; p + 4 <= inner; p += 4) {
+            const T* const b = blocks.b + p * kColumns;
+            const T a0 = a[p], a1 = a[p + 1], a2 = a[p + 2], a3 = a[p + 3];
+            for (int64_t j = 0; j < columns; ++j) {
+                T sum = sumOf(sums[j], productOf(a0, b[j]));
+                sum = sumOf(sum, productOf(a1, b[kColumns + j]));
+                sum = sumOf(sum, productOf(a2, b[2 * kColumns + j]));
+                sums[j] = sumOf(sum, productOf(a3, b[3 * kColumns + j]));
+            }
+        }
+        for (; p < inner; ++p)
+            for (int64_t j = 0; j < columns; ++j) sums[j] = sumOf(sums[j], productOf(a[p], blocks.b[p * kColumns + j]));
+    }
+}
+
+/// alpha * sums + beta * addend into the result.
+template <class T>
+void storeBlock(const Product& p, Blocks<T>& blocks, int64_t batch, int64_t row, int64_t column, int64_t rows,
+                int64_t columns) {
+    const T alpha = p.alpha ? numberOf<T>(*p.alpha) : T(1), beta = p.beta ? numberOf<T>(*p.beta) : T(0);
+    for (int64_t i = 0; i < rows; ++i) {
+        T *const sums = blocks.sums + i * kColumns, *const addend = blocks.b;
+        const auto place = [&](const Strided& m) {
+            return m.at(batch * m.strides[0] + (row + i) * m.strides[1] + column * m.strides[2]);
+        };
+        if (alpha != T(1))
+            for (int64_t j = 0; j < columns; ++j) sums[j] = productOf(alpha, sums[j]);
+        if (beta != T(0)) {
+            load(p.addend.dtype, place(p.addend), p.addend.strides[2], columns, addend);
+            for (int64_t j = 0; j < columns; ++j)
+                sums[j] = sumOf(sums[j], beta == T(1) ? addend[j] : productOf(beta, addend[j]));
+        }
+        store(p.result.dtype, place(p.result), p.result.strides[2], columns, sums);
+    }
+}
+
+template <class T>
+void multiply(const Run& run, const Product& p) {
+    const int64_t rows = p.result.sizes[1], columns = p.result.sizes[2], inner = p.a.sizes[2];
+    const int64_t down = (rows + kRows - 1) / kRows, across = (columns + kColumns - 1) / kColumns;
+    run.share(p.result.sizes[0] * down * across, [&](int64_t task, int64_t begin, int64_t end) {
+        auto& blocks = reinterpret_cast<Blocks<T>*>(run.scratch)[task];
+        for (int64_t block = begin; block < end; ++block) {
+            const int64_t batch = block / (down * across), row = block / across % down * kRows,
+                          column = block % across * kColumns;
+            const int64_t high = std::min(kRows, rows - row), wide = std::min(kColumns, columns - column);
+            std::fill_n(blocks.sums, high * kColumns, T{});
+            for (int64_t k = 0; k < inner; k += kInner) {
+                const int64_t deep = std::min(kInner, inner - k);
+                loadBlock(p.a, batch, row, k, high, deep, blocks.a, kInner);
+                loadBlock(p.b, batch, k, column, deep, wide, blocks.b, kColumns);
+                multiplyBlock(blocks, high, wide, deep);
+            }
+            storeBlock(p, blocks, batch, row, column, high, wide);
+        }
+    });
+}
+void multiplyAny(const Run& run, const Product& p) {
+    withWide(p.result.dtype, [&](auto tag) { multiply<decltype(tag)>(run, p); });
+}
+int64_t scratchOf(const CtCall& call, int32_t tasks) {
+    const bool complex = isComplex(call.results[0].dtype);
+    return (complex ? sizeof(Blocks<std::complex<double>>) : sizeof(Blocks<double>)) * static_cast<size_t>(tasks);
+}
+
+/// (self, mat2)
+template <int32_t rank>
+void product(const Run& run) {
+    Product p;
+    p.a = asBatch(run.in(0), rank);
+    p.b = asBatch(run.in(1), rank);
+    p.result = asBatch(run.out(), rank);
+    multiplyAny(run, p);
+}
+/// (self, mat1, mat2, beta, alpha)
+template <int32_t rank>
+void scaledProduct(const Run& run) {
+    Product p;
+    p.a = asBatch(run.in(1), rank);
+    p.b = asBatch(run.in(2), rank);
+    const Strided out = run.out();
+    p.result = asBatch(out, rank);
+    p.addend = asBatch(broadcast(run.in(0), out.sizes, rank), rank);
+    p.beta = &run.call->args[3];
+    p.alpha = &run.call->args[4];
+    multiplyAny(run, p);
+}
+/// (matrix or vector, vector)
+template <int32_t rank>
+void vectorProduct(const Run& run) {
+    Product p;
+    p.a = rank == 2 ? asBatch(run.in(0), 2) : asMatrix(run.in(0), false);
+    p.b = asMatrix(run.in(1), true);
+    p.result = asMatrix(run.out(), true);
+    multiplyAny(run, p);
+}
+
+constexpr Function kFunctions[] = {
+    {"aten.mm.default", product<2>, scratchOf},          {"aten.bmm.default", product<3>, scratchOf},
+    {"aten.addmm.default", scaledProduct<2>, scratchOf}, {"aten.baddbmm.default", scaledProduct<3>, scratchOf},
+    {"aten.mv.default", vectorProduct<2>, scratchOf},    {"aten.dot.default", vectorProduct<1>, scratchOf},
+    {"aten._int_mm.default", product<2>, scratchOf},
+};
+
+}  // namespace
+
+std::span<const Function> productFunctions() { return kFunctions; }
+
+}  // namespace cutaway::portable

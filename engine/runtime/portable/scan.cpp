@@ -1,0 +1,105 @@
+// Prefix sums, products and extremes along a dim.
+#include "engine/runtime/portable/portable.h"
+
+namespace cutaway::portable {
+namespace {
+
+constexpr int64_t kChunk = 256;
+
+/// Elements of `from` as they are once converted to the dtype `to`.
+template <class T>
+void loadConverted(const Strided& from, int64_t offset, int64_t stride, int64_t count, int32_t to, T* elements) {
+    if (from.dtype == to) return load(to, from.at(offset), stride, count, elements);
+    withWide(from.dtype, [&](auto tag) {
+        decltype(tag) given[kChunk];
+        std::complex<double> converted[kChunk];
+        load(from.dtype, from.at(offset), stride, count, given);
+        store(to, converted, 1, count, given);
+        load(to, converted, 1, count, elements);
+    });
+}
+
+int64_t lineCount(const Strided& tensor, int32_t dim) {
+    return tensor.sizes[dim] == 0 ? 0 : tensor.elements() / tensor.sizes[dim];
+}
+
+template <class T, class Step>
+void scan(const Run& run, Step step) {
+    const Strided x = run.in(0), y = run.out();
+    const int32_t dim = dimOf(*run.call, 1, x);
+    const int64_t length = x.sizes[dim];
+    run.share(lineCount(x, dim), [&](int64_t, int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+            const int64_t from = x.offsetOf(line, dim), to = y.offsetOf(line, dim);
+            T total{}, chunk[kChunk];
+            for (int64_t first = 0; first < length; first += kChunk) {
+                const int64_t count = std::min(kChunk, length - first);
+                loadConverted(x, from + first * x.strides[dim], x.strides[dim], count, y.dtype, chunk);
+                for (int64_t i = 0; i < count; ++i)
+                    chunk[i] = total = first + i == 0 ? chunk[i] : step(total, chunk[i]);
+                store(y.dtype, y.at(to + first * y.strides[dim]), y.strides[dim], count, chunk);
+            }
+        }
+    });
+}
+void cumsum(const Run& run) {
+    withWide(run.out().dtype, [&](auto tag) { scan<decltype(tag)>(run, sumOf<decltype(tag)>); });
+}
+void cumprod(const Run& run) {
+    withWide(run.out().dtype, [&](auto tag) { scan<decltype(tag)>(run, productOf<decltype(tag)>); });
+}
+/// log(exp(a) + exp(b)) without overflow.
+double logOfSum(double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return a + b;
+    const double high = std::max(a, b), low = std::min(a, b);
+    const bool alone = std::isinf(high) || low == -std::numeric_limits<double>::infinity();
+    return alone ? high : high + std::log1p(std::exp(low - high));
+}
+void logcumsumexp(const Run& run) { scan<double>(run, logOfSum); }
+
+/// The extreme so far and its position; of equals the last, and a NaN stays.
+template <bool largest>
+void extremes(const Run& run) {
+    const Strided x = run.in(0), values = run.out(0), positions = run.out(1);
+    const int32_t dim = dimOf(*run.call, 1, x);
+    const int64_t length = x.sizes[dim];
+    withReal(x.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        run.share(lineCount(x, dim), [&](int64_t, int64_t begin, int64_t end) {
+            for (int64_t line = begin; line < end; ++line) {
+                T best{}, chunk[kChunk];
+                int64_t where = 0, places[kChunk];
+                for (int64_t first = 0; first < length; first += kChunk) {
+                    const int64_t count = std::min(kChunk, length - first);
+                    const auto start = [&](const Strided& t) {
+                        return t.at(t.offsetOf(line, dim) + first * t.strides[dim]);
+                    };
+                    load(x.dtype, start(x), x.strides[dim], count, chunk);
+                    for (int64_t i = 0; i < count; ++i) {
+                        const T x_i = chunk[i];
+                        const bool better = isNan(x_i) || (!isNan(best) && (largest ? x_i >= best : x_i <= best));
+                        if (first + i == 0 || better) best = x_i, where = first + i;
+                        chunk[i] = best;
+                        places[i] = where;
+                    }
+                    store(values.dtype, start(values), values.strides[dim], count, chunk);
+                    store(positions.dtype, start(positions), positions.strides[dim], count, places);
+                }
+            }
+        });
+    });
+}
+
+constexpr Function kFunctions[] = {
+    {"aten.cumsum.default", cumsum},
+    {"aten.cumprod.default", cumprod},
+    {"aten.cummax.default", extremes<true>},
+    {"aten.cummin.default", extremes<false>},
+    {"aten.logcumsumexp.default", logcumsumexp},
+};
+
+}  // namespace
+
+std::span<const Function> scanFunctions() { return kFunctions; }
+
+}  // namespace cutaway::portable

@@ -1,0 +1,237 @@
+// Every portable function against the pure interpreter, to the bit: the recorded samples of its operator, and what is
+// derived from those (sizes, dtypes, layouts, odd values), shared among 1 and among 4 threads.
+#include "engine/runtime/portable/portable.h"
+
+#include <QtTest>
+#include <cstring>
+#include <set>
+
+#include "engine/libraries/choose.h"
+#include "engine/ops/op_registry.h"
+#include "engine/runtime/cpu/cpu_backend.h"
+#include "tests/engine/library_call.h"
+#include "tests/engine/lowering_samples.h"
+#include "tests/support/graph_eval.h"
+#include "tests/support/op_record.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+constexpr int64_t kSizes[] = {0, 1, 15, 16, 17};
+constexpr DType kDtypes[] = {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32,
+                             DType::I16, DType::I8,  DType::U8,  DType::Bool, DType::C64, DType::C128};
+
+struct Text {
+    std::string arguments;
+    Operands operands = Operands::Stored;
+};
+
+/// What the table lists, and the samples beyond those of its operator's row.
+struct Wrong {
+    const char* name;
+    const char* graph;
+    const char* words;
+};
+constexpr Wrong kWrong[] = {
+    {"an index beyond the tensor",
+     "def forward(x: \"f32[3]\", i: \"i64[2]\", y: \"f32[2]\"):\n    at = aten.add.Tensor(i, 9)\n"
+     "    r = aten.scatter_add.default(x, 0, at, y)\n    return (r,)",
+     "out of range for dim 0 of size 3"},
+    {"a row beyond the table",
+     "def forward(x: \"f32[3, 2]\", i: \"i64[2]\", y: \"f32[2, 2]\"):\n    at = aten.add.Tensor(i, 9)\n"
+     "    r = aten.index_put.default(x, [at], y, True)\n    return (r,)",
+     "out of range for dim 0 of size 3"},
+    {"a source that is too short",
+     "def forward(x: \"f32[8]\", y: \"f32[2]\"):\n    m = aten.ge.Scalar(x, -100)\n"
+     "    r = aten.masked_scatter.default(x, m, y)\n    return (r,)",
+     "the source has fewer elements than the mask selects"},
+};
+
+const Node& callOf(const LoweringCase& one, const std::string& op) {
+    for (const Node& node : one.module->graph().nodes())
+        if (node.isCall(op)) return node;
+    throw std::runtime_error("a graph without " + op);
+}
+/// The operands as the graph makes them, and the call.
+Result<LibraryCallCase> libraryCallOf(const LoweringCase& one, const Node& call) {
+    LibraryCallCase made{call.op().name(), "portable", {call.args().begin(), call.args().end()}, {}, {}};
+    NodeValues values;
+    size_t next = 0;
+    for (const Node& node : one.module->graph().nodes()) {
+        if (&node == &call) break;
+        if (node.isPlaceholder()) values.set(node, {one.inputs[next++]});
+        else {
+            CT_TRY(TensorList result, evaluateNode(node, values));
+            values.set(node, std::move(result));
+        }
+    }
+    for (const Node* input : call.inputs()) made.operands.emplace_back(input, values.valueOf(*input)[0]);
+    return made;
+}
+/// Memory for the results, filled with what none of them is.
+std::vector<Tensor> resultsOf(const Node& call) {
+    std::vector<Tensor> results;
+    const auto add = [&](const ValueType& item) {
+        const TensorType* type = item.tensor();
+        if (type) {
+            results.push_back(Tensor::empty(type->dtype, toInts(type->sizes), toInts(type->strides)));
+            std::memset(results.back().data(), 0xa5, results.back().bytes());
+        } else {
+            results.emplace_back();
+        }
+    };
+    if (const TupleType* tuple = call.type().tuple())
+        for (const ValueType& item : *tuple) add(item);
+    else add(call.type());
+    return results;
+}
+/// Empty, or what is wrong.
+std::string wrongOf(const LoweringCase& one, const std::string& op) {
+    const Node& call = callOf(one, op);
+    const auto made = libraryCallOf(one, call);
+    if (!made) return made.error().message;
+    std::vector<Tensor> first;
+    for (const int threads : {1, 4}) {
+        std::vector<Tensor> results = resultsOf(call);
+        const auto planned = planByLibrary(*made, results, threads);
+        if (!planned) return planned.error().message;
+        if (const auto run = runByLibrary(**planned, *made, results, threads); !run) return run.error().message;
+        for (size_t i = 0; i < one.expected.size(); ++i) {
+            if (!results[i].defined()) continue;
+            const std::string wrong = beyondBound(results[i], one.expected[i], Tensor(), Bound{});
+            if (!wrong.empty())
+                return "result " + std::to_string(i) + " with " + std::to_string(threads) + " threads: " + wrong;
+            if (!first.empty() && std::memcmp(first[i].data(), results[i].data(), results[i].bytes()) != 0)
+                return "result " + std::to_string(i) + ": other bits with 4 threads";
+        }
+        first = std::move(results);
+    }
+    return {};
+}
+
+}  // namespace
+
+class PortableTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void initTestCase() {
+        auto record = readOpRecord();
+        QVERIFY2(record, record ? "" : record.error().text().c_str());
+        m_record = std::move(*record);
+    }
+    /// What the scheduler takes for portable is what there are functions for, and the other way round.
+    void everyFunctionHasItsRow() {
+        std::set<std::string_view> scheduled, present;
+        for (const LibraryRow& row : libraryRows())
+            if (row.library == "portable") scheduled.insert(row.op);
+        for (const auto file : portable::allFunctions())
+            for (const portable::Function& function : file) {
+                QVERIFY2(present.insert(function.op).second, function.op);
+                QVERIFY2(scheduled.contains(function.op), function.op);
+            }
+        for (const std::string_view op : scheduled) QVERIFY2(present.contains(op), std::string(op).c_str());
+    }
+    void agrees_data() {
+        QTest::addColumn<QString>("op");
+        for (const auto file : portable::allFunctions())
+            for (const portable::Function& function : file) QTest::newRow(function.op) << function.op;
+    }
+    void agrees() {
+        QFETCH(QString, op);
+        const std::string name = op.toStdString();
+        size_t compared = 0, refused = 0;
+        for (const Text& text : textsOf(name)) {
+            const auto one = makeCase(requireOp(name), text.arguments, text.operands);
+            if (!one) {
+                ++refused;
+                continue;
+            }
+            ++compared;
+            if (const std::string wrong = ::wrongOf(*one, name); !wrong.empty())
+                QTest::qFail(("\n" + one->name + "\n    " + wrong).c_str(), __FILE__, __LINE__);
+        }
+        QVERIFY2(compared > 0, "no sample");
+        qInfo("%zu calls, %zu refused", compared, refused);
+    }
+    /// In a program at least one of an operator's samples is a call of the portable function.
+    void isScheduled_data() { agrees_data(); }
+    void isScheduled() {
+        QFETCH(QString, op);
+        QString kinds;
+        for (const Text& text : textsOf(op.toStdString())) {
+            const auto one = makeCase(requireOp(op.toStdString()), text.arguments, text.operands);
+            const auto preview = one ? previewCpu(one->module) : Result<BuildInfo>(one.error());
+            if (!preview) continue;
+            for (const KernelInfo& kernel : preview->kernels) {
+                QVERIFY2(!kernel.kind.starts_with("reference: " + op.toStdString()), one->name.c_str());
+                if (QString::fromStdString(kernel.kind) == "portable: " + op) return;
+            }
+        }
+        QFAIL("never");
+    }
+    void runsInPrograms() {
+        const auto module = moduleOf(
+            "def forward(x: \"f64[40, 33]\", y: \"f64[33, 700]\"):\n    p = aten.mm.default(x, y)\n"
+            "    s = aten.cumsum.default(p, 1)\n    o = aten.sort.default(s, 1, True)\n    v = o[0]\n    i = o[1]\n"
+            "    return (v, i)");
+        const std::vector<Tensor> inputs = randomInputs(*module, 3);
+        const auto expected = referenceOutputs(*module, inputs);
+        QVERIFY(expected);
+        const auto program = buildCpu(module);
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        for (const KernelInfo& kernel : program->info().kernels)
+            QVERIFY2(kernel.kind.starts_with("portable: aten."), kernel.kind.c_str());
+        for (const int threads : {1, 4}) {
+            CpuRunOptions options;
+            options.threads = threads;
+            const auto run = runCpu(*program, inputs, options);
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            for (size_t i = 0; i < expected->size(); ++i)
+                QCOMPARE(QString::fromStdString(beyondBound(run->outputs[i], (*expected)[i], Tensor(), Bound{})),
+                         QString());
+        }
+    }
+    void wrongDataAreErrors_data() {
+        QTest::addColumn<size_t>("row");
+        for (size_t i = 0; i < std::size(kWrong); ++i) QTest::newRow(kWrong[i].name) << i;
+    }
+    void wrongDataAreErrors() {
+        QFETCH(size_t, row);
+        const auto module = moduleOf(kWrong[row].graph);
+        const std::vector<Tensor> inputs = randomInputs(*module, 3);
+        QVERIFY(!referenceOutputs(*module, inputs));
+        const auto program = buildCpu(module);
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY(!run);
+        QVERIFY2(run.error().text().find(kWrong[row].words) != std::string::npos, run.error().text().c_str());
+    }
+
+  private:
+    /// Recorded samples first.
+    std::vector<Text> textsOf(const std::string& op) const {
+        Texts rows, recorded;
+        for (const OpSample& sample : samplesOf(requireOp(op))) rows.push_back(sample.text);
+        if (const auto found = m_record.find(op); found != m_record.end())
+            for (const RecordedSample& sample : found->second) recorded.push_back(sample.text);
+        std::vector<Text> texts;
+        const auto add = [&](const Texts& all) {
+            for (const std::string& text : all) texts.push_back({text});
+        };
+        add(recorded);
+        add(rows);
+        add(resizedSamples(rows, kSizes, recorded));
+        add(retypedSamples(rows, kDtypes, recorded));
+        add(oddSamples(rows));
+        for (const std::string& row : rows)
+            for (const Operands operands : kLayouts) texts.push_back({row, operands});
+        return texts;
+    }
+    std::map<std::string, std::vector<RecordedSample>> m_record;
+};
+
+QTEST_GUILESS_MAIN(PortableTest)
+#include "portable_test.moc"
