@@ -49,7 +49,7 @@ Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
     const std::shared_ptr<Schedule> schedule = copyOf(module);
     for (const Node& node : module.graph().nodes()) {
-        if (!node.isCall()) continue;
+        if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
         const std::string library = libraryFor(node);
         if (library.empty()) {
             if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node));
@@ -65,6 +65,7 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
 
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
     const std::shared_ptr<Schedule> schedule = copyOf(module);
+    if (!schedule->groups.empty()) return false;  // decided before
     Grouping grouping = groupNodes(module.graph(), *schedule, rewriter);
     schedule->decisions = std::move(grouping.decisions);
     for (const FusionGroup& group : grouping.groups) {
@@ -73,7 +74,7 @@ Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
         for (const Node* member : group.members) shared.members.push_back(member->id());
         schedule->groups.push_back(std::move(shared));
     }
-    module.plan = schedule;
+    if (rewriter.changed() || module.plan) module.plan = schedule;
     return rewriter.changed();
 }
 

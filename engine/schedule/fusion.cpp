@@ -23,6 +23,7 @@ class Grouper {
         for (const Node& node : m_graph->nodes()) {
             if (m_stopped || m_rewriter->cancelled()) break;
             if (facts(node).role == Role::Lowered) place(node);
+            else if (m_rewriter->watches(node)) refuseAll(node);
         }
         return std::move(m_grouping);
     }
@@ -40,9 +41,12 @@ class Grouper {
         m_grouping.groups.push_back(std::move(group));
         std::vector<const Node*> producers;
         collectProducers(node, producers);
+        if (producers.empty())
+            m_rewriter->refuse(ruleOf(false), node, "none of its operands is computed by a kernel before it");
         for (const Node* producer : producers) tryMerge(*producer, node, false);
         std::vector<const Node*> siblings;
         collectSiblings(node, siblings);
+        if (siblings.empty()) m_rewriter->refuse(ruleOf(true), node, "no kernel before it goes over the same memory");
         for (const Node* sibling : siblings) tryMerge(*sibling, node, true);
     }
 
@@ -84,6 +88,16 @@ class Grouper {
     void refuse(const Node& a, const Node& b, bool siblings, std::string sentence) {
         m_rewriter->refuse(ruleOf(siblings), b, sentence, &a);
         record(a, b, false, std::move(sentence));
+    }
+    /// Of a node that no kernel computes by itself.
+    void refuseAll(const Node& node) {
+        const NodeFacts& own = facts(node);
+        const std::string why = own.role == Role::Alias    ? "it is a view of memory, which nothing computes"
+                                : own.role == Role::Free   ? "it is made again wherever it is read"
+                                : own.role == Role::Dead   ? "nobody reads it"
+                                : !own.rule.whyNot.empty() ? own.rule.whyNot
+                                                           : "no kernel computes it";
+        for (const bool siblings : {false, true}) m_rewriter->refuse(ruleOf(siblings), node, why);
     }
     static std::string_view ruleOf(bool siblings) { return siblings ? "share_loop" : "fuse"; }
 
