@@ -112,6 +112,10 @@ std::string whyNotPortable(const Node& node) {
     for (const Node* input : node.inputs()) check(input->type(), "'" + input->name() + "'");
     for (const Argument& arg : node.args())
         if (arg.get<std::complex<double>>() && why.empty()) why = "portable functions take no complex numbers";
+    const Node* const written = node.op().mutates() ? node.arg(size_t{0}).node() : nullptr;
+    const Node* const root = written ? &storageRoot(*written) : nullptr;
+    if (root && !root->isCall() && !root->isPlaceholder() && why.empty())
+        why = "it writes to '" + root->name() + "', a constant, whose memory may be a file's";
     return why;
 }
 
@@ -168,6 +172,7 @@ constexpr LibraryRow kRows[] = {
     {"aten.embedding_dense_backward.default", kPortable, whyNotPortable},
     {"aten.masked_scatter.default", kPortable, whyNotPortable},
     {"aten.masked_scatter_backward.default", kPortable, whyNotPortable},
+    {"aten.copy.default", kPortable, whyNotPortable},
     {"aten.histc.default", kPortable, whyNotPortable},
     {"aten.max_pool2d_with_indices_backward.default", kPortable, whyNotPortable},
     {"aten.max_pool3d_with_indices_backward.default", kPortable, whyNotPortable},
@@ -200,18 +205,25 @@ constexpr LibraryRow kRows[] = {
 
 std::span<const LibraryRow> libraryRows() { return kRows; }
 
+namespace {
+/// Portable functions take their operators' twins in place, too.
+bool isRowOf(const LibraryRow& row, const Node& call) {
+    if (!call.isCall()) return false;
+    const Op* functional = call.op().functional();
+    return row.op == call.op().name() || (row.library == kPortable && functional && row.op == functional->name());
+}
+}  // namespace
+
 const LibraryRow* libraryRowOf(const Node& call) {
-    if (!call.isCall()) return nullptr;
-    const std::string_view op = call.op().name();
     for (const LibraryRow& row : kRows)
-        if (row.op == op && row.whyNot(call).empty()) return &row;
+        if (isRowOf(row, call) && row.whyNot(call).empty()) return &row;
     return nullptr;
 }
 
 std::string whyNoLibrary(const Node& node) {
     std::string first;
     for (const LibraryRow& row : kRows) {
-        if (!node.isCall() || row.op != node.op().name()) continue;
+        if (!isRowOf(row, node)) continue;
         std::string why = row.whyNot(node);
         if (why.empty()) return {};
         if (first.empty()) first = std::move(why);

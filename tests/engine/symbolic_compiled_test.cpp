@@ -33,23 +33,24 @@ struct Sizes {
 struct Judged {
     std::string why;                   // it cannot be compiled; empty: it can
     std::vector<Sizes> runs;           // none: nothing to compare with
-    std::map<std::string, int> calls;  // "kernel", "library", "portable", "reference"
+    std::map<std::string, int> calls;  // "kernel", "library", "left"
 };
 
+/// To the operator's own kernel, or a portable function.
+bool isLeft(const KernelInfo& kernel) {
+    return kernel.kind.starts_with("reference") || kernel.kind.starts_with("portable");
+}
 std::map<std::string, int> callsOf(const BuildInfo& info) {
     std::map<std::string, int> calls;
     for (const KernelInfo& kernel : info.kernels)
-        ++calls[kernel.kind.starts_with("reference")  ? "reference"
-                : kernel.kind.starts_with("library")  ? "library"
-                : kernel.kind.starts_with("portable") ? "portable"
-                                                      : "kernel"];
+        ++calls[isLeft(kernel) ? "left" : kernel.kind.starts_with("library") ? "library" : "kernel"];
     return calls;
 }
 /// Why the calls that have no kernel have none.
 std::string reasonsOf(const BuildInfo& info) {
     std::string reasons;
     for (const KernelInfo& kernel : info.kernels)
-        if (kernel.kind.starts_with("reference"))
+        if (isLeft(kernel))
             for (const std::string& reason : kernel.reasons) reasons += (reasons.empty() ? "" : "; ") + reason;
     return reasons;
 }
@@ -93,7 +94,7 @@ Judged judgedForm(const Form& form) {
         return out;
     }
     out.calls = callsOf(*symbolic);
-    if (out.calls["reference"] > callsOf(*plain)["reference"]) out.why = "without a kernel: " + reasonsOf(*symbolic);
+    if (out.calls["left"] > callsOf(*plain)["left"]) out.why = "without a kernel: " + reasonsOf(*symbolic);
     out.runs.push_back(std::move(*own));
     SymbolValues larger = form.symbolic.values;
     for (auto& [symbol, value] : larger) ++value;

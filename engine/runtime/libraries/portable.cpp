@@ -58,8 +58,8 @@ class PortablePlan final : public LibraryPlan {
     PortablePlan(const portable::Function& function, const CtCall& call, int32_t tasks)
         : m_function(&function), m_call(call), m_tasks(tasks) {}
     void run(const LibraryRun& run) const override {
-        m_function->run(
-            {&m_call.call(), run.operands, run.results, reinterpret_cast<char*>(run.scratch), run.parallel, m_tasks});
+        portable::runCall(*m_function, {&m_call.call(), run.operands, run.results, reinterpret_cast<char*>(run.scratch),
+                                        run.parallel, m_tasks});
     }
 
   private:

@@ -197,6 +197,7 @@ inline int64_t rowsOf(const Strided& tensor) {
 inline void copyAll(const Run& run, const Strided& from, const Strided& to) {
     const int32_t last = from.rank - 1;
     const int64_t length = from.sizes[last], bytes = bytesOf(from.dtype), a = from.strides[last], b = to.strides[last];
+    if (from.data == to.data) return;  // in place
     run.share(rowsOf(from), [&](int64_t, int64_t begin, int64_t end) {
         forRows(from, to, begin, end, [&](int64_t x, int64_t y, int64_t) {
             if (a == 1 && b == 1) std::memcpy(to.at(y), from.at(x), static_cast<size_t>(length * bytes));
@@ -245,8 +246,12 @@ std::span<const Function> windowFunctions();
 std::span<const Function> gridFunctions();
 std::span<const Function> productFunctions();
 
-/// Null if there is none.
+/// That of an operator in place ("aten.index_put_.default") is the functional one's. Null if there is none.
 const Function* functionOf(std::string_view op);
+bool isInPlace(std::string_view op);
+/// Runs the function. An operator in place writes to its first operand, whatever shares that memory, and its result is
+/// a copy of that.
+void runCall(const Function& function, Run run);
 std::span<const std::span<const Function>> allFunctions();
 
 }  // namespace cutaway::portable
