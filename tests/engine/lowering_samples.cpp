@@ -259,12 +259,6 @@ Texts oddSamples(const Texts& samples) {
     return std::move(found.texts);
 }
 
-bool fitsOneLoop(const LoweringCase& one, const Op& op) {
-    return op.is(Tag::View) || std::all_of(one.expected.begin(), one.expected.end(), [&](const Tensor& result) {
-               return !result.defined() || result.sizes() == one.expected[0].sizes();
-           });
-}
-
 Result<LoweringCase> makeCase(const Op& op, const std::string& text, Operands operands) {
     CT_TRY(Built built, build(op, text, operands));
     LoweringCase one;

@@ -33,9 +33,6 @@ Texts oddSamples(const Texts& samples);
 /// The call as a graph with values, judged. Errors: the op, or the judge, refuses it; its operands have no such layout.
 Result<LoweringCase> makeCase(const Op& op, const std::string& sample, Operands operands);
 
-/// Whether results that no view gives have one size: kernels have one loop nest for all of a call's results.
-bool fitsOneLoop(const LoweringCase& one, const Op& op);
-
 /// What an op's results may differ by; the table is in lowering_bounds.cpp.
 Bound boundOf(const Op& op);
 

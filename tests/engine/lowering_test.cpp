@@ -108,7 +108,7 @@ class LoweringTest : public QObject {
     void sanitizersAreQuiet();
 
   private:
-    std::vector<LoweringCase> casesOf(const Kind& kind, size_t perOp, size_t& refused, size_t& apart) const;
+    std::vector<LoweringCase> casesOf(const Kind& kind, size_t perOp, size_t& refused) const;
     std::vector<std::pair<const Op*, OpTexts>> m_ops;
 };
 
@@ -147,13 +147,12 @@ void LoweringTest::everyRuleMakesKernels() {
     QVERIFY2(never.isEmpty(), qPrintable("no kernel for any sample of: " + never.join(", ")));
 }
 
-std::vector<LoweringCase> LoweringTest::casesOf(const Kind& kind, size_t perOp, size_t& refused, size_t& apart) const {
+std::vector<LoweringCase> LoweringTest::casesOf(const Kind& kind, size_t perOp, size_t& refused) const {
     std::vector<LoweringCase> cases;
     for (const auto& [op, texts] : m_ops)
         for (const Text& text : spread(kind.derive(texts), perOp)) {
             auto one = makeCase(*op, text.arguments, text.operands);
             if (!one) ++refused;
-            else if (!fitsOneLoop(*one, *op)) ++apart;
             else cases.push_back(std::move(*one));
         }
     return cases;
@@ -170,12 +169,11 @@ void LoweringTest::agrees() {
     const size_t count = wanted == "all" || kKinds[kind].whole ? SIZE_MAX
                          : wanted.isEmpty()                    ? kUsual
                                                                : wanted.toULong();
-    size_t refused = 0, apart = 0;
-    const std::vector<LoweringCase> cases = casesOf(kKinds[kind], count, refused, apart);
+    size_t refused = 0;
+    const std::vector<LoweringCase> cases = casesOf(kKinds[kind], count, refused);
     for (const Way& way : judgedWays()) failWhere(wrongOf(way, cases, kPerGraph), cases);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    qInfo("%zu calls of %zu ops in %.0f s; %zu refused, %zu with results of several sizes", cases.size(), m_ops.size(),
-          seconds.count(), refused, apart);
+    qInfo("%zu calls of %zu ops in %.0f s; %zu refused", cases.size(), m_ops.size(), seconds.count(), refused);
 }
 
 /// Nothing reads or writes beside its operands, and nothing is left to the compiler.
@@ -185,10 +183,9 @@ void LoweringTest::sanitizersAreQuiet() {
     QVERIFY2(way, way ? "" : way.error().text().c_str());
     const auto perOp = static_cast<size_t>(qEnvironmentVariableIntValue("CUTAWAY_SANITIZED"));
     std::vector<LoweringCase> cases;
-    size_t refused = 0, apart = 0;
+    size_t refused = 0;
     for (const Kind& kind : std::span(kKinds).first(perOp > 0 ? std::size(kKinds) : 1))
-        for (LoweringCase& one : casesOf(kind, std::max<size_t>(perOp, 1), refused, apart))
-            cases.push_back(std::move(one));
+        for (LoweringCase& one : casesOf(kind, std::max<size_t>(perOp, 1), refused)) cases.push_back(std::move(one));
     failWhere(wrongOf(*way, cases, kPerGraph), cases);
     qInfo("%zu calls", cases.size());
 }
