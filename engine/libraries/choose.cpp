@@ -91,7 +91,6 @@ std::string whyNotCopies(const Node& node) {
            " parts of the result's dtype and rank are copied, fewer are chosen between by a kernel";
 }
 
-constexpr std::string_view kPortable = "portable";
 constexpr int64_t kMostDims = 16;  // of a CtTensor
 
 /// Every tensor of the call has a dtype and a number of dims that the C interface knows, and no number is complex.

@@ -9,6 +9,9 @@
 namespace cutaway {
 
 /// Of several rows of one operator the first that takes a call computes it: faster libraries stand before others.
+/// The library of functions that are slower than kernels, and stand behind all others.
+constexpr std::string_view kPortable = "portable";
+
 struct LibraryRow {
     std::string_view op;                      // "aten.mm.default"
     std::string_view library;                 // the name of its CtLibrary (libraries/library.h)

@@ -83,9 +83,8 @@ struct Worker::State {
             const auto line = child.readLine(kLook);
             if (line && *line == kAnswered) return true;
             if (line && options.told) options.told(bytesOfHex(*line));
-            if (line) continue;
             // What it has said is read to its end even when it has ended.
-            if (!child.running() || line.error().code != ErrorCode::Limit) return end = child.wait(), false;
+            if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) return end = child.wait(), false;
             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             const bool late = options.timeoutSeconds > 0 && seconds > options.timeoutSeconds;
             if (late || progress.cancelled()) {
@@ -206,19 +205,22 @@ int workerMain(int argc, char** argv) {
         std::fprintf(stderr, "usage: cutaway-worker serve\nStarted by cutaway; runs graphs in a process of its own.\n");
         return 2;
     }
-    volunteer();
-    while (const auto asked = receiveDescriptors()) {
-        if (asked->descriptors.size() != 2) return 2;
-        const auto served = guarded(
-            [&] { return serve(static_cast<WorkerTask>(asked->byte), asked->descriptors[0], asked->descriptors[1]); });
-        if (!served) {
-            std::fprintf(stderr, "%s\n", served.error().message.c_str());
-            return served.error().code == ErrorCode::Limit ? kOutOfMemory : 1;
-        }
+    // One request; false at the end of the input. What a lack of memory throws ends the process with a status of its
+    // own.
+    const auto serveNext = []() -> Result<bool> {
+        const auto asked = receiveDescriptors();
+        if (!asked) return false;
+        if (asked->descriptors.size() != 2) return invalidInput("a request comes with two descriptors");
+        CT_TRY_VOID(serve(static_cast<WorkerTask>(asked->byte), asked->descriptors[0], asked->descriptors[1]));
         std::printf("%s\n", std::string(kAnswered).c_str());
         std::fflush(stdout);
-    }
-    return 0;
+        return true;
+    };
+    Result<bool> served = guarded([&]() -> Result<bool> { return volunteer(), true; });
+    while (served && *served) served = guarded(serveNext);
+    if (served) return 0;
+    std::fprintf(stderr, "%s\n", served.error().message.c_str());
+    return served.error().code == ErrorCode::Limit ? kOutOfMemory : 1;
 }
 
 }  // namespace cutaway

@@ -40,9 +40,11 @@ const Schedule* Schedule::of(const Module& module) { return dynamic_cast<const S
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
     CT_TRY_VOID(checkSchedulable(module));
     const Node* output = module.graph().outputNode();
-    if (output == nullptr || Schedule::of(module)) return false;
+    if (output == nullptr) return false;
+    if (Schedule::of(module)) return rewriter.refuse("begin_schedule", *output, "the graph has a schedule already");
     if (rewriter.begin("begin_schedule", *output, "each call is computed by itself") != Go::Yes) return false;
     module.plan = std::make_shared<const Schedule>();
+    CT_TRY_VOID(scheduleModule(std::make_shared<const Module>(module)));
     return true;
 }
 
@@ -53,6 +55,10 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
         const std::string library = libraryFor(node);
         if (library.empty()) {
             if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node));
+            continue;
+        }
+        if (const LibraryRow* row = libraryRowOf(node); row && row->library == kPortable && probe(node).lowers) {
+            rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
             continue;
         }
         const Go go = rewriter.begin("call_library", node, "a library computes it: " + library);

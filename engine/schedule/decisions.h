@@ -34,7 +34,7 @@ struct Schedule final : ModulePlan {
     static const Schedule* of(const Module& module);
 };
 
-/// An empty schedule: each call by itself.
+/// An empty schedule: each call by itself. Errors: a call that can be computed by nothing.
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
 /// The layouts of values that libraries make. What is returned keeps its own.
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter);

@@ -181,7 +181,7 @@ class PlanTest : public QObject {
     void theCompiler() {
         QStringList stages;
         for (const Stage* stage : stagesOf(compiler())) stages << QString::fromUtf8(stage->name.data());
-        QCOMPARE(stages.join(' '), "pre_grad capture joint layout freeze partition post_grad lowering");
+        QCOMPARE(stages.join(' '), "pre_grad capture joint layout freeze partition post_grad lowering schedule");
         QCOMPARE(testing::findPass("decompose")->name, std::string_view("decompose"));
     }
 };

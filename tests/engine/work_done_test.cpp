@@ -6,9 +6,12 @@
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
 #include "engine/schedule/schedule.h"
+#include "tests/support/models.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
+using cutaway::testing::modelFiles;
+using cutaway::testing::modelName;
 
 namespace {
 
@@ -24,21 +27,6 @@ std::vector<Kind> kinds() {
     frozen.freeze = true;
     training.mode = Mode::Training;
     return {{"inference", {}, {"main"}}, {"frozen", frozen, {"main"}}, {"training", training, {"forward", "backward"}}};
-}
-
-QStringList modelFiles() {
-    QStringList files, names;
-    for (const QString& all : {testing::testFile("data/models"), testing::referenceFolder("models")})
-        if (!all.isEmpty())
-            for (const QString& name : QDir(all).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
-                if (!names.contains(name)) names << name, files << all + "/" + name + "/model.pt2";
-    for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"}))
-        if (!names.contains(file.baseName())) names << file.baseName(), files << file.filePath();
-    return files;
-}
-QString nameOf(const QString& file) {
-    const QFileInfo info(file);
-    return info.fileName() == "model.pt2" ? info.dir().dirName() : info.baseName();
 }
 
 /// "12 kernels; addmm (oneDNN) 4; reference: aten.cumsum.default 1; 12 kB read, 3 kB written; arena 4096 of 4000 bytes"
@@ -85,7 +73,7 @@ class WorkDoneTest : public QObject {
   private slots:
     void modelsDoTheWorkThatTheyDid_data() {
         QTest::addColumn<QString>("file");
-        for (const QString& file : modelFiles()) QTest::newRow(qPrintable(nameOf(file))) << file;
+        for (const QString& file : modelFiles()) QTest::newRow(qPrintable(modelName(file))) << file;
     }
     void modelsDoTheWorkThatTheyDid() {
         QFETCH(QString, file);
@@ -94,7 +82,7 @@ class WorkDoneTest : public QObject {
         const Snapshot input = std::move(opened->graphs[0].module);
         for (const Kind& kind : kinds()) {
             const auto trace = runPipeline(input, kind.request, {.cacheFile = "off"}, {});
-            const QString name = nameOf(file) + " " + kind.name;
+            const QString name = modelName(file) + " " + kind.name;
             for (const char* track : kind.tracks) {
                 const QString row = kind.tracks.size() > 1 ? name + " " + track : name;
                 const Snapshot graph = trace ? trace->resultOf(track) : nullptr;

@@ -376,7 +376,7 @@ def step(a: "f32[2]"):
         QTest::newRow("failure") << "echo no luck >&2; exit 3"
                                  << "its last words: no luck";
         QTest::newRow("success without a word") << "exit 0"
-                                                << "damaged";
+                                                << "exited with status 0";
     }
     void aWorkerThatDies() {
         QFETCH(QString, script);

@@ -127,9 +127,10 @@ class StepsModelTest : public QObject {
         StepsModel model;
         QAbstractItemModelTester tester(&model, kFatal);
         model.setRun(1, steps);
-        QCOMPARE(treeText(model),
-                 "As opened\nlowering\n  lowering_calls | · | 0 | 0 µs\nschedule\n  choose_libraries | · | 0 | 0 µs\n  "
-                 "fuse_nodes | 2 rewrites | 0 | 0 µs\n");
+        QCOMPARE(
+            treeText(model),
+            "As opened\nlowering\n  lowering_calls | · | 0 | 0 µs\nschedule | 1 changed\n  choose_libraries | · | 0 | 0 µs\n  "
+            "fuse_nodes | 2 decisions | 0 | 0 µs\n");
         QCOMPARE(model.indexOf(Place{1, 2, -1}).data(Qt::CheckStateRole).toInt(), int(Qt::Checked));
     }
 

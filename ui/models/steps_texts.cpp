@@ -59,7 +59,10 @@ QString StepsModel::changesText(const Item& item) const {
     const QString counts = changeCounts(step->added, step->removed, step->edited);
     const auto next = static_cast<size_t>(step->index) + 1;
     const bool splits = step->track == "joint" && next < m_steps.size() && m_steps[next].track != step->track;
-    return splits ? tr("split") : counts.isEmpty() ? tr("reordered") : counts;
+    return splits              ? tr("split")
+           : !counts.isEmpty() ? counts
+           : isSchedule(*step) ? counted(step->rewrites, tr("decision"), tr("decisions"))
+                               : tr("reordered");
 }
 
 QString StepsModel::toolTip(const Item& item) const {

@@ -1,9 +1,8 @@
 // What becomes of the calls: libraries, kernels, and which nodes share one. The graph keeps its nodes; what is decided
 // is its plan (schedule/decisions.h), which is what is built and run.
-#include "engine/schedule/schedule.h"
-
 #include "engine/passes/stage.h"
 #include "engine/rewrite/dead_code.h"
+#include "engine/schedule/decisions.h"
 
 namespace cutaway {
 namespace {
@@ -14,12 +13,6 @@ constexpr CodeRewrite kAssignLayouts[] = {
 constexpr CodeRewrite kChooseLibraries[] = {{"call_library", "A library computes the call", "call"}};
 constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel that reads it", "call"},
                                  {"share_loop", "Two that read the same memory share a kernel", "call"}};
-
-/// Fails where a call can be computed by nothing.
-Result<bool> planCalls(Module& module, Rewriter&) {
-    CT_TRY_VOID(scheduleModule(std::make_shared<const Module>(module)));
-    return false;
-}
 
 /// What a forward saves is laid out as the joint graph says.
 bool isInference(const CompileRequest& request) { return request.mode == Mode::Inference; }
@@ -35,7 +28,8 @@ constexpr Row kRows[] = {
          .summary = "Gives each call a kernel of its own, or a function where it has no rule",
          .run = beginSchedule,
          .required = true,
-         .functional = false},
+         .functional = false,
+         .starts = "output"},
     Pass{.name = "assign_layouts",
          .summary = "Gives values the layouts that libraries read and write without copies",
          .run = assignLayouts,
@@ -52,11 +46,6 @@ constexpr Row kRows[] = {
          .run = fuseNodes,
          .functional = false,
          .rewrites = kFuse},
-    Pass{.name = "plan_calls",
-         .summary = "Orders kernels and calls, and checks that each can be computed",
-         .run = planCalls,
-         .required = true,
-         .functional = false},
 };
 
 }  // namespace
