@@ -8,6 +8,7 @@
 #include "cutaway/words.h"
 #include "ui/graph/graph_colors.h"
 #include "ui/models/number_cells.h"
+#include "ui/models/step_kinds.h"
 #include "ui/models/steps_item.h"
 #include "ui/models/units.h"
 #include "ui/models/words.h"
