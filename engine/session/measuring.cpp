@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "engine/cache/value_store.h"
-#include "engine/runtime/libraries/table.h"
 #include "engine/runtime/cuda/cuda_device.h"
+#include "engine/runtime/libraries/table.h"
 #include "engine/session/time_graph.h"
 #include "engine/support/log.h"
 
