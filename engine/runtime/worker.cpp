@@ -80,13 +80,14 @@ struct Worker::State {
         const auto start = std::chrono::steady_clock::now();
         double told = 0;
         while (true) {
-            const auto line = child.readLine(kLook);
+            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            const double left = options.timeoutSeconds > 0 ? options.timeoutSeconds - seconds : kLook;
+            const auto line = child.readLine(std::clamp(left, 0.0, kLook));
             if (line && *line == kAnswered) return true;
             if (line && options.told) options.told(bytesOfHex(*line));
             // What it has said is read to its end even when it has ended.
             if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) return end = child.wait(), false;
-            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            const bool late = options.timeoutSeconds > 0 && seconds > options.timeoutSeconds;
+            const bool late = left <= 0;
             if (late || progress.cancelled()) {
                 child.kill();
                 end = child.wait();
@@ -104,6 +105,7 @@ Worker::Worker(std::unique_ptr<State> state) : m_state(std::move(state)) {}
 Worker::Worker(Worker&&) noexcept = default;
 Worker& Worker::operator=(Worker&&) noexcept = default;
 Worker::~Worker() = default;
+void Worker::end() { m_state->child.wait(); }
 int Worker::process() const { return m_state->child.pid(); }
 bool Worker::running() { return m_state && m_state->child.running(); }
 
@@ -149,7 +151,9 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
     CT_TRY(Worker worker, Worker::start(options, false));
-    return worker.ask(task, doing, text, tensors, options, progress);
+    auto answer = worker.ask(task, doing, text, tensors, options, progress);
+    worker.end();
+    return answer;
 }
 
 void tell(std::string_view bytes) {

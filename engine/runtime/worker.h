@@ -65,6 +65,8 @@ class Worker {
                         const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
     bool running();
     int process() const;
+    /// Lets it end by itself, and waits for that.
+    void end();
 
   private:
     struct State;
