@@ -5,6 +5,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/readers.h"
+#include "engine/libraries/library.h"
 #include "engine/ops/alias.h"
 
 namespace cutaway {
@@ -91,8 +92,6 @@ std::string whyNotCopies(const Node& node) {
            " parts of the result's dtype and rank are copied, fewer are chosen between by a kernel";
 }
 
-constexpr int64_t kMostDims = 16;  // of a CtTensor
-
 /// Every tensor of the call has a dtype and a number of dims that the C interface knows, and no number is complex.
 std::string whyNotPortable(const Node& node) {
     std::string why;
@@ -101,9 +100,9 @@ std::string whyNotPortable(const Node& node) {
         if (tensor == nullptr || !why.empty()) return;
         const bool known = tensor->dtype <= DType::U64;
         if (!known) why = what + " is " + nameOf(tensor->dtype) + ", which portable functions do not compute in";
-        if (tensor->rank() > kMostDims)
+        if (tensor->rank() > CT_MAX_RANK)
             why = what + " has " + std::to_string(tensor->rank()) + " dims, and portable functions take up to " +
-                  std::to_string(kMostDims);
+                  std::to_string(CT_MAX_RANK);
     };
     check(node.type(), "the result");
     if (const TupleType* tuple = node.type().tuple())

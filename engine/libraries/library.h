@@ -87,7 +87,8 @@ typedef struct CtPlan CtPlan; /* a library's own */
 typedef struct CtLibrary {
     uint32_t version, bytes; /* CT_LIBRARY_VERSION, sizeof(CtLibrary) */
     const char* name;        /* "oneDNN" */
-    /* Null if the library has no such call: error() says why. What it returns may be run by many threads at once. */
+    /* Null if the library has no such call: error() says why. What it returns may be run by many threads at once.
+       The call, with all that it points to, outlives the plan. */
     CtPlan* (*plan)(const CtCall* call, int32_t threads, CtNeeds* needs);
     /* Once, before the first run: constant operands into `packed`. 0 on success. Null if nothing is ever packed. */
     int32_t (*pack)(const CtPlan* plan, const CtTensor* operands, void* packed);
