@@ -44,7 +44,6 @@ Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
     if (Schedule::of(module)) return rewriter.refuse("begin_schedule", *output, "the graph has a schedule already");
     if (rewriter.begin("begin_schedule", *output, "each call is computed by itself") != Go::Yes) return false;
     module.plan = std::make_shared<const Schedule>();
-    CT_TRY_VOID(scheduleModule(std::make_shared<const Module>(module)));
     return true;
 }
 

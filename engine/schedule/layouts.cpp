@@ -11,10 +11,9 @@ namespace {
 
 constexpr std::string_view kRule = "channels_last";
 
-bool wantsChannelsLast(const Node& node, Rewriter& rewriter, const std::vector<const Node*>& done) {
+bool wantsChannelsLast(const Node& node, Rewriter& rewriter) {
     const Refusing no(rewriter, kRule, node);
     if (!node.isCall("aten.convolution.default")) return no("it is no convolution");
-    if (std::find(done.begin(), done.end(), &node) != done.end()) return false;
     if (const std::string why = whyNoLibrary(node); !why.empty()) return no(why);
     const TensorType* type = node.type().tensor();
     if (type->sizes.size() != 4) return no("its result, ", *type, ", has not four dims");
@@ -53,12 +52,11 @@ class Returned {
 
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
-    std::vector<const Node*> done;
     const Returned returned(graph);
     // From the last on: what follows a convolution then takes its layout as it is.
     for (Node* node = graph.last(); node != nullptr;) {
         Node* const previous = node->previous();
-        if (wantsChannelsLast(*node, rewriter, done)) {
+        if (wantsChannelsLast(*node, rewriter)) {
             const Go go = rewriter.begin(kRule, *node, "the library writes channels last without a copy");
             if (go == Go::Stop) break;
             if (go == Go::Yes) {
@@ -68,7 +66,6 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
                 TensorType type = *node->type().tensor();
                 type.strides = *formatStrides(MemoryFormat::ChannelsLast, type.sizes);
                 graph.setType(*again.node(), type);
-                done.push_back(again.node());
                 rewriter.replace(*node, *again.node());
                 returned.keep(rewriter);
             }

@@ -8,6 +8,8 @@ namespace {
 
 int64_t rounded(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + 63) / 64 * 64; }
 
+constexpr size_t kFewBlocks = 2000;
+
 /// In this order, each into the lowest gap between the blocks that live at the same time.
 int64_t place(std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order) {
     std::vector<size_t> placed;
@@ -55,8 +57,8 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
     if (blocks.empty()) return 0;
     std::vector<size_t> order(blocks.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    const int kRounds = blocks.size() < 500 ? 8 : 1;  // placing is quadratic
-    // No order is best for all graphs; each takes milliseconds.
+    // No order is best for all graphs. Placing is quadratic, so large graphs have one.
+    const int rounds = blocks.size() < 500 ? 8 : 1;
     const auto bytes = [&](size_t i) { return static_cast<double>(blocks[i].bytes); };
     const auto time = [&](size_t i) { return static_cast<double>(blocks[i].end - blocks[i].begin + 1); };
     const int fullest = fullestCall(blocks);
@@ -69,9 +71,10 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
     std::vector<MemoryBlock> best;
     int64_t least = 0;
     for (const auto& key : keys) {
+        if (blocks.size() > kFewBlocks && !best.empty()) break;
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) > key(b); });
         // What ends highest goes first the next time.
-        for (int round = 0; round < kRounds; ++round) {
+        for (int round = 0; round < rounds; ++round) {
             const int64_t total = place(blocks, order);
             if (best.empty() || total < least) best = blocks, least = total;
             const auto highest = std::max_element(order.begin(), order.end(), [&](size_t x, size_t y) {
@@ -103,10 +106,8 @@ Result<ProgramMemory> memoryOf(const ScheduledProgram& program) {
     }
     memory.arena = planMemory(blocks);
     for (size_t i = 0; i < blocks.size(); ++i) memory.bars[i].block = blocks[i];
-    for (int at = 0; at < static_cast<int>(program.calls.size()); ++at) {
-        const int64_t live = livingBytes(blocks, at);
-        if (live > memory.largestLive) memory.largestLive = live, memory.peak = at;
-    }
+    memory.peak = fullestCall(blocks);
+    memory.largestLive = livingBytes(blocks, memory.peak);
     return memory;
 }
 

@@ -27,6 +27,17 @@ void addProduct(int64_t& sum, std::initializer_list<int64_t> factors) {
     if (__builtin_add_overflow(sum, product(factors), &sum)) sum = std::numeric_limits<int64_t>::max();
 }
 
+/// A call that no kernel computes has a function, at least the interpreter's.
+Result<void> checkComputable(const Node& node) {
+    const Op* base = node.op().functional() ? node.op().functional() : &node.op();
+    if (base->def() && base->def()->eval) return {};
+    return unsupported(
+        node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
+        {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
+         : node.op().isOpaque()          ? "the op is not in Cutaway's tables"
+                                : "run the pass decompose (stage capture), which writes the op as smaller ones"});
+}
+
 class Scheduler {
   public:
     explicit Scheduler(std::shared_ptr<const Module> module)
@@ -124,16 +135,7 @@ class Scheduler {
         call.description = library.empty() ? "reference: " + node.op().name()
                            : portable      ? library
                                            : "library: " + library;
-        if (library.empty()) {
-            const Op* base = node.op().functional() ? node.op().functional() : &node.op();
-            if (base->def() == nullptr || !base->def()->eval)
-                return unsupported(
-                    node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
-                    {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
-                     : node.op().isOpaque()
-                         ? "the op is not in Cutaway's tables"
-                         : "run the pass decompose (stage capture), which writes the op as smaller ones"});
-        }
+        if (library.empty()) CT_TRY_VOID(checkComputable(node));
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +
                                (library.empty() || portable ? why : "the library's own kernel is faster"));
@@ -298,7 +300,11 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
 
 Result<void> checkSchedulable(const Module& module) {
     CT_TRY_VOID(checkCalls(module, Calls::Computable));
-    return checkViews(module.graph());
+    CT_TRY_VOID(checkViews(module.graph()));
+    const std::vector<NodeFacts> facts = classify(module.graph(), Schedule());
+    for (const Node& node : module.graph().nodes())
+        if (facts[index(node.id())].role == NodeFacts::Role::External) CT_TRY_VOID(checkComputable(node));
+    return {};
 }
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {

@@ -10,7 +10,8 @@ namespace cutaway {
 /// rule, no library, no reference kernel), named.
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress = {});
 
-/// Errors: calls that are not as their operators' schemas say; views that lead out of their memory.
+/// Errors: calls that are not as their operators' schemas say; views that lead out of their memory; a
+/// call that nothing can compute.
 Result<void> checkSchedulable(const Module& module);
 
 /// Offsets of blocks in one arena such that blocks alive at the same time do not overlap. `begin` and `end` are

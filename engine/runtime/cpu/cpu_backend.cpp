@@ -20,6 +20,11 @@ struct CpuProgram::State {
     BuildInfo info;
     std::optional<TempDir> folder;
     std::shared_ptr<ProgramWorker> worker = std::make_shared<ProgramWorker>();
+    std::shared_ptr<KnownArena> arena = std::make_shared<KnownArena>();
+
+    Result<BoundProgram> bind(const std::vector<Tensor>& inputs) const {
+        return bindProgram(program, printed, libraries, inputs, arena.get());
+    }
 };
 
 const BuildInfo& CpuProgram::info() const { return m_state->info; }
@@ -27,7 +32,7 @@ const BuildInfo& CpuProgram::info() const { return m_state->info; }
 int CpuProgram::process() const { return m_state->worker->process(); }
 
 Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const {
-    CT_TRY(const BoundProgram bound, bindProgram(m_state->program, m_state->printed, m_state->libraries, inputs));
+    CT_TRY(const BoundProgram bound, m_state->bind(inputs));
     return bound.plan.arenaBytes;
 }
 
@@ -126,8 +131,7 @@ std::vector<MemoryWish> wishes(const BoundProgram& bound) {
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress) {
-    CT_TRY(BoundProgram bound,
-           bindProgram(program.state().program, program.state().printed, program.state().libraries, inputs));
+    CT_TRY(BoundProgram bound, program.state().bind(inputs));
     if (options.splitSmall)
         for (PlanCall& call : bound.plan.calls) call.nanoseconds = kSecond;
     CT_TRY_VOID(checkMemory("the compiled run", wishes(bound), Whose::ChildOwn));

@@ -13,8 +13,8 @@ namespace {
 class Binder {
   public:
     Binder(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
-           const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs)
-        : m_program(&program), m_printed(&printed), m_libraries(&libraries), m_inputs(&inputs) {}
+           const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs, KnownArena* known)
+        : m_program(&program), m_printed(&printed), m_libraries(&libraries), m_inputs(&inputs), m_known(known) {}
 
     Result<BoundProgram> run() {
         CT_TRY_VOID(bindInputs());
@@ -181,10 +181,24 @@ class Binder {
             m_blocks.push_back({number, {static_cast<int64_t>(bytes), value.definedBy, value.lastUse, 0}});
         return {};
     }
+    /// Gives the blocks their offsets.
+    int64_t planned(std::vector<MemoryBlock>& blocks) {
+        if (m_known == nullptr) return planMemory(blocks);
+        const std::lock_guard lock(m_known->turn);
+        const auto same = [](const MemoryBlock& a, const MemoryBlock& b) {
+            return a.bytes == b.bytes && a.begin == b.begin && a.end == b.end;
+        };
+        if (!std::equal(blocks.begin(), blocks.end(), m_known->blocks.begin(), m_known->blocks.end(), same)) {
+            m_known->bytes = planMemory(blocks);
+            m_known->blocks = blocks;
+        }
+        blocks = m_known->blocks;
+        return m_known->bytes;
+    }
     void placeInArena() {
         std::vector<MemoryBlock> blocks;
         for (const auto& [number, block] : m_blocks) blocks.push_back(block);
-        m_bound.plan.arenaBytes = planMemory(blocks);
+        m_bound.plan.arenaBytes = planned(blocks);
         for (size_t i = 0; i < blocks.size(); ++i)
             m_bound.plan.values[static_cast<size_t>(m_blocks[i].first)].offset = blocks[i].offset;
     }
@@ -371,6 +385,7 @@ class Binder {
     const std::vector<PrintedKernel>* m_printed;
     const std::vector<std::string>* m_libraries;
     const std::vector<Tensor>* m_inputs;
+    KnownArena* m_known;
     BoundProgram m_bound;
     std::map<std::string, int64_t> m_symbols;
     std::map<ValueKey, int64_t> m_number;
@@ -381,8 +396,9 @@ class Binder {
 }  // namespace
 
 Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
-                                 const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs) {
-    return withCheckedSizes({}, {}, [&] { return Binder(program, printed, libraries, inputs).run(); });
+                                 const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs,
+                                 KnownArena* known) {
+    return withCheckedSizes({}, {}, [&] { return Binder(program, printed, libraries, inputs, known).run(); });
 }
 
 }  // namespace cutaway

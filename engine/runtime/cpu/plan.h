@@ -2,6 +2,7 @@
 // A scheduled program with every number filled in, ready to be sent to another process: no node, no expression, no
 // symbol is left, only values by number, calls in order, and how big everything is.
 #include <map>
+#include <mutex>
 
 #include "engine/codegen/cpp_printer.h"
 #include "engine/schedule/schedule.h"
@@ -59,10 +60,18 @@ struct BoundProgram {
     Plan plan;
     std::vector<Tensor> given;
 };
+/// Where blocks of these sizes and lifetimes lie. Planning takes longer than a run of a small program, and the next run
+/// mostly has the same blocks.
+struct KnownArena {
+    std::mutex turn;  // guards the rest
+    std::vector<MemoryBlock> blocks;
+    int64_t bytes = 0;
+};
 /// Binds size symbols from the inputs' sizes and fills in all numbers. `libraries`: of each kernel where its functions
 /// are. Errors name the input that does not fit.
 Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
-                                 const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs);
+                                 const std::vector<std::string>& libraries, const std::vector<Tensor>& inputs,
+                                 KnownArena* known = nullptr);
 
 std::string serialize(const Plan& plan);
 Result<Plan> deserializePlan(std::string_view bytes);
