@@ -1,6 +1,5 @@
 #include "engine/runtime/cpu/build_kernels.h"
 
-#include <chrono>
 #include <thread>
 
 #include "engine/support/files.h"
@@ -61,11 +60,13 @@ class Builder {
     }
 
   private:
+    /// Those that are in a library already; all others are missing.
     Result<void> findKept() {
-        std::string compiler;
-        if (m_how.store) {
-            CT_TRY(compiler, compilerIdentity(m_how.compiler));
+        if (!m_how.store) {
+            for (size_t i = 0; i < m_kernels.size(); ++i) m_missing.push_back(i);
+            return {};
         }
+        CT_TRY(const std::string compiler, compilerIdentity(m_how.compiler));
         for (size_t i = 0; i < m_kernels.size(); ++i) {
             const PrintedKernel& kernel = m_kernels[i];
             m_keys.push_back(Hasher()
@@ -74,11 +75,9 @@ class Builder {
                                  .add(std::string_view(functionOf(kernel)))
                                  .finish()
                                  .hex());
-            if (auto kept = m_how.store ? m_how.store->find(m_keys.back()) : std::nullopt)
-                m_built.libraries[i] = std::move(*kept);
+            if (auto kept = m_how.store->find(m_keys.back())) m_built.libraries[i] = std::move(*kept);
             else m_missing.push_back(i);
         }
-        m_built.compiled = m_missing.size();
         return {};
     }
     /// Named after what it does.
@@ -93,19 +92,18 @@ class Builder {
         return compileCpp(pathOf(number) + ".cpp", pathOf(number) + ".so", m_how.compiler, m_progress);
     }
     void take(const Shard& shard, const std::string& library) {
+        for (const size_t kernel : shard.kernels) m_built.libraries[kernel] = library;
+        if (!m_how.store) return;
         std::vector<std::string> keys;
-        for (const size_t kernel : shard.kernels) {
-            m_built.libraries[kernel] = library;
-            keys.push_back(m_keys[kernel]);
-        }
-        if (m_how.store) m_how.store->keep(library, keys);
+        for (const size_t kernel : shard.kernels) keys.push_back(m_keys[kernel]);
+        m_how.store->keep(library, keys);
     }
 
     const std::vector<PrintedKernel>& m_kernels;
     const KernelBuild& m_how;
     const Progress& m_progress;
     BuiltKernels m_built;
-    std::vector<std::string> m_keys;
+    std::vector<std::string> m_keys;  // of each kernel, if there is a store
     std::vector<size_t> m_missing;
 };
 

@@ -16,7 +16,6 @@ struct BuiltKernels {
     std::vector<std::string> libraries;  // of each kernel its path
     std::string log;                     // commands, and what compilers said
     double seconds = 0;                  // waited for compilers
-    size_t compiled = 0;                 // kernels that were in no library
 };
 /// Errors: the compiler's (compileCpp).
 Result<BuiltKernels> buildKernels(const std::vector<PrintedKernel>& kernels, const KernelBuild& how,
