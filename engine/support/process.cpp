@@ -10,16 +10,11 @@
 
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <filesystem>
-#include <future>
-#include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "cutaway/program.h"
 #include "engine/support/check.h"
@@ -31,8 +26,6 @@ namespace cutaway {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr size_t kMostDescriptors = 4;
 
 /// A file descriptor that closes itself.
 class Handle {
@@ -330,27 +323,6 @@ Result<void> ChildProcess::send(char byte, const std::vector<int>& descriptors) 
     return Error{ErrorCode::ToolFailed, "the child process stopped reading its input", "", {}};
 }
 
-std::optional<Received> receiveDescriptors() {
-    Received received;
-    alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
-    iovec data{&received.byte, 1};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ssize_t got;
-    do got = ::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got != 1) return std::nullopt;
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-        received.descriptors.resize((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        std::memcpy(received.descriptors.data(), CMSG_DATA(header), received.descriptors.size() * sizeof(int));
-    }
-    return received;
-}
-
 void ChildProcess::closeInput() { m_state->input.close(); }
 
 namespace {
@@ -429,58 +401,6 @@ void ChildProcess::kill() { m_state->killGroup(); }
 bool ChildProcess::running() { return !m_state->reap(false); }
 
 int ChildProcess::pid() const { return m_state->pid; }
-
-namespace {
-
-/// The thread that children are tied to which outlive the job that wanted them.
-class Keeper {
-  public:
-    Keeper() : m_thread([this] { work(); }) {}
-    ~Keeper() {
-        {
-            const std::lock_guard lock(m_mutex);
-            m_ends = true;
-        }
-        m_changed.notify_all();
-        m_thread.join();
-    }
-    Result<ChildProcess> start(const ProcessOptions& options) {
-        std::packaged_task<Result<ChildProcess>()> task([&] { return ChildProcess::start(options); });
-        auto started = task.get_future();
-        {
-            const std::lock_guard lock(m_mutex);
-            m_tasks.push_back(&task);
-        }
-        m_changed.notify_all();
-        return started.get();
-    }
-
-  private:
-    void work() {
-        std::unique_lock lock(m_mutex);
-        while (true) {
-            m_changed.wait(lock, [&] { return m_ends || !m_tasks.empty(); });
-            if (m_tasks.empty()) return;
-            auto* const task = m_tasks.front();
-            m_tasks.pop_front();
-            lock.unlock();
-            (*task)();
-            lock.lock();
-        }
-    }
-    std::mutex m_mutex;
-    std::condition_variable m_changed;
-    std::deque<std::packaged_task<Result<ChildProcess>()>*> m_tasks;
-    bool m_ends = false;
-    std::thread m_thread;  // last: it uses the others
-};
-
-}  // namespace
-
-Result<ChildProcess> startLasting(const ProcessOptions& options) {
-    static Keeper keeper;
-    return keeper.start(options);
-}
 
 Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view input, const Progress& progress) {
     CT_TRY(ChildProcess child, ChildProcess::start(options));

@@ -37,6 +37,8 @@ struct ProcessEnd {
     double limitSeconds = 0;
 };
 
+constexpr size_t kMostDescriptors = 4;  // that are sent to a child at once
+
 /// A running child. Destroying it kills the group.
 class ChildProcess {
   public:
