@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ui/models/step_kinds.h"
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
 #include "ui/windows/elided_label.h"
@@ -232,12 +233,14 @@ QString GraphWindow::countsOf(const Shown& what) const {
     const Run* run = m_controller.runOf(pair.after.run);
     const bool step = comparisonAt(pair.after) == pair && run && pair.after.step >= 0 &&
                       pair.after.step < static_cast<int>(run->steps.size());
-    const bool changed = step && run->steps[static_cast<size_t>(pair.after.step)].state == StepState::Changed;
-    return !counts.isEmpty()           ? counts
-           : pair.before == pair.after ? QString()
-           : wires                     ? tr("only edges changed")
-           : changed                   ? tr("only the order of the nodes changed")
-                                       : tr("no change");
+    const StepInfo* info = step ? &run->steps[static_cast<size_t>(pair.after.step)] : nullptr;
+    const bool changed = info && info->state == StepState::Changed;
+    return !counts.isEmpty()              ? counts
+           : pair.before == pair.after    ? QString()
+           : wires                        ? tr("only edges changed")
+           : changed && isSchedule(*info) ? tr("decided: no node changed")
+           : changed                      ? tr("only the order of the nodes changed")
+                                          : tr("no change");
 }
 
 void GraphWindow::sceneShown(const QString& note) {
