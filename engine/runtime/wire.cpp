@@ -61,12 +61,16 @@ Expr readExpr(ByteReader& in) {
     }
 }
 
+}  // namespace
+
 void writeSize(ByteWriter& out, const SymInt& size) {
     out.pod(size.isInt());
     if (size.isInt()) out.pod(size.value());
     else writeExpr(out, size.expr());
 }
 SymInt readSize(ByteReader& in) { return in.pod<bool>() ? SymInt(in.pod<int64_t>()) : SymInt(readExpr(in)); }
+
+namespace {
 
 void writeSizes(ByteWriter& out, const SymDims& sizes) {
     out.count(sizes.size());

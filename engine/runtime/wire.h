@@ -76,6 +76,8 @@ using NodeAt = std::function<Node*(uint32_t)>;
 
 void writeArgument(ByteWriter& out, const Argument& arg, const NodeNumber& number);
 Argument readArgument(ByteReader& in, const NodeAt& node);
+void writeSize(ByteWriter& out, const SymInt& size);
+SymInt readSize(ByteReader& in);
 void writeType(ByteWriter& out, const ValueType& type);
 ValueType readType(ByteReader& in);
 void writeError(ByteWriter& out, const Error& error);

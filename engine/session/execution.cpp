@@ -79,18 +79,43 @@ Result<void> checkSizes(const Module& module, Backend backend) {
     return checkMemory("the run", wishes, Whose::ChildOwn);
 }
 
+namespace {
+
+/// For all sizes, if the graph can be built so. Nothing if it cannot: the cause is kept.
+Result<void> buildForAllSizes(Session::State::Built& built, const Snapshot& module, const std::string& store,
+                              const Progress& progress) {
+    if (!built.whyFixed.empty() || freeSymbols(*module).empty()) return {};
+    progress.say(-1, "compiling kernels");
+    auto program = buildCpu(module, {.store = store}, progress);
+    if (program) {
+        built.program = std::move(*program);
+        built.allSizes = true;
+    } else if (program.error().code == ErrorCode::Unsupported || program.error().code == ErrorCode::InvalidInput) {
+        built.whyFixed = program.error().message;
+    } else {
+        return std::move(program).error();
+    }
+    return {};
+}
+
+}  // namespace
+
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known) {
     CT_TRY_VOID(checkLowered(run.trace));
     Session::State::Built& built = run.cpu[track];
-    if (!inputs && built.program) return &*built.program;  // of the sizes that it last ran with
+    // Without inputs: of the sizes that it last ran with.
+    if (built.program && (built.allSizes || !inputs)) return &*built.program;
+    const Snapshot module = track.empty() ? run.trace.result() : run.trace.resultOf(track);
+    const std::string& store = run.trace.services.cacheFile;
+    CT_TRY_VOID(buildForAllSizes(built, module, store, progress));
+    if (built.allSizes) return &*built.program;
     SymbolValues sizes;
-    CT_TRY(Snapshot module,
-           withNumbers(track.empty() ? run.trace.result() : run.trace.resultOf(track), inputs, sizes, known));
+    CT_TRY(Snapshot numbers, withNumbers(module, inputs, sizes, known));
     if (!built.program || built.sizes != sizes) {
         progress.say(-1, "compiling kernels");
-        CT_TRY(CpuProgram program, buildCpu(std::move(module), {.store = run.trace.services.cacheFile}, progress));
+        CT_TRY(CpuProgram program, buildCpu(std::move(numbers), {.store = store}, progress));
         built.program = std::move(program);
         built.sizes = std::move(sizes);
     }

@@ -22,6 +22,8 @@ struct ScheduledProgram;
 struct Session::State {
     struct Built {
         std::optional<CpuProgram> program;
+        bool allSizes = false;                 // of a graph with size symbols: one program serves them all
+        std::string whyFixed;                  // else what keeps it from that
         std::map<std::string, int64_t> sizes;  // numbers of the size symbols that it was built for
     };
     struct Run {

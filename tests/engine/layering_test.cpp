@@ -10,8 +10,8 @@ class LayeringTest : public QObject {
     static const QStringList& order() {
         static const QStringList folders = {"support", "tensor",    "expr",     "ir",      "ops",      "text",
                                             "formats", "interpret", "numerics", "rewrite", "autograd", "partition",
-                                            "loops",   "libraries", "schedule", "passes",  "cache",    "codegen",
-                                            "runtime", "minify",    "session"};
+                                            "loops",   "libraries", "schedule", "host",    "passes",   "cache",
+                                            "codegen", "runtime",   "minify",   "session"};
         return folders;
     }
 

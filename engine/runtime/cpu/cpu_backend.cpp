@@ -1,11 +1,11 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 
-#include <numeric>
-
 #include "engine/codegen/cpp_printer.h"
+#include "engine/host/bind_host.h"
 #include "engine/interpret/constants.h"
 #include "engine/runtime/cpu/build_kernels.h"
 #include "engine/runtime/cpu/program_worker.h"
+#include "engine/runtime/wire.h"
 #include "engine/schedule/schedule.h"
 #include "engine/support/files.h"
 #include "engine/support/machine.h"
@@ -16,24 +16,24 @@ namespace cutaway {
 struct CpuProgram::State {
     ScheduledProgram program;
     std::vector<PrintedKernel> printed;
-    std::vector<std::string> libraries;  // of each kernel where it is
+    std::shared_ptr<HostPackage> host = std::make_shared<HostPackage>();
     BuildInfo info;
     std::optional<TempDir> folder;
-    std::shared_ptr<ProgramWorker> worker = std::make_shared<ProgramWorker>();
-    std::shared_ptr<KnownArena> arena = std::make_shared<KnownArena>();
+    std::shared_ptr<ProgramWorker> worker;
 
-    Result<BoundProgram> bind(const std::vector<Tensor>& inputs) const {
-        return bindProgram(program, printed, libraries, inputs, arena.get());
-    }
+    const HostFunction& function() const { return host->program.functions[0]; }
 };
 
 const BuildInfo& CpuProgram::info() const { return m_state->info; }
 
+const HostProgram& CpuProgram::host() const { return m_state->host->program; }
+
 int CpuProgram::process() const { return m_state->worker->process(); }
 
 Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const {
-    CT_TRY(const BoundProgram bound, m_state->bind(inputs));
-    return bound.plan.arenaBytes;
+    CT_TRY(const SymbolValues sizes, bindSymbols(m_state->function(), inputs));
+    CT_TRY(const BoundFunction bound, bindFirst(m_state->host->program, m_state->function(), sizes));
+    return bound.arenaBytes();
 }
 
 namespace {
@@ -73,6 +73,7 @@ Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const st
         info.flops = call.flops;
         state.info.kernels.push_back(std::move(info));
     }
+    CT_TRY(state.host->program, hostProgramOf(state.program, state.printed));
     return state;
 }
 
@@ -98,32 +99,31 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     KernelBuild build{folder, {options.compiler, options.timeoutSeconds}, nullptr};
     if (options.store != "off") build.store = KernelCache::open(options.store);
     CT_TRY(BuiltKernels built, buildKernels(state.printed, build, progress));
-    state.libraries = std::move(built.libraries);
-    if (!state.libraries.empty()) state.info.library = state.libraries.front();
+    state.host->libraries = std::move(built.libraries);
+    if (!state.host->libraries.empty()) state.info.library = state.host->libraries.front();
     state.info.compileLog = std::move(built.log);
     state.info.compileSeconds = built.seconds;
+    CT_TRY(state.host->constants, constantsOf(state.host->program, state.program));
+    state.worker = std::make_shared<ProgramWorker>(state.host);
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
 }
 
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-
-std::vector<MemoryWish> wishes(const BoundProgram& bound) {
-    double own = 0, adopted = 0, results = 0;
-    const auto bytes = [](const PlanValue& value) {
-        return std::accumulate(value.sizes.begin(), value.sizes.end(), static_cast<double>(byteSize(value.dtype)),
-                               [](double all, int64_t size) { return all * static_cast<double>(size); });
-    };
-    for (const PlanValue& value : bound.plan.values) {
-        if (value.kind == PlanValue::Kind::Given && !value.constant) own += bytes(value);  // kernels may write to it
-        if (value.kind == PlanValue::Kind::Adopted) adopted += bytes(value);
+std::vector<MemoryWish> wishes(const HostPackage& host, const BoundFunction& bound, const std::vector<Tensor>& inputs) {
+    const HostFunction& function = host.program.functions[0];
+    double own = 0, returned = 0, results = 0;
+    for (size_t i = 0; i < function.values.size(); ++i) {
+        const HostValue& value = function.values[i];
+        const auto bytes = static_cast<double>(bound.values[i].bytes);
+        if (value.kind == HostValue::Kind::Input && !value.constant) own += bytes;  // kernels may write to it
+        if (value.kind == HostValue::Kind::Own) returned += bytes;
     }
-    for (const int64_t number : bound.plan.outputs)
-        if (number >= 0)
-            results += 2 * bytes(bound.plan.values[static_cast<size_t>(number)]);  // there, and on their way here
-    return {{"inputs and weights", static_cast<double>(bytesOf(bound.given)) + own},
-            {"values", static_cast<double>(bound.plan.arenaBytes) + adopted},
+    for (const int64_t number : function.results)
+        if (number >= 0)  // there, and on their way here
+            results += 2 * static_cast<double>(bound.values[static_cast<size_t>(number)].bytes);
+    return {{"inputs and weights", static_cast<double>(bytesOf(inputs) + bytesOf(host.constants)) + own},
+            {"values", static_cast<double>(bound.arenaBytes()) + returned},
             {"results", results}};
 }
 
@@ -131,12 +131,14 @@ std::vector<MemoryWish> wishes(const BoundProgram& bound) {
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress) {
-    CT_TRY(BoundProgram bound, program.state().bind(inputs));
-    if (options.splitSmall)
-        for (PlanCall& call : bound.plan.calls) call.nanoseconds = kSecond;
-    CT_TRY_VOID(checkMemory("the compiled run", wishes(bound), Whose::ChildOwn));
+    const HostPackage& host = *program.state().host;
+    const HostFunction& function = host.program.functions[0];
+    CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
+    CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes));
+    CT_TRY(const BoundFunction bound, bindFirst(host.program, function, sizes));
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, bound, laid), Whose::ChildOwn));
     progress.say(0.2, "running");
-    CT_TRY(Message reply, program.state().worker->run(bound, options, progress));
+    CT_TRY(Message reply, program.state().worker->run(0, laid, options, progress));
     ByteReader in(reply.text);
     CpuRun run;
     run.outputs = std::move(reply.tensors);

@@ -15,6 +15,8 @@
 
 namespace cutaway {
 
+struct HostProgram;
+
 struct CpuBuildOptions {
     std::string compiler;  // empty = found in the system
     double timeoutSeconds = 300;
@@ -28,7 +30,9 @@ struct CpuBuildOptions {
 class CpuProgram {
   public:
     const BuildInfo& info() const;  // times of kernels are 0 until run
-    /// Bytes of temporaries and outputs for these inputs.
+    /// What runs, as data.
+    const HostProgram& host() const;
+    /// Bytes of temporaries and outputs for these inputs, but for what depends on data.
     Result<int64_t> arenaBytes(const std::vector<Tensor>& inputs) const;
 
     /// The number of the process that holds the program between runs; 0 if there is none.

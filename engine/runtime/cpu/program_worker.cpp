@@ -3,7 +3,9 @@
 #include <deque>
 
 #include "engine/runtime/cpu/cpu_backend.h"
-#include "engine/runtime/cpu/executor.h"
+#include "engine/runtime/cpu/host_context.h"
+#include "engine/runtime/cpu/host_io.h"
+#include "engine/runtime/wire.h"
 #include "engine/support/fault_points.h"
 
 namespace cutaway {
@@ -34,11 +36,10 @@ Loaded& loaded() {
     return all;
 }
 
-std::vector<Tensor> inputsOf(const BoundProgram& bound) {
-    std::vector<Tensor> inputs;
-    for (const PlanValue& value : bound.plan.values)
-        if (value.kind == PlanValue::Kind::Given && !value.constant)
-            inputs.push_back(bound.given[static_cast<size_t>(value.index)]);
+/// Without those that stay the same.
+std::vector<Tensor> changing(const HostFunction& function, std::vector<Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+        if (function.parameters[i].constant) inputs[i] = Tensor();
     return inputs;
 }
 
@@ -58,97 +59,120 @@ void ProgramWorker::keepAlive() {
     }
 }
 
-Result<Message> ProgramWorker::ask(Worker& worker, bool load, const BoundProgram& bound, const std::string& plan,
+ProgramWorker::ProgramWorker(std::shared_ptr<const HostPackage> package)
+    : m_package(std::move(package)), m_bytes(serialize(m_package->program)) {}
+
+Result<Message> ProgramWorker::ask(Worker& worker, bool load, size_t function, const std::vector<Tensor>& inputs,
                                    const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
     out.pod(options.repeat);
+    out.pod(static_cast<uint64_t>(function));
     out.pod(load);
+    std::vector<Tensor> tensors;
     if (load) {
         out.pod(options.threads);
+        out.pod(options.splitSmall);
         out.pod(options.apart);
-        out.text(plan);
+        out.text(m_bytes);
+        out.count(m_package->libraries.size());
+        for (const std::string& library : m_package->libraries) out.text(library);
+        tensors = m_package->constants;
+        tensors.insert(tensors.end(), inputs.begin(), inputs.end());
+    } else {
+        tensors = changing(m_package->program.functions[function], inputs);
     }
-    return worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes, load ? bound.given : inputsOf(bound),
+    return worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes, tensors,
                       {options.threads, options.timeoutSeconds, options.memoryBytes}, progress);
 }
 
-Result<Message> ProgramWorker::run(const BoundProgram& bound, const CpuRunOptions& options, const Progress& progress) {
-    const std::string plan = serialize(bound.plan);
+Result<Message> ProgramWorker::run(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                                   const Progress& progress) {
     // Limits hold for a whole process, and faults are asked of it when it starts.
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
         CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
-        return ask(own, true, bound, plan, options, progress);
+        return ask(own, true, function, inputs, options, progress);
     }
     keepAlive();
     const std::lock_guard lock(m_turn);
-    if (m_worker && (m_threads != options.threads || !m_worker->running())) m_worker.reset();
+    const bool same = m_threads == options.threads && m_splitSmall == options.splitSmall;
+    if (m_worker && (!same || !m_worker->running())) m_worker.reset();
     const bool kept = m_worker.has_value();
-    auto reply = askLoaded(bound, plan, options, progress);
+    auto reply = askLoaded(function, inputs, options, progress);
     // A kept process may have ended while nobody looked, before this run began.
     const bool idle = kept && !reply && !m_worker && reply.error().where == Board::kNotBegun &&
                       reply.error().code == ErrorCode::ToolFailed;
-    return idle ? askLoaded(bound, plan, options, progress) : std::move(reply);
+    return idle ? askLoaded(function, inputs, options, progress) : std::move(reply);
 }
 
-Result<Message> ProgramWorker::askLoaded(const BoundProgram& bound, const std::string& plan,
+Result<Message> ProgramWorker::askLoaded(size_t function, const std::vector<Tensor>& inputs,
                                          const CpuRunOptions& options, const Progress& progress) {
     if (!m_worker) {
         CT_TRY(m_worker, Worker::start({options.threads, options.timeoutSeconds}, true));
         m_threads = options.threads;
-        m_loaded.clear();
+        m_splitSmall = options.splitSmall;
+        m_loaded = false;
     }
-    const bool load = m_loaded != plan;
-    m_loaded.clear();
-    auto reply = ask(*m_worker, load, bound, plan, options, progress);
-    if (m_worker->running()) m_loaded = reply || !load ? plan : std::string();
-    else m_worker.reset();
+    const bool load = !m_loaded;
+    auto reply = ask(*m_worker, load, function, inputs, options, progress);
+    m_loaded = m_worker->running() && (reply || !load);
+    if (!m_worker->running()) m_worker.reset();
     return reply;
 }
 
 namespace {
 
-/// Memory of its own for what is sent with each run: kernels may write to it.
-Tensor ownMemory(const Tensor& tensor, bool apart) {
-    if (!tensor.defined()) return tensor;
-    const auto bytes = static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
-    return apart ? atEndOfMemory(tensor.dtype(), tensor.sizes(), tensor.strides())
-                 : Tensor(Storage::allocateUninitialized(std::max<size_t>(bytes, 64)), tensor.dtype(), tensor.sizes(),
-                          tensor.strides(), 0, tensor.device());
+/// The program that a process holds, and the contexts that it has run.
+struct Held {
+    std::shared_ptr<LoadedProgram> program;
+    bool apart = false;
+    std::map<size_t, std::unique_ptr<HostContext>> contexts;  // by function
+};
+
+Result<Held> loadedFrom(ByteReader& in, Message& request, size_t function) {
+    Held held;
+    ProgramOptions options;
+    options.threads = in.pod<int>();
+    options.splitSmall = in.pod<bool>();
+    held.apart = in.pod<bool>();
+    CT_TRY(HostProgram program, deserializeHost(in.text()));
+    std::vector<std::string> libraries;
+    in.each([&] { libraries.emplace_back(in.text()); });
+    const size_t constants = program.constants.size();
+    if (in.failed() || function >= program.functions.size() ||
+        request.tensors.size() != constants + program.functions[function].parameters.size())
+        return invalidInput("the host program is damaged");
+    const auto given = request.tensors.begin() + static_cast<std::ptrdiff_t>(constants);
+    std::vector<std::vector<Tensor>> weights(program.functions.size());
+    weights[function].assign(given, request.tensors.end());
+    request.tensors.erase(given, request.tensors.end());
+    std::vector<Tensor> inputs = weights[function];
+    CT_TRY(auto code, CompiledKernels::load(program, libraries));
+    held.program = std::make_shared<LoadedProgram>(std::move(program), std::move(code), std::move(request.tensors),
+                                                   std::move(weights), options);
+    request.tensors = std::move(inputs);
+    return held;
 }
 
 }  // namespace
 
 Result<Message> answerCompiled(Message& request, Board& board) {
-    static std::unique_ptr<LoadedPlan> loaded;  // of the latest request that loaded one
+    static std::optional<Held> held;  // of the latest request that loaded one
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
-    std::vector<Tensor> inputs;
+    const auto function = static_cast<size_t>(in.pod<uint64_t>());
     if (in.pod<bool>()) {
-        loaded.reset();
-        ExecutionOptions options;
-        options.threads = in.pod<int>();
-        options.apart = in.pod<bool>();
-        CT_TRY(Plan plan, deserializePlan(in.text()));
-        std::vector<Tensor> given = request.tensors;
-        for (const PlanValue& value : plan.values) {
-            if (value.kind != PlanValue::Kind::Given) continue;
-            if (value.index < 0 || value.index >= static_cast<int64_t>(given.size()))
-                return invalidInput("the execution plan is damaged");
-            if (value.constant) continue;
-            Tensor& own = given[static_cast<size_t>(value.index)];
-            inputs.push_back(own);
-            own = ownMemory(own, options.apart);
-        }
-        CT_TRY(loaded, LoadedPlan::load(std::move(plan), std::move(given), options));
-    } else {
-        inputs = std::move(request.tensors);
+        held.reset();
+        CT_TRY(held, loadedFrom(in, request, function));
     }
-    if (!loaded) return invalidInput("the worker has no program");
-    CT_TRY(ExecutionResult result, loaded->run(inputs, repeat, board));
+    if (!held || function >= held->program->program().functions.size())
+        return invalidInput("the worker has no program");
+    auto& context = held->contexts[function];
+    if (!context) context = std::make_unique<HostContext>(held->program, function, held->apart);
+    CT_TRY(HostRun result, context->run(request.tensors, repeat, board));
     Message reply;
     reply.tensors = std::move(result.outputs);
     ByteWriter out;
-    for (const auto* times : {&result.callMicroseconds, &result.totalMilliseconds}) {
+    for (const auto* times : {&result.stepMicroseconds, &result.totalMilliseconds}) {
         out.count(times->size());
         for (double time : *times) out.pod(time);
     }

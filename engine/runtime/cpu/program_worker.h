@@ -3,7 +3,7 @@
 // other.
 #include <mutex>
 
-#include "engine/runtime/cpu/plan.h"
+#include "engine/runtime/cpu/host_package.h"
 #include "engine/runtime/worker.h"
 
 namespace cutaway {
@@ -12,23 +12,29 @@ struct CpuRunOptions;
 
 class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
   public:
+    explicit ProgramWorker(std::shared_ptr<const HostPackage> package);
     /// Runs in the process that has the program, or in a new one if there is none, if it has another number of threads,
-    /// or if the options ask for limits of their own. Only what that process does not have is sent.
-    Result<Message> run(const BoundProgram& bound, const CpuRunOptions& options, const Progress& progress);
+    /// or if the options ask for limits of their own. `inputs` as the function lays them out; constant ones are sent
+    /// once.
+    Result<Message> run(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                        const Progress& progress);
     /// Its number, for tests; 0 if there is none.
     int process() const;
 
   private:
-    Result<Message> ask(Worker& worker, bool load, const BoundProgram& bound, const std::string& plan,
+    Result<Message> ask(Worker& worker, bool load, size_t function, const std::vector<Tensor>& inputs,
                         const CpuRunOptions& options, const Progress& progress);
-    Result<Message> askLoaded(const BoundProgram& bound, const std::string& plan, const CpuRunOptions& options,
+    Result<Message> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                               const Progress& progress);
     void keepAlive();
 
+    std::shared_ptr<const HostPackage> m_package;
+    std::string m_bytes;  // the program, as it is sent
     mutable std::mutex m_turn;
     std::optional<Worker> m_worker;
     int m_threads = 0;
-    std::string m_loaded;  // the plan that it has
+    bool m_splitSmall = false;
+    bool m_loaded = false;  // the process has the program
 };
 
 /// The worker's end.

@@ -1,0 +1,258 @@
+#include "engine/host/bind_host.h"
+
+#include "engine/support/checked.h"
+#include "engine/support/threads.h"
+
+namespace cutaway {
+namespace {
+
+/// What a kernel's vector loop does per nanosecond on one core.
+constexpr int64_t kOperations = 2;
+
+std::string described(const Tensor& tensor) {
+    return TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text();
+}
+
+class Binder {
+  public:
+    Binder(const HostProgram& program, const HostFunction& function, const SymbolValues& sizes, BoundFunction& bound)
+        : m_host(&program), m_function(&function), m_sizes(sizes), m_bound(&bound) {}
+
+    Result<void> run(size_t segment) {
+        m_bound->values.resize(m_function->values.size());
+        m_bound->steps.resize(m_function->steps.size());
+        m_bound->bytes.resize(m_function->segments.size());
+        const std::vector<int64_t> starts = placeSlots(segment);
+        for (size_t i = 0; i < m_function->values.size(); ++i) CT_TRY_VOID(bindValue(i, segment, starts));
+        const size_t last =
+            segment + 1 < m_function->segments.size() ? m_function->segments[segment + 1] : m_function->steps.size();
+        for (size_t i = m_function->segments[segment]; i < last; ++i) bindStep(i);
+        return {};
+    }
+
+  private:
+    /// Nothing while it depends on a symbol that is not known yet.
+    std::optional<int64_t> known(const SymInt& size) const {
+        return size.isInt() ? size.asInt() : valueFor(size, m_sizes);
+    }
+    int64_t number(const SymInt& size) const {
+        const auto value = known(size);
+        if (!value) throw SizeError("the size " + size.text() + " is not known yet");
+        return *value;
+    }
+    std::optional<Dims> known(const SymDims& dims) const {
+        Dims numbers;
+        for (const SymInt& dim : dims) {
+            const auto value = known(dim);
+            if (!value) return std::nullopt;
+            numbers.push_back(*value);
+        }
+        return numbers;
+    }
+
+    /// Where each slot of the segment begins.
+    std::vector<int64_t> placeSlots(size_t segment) {
+        std::vector<int64_t> starts(m_function->memory.size());
+        int64_t total = 0;
+        for (size_t i = 0; i < m_function->memory.size(); ++i) {
+            if (m_function->memory[i].segment != segment) continue;
+            starts[i] = total;
+            total = checkedAdd(total, (checkedAdd(number(m_function->memory[i].bytes), 63)) / 64 * 64);
+        }
+        m_bound->bytes[segment] = total;
+        return starts;
+    }
+    Result<void> bindValue(size_t i, size_t segment, const std::vector<int64_t>& starts) {
+        const HostValue& value = m_function->values[i];
+        BoundValue& bound = m_bound->values[i];
+        const bool slot = value.kind == HostValue::Kind::Slot;
+        if (slot && m_function->memory[static_cast<size_t>(value.index)].segment != segment) return {};
+        auto sizes = known(value.type.sizes), strides = known(value.type.strides);
+        if (!sizes || !strides) return {};
+        if (std::any_of(sizes->begin(), sizes->end(), [](int64_t size) { return size < 0; }))
+            return invalidInput(
+                "the sizes of '" + value.name + "', " + value.type.text() + ", are negative for these inputs",
+                value.name);
+        const size_t bytes = checkedBytes(value.type.dtype, extent(*sizes, *strides), *sizes);
+        checkedBytes(value.type.dtype, numel(*sizes), *sizes);
+        bound.sizes = std::move(*sizes);
+        bound.strides = std::move(*strides);
+        bound.bytes = static_cast<int64_t>(bytes);
+        if (slot) bound.offset = starts[static_cast<size_t>(value.index)] + number(value.offset);
+        else if (value.kind == HostValue::Kind::View) bound.offset = number(value.offset);
+        return {};
+    }
+
+    void bindStep(size_t i) {
+        const HostStep& step = m_function->steps[i];
+        BoundStep& bound = m_bound->steps[i];
+        bound = {};
+        int64_t computing = step.flops, bytes = step.bytes;
+        if (!m_function->symbols.empty()) scale(step, computing, bytes);
+        if (step.kind == HostStepKind::Kernel) {
+            const HostKernel& kernel = m_host->kernels[step.kernel];
+            for (const std::string& size : kernel.sizes) bound.sizes.push_back(number(SymInt(Expr::symbol(size))));
+            // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
+            int64_t written = 0;
+            for (size_t b = 0; b < kernel.written.size(); ++b)
+                if (kernel.written[b]) written += numel(m_bound->values[static_cast<size_t>(step.buffers[b])].sizes);
+            if (written > 0)
+                for (const HostKernel::Launch& launch : kernel.launches) bound.ranges.push_back(number(launch.range));
+            computing = std::max(written, computing) / kOperations;
+        } else {
+            for (const Argument& arg : step.args) bound.args.push_back(filled(arg));
+            bound.type = filled(step.type);
+            computing /= kLibraryOperationsPerNanosecond;
+        }
+        bound.nanoseconds = std::max(computing, bytes / kBytesPerNanosecond);
+    }
+    /// From the sizes that were scheduled for to these.
+    void scale(const HostStep& step, int64_t& computing, int64_t& bytes) const {
+        int64_t now = 0;
+        for (const auto* numbers : {&step.buffers, &step.operands, &step.results})
+            for (const int64_t value : *numbers)
+                if (value >= 0) now += m_bound->values[static_cast<size_t>(value)].bytes;
+        const double factor = bytes > 0 ? static_cast<double>(now) / static_cast<double>(bytes) : 1;
+        constexpr double kMost = 1e15;
+        computing = static_cast<int64_t>(std::min(static_cast<double>(computing) * factor, kMost));
+        bytes = now;
+    }
+    /// Numbers for size expressions; those that are found later stay.
+    Argument filled(const Argument& arg) const {
+        if (const Expr* expr = arg.get<Expr>()) {
+            const Expr value = substitute(*expr, [this](const std::string& symbol) {
+                const auto found = m_sizes.find(symbol);
+                return found == m_sizes.end() ? Expr() : Expr::integer(found->second);
+            });
+            if (const auto number = value->outOfRange ? std::nullopt : value.asInt()) return *number;
+            if (value->kind == ExprKind::Bool) return value->integer != 0;
+            if (value->kind == ExprKind::Float) return value->real;
+            throw SizeError("the size " + text(*expr) + " is not known yet");
+        }
+        if (const auto* list = arg.get<ArgumentList>()) {
+            ArgumentList fixed{{}, list->tuple};
+            for (const Argument& item : list->items) fixed.items.push_back(filled(item));
+            return fixed;
+        }
+        return arg;
+    }
+    SymInt filled(const SymInt& size) const {
+        const auto value = known(size);
+        return value ? SymInt(*value) : size;
+    }
+    ValueType filled(const ValueType& type) const {
+        if (const TensorType* tensor = type.tensor()) {
+            TensorType result = *tensor;
+            for (SymInt& size : result.sizes) size = filled(size);
+            for (SymInt& stride : result.strides) stride = filled(stride);
+            result.offset = filled(result.offset);
+            return result;
+        }
+        if (const TupleType* items = type.tuple()) {
+            TupleType result;
+            for (const ValueType& item : *items) result.push_back(filled(item));
+            return result;
+        }
+        return type;
+    }
+
+    const HostProgram* m_host;
+    const HostFunction* m_function;
+    const SymbolValues& m_sizes;
+    BoundFunction* m_bound;
+};
+
+/// Of a symbol its value; what a symbol may be is checked where the sizes are.
+Result<int64_t> solved(const HostFunction& function, const HostSymbol& symbol, const Tensor& given) {
+    const std::string& name = function.parameters[symbol.parameter].name;
+    if (symbol.dim < 0) return toInt(given.item());
+    const int64_t size = given.sizes()[static_cast<size_t>(symbol.dim)];
+    const int64_t distance = checkedSub(size, symbol.offset);
+    if (distance % symbol.scale != 0)
+        return invalidInput("input '" + name + "' has size " + std::to_string(size) + " in dim " +
+                                std::to_string(symbol.dim) + ", which no value of " + symbol.name + " gives",
+                            name);
+    return distance / symbol.scale;
+}
+
+}  // namespace
+
+int64_t BoundFunction::arenaBytes() const {
+    int64_t all = 0;
+    for (const int64_t own : bytes) all = checkedAdd(all, own);
+    return all;
+}
+
+size_t HostFunction::segmentOf(size_t step) const {
+    return static_cast<size_t>(
+        std::distance(segments.begin(), std::upper_bound(segments.begin(), segments.end(), step)) - 1);
+}
+
+Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs) {
+    if (inputs.size() != function.parameters.size())
+        return invalidInput("the graph has " + std::to_string(function.parameters.size()) + " inputs, " +
+                            std::to_string(inputs.size()) + " were given");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const HostParameter& parameter = function.parameters[i];
+        const TensorType* type = parameter.type.tensor();
+        if (type == nullptr) continue;
+        if (!inputs[i].defined()) return invalidInput("input '" + parameter.name + "' has no value", parameter.name);
+        if (inputs[i].dtype() != type->dtype || inputs[i].sizes().size() != type->sizes.size())
+            return invalidInput(
+                "input '" + parameter.name + "' must be " + type->text() + ", not " + described(inputs[i]),
+                parameter.name);
+    }
+    SymbolValues sizes;
+    for (const HostSymbol& symbol : function.symbols) {
+        const Tensor& given = inputs[symbol.parameter];
+        if (!given.defined()) continue;
+        CT_TRY(const int64_t value, solved(function, symbol, given));
+        // A lower bound of 2 means only that the exporter did not distinguish 0 and 1.
+        if ((symbol.lower && *symbol.lower > 2 && value < *symbol.lower) || value < 0 ||
+            (symbol.upper && value > *symbol.upper))
+            return invalidInput("size " + symbol.name + " = " + std::to_string(value) +
+                                    " is outside the range that the program was exported for",
+                                function.parameters[symbol.parameter].name);
+        sizes.emplace(symbol.name, value);
+    }
+    return sizes;
+}
+
+Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,
+                                    const SymbolValues& sizes) {
+    return withCheckedSizes({}, {}, [&]() -> Result<std::vector<Tensor>> {
+        std::vector<Tensor> laid = inputs;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            const HostParameter& parameter = function.parameters[i];
+            const TensorType* type = parameter.type.tensor();
+            if (type == nullptr) continue;
+            Dims wanted, strides;
+            for (const SymInt& size : type->sizes) wanted.push_back(valueFor(size, sizes).value_or(-1));
+            for (const SymInt& stride : type->strides) strides.push_back(valueFor(stride, sizes).value_or(-1));
+            if (wanted != inputs[i].sizes()) {
+                const auto concrete = TensorType::contiguous(type->dtype, toSymDims(wanted));
+                return invalidInput(
+                    "input '" + parameter.name + "' must be " + concrete.text() + ", not " + described(inputs[i]),
+                    parameter.name);
+            }
+            if (inputs[i].strides() == strides || inputs[i].numel() == 0) continue;
+            const auto storage = Storage::allocate(checkedBytes(type->dtype, extent(wanted, strides), wanted));
+            laid[i] = Tensor(storage, type->dtype, wanted, strides);
+            copyInto(laid[i], inputs[i]);
+        }
+        return laid;
+    });
+}
+
+Result<void> bindSegment(const HostProgram& program, const HostFunction& function, size_t segment,
+                         const SymbolValues& sizes, BoundFunction& bound) {
+    return withCheckedSizes({}, {}, [&] { return Binder(program, function, sizes, bound).run(segment); });
+}
+
+Result<BoundFunction> bindFirst(const HostProgram& program, const HostFunction& function, const SymbolValues& sizes) {
+    BoundFunction bound;
+    CT_TRY_VOID(bindSegment(program, function, 0, sizes, bound));
+    return bound;
+}
+
+}  // namespace cutaway

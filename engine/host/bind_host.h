@@ -1,0 +1,41 @@
+#pragma once
+// Numbers for the symbols of a host function: one set of sizes, as the executor runs it.
+#include "engine/host/host_program.h"
+#include "engine/interpret/specialize.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+
+struct BoundValue {
+    Dims sizes, strides;
+    int64_t bytes = 0;   // from its first element to the end of its last
+    int64_t offset = 0;  // Slot: bytes after the start of the segment's memory; View: elements
+};
+struct BoundStep {
+    std::vector<int64_t> sizes, ranges;  // of a kernel; no ranges if nothing is to be stored
+    int64_t nanoseconds = 0;             // roughly how long it takes one core
+    std::vector<Argument> args;
+    ValueType type;
+};
+/// Steps of one segment, and the values that they make. Vectors are as long as the function's; what belongs to another
+/// segment is empty.
+struct BoundFunction {
+    std::vector<BoundValue> values;
+    std::vector<BoundStep> steps;
+    std::vector<int64_t> bytes;  // of each segment's memory
+    int64_t arenaBytes() const;
+};
+
+/// What the inputs say of the symbols. Inputs in the order of the parameters; numbers are 0-d tensors. Errors name the
+/// input that does not fit the function: its dtype, rank, a size, or a value outside the range that was exported.
+Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs);
+/// The inputs with the strides that the function walks memory by; copies where theirs are others.
+Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,
+                                    const SymbolValues& sizes);
+/// Fills in a segment for these sizes, which must be known for it. Errors: a size that is negative or does not fit.
+Result<void> bindSegment(const HostProgram& program, const HostFunction& function, size_t segment,
+                         const SymbolValues& sizes, BoundFunction& bound);
+/// The first segment: all that follows from the inputs.
+Result<BoundFunction> bindFirst(const HostProgram& program, const HostFunction& function, const SymbolValues& sizes);
+
+}  // namespace cutaway

@@ -1,0 +1,126 @@
+#pragma once
+// The host program: what calls the kernels and libraries of a compiled graph, and where values lie, as data. The
+// executor interprets it, the printer makes C++ of it (codegen/host_printer.h); both give the same bits.
+//
+// Sizes are expressions over the symbols of a function, which a run solves from its inputs, so that one program serves
+// all sizes that its checks allow. A step that finds a size in data (nonzero) ends a segment: memory of what comes
+// after is laid out when the size is known.
+#include <string>
+#include <vector>
+
+#include "engine/ir/argument.h"
+#include "engine/ir/graph.h"
+#include "engine/ir/type.h"
+#include "engine/loops/loop_nest.h"
+
+namespace cutaway {
+
+/// A tensor of a function.
+struct HostValue {
+    enum class Kind : uint8_t {
+        Input,     // parameter `index`
+        Constant,  // `index` of the program's constants
+        Slot,      // `offset` bytes after the start of slot `index`
+        Own,       // memory of its own, which a step returns
+        View,      // of value `index`, `offset` elements after its first
+    };
+    Kind kind = Kind::Slot;
+    int64_t index = -1;
+    SymInt offset = 0;
+    TensorType type;
+    std::string name;       // of the node that made it
+    bool constant = false;  // never changes between runs: libraries may repack it once
+    bool written = false;   // Input: the function writes to it
+};
+/// Memory of a context that several values use one after the other.
+struct HostSlot {
+    size_t segment = 0;
+    SymInt bytes = 0;  // the largest of its values
+};
+/// What a run is given: a tensor, or a number that a symbol stands for (`type` is a SymType).
+struct HostParameter {
+    std::string name;
+    ValueType type;
+    bool constant = false;  // the same in every run
+};
+/// symbol = (size - offset) / scale, where the size is that of a parameter, or the number that it is. A remainder is an
+/// input that does not fit.
+struct HostSymbol {
+    std::string name;
+    size_t parameter = 0;
+    int64_t dim = -1;  // -1: the parameter is a number
+    int64_t scale = 1, offset = 0;
+    std::optional<int64_t> lower, upper;  // what the graph was exported for; sizes of 0 and 1 are let in
+};
+
+/// A kernel's code: functions that run one after the other (codegen/cpp_printer.h says their signature).
+struct HostKernel {
+    std::string name;  // "kernel3"
+    struct Launch {
+        std::string function;  // named after what it does
+        SymInt range;          // steps of its loop over parts
+    };
+    std::vector<Launch> launches;
+    std::vector<std::string> sizes;    // size symbols that it reads
+    std::vector<Workspace> workspace;  // buffers after those of its calls
+    std::vector<bool> written;         // of each buffer of a call
+    bool checks = false;               // an index or a divisor comes from data
+};
+
+enum class HostStepKind : uint8_t {
+    Kernel,
+    Library,
+    Reference,  // a function of the engine, which no exported program can have
+};
+/// One call.
+struct HostStep {
+    HostStepKind kind = HostStepKind::Kernel;
+    std::string node;                // the call's name in the graph; of a kernel those of all that it computes
+    int64_t bytes = 0, flops = 0;    // for the sizes that were scheduled for, to estimate its time
+    std::vector<std::string> ops{};  // that it computes, only where tests ask for faults of kernels
+
+    // kernels
+    size_t kernel = 0;
+    std::vector<int64_t> buffers;  // value numbers, those of its workspace last
+    std::string checking;          // nodes whose indices or divisors come from data; empty if there are none
+
+    // others
+    std::string op, library;        // the operator's full name; the CtLibrary's
+    std::vector<Argument> args;     // nodes are those of HostFunction::names; sizes may be expressions
+    std::vector<int64_t> operands;  // value numbers of the nodes among them
+    ValueType type;
+    std::vector<int64_t> results;  // value numbers, -1 for results that are no tensors or that nobody asked for
+    /// Sizes that follow from what the step returns: symbol, result, and its dim (-1: the number in it).
+    struct Found {
+        std::string symbol;
+        size_t result = 0;
+        int64_t dim = -1;
+    };
+    std::vector<Found> found;
+};
+
+struct HostFunction {
+    std::string name;  // "run"
+    std::vector<HostParameter> parameters;
+    std::vector<HostSymbol> symbols;
+    std::vector<HostValue> values;
+    std::vector<HostSlot> memory;
+    std::vector<HostStep> steps;
+    std::vector<size_t> segments;  // the first step of each; the first is 0
+    std::vector<int64_t> results;  // value numbers; -1 for a returned None
+    /// Placeholders that HostStep::args refer to, and the value number of each by its id.
+    std::unique_ptr<Graph> names = std::make_unique<Graph>();
+    std::vector<int64_t> numbers;
+    int64_t numberOf(const Node& node) const { return numbers[index(node.id())]; }
+    size_t segmentOf(size_t step) const;
+};
+struct HostProgram {
+    std::vector<HostKernel> kernels;
+    std::vector<std::string> constants;  // their names
+    std::vector<HostFunction> functions;
+};
+
+/// As the Kernels window and dumps show it.
+std::string text(const HostProgram& program);
+
+}  // namespace cutaway

@@ -1,0 +1,116 @@
+#include "engine/host/slots.h"
+
+#include "engine/schedule/schedule.h"
+#include "engine/support/checked.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+/// What a symbol without an example value is taken for.
+constexpr int64_t kUnknown = 64;
+
+/// Bytes between a tensor's first element and the end of its last.
+SymInt bytesOf(const TensorType& type) {
+    SymInt last = 0;
+    bool empty = false;
+    for (size_t d = 0; d < type.sizes.size(); ++d) {
+        empty |= type.sizes[d].asInt() == 0;
+        last = last + (type.sizes[d] - 1) * type.strides[d];
+    }
+    if (empty) return 0;
+    // A size of 0 that is an expression makes the sum negative or too large; neither is less than what it needs.
+    const SymInt bytes = (last + 1) * byteSize(type.dtype);
+    return bytes.isInt() ? bytes : max(bytes, 0);
+}
+
+class Placer {
+  public:
+    Placer(HostFunction& function, const SymbolValues& hints) : m_function(&function), m_hints(hints) {}
+
+    void place(size_t segment, const std::vector<HostLife>& lives) {
+        bool numbers = true;
+        for (const HostLife& life : lives) numbers &= bytesOf(valueOf(life).type).isInt();
+        if (numbers) pack(segment, lives);
+        else takeTurns(segment, lives);
+    }
+
+  private:
+    struct Turn {
+        size_t slot = 0;
+        int64_t hinted = 0;
+        int end = 0;
+    };
+    HostValue& valueOf(const HostLife& life) { return m_function->values[static_cast<size_t>(life.value)]; }
+
+    void pack(size_t segment, const std::vector<HostLife>& lives) {
+        std::vector<MemoryBlock> blocks;
+        for (const HostLife& life : lives)
+            blocks.push_back({bytesOf(valueOf(life).type).value(), life.begin, life.end, 0});
+        const auto slot = static_cast<int64_t>(m_function->memory.size());
+        m_function->memory.push_back({segment, planMemory(blocks)});
+        for (size_t i = 0; i < lives.size(); ++i) {
+            valueOf(lives[i]).index = slot;
+            valueOf(lives[i]).offset = blocks[i].offset;
+        }
+    }
+    int64_t hinted(const SymInt& bytes) const {
+        SymbolValues values = m_hints;
+        if (!bytes.isInt())
+            for (const std::string& symbol : symbolsOf(bytes.expr())) values.emplace(symbol, kUnknown);
+        return valueFor(bytes, values).value_or(0);
+    }
+    void takeTurns(size_t segment, std::vector<HostLife> lives) {
+        std::stable_sort(lives.begin(), lives.end(),
+                         [](const HostLife& a, const HostLife& b) { return a.begin < b.begin; });
+        std::vector<Turn> turns;
+        for (const HostLife& life : lives) {
+            HostValue& value = valueOf(life);
+            const SymInt bytes = bytesOf(value.type);
+            const int64_t wanted = hinted(bytes);
+            Turn* best = nullptr;
+            const auto waste = [&](const Turn& turn) { return std::abs(turn.hinted - wanted); };
+            for (Turn& turn : turns)
+                if (turn.end < life.begin && (best == nullptr || waste(turn) < waste(*best))) best = &turn;
+            if (best == nullptr) {
+                turns.push_back({m_function->memory.size(), 0, 0});
+                m_function->memory.push_back({segment, 0});
+                best = &turns.back();
+            }
+            HostSlot& slot = m_function->memory[best->slot];
+            slot.bytes = largest(slot.bytes, bytes);
+            best->hinted = std::max(best->hinted, wanted);
+            best->end = life.end;
+            value.index = static_cast<int64_t>(best->slot);
+        }
+    }
+    /// One of the two where it is known which, so that expressions stay short.
+    static SymInt largest(const SymInt& a, const SymInt& b) {
+        if (knownLessEqual(a, b)) return b;
+        return knownLessEqual(b, a) ? a : max(a, b);
+    }
+
+    HostFunction* m_function;
+    const SymbolValues& m_hints;
+};
+
+}  // namespace
+
+void placeInSlots(HostFunction& function, const std::vector<HostLife>& lives, const SymbolValues& hints) {
+    Placer placer(function, hints);
+    for (size_t segment = 0; segment < function.segments.size(); ++segment) {
+        const auto first = static_cast<int>(function.segments[segment]);
+        const int last = segment + 1 < function.segments.size() ? static_cast<int>(function.segments[segment + 1]) - 1
+                                                                : static_cast<int>(function.steps.size());
+        std::vector<HostLife> own;
+        for (HostLife life : lives) {
+            if (life.begin < first || life.begin > last) continue;
+            life.end = std::min(life.end, last);  // memory of a segment is there until the run ends
+            own.push_back(life);
+        }
+        placer.place(segment, own);
+    }
+}
+
+}  // namespace cutaway

@@ -1,0 +1,312 @@
+#include "engine/runtime/cpu/host_context.h"
+
+#include <atomic>
+#include <chrono>
+
+#include "engine/ops/op_registry.h"
+#include "engine/ops/spoiled_value.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// Its own strides if they cover memory densely (what Tensor::empty takes), else row-major.
+Dims denseStrides(const Tensor& tensor) {
+    std::vector<size_t> order(tensor.sizes().size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return tensor.strides()[a] < tensor.strides()[b]; });
+    int64_t expected = 1;
+    for (size_t d : order) {
+        if (tensor.sizes()[d] == 1) continue;
+        if (tensor.strides()[d] != expected) return {};
+        expected *= tensor.sizes()[d];
+    }
+    return tensor.strides();
+}
+
+}  // namespace
+
+Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides) {
+    // Allocations are multiples of 64 bytes.
+    const auto bytes = static_cast<size_t>(extent(sizes, strides) * byteSize(dtype)),
+               whole = std::max<size_t>((bytes + 63) / 64 * 64, 64);
+    return Tensor(Storage::allocateUninitialized(whole), dtype, sizes, strides,
+                  static_cast<int64_t>(whole - bytes) / byteSize(dtype));
+}
+
+/// The values of one function, and what its steps are run with.
+class HostContext::Values final : public ValueSource {
+  public:
+    Values(LoadedProgram& program, size_t function, bool apart)
+        : m_program(&program),
+          m_number(function),
+          m_function(&program.program().functions[function]),
+          m_apart(apart),
+          m_values(m_function->values.size()),
+          m_steps(m_function->steps.size()),
+          m_prepared(m_function->segments.size()),
+          m_arenas(m_function->segments.size()) {
+        for (size_t i = 0; i < m_function->steps.size(); ++i) {
+            const HostStep& step = m_function->steps[i];
+            for (const int64_t number : step.buffers) m_steps[i].moving |= moves(number);
+            m_steps[i].pointers.resize(step.buffers.size());
+        }
+    }
+
+    /// Memory for inputs of these sizes, and their contents; with `all` false only of those that the last run has
+    /// written to.
+    void setInputs(const std::vector<Tensor>& inputs, bool all) {
+        for (size_t i = 0; i < m_values.size(); ++i) {
+            const HostValue& value = m_function->values[i];
+            if (value.kind != HostValue::Kind::Input || value.constant) continue;
+            const Tensor& from = inputs[static_cast<size_t>(value.index)];
+            if (!all && !value.written) continue;
+            if (m_values[i].empty() || m_values[i][0].sizes() != from.sizes() ||
+                m_values[i][0].strides() != from.strides()) {
+                m_values[i] = {memoryFor(from)};
+                forgetPlaces(0);
+            }
+            std::memcpy(m_values[i][0].data(), from.data(), bytesOf(from));
+        }
+    }
+    Result<void> run(SymbolValues sizes, std::vector<std::vector<double>>* times, Board& board) {
+        random() = {};
+        for (size_t segment = 0; segment < m_function->segments.size(); ++segment) {
+            CT_TRY_VOID(enter(segment, sizes));
+            for (size_t i = m_function->segments[segment];
+                 i < m_function->steps.size() && m_function->segmentOf(i) == segment; ++i) {
+                const auto begin = Clock::now();
+                const HostStep& step = m_function->steps[i];
+                board.at(step.node);
+                for (const std::string& op : step.ops) faultPoint("kernel", op);
+                CT_TRY_VOID(step.kind == HostStepKind::Kernel ? runKernel(i, step) : runCall(i, step, sizes));
+                if (times != nullptr)
+                    (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+            }
+        }
+        return {};
+    }
+    std::vector<Tensor> outputs() {
+        std::vector<Tensor> result;
+        for (int64_t number : m_function->results) {
+            if (number < 0) {
+                result.emplace_back();
+                continue;
+            }
+            // Copied with its strides: the arena is written again by the next run.
+            const Tensor& tensor = value(number);
+            Tensor copy = Tensor::empty(tensor.dtype(), tensor.sizes(), denseStrides(tensor));
+            copyInto(copy, tensor);
+            result.push_back(std::move(copy));
+        }
+        return result;
+    }
+
+    const TensorList& valueOf(const Node& node) const override {
+        const int64_t number = m_function->numberOf(node);
+        const_cast<Values*>(this)->value(number);
+        return m_values[static_cast<size_t>(number)];
+    }
+
+  private:
+    /// What a step is run with, found once for all runs of these sizes.
+    struct Step {
+        std::vector<void*> pointers;  // of a kernel's buffers
+        bool located = false;         // `pointers` are right
+        bool moving = false;          // a buffer's memory is another one in every run
+        std::vector<const void*> operands;
+        std::vector<void*> results;
+    };
+
+    static size_t bytesOf(const Tensor& tensor) {
+        return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
+    }
+    Tensor memoryFor(const Tensor& like) const {
+        if (m_apart) return atEndOfMemory(like.dtype(), like.sizes(), like.strides());
+        return Tensor(Storage::allocateUninitialized(std::max<size_t>(bytesOf(like), 64)), like.dtype(), like.sizes(),
+                      like.strides(), 0, like.device());
+    }
+    const BoundFunction& bound() const { return m_prepared[m_segment]->bound; }
+    /// What looks at memory that is another one now is found again.
+    void forgetPlaces(size_t firstSegment) {
+        for (size_t i = 0; i < m_values.size(); ++i)
+            if (m_function->values[i].kind == HostValue::Kind::View) m_values[i].clear();
+        for (size_t i = m_function->segments[firstSegment]; i < m_steps.size(); ++i) m_steps[i].located = false;
+    }
+    /// Memory for the segment's values.
+    Result<void> enter(size_t segment, const SymbolValues& sizes) {
+        CT_TRY(auto prepared,
+               m_program->prepare(m_number, segment, sizes, segment == 0 ? nullptr : m_prepared[segment - 1].get()));
+        m_segment = segment;
+        if (m_prepared[segment] == prepared) return {};
+        m_prepared[segment] = std::move(prepared);
+        const auto bytes = static_cast<size_t>(std::max<int64_t>(m_apart ? 0 : bound().bytes[segment], 64));
+        if (!m_arenas[segment] || m_arenas[segment]->size() < bytes)
+            m_arenas[segment] = Storage::allocateUninitialized(bytes);
+        for (size_t i = 0; i < m_values.size(); ++i) {
+            const HostValue& value = m_function->values[i];
+            const BoundValue& own = bound().values[i];
+            const DType dtype = value.type.dtype;
+            if (value.kind == HostValue::Kind::Slot &&
+                m_function->memory[static_cast<size_t>(value.index)].segment == segment)
+                m_values[i] = {
+                    m_apart ? atEndOfMemory(dtype, own.sizes, own.strides)
+                            : Tensor(m_arenas[segment], dtype, own.sizes, own.strides, own.offset / byteSize(dtype))};
+            else if (value.constant && value.kind != HostValue::Kind::View)
+                m_values[i] = {m_program->constant(m_number, value)};
+        }
+        const auto scratch = static_cast<size_t>(std::max<int64_t>(m_prepared[segment]->scratch, 64));
+        if (!m_scratch || m_scratch->size() < scratch) m_scratch = Storage::allocateUninitialized(scratch);
+        forgetPlaces(segment);
+        return {};
+    }
+    /// True for what a step returned in memory of its own, and views of it.
+    bool moves(int64_t number) const {
+        const HostValue& value = m_function->values[static_cast<size_t>(number)];
+        return value.kind == HostValue::Kind::Own || (value.kind == HostValue::Kind::View && moves(value.index));
+    }
+    /// Views are made anew only if what they look at is.
+    const Tensor& value(int64_t number) {
+        const HostValue& own = m_function->values[static_cast<size_t>(number)];
+        TensorList& slot = m_values[static_cast<size_t>(number)];
+        if (own.kind == HostValue::Kind::View && (slot.empty() || moves(number))) {
+            const Tensor& base = value(own.index);
+            const BoundValue& numbers = bound().values[static_cast<size_t>(number)];
+            slot = {Tensor(base.storage(), own.type.dtype, numbers.sizes, numbers.strides,
+                           base.offset() * byteSize(base.dtype()) / byteSize(own.type.dtype) + numbers.offset)};
+        }
+        CT_CHECK(!slot.empty(), "steps stand in the order of their data");
+        return slot[0];
+    }
+
+    Result<void> runKernel(size_t number, const HostStep& step) {
+        Step& own = m_steps[number];
+        const BoundStep& numbers = bound().steps[number];
+        if (!own.located || own.moving)
+            for (size_t i = 0; i < step.buffers.size(); ++i)
+                own.pointers[i] = const_cast<void*>(value(step.buffers[i]).data());
+        own.located = true;
+        std::atomic<int> fault{0};
+        // Ranges that are not split are rows; a split loop over elements keeps whole vectors together.
+        for (size_t i = 0; i < numbers.ranges.size() && fault.load() == 0; ++i) {
+            const int64_t range = numbers.ranges[i], unit = range >= 256 ? 64 : 1;
+            m_program->pool().run(range, unit, m_program->threadsFor(numbers), [&](int64_t begin, int64_t end) {
+                const int failed =
+                    m_program->code().run(step.kernel, i, own.pointers.data(), numbers.sizes, begin, end);
+                if (failed != 0) fault.store(failed, std::memory_order_relaxed);
+            });
+        }
+        if (fault.load() == 1) return invalidInput("an index that comes from data is out of range", step.checking);
+        if (fault.load() != 0) return invalidInput("integer division by zero", step.checking);
+        return {};
+    }
+
+    Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes) {
+        const PlannedCall* const planned = m_prepared[m_segment]->calls[number].get();
+        CT_TRY_VOID(planned ? runLibrary(number, step, *planned) : runReference(number, step, sizes));
+        // What tests ask for; of kernels it is in their code.
+        for (const std::string& op : step.ops)
+            for (const int64_t result : step.results)
+                if (result >= 0) spoilMemory(faultEffect("kernel", op), m_values[static_cast<size_t>(result)][0]);
+        return {};
+    }
+    Result<void> runReference(size_t number, const HostStep& step, SymbolValues& sizes) {
+        const Op* op = findOp(step.op);
+        if (op == nullptr) return Error{ErrorCode::Internal, "the worker does not know the op", step.op, {}};
+        const BoundStep& numbers = bound().steps[number];
+        EvalResult computed = evaluateCall(*op, numbers.args, numbers.type, *this);
+        if (!computed.ok()) return std::move(computed.error());
+        TensorList& tensors = computed.tensors();
+        for (const HostStep::Found& found : step.found) {
+            const Tensor& tensor = tensors.at(found.result);
+            sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
+        }
+        for (size_t r = 0; r < step.results.size(); ++r)
+            if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
+        return {};
+    }
+    void adopt(const HostStep& step, int64_t number, Tensor tensor) {
+        const HostValue& value = m_function->values[static_cast<size_t>(number)];
+        if (value.kind == HostValue::Kind::Slot) {
+            copyInto(m_values[static_cast<size_t>(number)][0], tensor);
+            return;
+        }
+        // A function may return (a view of) its operand, whose memory has a life of its own.
+        bool borrowed = false;
+        for (const auto& arena : m_arenas) borrowed |= tensor.storage() == arena;
+        for (const int64_t operand : step.operands) borrowed |= this->value(operand).storage() == tensor.storage();
+        const Dims& strides = bound().values[static_cast<size_t>(number)].strides;
+        const bool asSaid = strides.size() == tensor.strides().size();  // those of a size that it found are not known
+        if (borrowed || (asSaid && tensor.strides() != strides)) {
+            Tensor copy = Tensor::empty(tensor.dtype(), tensor.sizes(), asSaid ? strides : Dims());
+            copyInto(copy, tensor);
+            tensor = copy;
+        }
+        m_values[static_cast<size_t>(number)] = {tensor};
+    }
+    Result<void> runLibrary(size_t number, const HostStep& step, const PlannedCall& planned) {
+        Step& own = m_steps[number];
+        own.operands.clear();
+        for (const Node* node : planned.call().operands())
+            own.operands.push_back(value(m_function->numberOf(*node)).data());
+        own.results.clear();
+        for (const int64_t result : step.results)
+            own.results.push_back(result < 0 ? nullptr : m_values[static_cast<size_t>(result)][0].data());
+        const LentThreads lent(m_program->pool(), m_program->threadsFor(bound().steps[number]));
+        return planned.run(own.operands, own.results, m_scratch->data(), lent.parallel());
+    }
+
+    LoadedProgram* m_program;
+    size_t m_number;
+    const HostFunction* m_function;
+    bool m_apart;
+    std::vector<TensorList> m_values;
+    std::vector<Step> m_steps;
+    size_t m_segment = 0;  // the one that runs
+    std::vector<std::shared_ptr<const PreparedSegment>> m_prepared;
+    std::vector<std::shared_ptr<Storage>> m_arenas;
+    std::shared_ptr<Storage> m_scratch;
+};
+
+HostContext::HostContext(std::shared_ptr<LoadedProgram> program, size_t function, bool apart)
+    : m_program(std::move(program)),
+      m_function(function),
+      m_values(std::make_unique<Values>(*m_program, function, apart)) {}
+HostContext::~HostContext() = default;
+
+Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, Board& board) {
+    const HostFunction& function = m_program->program().functions[m_function];
+    std::vector<Tensor> inputs = given;
+    inputs.resize(function.parameters.size());
+    for (const HostValue& value : function.values)
+        if (value.kind == HostValue::Kind::Input && value.constant)
+            inputs[static_cast<size_t>(value.index)] = m_program->constant(m_function, value);
+    CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
+    CT_TRY(inputs, laidOut(function, inputs, sizes));
+    m_values->setInputs(inputs, true);
+    CT_TRY_VOID(m_values->run(sizes, nullptr, board));
+    HostRun result;
+    result.outputs = m_values->outputs();
+    std::vector<std::vector<double>> times(function.steps.size());
+    for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
+    for (int i = 0; i < repeat; ++i) {
+        board.done(static_cast<double>(i) / repeat);
+        m_values->setInputs(inputs, false);
+        const auto begin = Clock::now();
+        CT_TRY_VOID(m_values->run(sizes, &times, board));
+        result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    }
+    for (auto& all : times) result.stepMicroseconds.push_back(median(std::move(all)));
+    return result;
+}
+
+}  // namespace cutaway

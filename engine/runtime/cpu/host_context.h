@@ -1,0 +1,39 @@
+#pragma once
+// The interpreter of host programs: memory, and a run in it. In the worker process it runs compiled kernels.
+#include "engine/ops/eval.h"
+#include "engine/runtime/cpu/loaded_program.h"
+#include "engine/runtime/worker.h"
+
+namespace cutaway {
+
+struct HostRun {
+    std::vector<Tensor> outputs;            // of the first run; undefined for None
+    std::vector<double> stepMicroseconds;   // median per step
+    std::vector<double> totalMilliseconds;  // per timed run
+};
+
+/// What one run needs of its own: arenas, scratch memory, values. Contexts of one program run at once; one context runs
+/// one thing at a time.
+class HostContext {
+  public:
+    /// `apart`: no arena, each value ends where memory of its own ends (for checkers of addresses).
+    HostContext(std::shared_ptr<LoadedProgram> program, size_t function, bool apart = false);
+    ~HostContext();
+    HostContext(const HostContext&) = delete;
+    HostContext& operator=(const HostContext&) = delete;
+
+    /// One run for the results, then `repeat` timed ones, each on the inputs as given. Constant parameters may be
+    /// undefined: the program has them. Errors name the call, or the input that does not fit.
+    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
+
+  private:
+    class Values;
+    std::shared_ptr<LoadedProgram> m_program;
+    size_t m_function;
+    std::unique_ptr<Values> m_values;
+};
+
+/// Memory that ends with the tensor's last element, which begins at the offset.
+Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides);
+
+}  // namespace cutaway
