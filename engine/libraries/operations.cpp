@@ -11,10 +11,9 @@ int64_t product(std::initializer_list<int64_t> factors) {
         if (__builtin_mul_overflow(result, factor, &result)) return std::numeric_limits<int64_t>::max();
     return result;
 }
-int64_t elementsOf(const TensorType* type) {
+int64_t elementsOf(const TensorType* type, const NumberFor& numberFor) {
     int64_t count = type ? 1 : 0;
-    for (size_t d = 0; type && d < type->sizes.size(); ++d)
-        count = product({count, type->sizes[d].asInt().value_or(0)});
+    for (size_t d = 0; type && d < type->sizes.size(); ++d) count = product({count, numberFor(type->sizes[d])});
     return count;
 }
 /// The tensor at the first of these parameters that the call has; null if there is none.
@@ -25,40 +24,40 @@ const TensorType* operandOf(const Node& node, std::initializer_list<std::string_
             if (const Node* operand = node.arg(static_cast<size_t>(at)).node()) return operand->type().tensor();
     return nullptr;
 }
-int64_t sizeOf(const TensorType* type, size_t fromBack) {
+int64_t sizeOf(const TensorType* type, size_t fromBack, const NumberFor& numberFor) {
     if (type == nullptr || type->sizes.size() <= fromBack) return 1;
-    return type->sizes[type->sizes.size() - 1 - fromBack].asInt().value_or(0);
+    return numberFor(type->sizes[type->sizes.size() - 1 - fromBack]);
 }
 
-int64_t convolutionOperations(const Node& node, int64_t results) {
+int64_t convolutionOperations(const Node& node, int64_t results, const NumberFor& numberFor) {
     const TensorType *const x = operandOf(node, {"input", "X"}), *const weight = operandOf(node, {"weight", "W"});
-    if (weight == nullptr || sizeOf(weight, weight->sizes.size() - 1) == 0) return results;
+    if (weight == nullptr || sizeOf(weight, weight->sizes.size() - 1, numberFor) == 0) return results;
     const Schema* schema = node.op().schema();
     const int flag = schema->find("transposed"), outputPadding = schema->find("output_padding");
     const bool transposed =
         flag >= 0 ? node.arg(static_cast<size_t>(flag)).asInt().value_or(0) != 0 : outputPadding >= 0;
     const bool backward = schema->find("grad_output") >= 0;
-    const int64_t windows = transposed ? elementsOf(x)
-                            : backward ? elementsOf(operandOf(node, {"grad_output"}))
+    const int64_t windows = transposed ? elementsOf(x, numberFor)
+                            : backward ? elementsOf(operandOf(node, {"grad_output"}), numberFor)
                                        : results;
-    const int64_t each = elementsOf(weight) / sizeOf(weight, weight->sizes.size() - 1);
+    const int64_t each = elementsOf(weight, numberFor) / sizeOf(weight, weight->sizes.size() - 1, numberFor);
     return product({backward ? 4 : 2, windows, each});
 }
 
 }  // namespace
 
-int64_t operationsOf(const Node& node) {
+int64_t operationsOf(const Node& node, const NumberFor& numberFor) {
     const TupleType* const tuple = node.type().tuple();
     const TensorType* const out = tuple ? (tuple->empty() ? nullptr : (*tuple)[0].tensor()) : node.type().tensor();
-    const int64_t elements = elementsOf(out);
+    const int64_t elements = elementsOf(out, numberFor);
     const std::string_view name = node.op().baseName();
     const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     if (name == "mm" || name == "bmm" || name == "addmm" || name == "baddbmm" || has("_linear"))
-        return product({2, elements, sizeOf(operandOf(node, {"mat1", "batch1", "self", "X"}), 0)});
-    if (has("convolution")) return convolutionOperations(node, elements);
+        return product({2, elements, sizeOf(operandOf(node, {"mat1", "batch1", "self", "X"}), 0, numberFor)});
+    if (has("convolution")) return convolutionOperations(node, elements, numberFor);
     if (has("scaled_dot_product"))
-        return product(
-            {has("_backward") ? 10 : 4, elementsOf(operandOf(node, {"query"})), sizeOf(operandOf(node, {"key"}), 1)});
+        return product({has("_backward") ? 10 : 4, elementsOf(operandOf(node, {"query"}), numberFor),
+                        sizeOf(operandOf(node, {"key"}), 1, numberFor)});
     return elements;
 }
 

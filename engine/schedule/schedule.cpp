@@ -1,6 +1,7 @@
 #include "engine/schedule/schedule.h"
 
 #include "engine/interpret/higher_order.h"
+#include "engine/interpret/specialize.h"
 #include "engine/ir/verify.h"
 #include "engine/libraries/choose.h"
 #include "engine/libraries/operations.h"
@@ -42,6 +43,7 @@ class Scheduler {
   public:
     explicit Scheduler(std::shared_ptr<const Module> module)
         : m_schedule(*Schedule::of(*module)), m_grouping(groupsOf(module->graph(), m_schedule)) {
+        m_hints = hintedSymbols(*module);
         m_program.module = std::move(module);
         for (const FusionDecision& decision : m_grouping.decisions) {
             m_sentences[decision.producer].push_back(&decision);
@@ -122,6 +124,20 @@ class Scheduler {
         return result;
     }
 
+    /// For estimates: example values of symbols, where the module knows them.
+    int64_t hinted(const SymInt& size) const {
+        constexpr int64_t kUnknown = 64;
+        if (size.isInt()) return size.value();
+        SymbolValues values = m_hints;
+        for (const std::string& symbol : symbolsOf(size.expr())) values.emplace(symbol, kUnknown);
+        return valueFor(size, values).value_or(kUnknown);
+    }
+    int64_t elements(const SymDims& sizes) const {
+        int64_t count = 1;
+        for (const SymInt& size : sizes) count = product({count, hinted(size)});
+        return count;
+    }
+
     Result<void> emit(const Unit& unit) { return unit.node ? emitExternal(*unit.node) : emitKernel(unit.group); }
 
     Result<void> emitExternal(const Node& node) {
@@ -141,13 +157,13 @@ class Scheduler {
                                (library.empty() || portable ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
             if (const TensorType* tensor = type.tensor())
-                addProduct(bytes, {knownNumel(tensor->sizes).value_or(0), byteSize(tensor->dtype)});
+                addProduct(bytes, {elements(tensor->sizes), byteSize(tensor->dtype)});
         };
         for (const Node* input : node.inputs()) add(call.bytesRead, input->type());
         add(call.bytesWritten, node.type());
         if (const TupleType* tuple = node.type().tuple())
             for (const ValueType& item : *tuple) add(call.bytesWritten, item);
-        call.flops = operationsOf(node);
+        call.flops = operationsOf(node, [this](const SymInt& size) { return hinted(size); });
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) define({&node, r});
         m_program.calls.push_back(std::move(call));
@@ -163,7 +179,7 @@ class Scheduler {
         call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
         for (const Node* member : group.members) {
             call.nodes.push_back(member->id());
-            addProduct(call.flops, {facts(*member).rule.cost, knownNumel(group.space.sizes).value_or(0)});
+            addProduct(call.flops, {facts(*member).rule.cost, elements(group.space.sizes)});
         }
         addReasons(call);
         if (call.reasons.empty())
@@ -172,7 +188,7 @@ class Scheduler {
         for (size_t i = 0; i < call.bindings.size(); ++i) {
             const TensorType& type = *tensorOf(call.bindings[i]);
             addProduct(built.kernel.buffers[i].written ? call.bytesWritten : call.bytesRead,
-                       {knownNumel(type.sizes).value_or(0), byteSize(type.dtype)});
+                       {elements(type.sizes), byteSize(type.dtype)});
             if (built.kernel.buffers[i].written) define(call.bindings[i]);
         }
         const auto [slot, fresh] = m_kernelOf.emplace(structureKey(built.kernel), m_program.kernels.size());
@@ -253,6 +269,7 @@ class Scheduler {
     std::vector<Unit> m_units;
     std::map<std::string, size_t> m_kernelOf;
     LoopTarget m_target;
+    SymbolValues m_hints;
 };
 
 /// Kernels read views at addresses without bounds checks, so views that lead outside of their memory are refused here.

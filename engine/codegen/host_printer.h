@@ -1,0 +1,17 @@
+#pragma once
+// Prints a host program as C++ with the C interface of runtime/exported/program.h: what the interpreter of host
+// programs (runtime/cpu/host_context.h) does, as straight code. Nothing of the engine is in it but the two headers that
+// exported programs carry. Identifiers are numbers; names of the model stand in literals only.
+#include "cutaway/result.h"
+#include "engine/host/host_program.h"
+
+namespace cutaway {
+
+/// Of the function "run". Errors: calls of engine functions, which no exported program can have, by name; sizes that
+/// follow from data.
+Result<std::string> printHost(const HostProgram& program);
+
+/// A size of these symbols as an expression of C++ over int64_t.
+std::string cppSize(const SymInt& size, const std::vector<std::string>& symbols);
+
+}  // namespace cutaway
