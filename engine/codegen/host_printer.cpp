@@ -147,7 +147,10 @@ class HostPrinter {
         if (m_function->segments.size() > 1)
             return unsupported("sizes of this program follow from data, which no exported program can do yet");
         for (const HostStep& step : m_function->steps)
-            if (step.kind == HostStepKind::Reference)
+            if (step.kind == HostStepKind::Functions)
+                return unsupported(step.op + " runs graphs, which no exported program can do yet", step.node,
+                                   {"run the graph here"});
+            else if (step.kind == HostStepKind::Reference)
                 return unsupported(step.op + " is computed by the engine, and no exported program has that", step.node,
                                    {"run the graph here, or write the call with other operators"});
         return {};

@@ -68,7 +68,8 @@ class Binder {
         const bool slot = value.kind == HostValue::Kind::Slot;
         if (slot && m_function->memory[static_cast<size_t>(value.index)].segment != segment) return {};
         auto sizes = known(value.type.sizes), strides = known(value.type.strides);
-        if (!sizes || !strides) return {};
+        const auto offset = known(value.offset);
+        if (!sizes || !strides || !offset) return {};  // a later segment knows
         if (std::any_of(sizes->begin(), sizes->end(), [](int64_t size) { return size < 0; }))
             return invalidInput(
                 "the sizes of '" + value.name + "', " + value.type.text() + ", are negative for these inputs",
@@ -78,8 +79,8 @@ class Binder {
         bound.sizes = std::move(*sizes);
         bound.strides = std::move(*strides);
         bound.bytes = static_cast<int64_t>(bytes);
-        if (slot) bound.offset = starts[static_cast<size_t>(value.index)] + number(value.offset);
-        else if (value.kind == HostValue::Kind::View) bound.offset = number(value.offset);
+        if (slot) bound.offset = starts[static_cast<size_t>(value.index)] + *offset;
+        else if (value.kind == HostValue::Kind::View) bound.offset = *offset;
         return {};
     }
 

@@ -71,6 +71,7 @@ enum class HostStepKind : uint8_t {
     Kernel,
     Library,
     Reference,  // a function of the engine, which no exported program can have
+    Functions,  // runs other functions of the program: cond, while_loop, map, scan; SubgraphRefs name them
 };
 /// One call.
 struct HostStep {

@@ -72,6 +72,10 @@ class Printer {
             default: return "view of " + name(value.index) + offset;
         }
     }
+    static std::string by(const HostStep& step) {
+        if (step.kind == HostStepKind::Functions) return "";
+        return " by " + (step.library.empty() ? "the reference" : step.library);
+    }
     std::string text(const HostStep& step) const {
         if (step.kind == HostStepKind::Kernel) {
             const HostKernel& kernel = m_program->kernels[step.kernel];
@@ -81,8 +85,8 @@ class Printer {
         }
         std::vector<std::string> args;
         for (const Argument& arg : step.args) args.push_back(printArgument(arg));
-        std::string line = names(step.results) + " = " + step.op + "(" + joined(args) + ") by " +
-                           (step.library.empty() ? "the reference" : step.library) + "  # " + step.node;
+        std::string line =
+            names(step.results) + " = " + step.op + "(" + joined(args) + ")" + by(step) + "  # " + step.node;
         for (const HostStep::Found& found : step.found)
             line += "\n    " + found.symbol + " = " +
                     (found.dim < 0 ? "" : "size " + std::to_string(found.dim) + " of ") + "result " +

@@ -1,6 +1,7 @@
 #include "engine/host/make_host.h"
 
 #include "engine/host/slots.h"
+#include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/libraries/choose.h"
@@ -13,8 +14,7 @@ namespace {
 
 class Maker {
   public:
-    Maker(const HostSource& source, HostProgram& host)
-        : m_scheduled(source.program), m_host(&host), m_firstKernel(source.firstKernel) {
+    Maker(const HostSource& source, HostProgram& host) : m_source(&source), m_scheduled(source.program), m_host(&host) {
         m_function.name = source.name;
     }
 
@@ -143,9 +143,11 @@ class Maker {
     }
     int64_t constantNumber(const Node& node) {
         auto& constants = m_host->constants;
-        const auto known = std::find(constants.begin(), constants.end(), node.target());
-        if (known == constants.end()) constants.push_back(node.target());
-        return std::distance(constants.begin(), std::find(constants.begin(), constants.end(), node.target()));
+        const std::string name = hostConstant(m_function.name, node.target());
+        const auto known = std::find(constants.begin(), constants.end(), name);
+        const auto place = known - constants.begin();
+        if (known == constants.end()) constants.push_back(name);
+        return place;
     }
 
     /// The number of a node's value: its own, or that of a view of its root.
@@ -178,7 +180,7 @@ class Maker {
     }
     void addKernel(const ScheduledCall& call, HostStep& step) {
         step.kind = HostStepKind::Kernel;
-        step.kernel = m_firstKernel + call.kernel;
+        step.kernel = m_source->kernels.at(call.kernel);
         const HostKernel& kernel = m_host->kernels[step.kernel];
         nameNodes(call, kernel, step);
         for (const ValueKey& key : call.bindings) step.buffers.push_back(m_number.at(key));
@@ -219,7 +221,9 @@ class Maker {
     }
     Result<void> addCall(const ScheduledCall& call, HostStep& step) {
         const Node& node = *call.node;
-        step.kind = call.kind == CallKind::Library ? HostStepKind::Library : HostStepKind::Reference;
+        step.kind = call.kind == CallKind::Library    ? HostStepKind::Library
+                    : isHigherOrder(node.op().name()) ? HostStepKind::Functions
+                                                      : HostStepKind::Reference;
         step.op = node.op().name();
         if (const LibraryRow* const row = libraryRowOf(node); row && step.kind == HostStepKind::Library)
             step.library = row->library;
@@ -251,6 +255,8 @@ class Maker {
     template <class Fail>
     Argument withoutNumberNodes(const Argument& arg, const std::string& where, Fail& fail) {
         const Node* node = arg.node();
+        if (const auto* body = arg.get<SubgraphRef>(); body && m_source->functions.contains(body->name))
+            return SubgraphRef{m_source->functions.at(body->name)};
         if (node != nullptr && node->type().sym()) {
             if (const SymType* sym = node->type().sym(); sym->expr) return sym->expr;
             fail(unsupported("a number computed at run time is passed to " + where, where,
@@ -312,9 +318,9 @@ class Maker {
         return {};
     }
 
+    const HostSource* m_source;
     const ScheduledProgram* m_scheduled;
     HostProgram* m_host;
-    size_t m_firstKernel;
     HostFunction m_function;
     std::map<ValueKey, int64_t> m_number;
     std::map<int64_t, Node*> m_names;
@@ -322,6 +328,11 @@ class Maker {
 };
 
 }  // namespace
+
+std::string hostConstant(const std::string& function, const std::string& target) {
+    const size_t body = function.find('/');  // of "run" they have the module's names
+    return body == std::string::npos ? target : function.substr(body + 1) + "/" + target;
+}
 
 Result<HostFunction> makeHostFunction(const HostSource& source, HostProgram& program) {
     return withCheckedSizes({}, {}, [&] { return Maker(source, program).run(); });

@@ -9,11 +9,16 @@ namespace cutaway {
 struct HostSource {
     std::string name;  // "run"
     const ScheduledProgram* program = nullptr;
-    size_t firstKernel = 0;  // its kernels' numbers in the host program begin here
+    std::vector<size_t> kernels;  // of each of its kernels the number in the host program
+    /// Of the graphs that its calls run the names of the functions.
+    std::map<std::string, std::string> functions;
 };
 /// One function of a program that has its kernels already; constants are added to the program's. Errors, by node:
 /// results of several values passed on as a whole, arguments that no compiled graph can pass, results that are no
 /// tensors, sizes that follow neither from the inputs nor from what a step returns.
 Result<HostFunction> makeHostFunction(const HostSource& source, HostProgram& program);
+
+/// A constant of a function by the name that it has in the program.
+std::string hostConstant(const std::string& function, const std::string& target);
 
 }  // namespace cutaway

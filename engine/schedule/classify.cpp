@@ -50,7 +50,8 @@ class Classifier {
     Role roleOf(const Node& node, NodeFacts& own) {
         if (node.isOutput()) return Role::Output;
         if (!node.isCall()) return node.type().sym() ? Role::Symbol : Role::Input;
-        if (node.type().sym()) return node.type().sym()->expr ? Role::Symbol : Role::External;
+        if (const SymType* sym = node.type().sym())
+            return sym->expr && !readsData(node) ? Role::Symbol : Role::External;
         if (node.isCall("operator.getitem")) return Role::Alias;
         if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
         if (node.op().mutates() || drawsFromRun(node) || sizeDependsOnData(node.op(), node.args()) ||
@@ -66,6 +67,11 @@ class Classifier {
         own.rule = probed(node);
         if (!own.rule.lowers) return Role::External;
         return isFree(node, own.rule) ? Role::Free : Role::Lowered;
+    }
+    /// A number that is an element of a tensor; others follow from sizes.
+    static bool readsData(const Node& node) {
+        const std::string_view name = node.op().baseName();
+        return name == "_local_scalar_dense" || name == "item";
     }
     /// Constants and functions of the index alone: cheaper to compute again than to read, unless a reader needs them in
     /// memory.

@@ -1,6 +1,7 @@
 #pragma once
 // What scheduling makes of a graph: which nodes are computed by kernels, by library calls or by reference calls, which
 // are only views of memory and not computed at all, and where values live.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct ScheduledCall {
     const Node* node = nullptr;      // of a library or reference call
     std::vector<NodeId> nodes;       // computed by it, in graph order
     std::vector<std::string> reasons;
-    std::string description;  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
+    std::string description;  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x", "graphs: cond"
     int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
 };
 
@@ -59,6 +60,8 @@ struct ScheduledProgram {
     std::vector<PlannedKernel> kernels;  // each structure once
     std::vector<ScheduledCall> calls;    // in execution order
     std::vector<ScheduledValue> values;  // roots, in order of definition
+    /// Of the graphs that calls (cond, while_loop) run, by their names in the module.
+    std::map<std::string, std::shared_ptr<const ScheduledProgram>> bodies;
 };
 
 }  // namespace cutaway

@@ -28,15 +28,30 @@ void addProduct(int64_t& sum, std::initializer_list<int64_t> factors) {
     if (__builtin_add_overflow(sum, product(factors), &sum)) sum = std::numeric_limits<int64_t>::max();
 }
 
+/// The graphs that a call runs. Errors: one that the module does not have.
+Result<std::vector<std::pair<std::string, const Module*>>> bodiesOf(const Module& module, const Node& call) {
+    std::vector<std::pair<std::string, const Module*>> bodies;
+    if (!isHigherOrder(call.op().name())) return bodies;
+    for (const Argument& argument : call.args()) {
+        const auto* reference = argument.get<SubgraphRef>();
+        if (reference == nullptr) continue;
+        const Module* const body = module.subgraph(reference->name);
+        if (body == nullptr)
+            return invalidInput(call.op().name() + ": graph '" + reference->name + "' is not in the file", call.name());
+        bodies.emplace_back(reference->name, body);
+    }
+    return bodies;
+}
+
 /// A call that no kernel computes has a function, at least the interpreter's.
 Result<void> checkComputable(const Node& node) {
+    if (isHigherOrder(node.op().name())) return {};  // its graphs are asked
     const Op* base = node.op().functional() ? node.op().functional() : &node.op();
     if (base->def() && base->def()->eval) return {};
     return unsupported(
         node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
-        {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
-         : node.op().isOpaque()          ? "the op is not in Cutaway's tables"
-                                : "run the pass decompose (stage capture), which writes the op as smaller ones"});
+        {node.op().isOpaque() ? "the op is not in Cutaway's tables"
+                              : "run the pass decompose (stage capture), which writes the op as smaller ones"});
 }
 
 class Scheduler {
@@ -148,9 +163,12 @@ class Scheduler {
         const std::string library = chosen == m_schedule.libraries.end() ? "" : chosen->second;
         call.kind = library.empty() ? CallKind::Reference : CallKind::Library;
         const bool portable = library.starts_with("portable");
-        call.description = library.empty() ? "reference: " + node.op().name()
-                           : portable      ? library
-                                           : "library: " + library;
+        CT_TRY_VOID(scheduleBodies(node));
+        const bool graphs = isHigherOrder(node.op().name());
+        call.description = graphs            ? "graphs: " + std::string(node.op().baseName())
+                           : library.empty() ? "reference: " + node.op().name()
+                           : portable        ? library
+                                             : "library: " + library;
         if (library.empty()) CT_TRY_VOID(checkComputable(node));
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +
@@ -167,6 +185,15 @@ class Scheduler {
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) define({&node, r});
         m_program.calls.push_back(std::move(call));
+        return {};
+    }
+    Result<void> scheduleBodies(const Node& node) {
+        CT_TRY(const auto bodies, bodiesOf(*m_program.module, node));
+        for (const auto& [name, body] : bodies) {
+            if (m_program.bodies.contains(name)) continue;
+            CT_TRY(ScheduledProgram own, scheduleModule(std::shared_ptr<const Module>(m_program.module, body)));
+            m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
+        }
         return {};
     }
     Result<void> emitKernel(int groupNumber) {
@@ -320,7 +347,11 @@ Result<void> checkSchedulable(const Module& module) {
     CT_TRY_VOID(checkViews(module.graph()));
     const std::vector<NodeFacts> facts = classify(module.graph(), Schedule());
     for (const Node& node : module.graph().nodes())
-        if (facts[index(node.id())].role == NodeFacts::Role::External) CT_TRY_VOID(checkComputable(node));
+        if (facts[index(node.id())].role == NodeFacts::Role::External) {
+            CT_TRY_VOID(checkComputable(node));
+            CT_TRY(const auto bodies, bodiesOf(module, node));
+            for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second));
+        }
     return {};
 }
 

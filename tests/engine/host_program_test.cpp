@@ -68,9 +68,7 @@ Result<std::unique_ptr<Compiled>> compiled(const Snapshot& module, const std::ve
     auto made = std::make_unique<Compiled>();
     CT_TRY(const Snapshot complete, withConstants(*module));
     CT_TRY(const ScheduledProgram program, scheduleModule(complete ? complete : module));
-    std::vector<PrintedKernel> printed;
-    for (const PlannedKernel& kernel : program.kernels)
-        printed.push_back(printCpp(lowerLoops(kernel.kernel, kernel.plan)));
+    const std::vector<PrintedKernel> printed = printKernels(program);
     CT_TRY(made->host, hostProgramOf(program, printed));
     CT_TRY(made->constants, constantsOf(made->host, program));
     CT_TRY(BuiltKernels built, buildKernels(printed, {made->folder.path().toStdString(), {}, nullptr}));
@@ -306,6 +304,106 @@ def forward(self, x: "f32[40]"):
         Board board;
         HostContext context((*made)->loaded, 0);
         for (const uint64_t seed : {1, 2, 3}) {
+            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
+            const auto run = context.run(inputs, 1, board);
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            const auto wanted = interpret(*module, inputs);
+            QVERIFY2(wanted.has_value(), wanted ? "" : wanted.error().text().c_str());
+            for (size_t i = 0; i < wanted->size(); ++i)
+                QVERIFY2(close(run->outputs[i], (*wanted)[i]), qPrintable(QString("result %1").arg(i)));
+        }
+        QVERIFY(!printHost((*made)->host));
+    }
+
+    /// Graphs that calls run are functions of the program.
+    void graphsOfCalls_data() {
+        QTest::addColumn<QString>("graph");
+        const char* const branches = R"py(
+def yes(x: "f32[6]", w: "f32[6]"):
+    mul: "f32[6]" = aten.mul.Tensor(x, w)
+    relu: "f32[6]" = aten.relu.default(mul)
+    return (relu,)
+def no(x: "f32[6]", w: "f32[6]"):
+    sub: "f32[6]" = aten.sub.Tensor(x, w)
+    return (sub,)
+)py";
+        QTest::newRow("cond") << QString(R"py(
+def forward(p: "b8[]", x: "f32[6]", w: "f32[6]"):
+    exp: "f32[6]" = aten.exp.default(x)
+    cond = higher_order.cond(p, yes, no, [exp, w])
+    getitem: "f32[6]" = cond[0]
+    add: "f32[6]" = aten.add.Tensor(getitem, 1)
+    return (add, getitem)
+)py") + branches;
+        QTest::newRow("cond twice") << QString(R"py(
+def forward(p: "b8[]", x: "f32[6]", w: "f32[6]"):
+    cond = higher_order.cond(p, yes, no, [x, w])
+    getitem: "f32[6]" = cond[0]
+    logical_not: "b8[]" = aten.logical_not.default(p)
+    cond_1 = higher_order.cond(logical_not, yes, no, [getitem, x])
+    getitem_1: "f32[6]" = cond_1[0]
+    return (getitem_1, getitem)
+)py") + branches;
+        const char* const loop = R"py(
+def again(n: "i64[]", x: "f32[2, 3]"):
+    lt: "b8[]" = aten.lt.Scalar(n, 4)
+    return (lt,)
+def body(n: "i64[]", x: "f32[2, 3]"):
+    add: "i64[]" = aten.add.Tensor(n, 1)
+    sum_1: "f32[2, 1]" = aten.sum.dim_IntList(x, [1], True)
+    sub: "f32[2, 3]" = aten.sub.Tensor(x, sum_1)
+    return (add, sub)
+)py";
+        QTest::newRow("while_loop") << QString(R"py(
+def forward(n: "i64[]", x: "f32[2, 3]"):
+    while_loop = higher_order.while_loop(again, body, [n, x], [])
+    getitem: "i64[]" = while_loop[0]
+    getitem_1: "f32[2, 3]" = while_loop[1]
+    mul: "f32[2, 3]" = aten.mul.Tensor(getitem_1, 2)
+    return (getitem, mul)
+)py") + loop;
+        QTest::newRow("map and scan") << QString(R"py(
+def forward(x: "f32[2]", m: "f32[5, 2]"):
+    c = higher_order.map_impl(each, [m], [x])
+    r: "f32[5, 2]" = c[0]
+    d = higher_order.scan(running, [x], [r], [])
+    l: "f32[2]" = d[0]
+    s: "f32[5, 2]" = d[1]
+    return (l, s)
+def each(a: "f32[2]", y: "f32[2]"):
+    b: "f32[2]" = aten.mul.Tensor(a, y)
+    return (b,)
+def running(c: "f32[2]", a: "f32[2]"):
+    s: "f32[2]" = aten.add.Tensor(c, a)
+    n: "f32[2]" = aten.neg.default(s)
+    return (s, n)
+)py");
+        QTest::newRow("a number that data gives, as an index") << QString(R"py(
+def forward(n: "i64[]", items: "f32[5, 2]"):
+    u0: "Sym(u0)" = aten._local_scalar_dense.default(n)
+    select: "f32[2]" = aten.select.int(items, 0, u0)
+    mul: "f32[2]" = aten.mul.Tensor(select, 3)
+    return (mul,)
+)py");
+        QTest::newRow("a view at an offset that data gives") << QString(R"py(
+def forward(n: "i64[]", items: "f32[5, 2]"):
+    add: "i64[]" = aten.add.Tensor(n, 1)
+    u0: "Sym(u0)" = aten._local_scalar_dense.default(add)
+    select: "f32[2]" = aten.select.int(items, 0, u0)
+    view: "f32[1, 2]" = aten.view.default(select, [1, 2])
+    permute: "f32[2, 5]" = aten.permute.default(items, [1, 0])
+    mm: "f32[1, 5]" = aten.mm.default(view, permute)
+    return (mm, select)
+)py");
+    }
+    void graphsOfCalls() {
+        QFETCH(QString, graph);
+        const Snapshot module = moduleOf(graph.toStdString());
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        Board board;
+        HostContext context((*made)->loaded, 0);
+        for (const uint64_t seed : {1, 2, 3, 4}) {
             const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
             const auto run = context.run(inputs, 1, board);
             QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());

@@ -58,8 +58,7 @@ Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const st
     CT_TRY(state.program, scheduleModule(std::move(module), progress));
     CT_TRY_VOID(replan(state.program, plans));
     progress.say(0.3, "printing kernels");
-    for (const PlannedKernel& planned : state.program.kernels)
-        state.printed.push_back(printCpp(lowerLoops(planned.kernel, planned.plan)));
+    state.printed = printKernels(state.program);
     state.info.source = cppFile(state.printed);
     for (const ScheduledCall& call : state.program.calls) {
         KernelInfo info;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "engine/interpret/higher_order.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
 #include "engine/support/check.h"
@@ -43,13 +44,59 @@ Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides) {
                   static_cast<int64_t>(whole - bytes) / byteSize(dtype));
 }
 
+namespace {
+
+/// A call of functions as the interpreter's rules want it: a module whose graphs stand for the functions of their
+/// names.
+struct FunctionCall {
+    Module module;
+    const Node* node = nullptr;
+    std::map<const Node*, const Node*> operands;  // from the module's to those of HostFunction::names
+
+    FunctionCall(const Op& op, const BoundStep& step, const HostProgram& program) {
+        for (const HostFunction& function : program.functions) {
+            module.subgraphs.emplace_back(function.name, std::make_unique<Module>());
+            module.subgraphs.back().second->name = function.name;
+        }
+        std::map<const Node*, Node*> own;
+        std::vector<Argument> args;
+        for (const Argument& arg : step.args)
+            args.push_back(arg.mapNodes([&](Node* operand) -> Node* {
+                Node*& known = own[operand];
+                if (known == nullptr) known = &module.graph().placeholder(operand->name(), operand->type());
+                operands[known] = operand;
+                return known;
+            }));
+        node = &module.graph().call(op, std::move(args), step.type);
+    }
+};
+class CallValues final : public ValueSource {
+  public:
+    CallValues(const ValueSource& values, const FunctionCall& call) : m_values(&values), m_call(&call) {}
+    const TensorList& valueOf(const Node& node) const override {
+        return m_values->valueOf(*m_call->operands.at(&node));
+    }
+
+  private:
+    const ValueSource* m_values;
+    const FunctionCall* m_call;
+};
+
+std::optional<size_t> functionNamed(const HostProgram& program, const std::string& name) {
+    for (size_t i = 0; i < program.functions.size(); ++i)
+        if (program.functions[i].name == name) return i;
+    return std::nullopt;
+}
+
+}  // namespace
+
 /// The values of one function, and what its steps are run with.
 class HostContext::Values final : public ValueSource {
   public:
-    Values(LoadedProgram& program, size_t function, bool apart)
-        : m_program(&program),
+    Values(const std::shared_ptr<LoadedProgram>& program, size_t function, bool apart)
+        : m_program(program),
           m_number(function),
-          m_function(&program.program().functions[function]),
+          m_function(&program->program().functions[function]),
           m_apart(apart),
           m_values(m_function->values.size()),
           m_steps(m_function->steps.size()),
@@ -88,7 +135,7 @@ class HostContext::Values final : public ValueSource {
                 const HostStep& step = m_function->steps[i];
                 board.at(step.node);
                 for (const std::string& op : step.ops) faultPoint("kernel", op);
-                CT_TRY_VOID(step.kind == HostStepKind::Kernel ? runKernel(i, step) : runCall(i, step, sizes));
+                CT_TRY_VOID(step.kind == HostStepKind::Kernel ? runKernel(i, step) : runCall(i, step, sizes, board));
                 if (times != nullptr)
                     (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
             }
@@ -210,9 +257,11 @@ class HostContext::Values final : public ValueSource {
         return {};
     }
 
-    Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes) {
+    Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
         const PlannedCall* const planned = m_prepared[m_segment]->calls[number].get();
-        CT_TRY_VOID(planned ? runLibrary(number, step, *planned) : runReference(number, step, sizes));
+        CT_TRY_VOID(step.kind == HostStepKind::Functions ? runFunctions(number, step, board)
+                    : planned                            ? runLibrary(number, step, *planned)
+                                                         : runReference(number, step, sizes));
         // What tests ask for; of kernels it is in their code.
         for (const std::string& op : step.ops)
             for (const int64_t result : step.results)
@@ -230,6 +279,27 @@ class HostContext::Values final : public ValueSource {
             const Tensor& tensor = tensors.at(found.result);
             sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
         }
+        for (size_t r = 0; r < step.results.size(); ++r)
+            if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
+        return {};
+    }
+    /// cond, while_loop and their kin: the interpreter's rules of which graph runs with what, with functions as graphs.
+    Result<void> runFunctions(size_t number, const HostStep& step, Board& board) {
+        std::unique_ptr<FunctionCall>& call = m_calls[number];
+        if (!call)
+            call =
+                std::make_unique<FunctionCall>(findOrMakeOpaque(step.op), bound().steps[number], m_program->program());
+        const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) -> Result<std::vector<Tensor>> {
+            std::unique_ptr<HostContext>& context = m_contexts[body.name];
+            if (!context) {
+                const auto function = functionNamed(m_program->program(), body.name);
+                if (!function) return invalidInput("the program has no function '" + body.name + "'", step.node);
+                context = std::make_unique<HostContext>(m_program, *function, m_apart);
+            }
+            CT_TRY(HostRun own, context->run(inputs, 0, board));
+            return std::move(own.outputs);
+        };
+        CT_TRY(TensorList tensors, evaluateHigherOrder(call->module, *call->node, CallValues(*this, *call), run));
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
         return {};
@@ -265,7 +335,7 @@ class HostContext::Values final : public ValueSource {
         return planned.run(own.operands, own.results, m_scratch->data(), lent.parallel());
     }
 
-    LoadedProgram* m_program;
+    std::shared_ptr<LoadedProgram> m_program;
     size_t m_number;
     const HostFunction* m_function;
     bool m_apart;
@@ -275,12 +345,14 @@ class HostContext::Values final : public ValueSource {
     std::vector<std::shared_ptr<const PreparedSegment>> m_prepared;
     std::vector<std::shared_ptr<Storage>> m_arenas;
     std::shared_ptr<Storage> m_scratch;
+    std::map<size_t, std::unique_ptr<FunctionCall>> m_calls;         // by step
+    std::map<std::string, std::unique_ptr<HostContext>> m_contexts;  // by function
 };
 
 HostContext::HostContext(std::shared_ptr<LoadedProgram> program, size_t function, bool apart)
     : m_program(std::move(program)),
       m_function(function),
-      m_values(std::make_unique<Values>(*m_program, function, apart)) {}
+      m_values(std::make_unique<Values>(m_program, function, apart)) {}
 HostContext::~HostContext() = default;
 
 Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, Board& board) {

@@ -4,25 +4,58 @@
 #include "engine/interpret/interpret.h"
 
 namespace cutaway {
+namespace {
+
+constexpr const char* kRun = "run";
+
+HostKernel kernelOf(const Kernel& kernel, const std::string& name, const PrintedKernel& printed) {
+    HostKernel own{name, {}, kernel.sizes, printed.workspace, {}, false};
+    for (const PrintedKernel::Launch& launch : printed.launches)
+        own.launches.push_back({launch.function, launch.range});
+    for (const KernelBuffer& buffer : kernel.buffers) own.written.push_back(buffer.written);
+    own.checks = printed.helpers.contains("checked_index") || printed.helpers.contains("intdiv");
+    return own;
+}
+
+/// The function of a graph, before those of the graphs that its calls run.
+Result<void> addFunction(const ScheduledProgram& scheduled, const std::string& name,
+                         const std::vector<PrintedKernel>& printed, size_t& next, HostProgram& program) {
+    HostSource source{name, &scheduled, {}, {}};
+    for (const PlannedKernel& planned : scheduled.kernels) {
+        const std::string own = name == kRun ? planned.kernel.name : name + "/" + planned.kernel.name;
+        source.kernels.push_back(program.kernels.size());
+        program.kernels.push_back(kernelOf(planned.kernel, own, printed.at(next++)));
+    }
+    for (const auto& body : scheduled.bodies) source.functions[body.first] = name + "/" + body.first;
+    CT_TRY(HostFunction function, makeHostFunction(source, program));
+    program.functions.push_back(std::move(function));
+    for (const auto& body : scheduled.bodies)
+        CT_TRY_VOID(addFunction(*body.second, source.functions[body.first], printed, next, program));
+    return {};
+}
+
+}  // namespace
+
+std::vector<PrintedKernel> printKernels(const ScheduledProgram& scheduled) {
+    std::vector<PrintedKernel> printed;
+    for (const PlannedKernel& planned : scheduled.kernels)
+        printed.push_back(printCpp(lowerLoops(planned.kernel, planned.plan)));
+    for (const auto& body : scheduled.bodies)
+        for (PrintedKernel& kernel : printKernels(*body.second)) printed.push_back(std::move(kernel));
+    return printed;
+}
 
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::vector<PrintedKernel>& printed) {
     HostProgram program;
-    for (size_t i = 0; i < printed.size(); ++i) {
-        const Kernel& kernel = scheduled.kernels[i].kernel;
-        HostKernel own{kernel.name, {}, kernel.sizes, printed[i].workspace, {}, false};
-        for (const PrintedKernel::Launch& launch : printed[i].launches)
-            own.launches.push_back({launch.function, launch.range});
-        for (const KernelBuffer& buffer : kernel.buffers) own.written.push_back(buffer.written);
-        own.checks = printed[i].helpers.contains("checked_index") || printed[i].helpers.contains("intdiv");
-        program.kernels.push_back(std::move(own));
-    }
-    CT_TRY(HostFunction function, makeHostFunction({"run", &scheduled, 0}, program));
-    program.functions.push_back(std::move(function));
+    size_t next = 0;
+    CT_TRY_VOID(addFunction(scheduled, kRun, printed, next, program));
     return program;
 }
 
-Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
-    std::vector<Tensor> constants(program.constants.size());
+namespace {
+
+Result<void> addConstants(const HostProgram& program, const ScheduledProgram& scheduled, const std::string& function,
+                          std::vector<Tensor>& constants) {
     for (const ScheduledValue& value : scheduled.values) {
         if (value.kind != ScheduledValue::Kind::Constant) continue;
         const Node& node = *value.key.node;
@@ -35,9 +68,20 @@ Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const Schedu
             copyInto(laid, held);
             held = laid;
         }
-        const auto at = std::find(program.constants.begin(), program.constants.end(), node.target());
+        const std::string name = hostConstant(function, node.target());
+        const auto at = std::find(program.constants.begin(), program.constants.end(), name);
         constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] = std::move(held);
     }
+    for (const auto& body : scheduled.bodies)
+        CT_TRY_VOID(addConstants(program, *body.second, function + "/" + body.first, constants));
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
+    std::vector<Tensor> constants(program.constants.size());
+    CT_TRY_VOID(addConstants(program, scheduled, kRun, constants));
     return constants;
 }
 

@@ -14,7 +14,10 @@ struct HostPackage {
     std::vector<Tensor> constants;       // the program's
 };
 
-/// The host program of one function, "run". `printed`: of each of the schedule's kernels. Errors of makeHostFunction.
+/// The code of the schedule's kernels, then of those of the graphs that its calls run.
+std::vector<PrintedKernel> printKernels(const ScheduledProgram& scheduled);
+/// The host program: function 0 is "run", others are graphs that calls run. `printed`: of printKernels. Errors of
+/// makeHostFunction.
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::vector<PrintedKernel>& printed);
 /// Its constants, laid out as the graph says: kernels walk memory by its strides.
 Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
