@@ -5,6 +5,7 @@
 #include "engine/interpret/peak.h"
 #include "engine/passes/stage.h"
 #include "engine/runtime/reference.h"
+#include "engine/schedule/decisions.h"
 #include "engine/support/machine.h"
 
 namespace cutaway {
@@ -23,6 +24,17 @@ Error failureOf(const CompileTrace& trace) {
             {}};
 }
 
+/// The loops that a schedule's groups share have the graph's sizes, so they become numbers with these.
+void fixLoops(Module& module, const SymbolValues& values) {
+    const Schedule* schedule = Schedule::of(module);
+    if (schedule == nullptr) return;
+    auto fixed = std::make_shared<Schedule>(*schedule);
+    for (Schedule::Group& group : fixed->groups)
+        for (SymInt& size : group.space.sizes)
+            if (const auto number = valueFor(size, values)) size = *number;
+    module.plan = std::move(fixed);
+}
+
 }  // namespace
 
 Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
@@ -36,6 +48,7 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
     values.insert(known.begin(), known.end());
     auto fixed = std::make_shared<Module>(*module);
     CT_TRY_VOID(specialize(*fixed, values));
+    fixLoops(*fixed, values);
     for (const std::string& symbol : freeSymbols(*fixed))
         return unsupported("kernels need numbers, and size symbol '" + symbol + "' has none", {},
                            {"set it when opening: --size " + symbol + "=8",

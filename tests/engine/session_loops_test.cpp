@@ -71,6 +71,22 @@ class SessionLoopsTest : public QObject {
         QVERIFY(!none);
         QCOMPARE(none.error().code, ErrorCode::NotFound);
     }
+    /// What was decided for all sizes is looked at with the example's.
+    void kernelsOfExampleSizesAreListed() {
+        const QString symbolic = m_folder.filePath("symbolic.py");
+        QFile out(symbolic);
+        QVERIFY(out.open(QIODevice::WriteOnly));
+        out.write(
+            "# symbol s0: hint=48\ndef forward(x: \"f32[s0, 10]\"):\n    a = aten.sin.default(x)\n"
+            "    s = aten.sum.dim_IntList(a, [1])\n    return (a, s)\n");
+        out.close();
+        Session session;
+        QVERIFY(session.open(symbolic.toStdString()));
+        const auto kernels = loopKernels(session, *session.compile({}));
+        QVERIFY2(bool(kernels), kernels ? "" : kernels.error().text().c_str());
+        QCOMPARE(kernels->size(), size_t{1});
+        QCOMPARE(kernels->front().nodeNames, (std::vector<std::string>{"a", "s"}));
+    }
     void plansAreRefusedInWords() {
         QCOMPARE(saidOf("order x0\nparts many\n"), QStringLiteral("line 2: parts is a number: parts 8"));
         QCOMPARE(saidOf("order x0\nvectors nothing\nparts 0\n").section(':', 0, 0),
