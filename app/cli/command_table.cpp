@@ -13,6 +13,7 @@ namespace cutaway::cli {
     row(runCommand)           \
     row(benchCommand)         \
     row(loopsCommand)         \
+    row(memoryCommand)        \
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \

@@ -6,42 +6,13 @@
 #include "engine/codegen/cpp_printer.h"
 #include "engine/interpret/interpret.h"
 #include "engine/loops/kernel_text.h"
-#include "engine/schedule/schedule.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/schedules.h"
 
 namespace cutaway {
 namespace {
-
-constexpr std::string_view kHalves[] = {"forward", "backward"};
-
-/// The schedule of a track, made once: a window asks for one kernel after the other.
-Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& run, const std::string& track,
-                                                           const Progress& progress) {
-    CT_TRY_VOID(checkLowered(run.trace));
-    const std::lock_guard lock(run.looking);
-    std::shared_ptr<const ScheduledProgram>& kept = run.schedules[track];
-    if (!kept) {
-        Snapshot module = track.empty() ? run.trace.result() : run.trace.resultOf(track);
-        SymbolValues sizes;
-        // As it is built; where sizes have no numbers the kernels still have their loops.
-        if (const auto numbers = withNumbers(module, nullptr, sizes)) module = *numbers;
-        CT_TRY(ScheduledProgram program, scheduleModule(module, progress));
-        kept = std::make_shared<const ScheduledProgram>(std::move(program));
-    }
-    return kept;
-}
-
-struct Track {
-    std::string name, prefix;  // "backward" and "backward/"; "" and "" for a run's last
-};
-std::vector<Track> tracksOf(const CompileTrace& trace) {
-    if (!trace.isSplit()) return {{}};
-    std::vector<Track> tracks;
-    for (const std::string_view half : kHalves) tracks.push_back({std::string(half), std::string(half) + "/"});
-    return tracks;
-}
 
 /// A kernel by its name.
 struct Named {
@@ -49,7 +20,7 @@ struct Named {
     const PlannedKernel* planned = nullptr;
 };
 Result<Named> kernelNamed(Session::State::Run& run, const std::string& name, const Progress& progress) {
-    for (const Track& track : tracksOf(run.trace)) {
+    for (const ScheduledTrack& track : scheduledTracks(run.trace)) {
         if (!name.starts_with(track.prefix)) continue;
         CT_TRY(const auto program, scheduleOf(run, track.name, progress));
         for (const PlannedKernel& planned : program->kernels)
@@ -132,7 +103,7 @@ Result<std::vector<LoopKernel>> loopKernels(Session& session, RunId id, const Pr
         CT_TRY(Session::State::Run * run, session.state().run(id));
         std::vector<LoopKernel> all;
         size_t call = 0;
-        for (const Track& track : tracksOf(run->trace)) {
+        for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
             CT_TRY(const auto program, scheduleOf(*run, track.name, progress));
             const size_t first = all.size();
             for (const PlannedKernel& planned : program->kernels) all.push_back({track.prefix + planned.kernel.name});

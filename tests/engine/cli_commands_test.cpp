@@ -49,6 +49,7 @@ const std::map<QString, Smoke> kSmoke = {
       {{"--json", "loops chain.py"},
        {"--json --kernel", "loops chain.py --kernel kernel0"},
        {"--json --plan", "loops chain.py --kernel kernel0 --plan plan.txt --repeat 2"}}}},
+    {"memory", {"memory chain.py", {{"--json", "memory chain.py"}}}},
     {"partition",
      {"partition " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2",
       {{"--json", "partition " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"},

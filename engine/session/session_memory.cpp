@@ -1,0 +1,203 @@
+// What the values of a run's schedules take in memory, and when.
+#include <algorithm>
+
+#include "cutaway/guarded.h"
+#include "cutaway/memory.h"
+#include "engine/loops/loop_nest.h"
+#include "engine/schedule/schedule.h"
+#include "engine/session/execution.h"
+#include "engine/session/schedules.h"
+#include "engine/support/checked.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+namespace {
+
+constexpr int64_t kBlock = 64;
+int64_t inBlocks(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + kBlock - 1) / kBlock * kBlock; }
+
+MemoryMaker makerOf(CallKind kind) {
+    switch (kind) {
+        case CallKind::Kernel: return MemoryMaker::Kernel;
+        case CallKind::Library: return MemoryMaker::Library;
+        case CallKind::Reference: break;
+    }
+    return MemoryMaker::Reference;
+}
+
+/// Bytes between the first and the last element.
+Result<int64_t> bytesOf(const TensorType& type, const std::string& name) {
+    if (!allInts(type.sizes) || !allInts(type.strides))
+        return unsupported("the size of " + name + ", " + type.text() + ", is known only at run time", name);
+    return checkedMul(extent(toInts(type.sizes), toInts(type.strides)), byteSize(type.dtype));
+}
+
+class MemoryPlanner {
+  public:
+    MemoryPlanner(const ScheduledProgram& program, const ScheduledTrack& track) : m_program(program), m_track(track) {
+        m_plan.track = track.name;
+    }
+
+    Result<MemoryPlan> run(const Progress& progress) {
+        for (const ScheduledCall& call : m_program.calls) addCall(call);
+        CT_TRY_VOID(addValues());
+        CT_TRY_VOID(addWorkspaces(progress));
+        m_plan.arena = place(MemoryValue::Place::Arena);
+        m_plan.own = place(MemoryValue::Place::Own);
+        std::stable_sort(m_plan.values.begin(), m_plan.values.end(),
+                         [](const MemoryValue& a, const MemoryValue& b) { return a.first < b.first; });
+        findPeak();
+        return std::move(m_plan);
+    }
+
+  private:
+    void addCall(const ScheduledCall& call) {
+        MemoryCall shown;
+        shown.maker = makerOf(call.kind);
+        shown.kind = call.description;
+        if (call.kind == CallKind::Kernel) shown.name = m_track.prefix + m_program.kernels[call.kernel].kernel.name;
+        else shown.name = call.node->name();
+        for (const NodeId node : call.nodes) {
+            shown.nodes.push_back(nodeKey(0, node));
+            const Node* found = m_program.module->graph().find(node);
+            shown.nodeNames.push_back(found ? found->name() : std::string());
+        }
+        m_plan.calls.push_back(std::move(shown));
+    }
+
+    static std::string nameOfValue(const ValueKey& key) {
+        if (key.node->type().tuple() == nullptr) return key.node->name();
+        return key.node->name() + "[" + std::to_string(key.result) + "]";
+    }
+
+    Result<void> addValues() {
+        for (const ScheduledValue& value : m_program.values) {
+            const TensorType& type = *tensorOf(value.key);
+            CT_TRY(const int64_t bytes, bytesOf(type, value.key.node->name()));
+            if (value.definedBy < 0) {
+                MemoryTotal& total = value.kind == ScheduledValue::Kind::Input ? m_plan.inputs : m_plan.constants;
+                ++total.count;
+                total.bytes = checkedAdd(total.bytes, bytes);
+                continue;
+            }
+            MemoryValue shown;
+            shown.node = nodeKey(0, value.key.node->id());
+            shown.name = nameOfValue(value.key);
+            shown.type = type.text();
+            shown.bytes = bytes;
+            shown.first = value.definedBy;
+            shown.last = value.lastUse;
+            shown.output = value.kind == ScheduledValue::Kind::Output;
+            const bool reference = m_program.calls[static_cast<size_t>(value.definedBy)].kind == CallKind::Reference;
+            shown.place = reference ? MemoryValue::Place::Own : MemoryValue::Place::Arena;
+            m_plan.values.push_back(std::move(shown));
+        }
+        return {};
+    }
+
+    /// What the parts of a cut reduction leave for each other: compiled programs have it in the arena, too.
+    Result<void> addWorkspaces(const Progress& progress) {
+        std::vector<std::vector<Workspace>> spaces;
+        for (const PlannedKernel& planned : m_program.kernels) {
+            if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
+            spaces.push_back(planned.plan.parts > 1 ? lowerLoops(planned.kernel, planned.plan).workspace
+                                                    : std::vector<Workspace>());
+        }
+        for (size_t at = 0; at < m_program.calls.size(); ++at) {
+            const ScheduledCall& call = m_program.calls[at];
+            if (call.kind != CallKind::Kernel) continue;
+            for (const Workspace& space : spaces[call.kernel]) {
+                MemoryValue shown;
+                shown.node = nodeKey(0, call.nodes.back());
+                shown.name = m_plan.calls[at].name + " workspace";
+                if (!space.count.isInt())
+                    return unsupported("the size of " + shown.name + " is known only at run time",
+                                       m_plan.calls[at].nodeNames.back());
+                const int64_t count = space.count.value();
+                shown.type = TensorType::contiguous(space.dtype, {SymInt(count)}).text();
+                shown.bytes = checkedMul(count, byteSize(space.dtype));
+                shown.first = shown.last = static_cast<int>(at);
+                shown.workspace = true;
+                m_plan.values.push_back(std::move(shown));
+            }
+        }
+        return {};
+    }
+
+    /// In the order and by the lifetimes of the compiled program, so that the offsets are its own.
+    int64_t place(MemoryValue::Place where) {
+        std::vector<MemoryBlock> blocks;
+        for (const MemoryValue& value : m_plan.values)
+            if (value.place == where) blocks.push_back({value.bytes, value.first, value.last, 0});
+        const int64_t height = planMemory(blocks);
+        size_t next = 0;
+        for (MemoryValue& value : m_plan.values)
+            if (value.place == where) value.offset = blocks[next++].offset;
+        return height;
+    }
+
+    void findPeak() {
+        const auto calls = static_cast<int>(m_plan.calls.size());
+        std::vector<int64_t> change(m_plan.calls.size() + 1);
+        for (MemoryValue& value : m_plan.values) {
+            value.last = std::min(value.last, calls - 1);  // what is returned lives on behind the last call
+            change[static_cast<size_t>(value.first)] += inBlocks(value.bytes);
+            change[static_cast<size_t>(value.last) + 1] -= inBlocks(value.bytes);
+        }
+        int64_t live = 0;
+        for (int at = 0; at < calls; ++at) {
+            m_plan.live.push_back(live = checkedAdd(live, change[static_cast<size_t>(at)]));
+            if (m_plan.peak < 0 || live > m_plan.largestLive()) m_plan.peak = at;
+        }
+    }
+
+    const ScheduledProgram& m_program;
+    const ScheduledTrack& m_track;
+    MemoryPlan m_plan;
+};
+
+Result<MemoryPlan> planOf(Session::State::Run& run, const ScheduledTrack& track, const Progress& progress) {
+    SymbolValues sizes;
+    CT_TRY_VOID(withNumbers(lastGraph(run.trace, track.name), nullptr, sizes));
+    CT_TRY(const auto program, scheduleOf(run, track.name, progress));
+    return withCheckedSizes("the memory plan", {}, [&]() -> Result<MemoryPlan> {
+        CT_TRY(MemoryPlan plan, MemoryPlanner(*program, track).run(progress));
+        plan.sizes = std::move(sizes);
+        return plan;
+    });
+}
+
+}  // namespace
+
+std::string_view nameOf(MemoryMaker maker) {
+    switch (maker) {
+        case MemoryMaker::Kernel: return "kernel";
+        case MemoryMaker::Library: return "library";
+        case MemoryMaker::Reference: break;
+    }
+    return "reference";
+}
+
+std::vector<size_t> livingAt(const MemoryPlan& plan, int call) {
+    std::vector<size_t> living;
+    for (size_t i = 0; i < plan.values.size(); ++i)
+        if (plan.values[i].first <= call && call <= plan.values[i].last) living.push_back(i);
+    std::stable_sort(living.begin(), living.end(),
+                     [&](size_t a, size_t b) { return plan.values[a].bytes > plan.values[b].bytes; });
+    return living;
+}
+
+Result<std::vector<MemoryPlan>> memoryPlans(Session& session, RunId id, const Progress& progress) {
+    return guarded([&]() -> Result<std::vector<MemoryPlan>> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        CT_TRY_VOID(checkLowered(run->trace));
+        std::vector<MemoryPlan> plans;
+        for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
+            CT_TRY(MemoryPlan plan, planOf(*run, track, progress));
+            plans.push_back(std::move(plan));
+        }
+        return plans;
+    });
+}
+
+}  // namespace cutaway
