@@ -23,6 +23,7 @@
 #include "ui/session/breakpoints.h"
 #include "ui/session/checked_runs.h"
 #include "ui/session/loop_looks.h"
+#include "ui/session/memory_looks.h"
 #include "ui/session/minify_search.h"
 #include "ui/session/selection.h"
 #include "ui/session/source.h"
@@ -150,6 +151,7 @@ class SessionController : public QObject {
     CheckedRuns& checkedRuns() { return *m_checkedRuns; }
     MinifySearch& minifySearch() { return *m_minifySearch; }
     LoopLooks& loopLooks() { return *m_loopLooks; }
+    MemoryLooks& memoryLooks() { return *m_memoryLooks; }
     /// Where compiles stop.
     Breakpoints& breakpoints() { return *m_breakpoints; }
     /// Compiles on from the last stop to the next.
@@ -266,6 +268,7 @@ class SessionController : public QObject {
     std::unique_ptr<CheckedRuns> m_checkedRuns;    // so does its own
     std::unique_ptr<MinifySearch> m_minifySearch;  // and this one's
     std::unique_ptr<LoopLooks> m_loopLooks;        // and these
+    std::unique_ptr<MemoryLooks> m_memoryLooks;
 };
 
 }  // namespace cutaway::ui

@@ -119,6 +119,10 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::runWithPlan(*kept, run, kernel, plan, options, progress);
     }
+    Result<std::vector<MemoryPlan>> memoryPlans(RunId run, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::memoryPlans(*kept, run, progress);
+    }
     Result<DebugCompileReport> debugCompile(const DebugCompileOptions& options, const Progress& progress) override {
         const auto kept = session();
         return cutaway::debugCompile(*kept, options, progress);

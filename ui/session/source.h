@@ -8,6 +8,7 @@
 #include "cutaway/breakpoints.h"
 #include "cutaway/debug_compile.h"
 #include "cutaway/loops.h"
+#include "cutaway/memory.h"
 #include "cutaway/minify.h"
 #include "cutaway/numerics.h"
 
@@ -86,6 +87,10 @@ class Source {
     virtual Result<PlanRun> runWithPlan(RunId, const std::string& /*kernel*/, const std::string& /*plan*/,
                                         const PlanRunOptions&, const Progress&) {
         return unsupported("plans cannot be run here", {}, {});
+    }
+    /// What each value takes in memory, and when (cutaway/memory.h).
+    virtual Result<std::vector<MemoryPlan>> memoryPlans(RunId, const Progress&) {
+        return unsupported("there is no memory to look at here", {}, {});
     }
     virtual Result<DebugCompileReport> debugCompile(const DebugCompileOptions&, const Progress&) {
         return unsupported("no bundle can be written here", {}, {});

@@ -6,6 +6,7 @@
 #include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
 #include "ui/windows/loops_window.h"
+#include "ui/windows/memory_window.h"
 #include "ui/windows/minify_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/numerics_window.h"
@@ -34,6 +35,8 @@ const WindowRow kWindows[] = {
     {"log", QT_TRANSLATE_NOOP("cutaway::ui", "Log"), Area::Bottom, "Alt+6", make<LogWindow>, {}, false},
     {"kernels", QT_TRANSLATE_NOOP("cutaway::ui", "Kernels"), Area::Centre, "Alt+7", make<KernelsWindow>},
     {"loops", QT_TRANSLATE_NOOP("cutaway::ui", "Loops"), Area::Centre, "Alt+P", make<LoopsWindow>, LoopsWindow::keys()},
+    {"memory", QT_TRANSLATE_NOOP("cutaway::ui", "Memory"), Area::Centre, "Alt+Y", make<MemoryWindow>,
+     MemoryWindow::keys()},
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
     {"numerics", QT_TRANSLATE_NOOP("cutaway::ui", "Numerics"), Area::Bottom, "Alt+N", make<NumericsWindow>,
      NumericsWindow::keys()},
