@@ -176,10 +176,11 @@ std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& 
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     BuiltKernel built;
     const int own = grouping.of(*group.members[0]).group;
-    Lowering lowering([&](const ValueKey& key) {
+    const auto isComputedHere = [&](const ValueKey& key) {
         const NodeFacts& facts = grouping.of(*key.node);
         return facts.role == NodeFacts::Role::Free || (facts.role == NodeFacts::Role::Lowered && facts.group == own);
-    });
+    };
+    Lowering lowering(isComputedHere, group.members.size() > 1);
     const SpaceLoops loops = makeLoops(lowering, group.space);
     const SymDims rows = group.space.outer();
     const SymInt fullCount = numel(group.space.sizes), rowCount = numel(rows);

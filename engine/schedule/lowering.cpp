@@ -149,8 +149,10 @@ Expr Lowering::value(const Node& node, const std::vector<Expr>& at) { return val
 
 namespace {
 /// What tests ask for in kernels: 1 + 2 |x| in place of x, or NaN.
-Expr spoiled(const Op& op, const Expr& value) {
-    const FaultEffect effect = isFloating(value->dtype) ? faultEffect("kernel", op.name()) : FaultEffect::None;
+Expr spoiled(const Op& op, const Expr& value, bool shared) {
+    if (!faultsAsked() || !isFloating(value->dtype)) return value;
+    FaultEffect effect = faultEffect("kernel", op.name());
+    if (shared && effect == FaultEffect::None) effect = faultEffect("fusion", op.name());
     if (effect == FaultEffect::Nan) return constantLike(value, std::numeric_limits<double>::quiet_NaN());
     return effect == FaultEffect::Wrong ? constantLike(value, 1) + constantLike(value, 2) * call1("abs", value) : value;
 }
@@ -168,7 +170,7 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
         fail(node.name() + " (" + node.op().name() + ") needs its operand in memory");
         return constantOf(Scalar(int64_t{0}), dtype);
     }
-    return spoiled(node.op(), Expr::cast(expr, dtype));
+    return spoiled(node.op(), Expr::cast(expr, dtype), m_shared);
 }
 
 namespace {

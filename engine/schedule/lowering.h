@@ -31,7 +31,8 @@ class Lowering {
   public:
     /// True for values to be computed here rather than loaded.
     using Inlines = std::function<bool(const ValueKey&)>;
-    explicit Lowering(Inlines inlines) : m_inlines(std::move(inlines)) {}
+    /// `shared`: for a kernel of several nodes.
+    explicit Lowering(Inlines inlines, bool shared = false) : m_inlines(std::move(inlines)), m_shared(shared) {}
 
     /// The next loop, of this size: its axis, or 0 where it has one step only. All are asked for before any value.
     Expr loop(const SymInt& size);
@@ -58,6 +59,7 @@ class Lowering {
     Expr axis(int number, const SymInt& size);
 
     Inlines m_inlines;
+    bool m_shared;
     IndexSimplifier m_indices;
     std::string m_problem;
     std::set<ValueKey> m_loaded;

@@ -7,6 +7,7 @@
 // rule    the rule's, or "pass/rule"                when a rewrite of it is made; what changes graphs, in its rewrites
 // op      the operator's, "aten.relu.default"       the reference interpreter, at calls of it
 // kernel  the operator's                            compiled code of the CPU, where it computes calls of it
+// fusion  the operator's                            the same, in kernels that it shares with other calls; numbers only
 // reader  "open"                                    when a file is opened
 // job     the job's tag                             when a job begins
 // NAME may be "*". "op@after:..." acts only where graphs are run that passes have made, "op@before:..." only where the

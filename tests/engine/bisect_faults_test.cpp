@@ -1,4 +1,6 @@
 // Bisecting names the guilty rewrite, whatever is wrong with it and in whatever kind of run.
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QTemporaryDir>
 #include <QtTest>
 #include <fstream>
@@ -19,6 +21,19 @@ const char* const kPlain =
     "    d: \"f32[3, 4]\" = aten.gelu.default(c)\n"
     "    e: \"f32[3, 4]\" = aten.silu.default(d)\n"
     "    return (e,)\n";
+
+// Three kernels, one of a chain, one of a reduction and what reads it.
+const char* const kFused =
+    "def forward(x: \"f32[30, 40]\", w: \"f32[40, 40]\"):\n"
+    "    a = aten.relu.default(x)\n"
+    "    c = aten.cos.default(a)\n"
+    "    m = aten.mm.default(c, w)\n"
+    "    t = aten.tanh.default(m)\n"
+    "    e = aten.exp.default(t)\n"
+    "    n = aten.mm.default(e, w)\n"
+    "    s = aten.sum.dim_IntList(n, [1], True)\n"
+    "    d = aten.div.Tensor(n, s)\n"
+    "    return (d,)\n";
 
 struct Kind {
     const char* name;
@@ -140,6 +155,39 @@ class BisectFaultsTest : public QObject {
         QCOMPARE(report->found, found);
         QCOMPARE(report->badAsOpened, !found);
         if (found) QCOMPARE(QString::fromStdString(report->rewrite.rule), QStringLiteral("twice"));
+    }
+
+    void fusions_data() {
+        QTest::addColumn<QString>("fault");
+        QTest::addColumn<QString>("node");
+        for (const char* kind : {"wrong", "nan"}) {
+            QTest::addRow("a chain, %s", kind) << QString("fusion:aten.tanh.default:%1").arg(kind) << "e";
+            QTest::addRow("a reduction, %s", kind) << QString("fusion:aten.sum.dim_IntList:%1").arg(kind) << "d";
+        }
+    }
+    /// A node goes wrong where it shares a kernel with others: the one decision that made it share one.
+    void fusions() {
+        QFETCH(QString, fault);
+        QFETCH(QString, node);
+        const QString graph = m_folder.filePath("fused.py"), json = m_folder.filePath("fused.json");
+        std::ofstream(graph.toStdString()) << kFused;
+        ProcessOptions options;
+        options.argv = {CUTAWAY_CLI, "bisect", graph.toStdString(), "--backend", "cpu", "--json", json.toStdString()};
+        options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
+        const auto end = runProcess(options);
+        QVERIFY2(end && end->ok(), end ? (end->output + end->errors).c_str() : "");
+        QFile report(json);
+        QVERIFY(report.open(QIODevice::ReadOnly));
+        const QByteArray text = report.readAll();
+        const QJsonObject found = QJsonDocument::fromJson(text).object();
+        const QJsonObject step = found["step"].toObject(), rewrite = found["rewrite"].toObject();
+        QVERIFY2(found["found"].toBool(), text.constData());
+        QCOMPARE(step["stage"].toString(), QStringLiteral("schedule"));
+        QCOMPARE(step["name"].toString(), QStringLiteral("fuse_nodes"));
+        QCOMPARE(rewrite["rule"].toString(), QStringLiteral("fuse"));
+        QCOMPARE(rewrite["node"].toString(), node);
+        // Two libraries and three fusions; what passes trace while they are looking for patterns is not among them.
+        QCOMPARE(found["searched"].toInt(), 5);
     }
 
     /// A run that failed is looked at where the search has been.

@@ -12,6 +12,7 @@
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
 #include "engine/rewrite/dead_code.h"
+#include "engine/rewrite/rewrite_watch.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 
@@ -211,6 +212,7 @@ Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std
                                              TraceKind kind) {
     CT_TRY(auto module, parseFormula(formula, inputs, kind));
     static const CompileRequest kRequest;
+    const RewriteWatch unheard([](std::string_view, const RewriteInfo&) {});  // these are none of the run's
     Rewriter rewriter("trace", kRequest);
     CT_TRY_VOID(torchCallsToAten(*module, rewriter));
     CT_TRY_VOID(expandComposites(*module, rewriter));
