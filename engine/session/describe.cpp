@@ -302,7 +302,6 @@ std::string problemOf(const Node& node) {
                                                    : "custom operator of '" + library + "': shown, not run";
     }
     if (!op.def()->eval && !op.def()->decompose) return "no kernel and no expansion: shown, not run";
-    if (op.is(Tag::DataDependent)) return "its result's shape depends on data: runs in the reference interpreter only";
     return {};
 }
 

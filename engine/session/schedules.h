@@ -1,5 +1,6 @@
 #pragma once
 // The schedules of a run's last graphs, for whoever looks at kernels and memory.
+#include "engine/interpret/specialize.h"
 #include "engine/schedule/program.h"
 #include "engine/session/session_state.h"
 
@@ -14,9 +15,14 @@ std::vector<ScheduledTrack> scheduledTracks(const CompileTrace& trace);
 /// The last graph of a track.
 Snapshot lastGraph(const CompileTrace& trace, const std::string& track);
 
-/// The schedule of a track, made once: a window asks for one kernel after the other. As it is built, with numbers for
-/// its sizes, where these are known. Errors: the run failed; a call that nothing can compute.
+/// The schedule of a track, made once: a window asks for one kernel after the other. As it is built: with size
+/// symbols where one program serves all sizes, else with numbers. Errors: the run failed; a call that nothing can
+/// compute.
 Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& run, const std::string& track,
                                                            const Progress& progress);
+
+/// Of a program with size symbols: where the values in its memory lie for these sizes, in the order of
+/// ScheduledProgram::values, then of the kernels' workspaces; and how many bytes there are.
+Result<std::vector<int64_t>> placesOf(const ScheduledProgram& program, const SymbolValues& sizes, int64_t& bytes);
 
 }  // namespace cutaway

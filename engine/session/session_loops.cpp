@@ -71,12 +71,15 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
     CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, written));
     const std::lock_guard turn(run.turn);
     CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
-    SymbolValues sizes;
-    CT_TRY(Snapshot numbers, withNumbers(module, &bound, sizes));
+    Snapshot same = module;  // what the chosen program was built from
+    if (!run.cpu[""].allSizes) {
+        SymbolValues sizes;
+        CT_TRY(same, withNumbers(module, &bound, sizes));
+    }
     progress.say(-1, "compiling kernels by the plan");
     CpuBuildOptions building;
     building.plans.emplace(kernel, plan);
-    CT_TRY(const CpuProgram given, buildCpu(std::move(numbers), building, progress));
+    CT_TRY(const CpuProgram given, buildCpu(std::move(same), building, progress));
     CpuRunOptions running;
     running.repeat = std::max(1, options.repeat);
     running.timeoutSeconds = options.timeoutSeconds;

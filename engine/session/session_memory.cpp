@@ -25,24 +25,39 @@ MemoryMaker makerOf(CallKind kind) {
     return MemoryMaker::Reference;
 }
 
+/// The numbers of sizes. Errors: one that is known only at run time.
+Result<Dims> numbersOf(const SymDims& dims, const SymbolValues& sizes, const TensorType& type,
+                       const std::string& name) {
+    Dims numbers;
+    for (const SymInt& dim : dims) {
+        const auto number = valueFor(dim, sizes);
+        if (!number)
+            return unsupported("the size of " + name + ", " + type.text() + ", is known only at run time", name);
+        numbers.push_back(*number);
+    }
+    return numbers;
+}
 /// Bytes between the first and the last element.
-Result<int64_t> bytesOf(const TensorType& type, const std::string& name) {
-    if (!allInts(type.sizes) || !allInts(type.strides))
-        return unsupported("the size of " + name + ", " + type.text() + ", is known only at run time", name);
-    return checkedMul(extent(toInts(type.sizes), toInts(type.strides)), byteSize(type.dtype));
+Result<int64_t> bytesOf(const TensorType& type, const SymbolValues& values, const std::string& name) {
+    CT_TRY(const Dims sizes, numbersOf(type.sizes, values, type, name));
+    CT_TRY(const Dims strides, numbersOf(type.strides, values, type, name));
+    return checkedMul(extent(sizes, strides), byteSize(type.dtype));
 }
 
 class MemoryPlanner {
   public:
-    MemoryPlanner(const ScheduledProgram& program, const ScheduledTrack& track) : m_program(program), m_track(track) {
+    MemoryPlanner(const ScheduledProgram& program, const ScheduledTrack& track, SymbolValues sizes)
+        : m_program(program), m_track(track) {
         m_plan.track = track.name;
+        m_plan.sizes = std::move(sizes);
     }
 
     Result<MemoryPlan> run(const Progress& progress) {
         for (const ScheduledCall& call : m_program.calls) addCall(call);
         CT_TRY_VOID(addValues());
         CT_TRY_VOID(addWorkspaces(progress));
-        m_plan.arena = place(MemoryValue::Place::Arena);
+        if (freeSymbols(*m_program.module).empty()) m_plan.arena = place(MemoryValue::Place::Arena);
+        else CT_TRY_VOID(takePlaces());
         m_plan.own = place(MemoryValue::Place::Own);
         std::stable_sort(m_plan.values.begin(), m_plan.values.end(),
                          [](const MemoryValue& a, const MemoryValue& b) { return a.first < b.first; });
@@ -73,7 +88,7 @@ class MemoryPlanner {
     Result<void> addValues() {
         for (const ScheduledValue& value : m_program.values) {
             const TensorType& type = *tensorOf(value.key);
-            CT_TRY(const int64_t bytes, bytesOf(type, value.key.node->name()));
+            CT_TRY(const int64_t bytes, bytesOf(type, m_plan.sizes, value.key.node->name()));
             if (value.definedBy < 0) {
                 MemoryTotal& total = value.kind == ScheduledValue::Kind::Input ? m_plan.inputs : m_plan.constants;
                 ++total.count;
@@ -110,10 +125,11 @@ class MemoryPlanner {
                 MemoryValue shown;
                 shown.node = nodeKey(0, call.nodes.back());
                 shown.name = m_plan.calls[at].name + " workspace";
-                if (!space.count.isInt())
+                const auto known = valueFor(space.count, m_plan.sizes);
+                if (!known)
                     return unsupported("the size of " + shown.name + " is known only at run time",
                                        m_plan.calls[at].nodeNames.back());
-                const int64_t count = space.count.value();
+                const int64_t count = *known;
                 shown.type = TensorType::contiguous(space.dtype, {SymInt(count)}).text();
                 shown.bytes = checkedMul(count, byteSize(space.dtype));
                 shown.first = shown.last = static_cast<int>(at);
@@ -134,6 +150,15 @@ class MemoryPlanner {
         for (MemoryValue& value : m_plan.values)
             if (value.place == where) value.offset = blocks[next++].offset;
         return height;
+    }
+
+    /// Where one program serves all sizes, values take turns in slots of it.
+    Result<void> takePlaces() {
+        CT_TRY(const std::vector<int64_t> places, placesOf(m_program, m_plan.sizes, m_plan.arena));
+        size_t next = 0;
+        for (MemoryValue& value : m_plan.values)
+            if (value.place == MemoryValue::Place::Arena) value.offset = places.at(next++);
+        return {};
     }
 
     void findPeak() {
@@ -161,9 +186,7 @@ Result<MemoryPlan> planOf(Session::State::Run& run, const ScheduledTrack& track,
     CT_TRY_VOID(withNumbers(lastGraph(run.trace, track.name), nullptr, sizes));
     CT_TRY(const auto program, scheduleOf(run, track.name, progress));
     return withCheckedSizes("the memory plan", {}, [&]() -> Result<MemoryPlan> {
-        CT_TRY(MemoryPlan plan, MemoryPlanner(*program, track).run(progress));
-        plan.sizes = std::move(sizes);
-        return plan;
+        return MemoryPlanner(*program, track, std::move(sizes)).run(progress);
     });
 }
 
