@@ -26,6 +26,7 @@ class Binder {
         for (size_t i = 0; i < m_function->values.size(); ++i) CT_TRY_VOID(bindValue(i, segment, starts));
         const size_t last =
             segment + 1 < m_function->segments.size() ? m_function->segments[segment + 1] : m_function->steps.size();
+        if (!m_function->symbols.empty() || m_function->segments.size() > 1) nameValues();
         for (size_t i = m_function->segments[segment]; i < last; ++i) bindStep(i);
         return {};
     }
@@ -50,6 +51,13 @@ class Binder {
         return numbers;
     }
 
+    /// Functions of the engine read sizes off their operands' types.
+    void nameValues() {
+        auto names = std::make_shared<Graph>();
+        for (const Node& node : m_function->names->nodes())
+            m_names.push_back(&names->placeholder(node.name(), filled(node.type())));
+        m_bound->names.push_back(std::move(names));
+    }
     /// Where each slot of the segment begins.
     std::vector<int64_t> placeSlots(size_t segment) {
         std::vector<int64_t> starts(m_function->memory.size());
@@ -101,7 +109,9 @@ class Binder {
                 for (const HostKernel::Launch& launch : kernel.launches) bound.ranges.push_back(number(launch.range));
             computing = std::max(written, computing) / kOperations;
         } else {
-            for (const Argument& arg : step.args) bound.args.push_back(filled(arg));
+            for (const Argument& arg : step.args)
+                bound.args.push_back(filled(arg).mapNodes(
+                    [this](Node* node) { return m_names.empty() ? node : m_names[index(node->id())]; }));
             bound.type = filled(step.type);
             computing /= kLibraryOperationsPerNanosecond;
         }
@@ -161,6 +171,7 @@ class Binder {
     const HostFunction* m_function;
     const SymbolValues& m_sizes;
     BoundFunction* m_bound;
+    std::vector<Node*> m_names;  // by id, if there are others than the function's
 };
 
 /// Of a symbol its value; what a symbol may be is checked where the sizes are.

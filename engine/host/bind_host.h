@@ -23,6 +23,9 @@ struct BoundFunction {
     std::vector<BoundValue> values;
     std::vector<BoundStep> steps;
     std::vector<int64_t> bytes;  // of each segment's memory
+    /// With symbols: HostFunction::names once more for each segment, with numbers in their types, for the nodes of
+    /// BoundStep::args. Ids are the same.
+    std::vector<std::shared_ptr<const Graph>> names;
     int64_t arenaBytes() const;
 };
 

@@ -38,9 +38,8 @@ class Placer {
 
   private:
     struct Turn {
-        size_t slot = 0;
         int64_t hinted = 0;
-        int end = 0;
+        HostLife life;
     };
     HostValue& valueOf(const HostLife& life) { return m_function->values[static_cast<size_t>(life.value)]; }
 
@@ -61,28 +60,29 @@ class Placer {
             for (const std::string& symbol : symbolsOf(bytes.expr())) values.emplace(symbol, kUnknown);
         return valueFor(bytes, values).value_or(0);
     }
-    void takeTurns(size_t segment, std::vector<HostLife> lives) {
-        std::stable_sort(lives.begin(), lives.end(),
-                         [](const HostLife& a, const HostLife& b) { return a.begin < b.begin; });
+    /// The largest first, each in the first slot that is free while it lives.
+    void takeTurns(size_t segment, const std::vector<HostLife>& lives) {
         std::vector<Turn> turns;
-        for (const HostLife& life : lives) {
-            HostValue& value = valueOf(life);
-            const SymInt bytes = bytesOf(value.type);
-            const int64_t wanted = hinted(bytes);
-            Turn* best = nullptr;
-            const auto waste = [&](const Turn& turn) { return std::abs(turn.hinted - wanted); };
-            for (Turn& turn : turns)
-                if (turn.end < life.begin && (best == nullptr || waste(turn) < waste(*best))) best = &turn;
-            if (best == nullptr) {
-                turns.push_back({m_function->memory.size(), 0, 0});
+        for (const HostLife& life : lives) turns.push_back({hinted(bytesOf(valueOf(life).type)), life});
+        std::stable_sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.hinted > b.hinted; });
+        const size_t first = m_function->memory.size();
+        std::vector<std::vector<HostLife>> taken;
+        for (const Turn& turn : turns) {
+            const auto isFree = [&](const std::vector<HostLife>& others) {
+                return std::none_of(others.begin(), others.end(), [&](const HostLife& other) {
+                    return other.begin <= turn.life.end && turn.life.begin <= other.end;
+                });
+            };
+            const auto place = std::find_if(taken.begin(), taken.end(), isFree);
+            const auto number = static_cast<size_t>(place - taken.begin());
+            if (place == taken.end()) {
+                taken.emplace_back();
                 m_function->memory.push_back({segment, 0});
-                best = &turns.back();
             }
-            HostSlot& slot = m_function->memory[best->slot];
-            slot.bytes = largest(slot.bytes, bytes);
-            best->hinted = std::max(best->hinted, wanted);
-            best->end = life.end;
-            value.index = static_cast<int64_t>(best->slot);
+            taken[number].push_back(turn.life);
+            HostSlot& slot = m_function->memory[first + number];
+            slot.bytes = largest(slot.bytes, bytesOf(valueOf(turn.life).type));
+            valueOf(turn.life).index = static_cast<int64_t>(first + number);
         }
     }
     /// One of the two where it is known which, so that expressions stay short.

@@ -378,6 +378,18 @@ def running(c: "f32[2]", a: "f32[2]"):
     n: "f32[2]" = aten.neg.default(s)
     return (s, n)
 )py");
+        QTest::newRow("a map of a size that data gives") << QString(R"py(
+def forward(x: "f32[8]"):
+    gt: "b8[8]" = aten.gt.Scalar(x, 0)
+    nonzero: "i64[u0, 1]" = aten.nonzero.default(gt)
+    c = higher_order.map_impl(each, [nonzero], [x])
+    r: "f32[u0, 8]" = c[0]
+    sum_1: "f32[8]" = aten.sum.dim_IntList(r, [0])
+    return (r, sum_1)
+def each(a: "i64[1]", y: "f32[8]"):
+    b: "f32[8]" = aten.mul.Tensor(y, a)
+    return (b,)
+)py");
         QTest::newRow("a number that data gives, as an index") << QString(R"py(
 def forward(n: "i64[]", items: "f32[5, 2]"):
     u0: "Sym(u0)" = aten._local_scalar_dense.default(n)

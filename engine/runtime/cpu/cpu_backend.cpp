@@ -72,7 +72,6 @@ Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const st
         info.flops = call.flops;
         state.info.kernels.push_back(std::move(info));
     }
-    CT_TRY(state.host->program, hostProgramOf(state.program, state.printed));
     return state;
 }
 
@@ -88,6 +87,7 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     CT_TRY(const Snapshot complete, withConstants(*module, progress));
     if (complete) module = complete;
     CT_TRY(CpuProgram::State state, prepare(std::move(module), options.plans, progress));
+    CT_TRY(state.host->program, hostProgramOf(state.program, state.printed));
     std::string folder = options.folder;
     if (folder.empty()) {
         CT_TRY(TempDir temporary, TempDir::create("build"));

@@ -51,7 +51,7 @@ namespace {
 struct FunctionCall {
     Module module;
     const Node* node = nullptr;
-    std::map<const Node*, const Node*> operands;  // from the module's to those of HostFunction::names
+    std::map<const Node*, const Node*> operands;  // from the module's to those of the step's arguments
 
     FunctionCall(const Op& op, const BoundStep& step, const HostProgram& program) {
         for (const HostFunction& function : program.functions) {
@@ -258,9 +258,9 @@ class HostContext::Values final : public ValueSource {
     }
 
     Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
-        const PlannedCall* const planned = m_prepared[m_segment]->calls[number].get();
+        const PreparedSegment::Call& planned = m_prepared[m_segment]->calls[number];
         CT_TRY_VOID(step.kind == HostStepKind::Functions ? runFunctions(number, step, board)
-                    : planned                            ? runLibrary(number, step, *planned)
+                    : planned.plan                       ? runLibrary(number, step, planned)
                                                          : runReference(number, step, sizes));
         // What tests ask for; of kernels it is in their code.
         for (const std::string& op : step.ops)
@@ -285,10 +285,12 @@ class HostContext::Values final : public ValueSource {
     }
     /// cond, while_loop and their kin: the interpreter's rules of which graph runs with what, with functions as graphs.
     Result<void> runFunctions(size_t number, const HostStep& step, Board& board) {
-        std::unique_ptr<FunctionCall>& call = m_calls[number];
-        if (!call)
-            call =
-                std::make_unique<FunctionCall>(findOrMakeOpaque(step.op), bound().steps[number], m_program->program());
+        auto& known = m_calls[number];
+        if (known.first != m_prepared[m_segment])
+            known = {
+                m_prepared[m_segment],
+                std::make_unique<FunctionCall>(findOrMakeOpaque(step.op), bound().steps[number], m_program->program())};
+        const FunctionCall& call = *known.second;
         const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) -> Result<std::vector<Tensor>> {
             std::unique_ptr<HostContext>& context = m_contexts[body.name];
             if (!context) {
@@ -299,7 +301,7 @@ class HostContext::Values final : public ValueSource {
             CT_TRY(HostRun own, context->run(inputs, 0, board));
             return std::move(own.outputs);
         };
-        CT_TRY(TensorList tensors, evaluateHigherOrder(call->module, *call->node, CallValues(*this, *call), run));
+        CT_TRY(TensorList tensors, evaluateHigherOrder(call.module, *call.node, CallValues(*this, call), run));
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
         return {};
@@ -323,16 +325,15 @@ class HostContext::Values final : public ValueSource {
         }
         m_values[static_cast<size_t>(number)] = {tensor};
     }
-    Result<void> runLibrary(size_t number, const HostStep& step, const PlannedCall& planned) {
+    Result<void> runLibrary(size_t number, const HostStep& step, const PreparedSegment::Call& planned) {
         Step& own = m_steps[number];
         own.operands.clear();
-        for (const Node* node : planned.call().operands())
-            own.operands.push_back(value(m_function->numberOf(*node)).data());
+        for (const int64_t operand : planned.operands) own.operands.push_back(value(operand).data());
         own.results.clear();
         for (const int64_t result : step.results)
             own.results.push_back(result < 0 ? nullptr : m_values[static_cast<size_t>(result)][0].data());
         const LentThreads lent(m_program->pool(), m_program->threadsFor(bound().steps[number]));
-        return planned.run(own.operands, own.results, m_scratch->data(), lent.parallel());
+        return planned.plan->run(own.operands, own.results, m_scratch->data(), lent.parallel());
     }
 
     std::shared_ptr<LoadedProgram> m_program;
@@ -345,7 +346,8 @@ class HostContext::Values final : public ValueSource {
     std::vector<std::shared_ptr<const PreparedSegment>> m_prepared;
     std::vector<std::shared_ptr<Storage>> m_arenas;
     std::shared_ptr<Storage> m_scratch;
-    std::map<size_t, std::unique_ptr<FunctionCall>> m_calls;         // by step
+    /// By step, for the sizes that it was last run with.
+    std::map<size_t, std::pair<std::shared_ptr<const PreparedSegment>, std::unique_ptr<FunctionCall>>> m_calls;
     std::map<std::string, std::unique_ptr<HostContext>> m_contexts;  // by function
 };
 

@@ -3,6 +3,27 @@
 #include "engine/runtime/libraries/table.h"
 
 namespace cutaway {
+namespace {
+
+/// Whether a library's plan of one serves the other, too: constants lie where they lie.
+bool samePlan(const HostFunction& function, const HostStep& step, size_t number, const BoundFunction& a,
+              const BoundFunction& b) {
+    const BoundStep &x = a.steps[number], &y = b.steps[number];
+    const auto literal = [](const Argument& arg) { return arg.mapNodes([](Node*) -> Node* { return nullptr; }); };
+    const auto same = [&](const Argument& p, const Argument& q) { return equal(literal(p), literal(q)); };
+    if (x.nanoseconds != y.nanoseconds || !std::equal(x.args.begin(), x.args.end(), y.args.begin(), y.args.end(), same))
+        return false;
+    for (const auto* values : {&step.operands, &step.results})
+        for (const int64_t value : *values) {
+            if (value < 0) continue;
+            const BoundValue &own = a.values[static_cast<size_t>(value)], &other = b.values[static_cast<size_t>(value)];
+            if (own.sizes != other.sizes || own.strides != other.strides) return false;
+            if (function.values[static_cast<size_t>(value)].constant && own.offset != other.offset) return false;
+        }
+    return true;
+}
+
+}  // namespace
 
 LoadedProgram::LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> code, std::vector<Tensor> constants,
                              std::vector<std::vector<Tensor>> weights, const ProgramOptions& options)
@@ -44,19 +65,27 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
     fresh->calls.resize(own.steps.size());
     for (size_t i = own.segments[segment]; i < own.steps.size() && own.segmentOf(i) == segment; ++i) {
         if (own.steps[i].kind != HostStepKind::Library) continue;
-        CT_TRY(fresh->calls[i], plan(function, own.steps[i], fresh->bound.steps[i], fresh->bound));
-        if (fresh->calls[i]) fresh->scratch = std::max(fresh->scratch, fresh->calls[i]->scratchBytes());
+        // A number from data mostly changes offsets alone.
+        const auto planned = std::find_if(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
+            return kept.function == function && kept.segment == segment && kept.prepared->calls[i].plan &&
+                   samePlan(own, own.steps[i], i, kept.prepared->bound, fresh->bound);
+        });
+        if (planned != m_kept.end()) {
+            fresh->calls[i] = planned->prepared->calls[i];
+        } else {
+            CT_TRY(fresh->calls[i], plan(function, own.steps[i], fresh->bound.steps[i], fresh->bound));
+        }
+        if (fresh->calls[i].plan) fresh->scratch = std::max(fresh->scratch, fresh->calls[i].plan->scratchBytes());
     }
     m_kept.push_front({function, segment, sizes, std::move(fresh)});
     if (m_kept.size() > kSegments) m_kept.pop_back();
     return m_kept.front().prepared;
 }
 
-Result<std::shared_ptr<const PlannedCall>> LoadedProgram::plan(size_t function, const HostStep& step,
-                                                               const BoundStep& bound,
-                                                               const BoundFunction& values) const {
+Result<PreparedSegment::Call> LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
+                                                  const BoundFunction& values) const {
     const CtLibrary* const library = libraryNamed(step.library);
-    if (library == nullptr) return std::shared_ptr<const PlannedCall>();
+    if (library == nullptr) return PreparedSegment::Call{};
     const HostFunction& own = m_program.functions[function];
     const auto constantOf = [&](int64_t number) {
         const HostValue* value = &own.values[static_cast<size_t>(number)];
@@ -85,11 +114,16 @@ Result<std::shared_ptr<const PlannedCall>> LoadedProgram::plan(size_t function, 
         std::make_unique<OwnedCall>(
             step.op, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results),
         threadsFor(bound));
-    if (!planned) return std::shared_ptr<const PlannedCall>();  // the reference computes it
+    if (!planned) return PreparedSegment::Call{};  // the reference computes it
+    PreparedSegment::Call call;
     std::vector<const void*> operands;
-    for (const Node* node : (*planned)->call().operands()) operands.push_back(constantOf(own.numberOf(*node)));
+    for (const Node* node : (*planned)->call().operands()) {
+        call.operands.push_back(own.numberOf(*node));
+        operands.push_back(constantOf(call.operands.back()));
+    }
     CT_TRY_VOID((*planned)->pack(operands));
-    return std::shared_ptr<const PlannedCall>(std::move(*planned));
+    call.plan = std::move(*planned);
+    return call;
 }
 
 }  // namespace cutaway

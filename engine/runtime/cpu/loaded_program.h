@@ -13,9 +13,13 @@ namespace cutaway {
 
 /// A segment, and all before it, for one set of sizes.
 struct PreparedSegment {
+    struct Call {
+        std::shared_ptr<const PlannedCall> plan;  // null: a kernel, or the library has refused
+        std::vector<int64_t> operands;            // value numbers, in the order of the plan's
+    };
     BoundFunction bound;
-    std::vector<std::shared_ptr<const PlannedCall>> calls;  // by step; null: a kernel, or the library has refused
-    int64_t scratch = 0;                                    // bytes, of the call that needs most
+    std::vector<Call> calls;  // by step
+    int64_t scratch = 0;      // bytes, of the call that needs most
 };
 
 struct ProgramOptions {
@@ -49,8 +53,8 @@ class LoadedProgram {
         SymbolValues sizes;
         std::shared_ptr<const PreparedSegment> prepared;
     };
-    Result<std::shared_ptr<const PlannedCall>> plan(size_t function, const HostStep& step, const BoundStep& bound,
-                                                    const BoundFunction& values) const;
+    Result<PreparedSegment::Call> plan(size_t function, const HostStep& step, const BoundStep& bound,
+                                       const BoundFunction& values) const;
 
     HostProgram m_program;
     std::unique_ptr<KernelCode> m_code;
