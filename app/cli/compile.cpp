@@ -4,9 +4,25 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/host.h"
 
 namespace cutaway::cli {
 namespace {
+
+/// What calls the kernels: host.txt, and as C++ host.cpp where that can be; of a training run host.forward.txt and so
+/// on.
+int dumpHosts(Compiled& compiled, const std::string& folder) {
+    auto hosts = hostTexts(compiled.session, compiled.run);
+    if (!hosts) return fail(hosts.error());
+    int status = 0;
+    for (const HostTexts& host : *hosts) {
+        const std::string stem = folder + "/host" + (host.track.empty() ? "" : "." + host.track);
+        status |= writeText(stem + ".txt", host.program);
+        if (host.noSource.empty()) status |= writeText(stem + ".cpp", host.source);
+        else remark("no " + stem + ".cpp is written: " + host.noSource);
+    }
+    return status;
+}
 
 /// Every step's graph as text, and the generated source: DIR/03_joint.remove_noop_ops.before.py and so on.
 int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest& options) {
@@ -32,7 +48,8 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest&
     }
     auto build = compiled.session.build(compiled.run, options.target);
     if (!build) return fail(build.error());
-    return writeText(folder + "/kernels.cpp", build->source) | writeText(folder + "/kernels.log", build->compileLog);
+    return writeText(folder + "/kernels.cpp", build->source) | writeText(folder + "/kernels.log", build->compileLog) |
+           dumpHosts(compiled, folder);
 }
 
 void addOptions(CLI::App& command, Context& context) {

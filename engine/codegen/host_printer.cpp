@@ -140,7 +140,9 @@ class HostPrinter {
 
   private:
     void line(const std::string& text) { m_out += "    " + text + "\n"; }
-    std::string size(const SymInt& value) const { return cppSize(value, m_symbols); }
+    std::string size(const SymInt& value) const {
+        return value.isInt() ? integer(value.value()) : SizePrinter(m_symbols).text(value.expr());
+    }
     static std::string value(int64_t number) { return "v" + std::to_string(number); }
 
     Result<void> check() const {
@@ -425,10 +427,6 @@ const char* ct_error(void) { return failure; }
 };
 
 }  // namespace
-
-std::string cppSize(const SymInt& size, const std::vector<std::string>& symbols) {
-    return size.isInt() ? integer(size.value()) : SizePrinter(symbols).text(size.expr());
-}
 
 Result<std::string> printHost(const HostProgram& program) {
     return withCheckedSizes("the host program", {}, [&] { return HostPrinter(program).run(); });

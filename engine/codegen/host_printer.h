@@ -11,7 +11,4 @@ namespace cutaway {
 /// follow from data.
 Result<std::string> printHost(const HostProgram& program);
 
-/// A size of these symbols as an expression of C++ over int64_t.
-std::string cppSize(const SymInt& size, const std::vector<std::string>& symbols);
-
 }  // namespace cutaway

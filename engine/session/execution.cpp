@@ -127,7 +127,8 @@ Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string&
     SymbolValues sizes;
     CT_TRY(Snapshot numbers, withNumbers(module, inputs, sizes, known));
     if (!built.program || built.sizes != sizes) {
-        progress.say(-1, "compiling kernels");
+        progress.say(-1, built.whyFixed.empty() ? "compiling kernels"
+                                                : "compiling kernels for these sizes alone: " + built.whyFixed);
         CT_TRY(CpuProgram program, buildCpu(std::move(numbers), {.store = store}, progress));
         built.program = std::move(program);
         built.sizes = std::move(sizes);

@@ -410,6 +410,7 @@ class CliTest : public QObject {
         const Ended ended = shell("cutaway-cli compile chain.py --dump dump");
         QVERIFY2(ended.status == 0, ended.err.constData());
         const QDir folder(m_folder.filePath("dump"));
+        QVERIFY(folder.exists("host.txt") && folder.exists("host.cpp"));
         QVERIFY(folder.exists("kernels.cpp") && folder.exists("kernels.log"));
         int changed = 0;
         for (const QJsonValue& step : json("cutaway-cli steps chain.py").array()) {

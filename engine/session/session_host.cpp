@@ -1,0 +1,28 @@
+// Host programs of runs, as texts.
+#include "cutaway/guarded.h"
+#include "cutaway/host.h"
+#include "engine/codegen/host_printer.h"
+#include "engine/runtime/cpu/host_package.h"
+#include "engine/session/execution.h"
+#include "engine/session/schedules.h"
+
+namespace cutaway {
+
+Result<std::vector<HostTexts>> hostTexts(Session& session, RunId id, const Progress& progress) {
+    return guarded([&]() -> Result<std::vector<HostTexts>> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        CT_TRY_VOID(checkLowered(run->trace));
+        std::vector<HostTexts> all;
+        for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
+            CT_TRY(const auto scheduled, scheduleOf(*run, track.name, progress));
+            CT_TRY(const HostProgram host, hostProgramOf(*scheduled, printKernels(*scheduled)));
+            HostTexts texts{track.name, text(host), {}, {}};
+            if (auto source = printHost(host)) texts.source = std::move(*source);
+            else texts.noSource = source.error().message;
+            all.push_back(std::move(texts));
+        }
+        return all;
+    });
+}
+
+}  // namespace cutaway
