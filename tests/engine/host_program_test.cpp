@@ -427,6 +427,28 @@ def forward(n: "i64[]", items: "f32[5, 2]"):
         QVERIFY(!printHost((*made)->host));
     }
 
+    /// A run draws what the one before it drew.
+    void drawsBeginAnew() {
+        const Snapshot module = moduleOf(R"py(
+def forward(self, x: "f32[16]"):
+    randperm: "i64[16]" = torch.ops.aten.randperm.default(16, device = device(type='cpu'), pin_memory = False)
+    index: "f32[16]" = torch.ops.aten.index.Tensor(x, [randperm])
+    return (index, randperm)
+)py");
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        Board board;
+        HostContext context((*made)->loaded, 0);
+        const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, 1);
+        const auto wanted = interpret(*module, inputs);
+        QVERIFY2(wanted.has_value(), wanted ? "" : wanted.error().text().c_str());
+        for (int i = 0; i < 3; ++i) {
+            const auto run = context.run(inputs, 2, board);
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            QCOMPARE(difference(run->outputs, *wanted), QString());
+        }
+    }
+
     void text() {
         auto made = compiled(moduleOf(R"py(
 def forward(self, x: "f32[s0, 8]", w: "f32[8, 4]"):
@@ -457,14 +479,18 @@ function run(x: f32[s0, 8], w: f32[8, 4])
         QTest::addColumn<QList<qint64>>("sizes");
         QTest::addColumn<QString>("says");
         QTest::newRow("another inner size") << QList<qint64>{3, 7} << "input 'x' must be f32[3, 8], not f32[3, 7]";
+        QTest::newRow("more than was exported")
+            << QList<qint64>{65, 8} << "size s0 = 65 is outside the range that the program was exported for";
         QTest::newRow("another rank") << QList<qint64>{3} << "input 'x' must be f32[s0, 8], not f32[3]";
     }
     void refusals() {
         QFETCH(QList<qint64>, sizes);
         QFETCH(QString, says);
-        auto made = compiled(moduleOf("\ndef forward(self, x: \"f32[s0, 8]\"):\n    relu: \"f32[s0, 8]\" = "
-                                      "torch.ops.aten.relu.default(x)\n    return (relu,)\n"),
-                             {});
+        auto made = compiled(
+            moduleOf(
+                "# symbol s0: lower=2, upper=64, hint=8\ndef forward(self, x: \"f32[s0, 8]\"):\n    relu: \"f32[s0, 8]\" = "
+                "torch.ops.aten.relu.default(x)\n    return (relu,)\n"),
+            {});
         QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
         Board board;
         const auto run = HostContext((*made)->loaded, 0)
