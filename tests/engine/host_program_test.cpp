@@ -427,6 +427,29 @@ def forward(n: "i64[]", items: "f32[5, 2]"):
         QVERIFY(!printHost((*made)->host));
     }
 
+    /// As much work, of another form: plans of libraries are those of the form.
+    void otherFormsOfTheSameSize() {
+        const Snapshot module = moduleOf(R"py(
+def forward(self, x: "f32[s0, s1]"):
+    cumsum: "f32[s0, s1]" = torch.ops.aten.cumsum.default(x, 0)
+    return (cumsum,)
+)py");
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        Board board;
+        HostContext context((*made)->loaded, 0);
+        for (const auto& [rows, columns] : {std::pair{2, 6}, {6, 2}, {3, 4}, {12, 1}, {1, 12}}) {
+            auto numbers = std::make_shared<Module>(*module);
+            QVERIFY(specialize(*numbers, {{"s0", rows}, {"s1", columns}}).has_value());
+            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*numbers, 1);
+            const auto run = context.run(inputs, 1, board);
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            const auto wanted = interpret(*numbers, inputs);
+            QVERIFY2(wanted.has_value(), wanted ? "" : wanted.error().text().c_str());
+            QCOMPARE(difference(run->outputs, *wanted), QString());
+        }
+    }
+
     /// A run draws what the one before it drew.
     void drawsBeginAnew() {
         const Snapshot module = moduleOf(R"py(
