@@ -7,7 +7,6 @@
 namespace cutaway {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 /// What a symbol without an example value is taken for.
 constexpr int64_t kUnknown = 64;
 
