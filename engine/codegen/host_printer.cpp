@@ -232,8 +232,8 @@ class HostPrinter {
         if (symbol.offset != 0) number = "(" + number + " - " + integer(symbol.offset) + ")";
         if (symbol.scale != 1) number += " / " + integer(symbol.scale);
         line("const int64_t " + name + " = " + number + ";  // " + "size of input " + std::to_string(symbol.parameter));
-        std::string outside = name + " < " + integer(symbol.lower && *symbol.lower > 2 ? *symbol.lower : 0);
-        if (symbol.upper) outside += " || " + name + " > " + integer(*symbol.upper);
+        std::string outside = name + " < " + integer(symbol.least);
+        if (symbol.most) outside += " || " + name + " > " + integer(*symbol.most);
         line("if (" + outside + ") return c.fail(" + where + ", \"the size is outside the range of the program\");");
     }
     /// The name of an array of these numbers.

@@ -15,20 +15,21 @@ std::string described(const Tensor& tensor) {
 
 class Binder {
   public:
-    Binder(const HostProgram& program, const HostFunction& function, const SymbolValues& sizes, BoundFunction& bound)
-        : m_host(&program), m_function(&function), m_sizes(sizes), m_bound(&bound) {}
+    Binder(const HostFunction& function, const SymbolValues& sizes, BoundFunction& bound)
+        : m_function(&function), m_sizes(sizes), m_bound(&bound) {}
 
-    Result<void> run(size_t segment) {
+    Result<void> bindMemory(size_t segment) {
         m_bound->values.resize(m_function->values.size());
-        m_bound->steps.resize(m_function->steps.size());
         m_bound->bytes.resize(m_function->segments.size());
         const std::vector<int64_t> starts = placeSlots(segment);
         for (size_t i = 0; i < m_function->values.size(); ++i) CT_TRY_VOID(bindValue(i, segment, starts));
-        const size_t last =
-            segment + 1 < m_function->segments.size() ? m_function->segments[segment + 1] : m_function->steps.size();
-        if (!m_function->symbols.empty() || m_function->segments.size() > 1) nameValues();
-        for (size_t i = m_function->segments[segment]; i < last; ++i) bindStep(i);
         return {};
+    }
+    void bindSteps(size_t segment, const std::vector<HostKernel>& kernels) {
+        m_bound->steps.resize(m_function->steps.size());
+        if (!m_function->symbols.empty() || m_function->segments.size() > 1) nameValues();
+        const auto [first, end] = m_function->stepsOf(segment);
+        for (size_t i = first; i < end; ++i) bindStep(i, kernels);
     }
 
   private:
@@ -92,14 +93,14 @@ class Binder {
         return {};
     }
 
-    void bindStep(size_t i) {
+    void bindStep(size_t i, const std::vector<HostKernel>& kernels) {
         const HostStep& step = m_function->steps[i];
         BoundStep& bound = m_bound->steps[i];
         bound = {};
         int64_t computing = step.flops, bytes = step.bytes;
         if (!m_function->symbols.empty()) scale(step, computing, bytes);
         if (step.kind == HostStepKind::Kernel) {
-            const HostKernel& kernel = m_host->kernels[step.kernel];
+            const HostKernel& kernel = kernels[step.kernel];
             for (const std::string& size : kernel.sizes) bound.sizes.push_back(number(SymInt(Expr::symbol(size))));
             // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
             int64_t written = 0;
@@ -167,7 +168,6 @@ class Binder {
         return type;
     }
 
-    const HostProgram* m_host;
     const HostFunction* m_function;
     const SymbolValues& m_sizes;
     BoundFunction* m_bound;
@@ -195,11 +195,6 @@ int64_t BoundFunction::arenaBytes() const {
     return all;
 }
 
-size_t HostFunction::segmentOf(size_t step) const {
-    return static_cast<size_t>(
-        std::distance(segments.begin(), std::upper_bound(segments.begin(), segments.end(), step)) - 1);
-}
-
 Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs) {
     if (inputs.size() != function.parameters.size())
         return invalidInput("the graph has " + std::to_string(function.parameters.size()) + " inputs, " +
@@ -219,15 +214,21 @@ Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector
         const Tensor& given = inputs[symbol.parameter];
         if (!given.defined()) continue;
         CT_TRY(const int64_t value, solved(function, symbol, given));
-        // A lower bound of 2 means only that the exporter did not distinguish 0 and 1.
-        if ((symbol.lower && *symbol.lower > 2 && value < *symbol.lower) || value < 0 ||
-            (symbol.upper && value > *symbol.upper))
+        if (value < symbol.least || (symbol.most && value > *symbol.most))
             return invalidInput("size " + symbol.name + " = " + std::to_string(value) +
                                     " is outside the range that the program was exported for",
                                 function.parameters[symbol.parameter].name);
         sizes.emplace(symbol.name, value);
     }
     return sizes;
+}
+
+Tensor laidOut(const Tensor& tensor, const Dims& strides) {
+    if (tensor.strides() == strides || tensor.numel() == 0) return tensor;
+    const size_t bytes = checkedBytes(tensor.dtype(), extent(tensor.sizes(), strides), tensor.sizes());
+    Tensor laid(Storage::allocate(bytes), tensor.dtype(), tensor.sizes(), strides);
+    copyInto(laid, tensor);
+    return laid;
 }
 
 Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,
@@ -247,10 +248,7 @@ Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vec
                     "input '" + parameter.name + "' must be " + concrete.text() + ", not " + described(inputs[i]),
                     parameter.name);
             }
-            if (inputs[i].strides() == strides || inputs[i].numel() == 0) continue;
-            const auto storage = Storage::allocate(checkedBytes(type->dtype, extent(wanted, strides), wanted));
-            laid[i] = Tensor(storage, type->dtype, wanted, strides);
-            copyInto(laid[i], inputs[i]);
+            laid[i] = laidOut(inputs[i], strides);
         }
         return laid;
     });
@@ -258,13 +256,20 @@ Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vec
 
 Result<void> bindSegment(const HostProgram& program, const HostFunction& function, size_t segment,
                          const SymbolValues& sizes, BoundFunction& bound) {
-    return withCheckedSizes({}, {}, [&] { return Binder(program, function, sizes, bound).run(segment); });
+    return withCheckedSizes({}, {}, [&]() -> Result<void> {
+        Binder binder(function, sizes, bound);
+        CT_TRY_VOID(binder.bindMemory(segment));
+        binder.bindSteps(segment, program.kernels);
+        return {};
+    });
 }
 
-Result<BoundFunction> bindFirst(const HostProgram& program, const HostFunction& function, const SymbolValues& sizes) {
-    BoundFunction bound;
-    CT_TRY_VOID(bindSegment(program, function, 0, sizes, bound));
-    return bound;
+Result<BoundFunction> bindMemory(const HostFunction& function, const SymbolValues& sizes) {
+    return withCheckedSizes({}, {}, [&]() -> Result<BoundFunction> {
+        BoundFunction bound;
+        CT_TRY_VOID(Binder(function, sizes, bound).bindMemory(0));
+        return bound;
+    });
 }
 
 }  // namespace cutaway

@@ -32,13 +32,15 @@ struct BoundFunction {
 /// What the inputs say of the symbols. Inputs in the order of the parameters; numbers are 0-d tensors. Errors name the
 /// input that does not fit the function: its dtype, rank, a size, or a value outside the range that was exported.
 Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs);
+/// The tensor with these strides; a copy if it has others.
+Tensor laidOut(const Tensor& tensor, const Dims& strides);
 /// The inputs with the strides that the function walks memory by; copies where theirs are others.
 Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,
                                     const SymbolValues& sizes);
 /// Fills in a segment for these sizes, which must be known for it. Errors: a size that is negative or does not fit.
 Result<void> bindSegment(const HostProgram& program, const HostFunction& function, size_t segment,
                          const SymbolValues& sizes, BoundFunction& bound);
-/// The first segment: all that follows from the inputs.
-Result<BoundFunction> bindFirst(const HostProgram& program, const HostFunction& function, const SymbolValues& sizes);
+/// Values and memory of the first segment, without steps: all that is known before a run.
+Result<BoundFunction> bindMemory(const HostFunction& function, const SymbolValues& sizes);
 
 }  // namespace cutaway

@@ -50,7 +50,8 @@ struct HostSymbol {
     size_t parameter = 0;
     int64_t dim = -1;  // -1: the parameter is a number
     int64_t scale = 1, offset = 0;
-    std::optional<int64_t> lower, upper;  // what the graph was exported for; sizes of 0 and 1 are let in
+    int64_t least = 0;  // what the graph was exported for
+    std::optional<int64_t> most;
 };
 
 /// A kernel's code: functions that run one after the other (codegen/cpp_printer.h says their signature).
@@ -113,7 +114,10 @@ struct HostFunction {
     std::unique_ptr<Graph> names = std::make_unique<Graph>();
     std::vector<int64_t> numbers;
     int64_t numberOf(const Node& node) const { return numbers[index(node.id())]; }
-    size_t segmentOf(size_t step) const;
+    /// The first step of a segment, and the one after its last.
+    std::pair<size_t, size_t> stepsOf(size_t segment) const {
+        return {segments[segment], segment + 1 < segments.size() ? segments[segment + 1] : steps.size()};
+    }
 };
 struct HostProgram {
     std::vector<HostKernel> kernels;

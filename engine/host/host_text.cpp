@@ -25,13 +25,10 @@ class Printer {
         for (size_t i = 0; i < m_function->memory.size(); ++i)
             line("    slot" + std::to_string(i) + ": " + m_function->memory[i].bytes.text() + " bytes");
         for (size_t i = 0; i < m_function->values.size(); ++i) line("    " + text(i, m_function->values[i]));
-        size_t segment = 0;
-        for (size_t i = 0; i < m_function->steps.size(); ++i) {
-            if (const size_t own = m_function->segmentOf(i); own != segment) {
-                segment = own;
-                line("    -- memory of the rest is laid out");
-            }
-            line("    " + text(m_function->steps[i]));
+        for (size_t segment = 0; segment < m_function->segments.size(); ++segment) {
+            if (segment > 0) line("    -- memory of the rest is laid out");
+            const auto [first, end] = m_function->stepsOf(segment);
+            for (size_t i = first; i < end; ++i) line("    " + text(m_function->steps[i]));
         }
         std::vector<std::string> results;
         for (const int64_t result : m_function->results) results.push_back(name(result));
@@ -54,8 +51,8 @@ class Printer {
         if (symbol.offset != 0) source = "(" + source + " - " + std::to_string(symbol.offset) + ")";
         if (symbol.scale != 1) source += " / " + std::to_string(symbol.scale);
         std::string range;
-        if (symbol.lower) range += ", at least " + std::to_string(*symbol.lower);
-        if (symbol.upper) range += ", at most " + std::to_string(*symbol.upper);
+        if (symbol.least > 0) range += ", at least " + std::to_string(symbol.least);
+        if (symbol.most) range += ", at most " + std::to_string(*symbol.most);
         return symbol.name + " = " + source + range;
     }
     std::string text(size_t number, const HostValue& value) const {

@@ -70,8 +70,8 @@ class Maker {
     }
     void addSymbol(HostSymbol symbol) {
         if (const auto info = module().symbols.find(symbol.name); info != module().symbols.end()) {
-            symbol.lower = info->second.lower;
-            symbol.upper = info->second.upper;
+            symbol.least = leastValue(info->second);
+            symbol.most = info->second.upper;
         }
         m_function.symbols.push_back(std::move(symbol));
     }

@@ -7,9 +7,6 @@
 namespace cutaway {
 namespace {
 
-/// What a symbol without an example value is taken for.
-constexpr int64_t kUnknown = 64;
-
 /// Bytes between a tensor's first element and the end of its last.
 SymInt bytesOf(const TensorType& type) {
     SymInt last = 0;
@@ -53,16 +50,10 @@ class Placer {
             valueOf(lives[i]).offset = blocks[i].offset;
         }
     }
-    int64_t hinted(const SymInt& bytes) const {
-        SymbolValues values = m_hints;
-        if (!bytes.isInt())
-            for (const std::string& symbol : symbolsOf(bytes.expr())) values.emplace(symbol, kUnknown);
-        return valueFor(bytes, values).value_or(0);
-    }
     /// The largest first, each in the first slot that is free while it lives.
     void takeTurns(size_t segment, const std::vector<HostLife>& lives) {
         std::vector<Turn> turns;
-        for (const HostLife& life : lives) turns.push_back({hinted(bytesOf(valueOf(life).type)), life});
+        for (const HostLife& life : lives) turns.push_back({likelyValue(bytesOf(valueOf(life).type), m_hints), life});
         std::stable_sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.hinted > b.hinted; });
         const size_t first = m_function->memory.size();
         std::vector<std::vector<HostLife>> taken;
@@ -99,13 +90,12 @@ class Placer {
 void placeInSlots(HostFunction& function, const std::vector<HostLife>& lives, const SymbolValues& hints) {
     Placer placer(function, hints);
     for (size_t segment = 0; segment < function.segments.size(); ++segment) {
-        const auto first = static_cast<int>(function.segments[segment]);
-        const int last = segment + 1 < function.segments.size() ? static_cast<int>(function.segments[segment + 1]) - 1
-                                                                : static_cast<int>(function.steps.size());
+        const auto [first, end] = function.stepsOf(segment);
         std::vector<HostLife> own;
         for (HostLife life : lives) {
-            if (life.begin < first || life.begin > last) continue;
-            life.end = std::min(life.end, last);  // memory of a segment is there until the run ends
+            if (life.begin < static_cast<int>(first) || life.begin >= static_cast<int>(end)) continue;
+            life.end =
+                std::min(life.end, static_cast<int>(end) - 1);  // memory of a segment is there until the run ends
             own.push_back(life);
         }
         placer.place(segment, own);

@@ -254,19 +254,25 @@ std::optional<int64_t> valueFor(const SymInt& size, const SymbolValues& values) 
     return size.isInt() ? size.asInt() : Specializer(values).replaced(size.expr()).asInt();
 }
 
+int64_t likelyValue(const SymInt& size, const SymbolValues& values) {
+    constexpr int64_t kUnknown = 64;
+    if (size.isInt()) return size.value();
+    SymbolValues all = values;
+    for (const std::string& symbol : symbolsOf(size.expr())) all.emplace(symbol, kUnknown);
+    return valueFor(size, all).value_or(kUnknown);
+}
+
+int64_t leastValue(const SymbolInfo& info) { return info.lower && *info.lower > 2 ? *info.lower : 0; }
+
 Result<void> specialize(Module& module, const SymbolValues& values) {
     for (const auto& [symbol, value] : values) {
         const auto known = module.symbols.find(symbol);
         if (known == module.symbols.end()) continue;
         const SymbolInfo& info = known->second;
-        // A lower bound of 2 means only that the exporter did not distinguish 0 and 1: as in PyTorch, such programs run
-        // with these, too.
-        const bool tooSmall = info.lower && *info.lower > 2 && value < *info.lower;
-        if (tooSmall || value < 0 || (info.upper && value > *info.upper))
-            return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" +
-                                std::to_string(info.lower && *info.lower > 2 ? *info.lower : 0) + ", " +
-                                (info.upper ? std::to_string(*info.upper) : "oo") +
-                                "], the range that the program was made for");
+        if (value < leastValue(info) || (info.upper && value > *info.upper))
+            return invalidInput(
+                symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(leastValue(info)) + ", " +
+                (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
     }
     Specializer specializer(values);
     try {

@@ -139,17 +139,9 @@ class Scheduler {
         return result;
     }
 
-    /// For estimates: example values of symbols, where the module knows them.
-    int64_t hinted(const SymInt& size) const {
-        constexpr int64_t kUnknown = 64;
-        if (size.isInt()) return size.value();
-        SymbolValues values = m_hints;
-        for (const std::string& symbol : symbolsOf(size.expr())) values.emplace(symbol, kUnknown);
-        return valueFor(size, values).value_or(kUnknown);
-    }
     int64_t elements(const SymDims& sizes) const {
         int64_t count = 1;
-        for (const SymInt& size : sizes) count = product({count, hinted(size)});
+        for (const SymInt& size : sizes) count = product({count, likelyValue(size, m_hints)});
         return count;
     }
 
@@ -181,7 +173,7 @@ class Scheduler {
         add(call.bytesWritten, node.type());
         if (const TupleType* tuple = node.type().tuple())
             for (const ValueType& item : *tuple) add(call.bytesWritten, item);
-        call.flops = operationsOf(node, [this](const SymInt& size) { return hinted(size); });
+        call.flops = operationsOf(node, [this](const SymInt& size) { return likelyValue(size, m_hints); });
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) define({&node, r});
         m_program.calls.push_back(std::move(call));

@@ -14,7 +14,7 @@ constexpr std::string_view kHalves[] = {"forward", "backward"};
 std::shared_ptr<const ScheduledProgram> forAllSizes(const Snapshot& module, const Progress& progress) {
     if (freeSymbols(*module).empty()) return nullptr;
     auto program = scheduleModule(module, progress);
-    if (!program || !hostProgramOf(*program, printKernels(*program))) return nullptr;
+    if (!program || !hostProgramOf(*program)) return nullptr;
     return std::make_shared<const ScheduledProgram>(std::move(*program));
 }
 
@@ -32,9 +32,9 @@ Snapshot lastGraph(const CompileTrace& trace, const std::string& track) {
 }
 
 Result<std::vector<int64_t>> placesOf(const ScheduledProgram& program, const SymbolValues& sizes, int64_t& bytes) {
-    CT_TRY(const HostProgram host, hostProgramOf(program, printKernels(program)));
+    CT_TRY(const HostProgram host, hostProgramOf(program));
     const HostFunction& function = host.functions[0];
-    CT_TRY(const BoundFunction bound, bindFirst(host, function, sizes));
+    CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     bytes = bound.arenaBytes();
     std::vector<int64_t> places;
     for (size_t i = 0; i < function.values.size(); ++i)

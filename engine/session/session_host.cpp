@@ -15,7 +15,7 @@ Result<std::vector<HostTexts>> hostTexts(Session& session, RunId id, const Progr
         std::vector<HostTexts> all;
         for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
             CT_TRY(const auto scheduled, scheduleOf(*run, track.name, progress));
-            CT_TRY(const HostProgram host, hostProgramOf(*scheduled, printKernels(*scheduled)));
+            CT_TRY(const HostProgram host, hostProgramOf(*scheduled));
             HostTexts texts{track.name, text(host), {}, {}};
             if (auto source = printHost(host)) texts.source = std::move(*source);
             else texts.noSource = source.error().message;

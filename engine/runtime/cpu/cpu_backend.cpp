@@ -32,7 +32,7 @@ int CpuProgram::process() const { return m_state->worker->process(); }
 
 Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const {
     CT_TRY(const SymbolValues sizes, bindSymbols(m_state->function(), inputs));
-    CT_TRY(const BoundFunction bound, bindFirst(m_state->host->program, m_state->function(), sizes));
+    CT_TRY(const BoundFunction bound, bindMemory(m_state->function(), sizes));
     return bound.arenaBytes();
 }
 
@@ -134,7 +134,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     const HostFunction& function = host.program.functions[0];
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
     CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes));
-    CT_TRY(const BoundFunction bound, bindFirst(host.program, function, sizes));
+    CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     CT_TRY_VOID(checkMemory("the compiled run", wishes(host, bound, laid), Whose::ChildOwn));
     progress.say(0.2, "running");
     CT_TRY(Message reply, program.state().worker->run(0, laid, options, progress));

@@ -129,8 +129,8 @@ class HostContext::Values final : public ValueSource {
         random() = {};
         for (size_t segment = 0; segment < m_function->segments.size(); ++segment) {
             CT_TRY_VOID(enter(segment, sizes));
-            for (size_t i = m_function->segments[segment];
-                 i < m_function->steps.size() && m_function->segmentOf(i) == segment; ++i) {
+            const auto [first, end] = m_function->stepsOf(segment);
+            for (size_t i = first; i < end; ++i) {
                 const auto begin = Clock::now();
                 const HostStep& step = m_function->steps[i];
                 board.at(step.node);

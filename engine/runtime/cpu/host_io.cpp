@@ -50,8 +50,8 @@ class Writer {
             m_out.pod(symbol.dim);
             m_out.pod(symbol.scale);
             m_out.pod(symbol.offset);
-            m_out.pod(symbol.lower);
-            m_out.pod(symbol.upper);
+            m_out.pod(symbol.least);
+            m_out.pod(symbol.most);
         });
         each(function.values, [&](const HostValue& value) {
             m_out.pod(value.kind);
@@ -161,8 +161,8 @@ class Reader {
             symbol.dim = m_in.pod<int64_t>();
             symbol.scale = m_in.pod<int64_t>();
             symbol.offset = m_in.pod<int64_t>();
-            symbol.lower = m_in.pod<std::optional<int64_t>>();
-            symbol.upper = m_in.pod<std::optional<int64_t>>();
+            symbol.least = m_in.pod<int64_t>();
+            symbol.most = m_in.pod<std::optional<int64_t>>();
             if (symbol.parameter >= function.parameters.size() || symbol.scale == 0) m_in.fail();
         });
         m_in.each([&] {

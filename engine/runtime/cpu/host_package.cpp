@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/host_package.h"
 
+#include "engine/host/bind_host.h"
 #include "engine/host/make_host.h"
 #include "engine/interpret/interpret.h"
 
@@ -52,6 +53,10 @@ Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::
     return program;
 }
 
+Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled) {
+    return hostProgramOf(scheduled, printKernels(scheduled));
+}
+
 namespace {
 
 Result<void> addConstants(const HostProgram& program, const ScheduledProgram& scheduled, const std::string& function,
@@ -59,18 +64,11 @@ Result<void> addConstants(const HostProgram& program, const ScheduledProgram& sc
     for (const ScheduledValue& value : scheduled.values) {
         if (value.kind != ScheduledValue::Kind::Constant) continue;
         const Node& node = *value.key.node;
-        CT_TRY(Tensor held, attributeOf(*scheduled.module, node));
-        const TensorType& type = *tensorOf(value.key);
-        const Dims strides = toInts(type.strides);
-        if (held.strides() != strides && held.numel() > 0) {
-            const size_t bytes = checkedBytes(type.dtype, extent(held.sizes(), strides), held.sizes());
-            Tensor laid(Storage::allocate(bytes), type.dtype, held.sizes(), strides);
-            copyInto(laid, held);
-            held = laid;
-        }
+        CT_TRY(const Tensor held, attributeOf(*scheduled.module, node));
         const std::string name = hostConstant(function, node.target());
         const auto at = std::find(program.constants.begin(), program.constants.end(), name);
-        constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] = std::move(held);
+        constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] =
+            laidOut(held, toInts(tensorOf(value.key)->strides));
     }
     for (const auto& body : scheduled.bodies)
         CT_TRY_VOID(addConstants(program, *body.second, function + "/" + body.first, constants));

@@ -19,6 +19,7 @@ std::vector<PrintedKernel> printKernels(const ScheduledProgram& scheduled);
 /// The host program: function 0 is "run", others are graphs that calls run. `printed`: of printKernels. Errors of
 /// makeHostFunction.
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::vector<PrintedKernel>& printed);
+Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled);
 /// Its constants, laid out as the graph says: kernels walk memory by its strides.
 Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
 

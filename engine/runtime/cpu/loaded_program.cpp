@@ -63,7 +63,8 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
     const HostFunction& own = m_program.functions[function];
     CT_TRY_VOID(bindSegment(m_program, own, segment, sizes, fresh->bound));
     fresh->calls.resize(own.steps.size());
-    for (size_t i = own.segments[segment]; i < own.steps.size() && own.segmentOf(i) == segment; ++i) {
+    const auto [first, end] = own.stepsOf(segment);
+    for (size_t i = first; i < end; ++i) {
         if (own.steps[i].kind != HostStepKind::Library) continue;
         // A number from data mostly changes offsets alone.
         const auto planned = std::find_if(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
