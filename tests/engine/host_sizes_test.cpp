@@ -1,0 +1,241 @@
+// Host programs at sizes that nobody named: one program for all of them, sizes from data, graphs that calls run.
+#include <QtTest>
+
+#include "engine/codegen/host_printer.h"
+#include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
+#include "tests/engine/host_harness.h"
+#include "tests/support/graph_eval.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+class HostSizesTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    /// One program for sizes that nobody named when it was built.
+    void oneProgramForAllSizes_data() {
+        QTest::addColumn<QString>("graph");
+        QTest::newRow("product, reduction, broadcast") << R"py(
+def forward(self, x: "f32[s0, 8]", w: "f32[8, 4]"):
+    mm: "f32[s0, 4]" = torch.ops.aten.mm.default(x, w)
+    relu: "f32[s0, 4]" = torch.ops.aten.relu.default(mm)
+    sum_1: "f32[4]" = torch.ops.aten.sum.dim_IntList(relu, [0])
+    add: "f32[s0, 4]" = torch.ops.aten.add.Tensor(relu, sum_1)
+    return (add, sum_1)
+)py";
+        QTest::newRow("two sizes, softmax, transpose") << R"py(
+def forward(self, x: "f32[s0, s1]", y: "f32[s1, s0]"):
+    amax: "f32[s0, 1]" = torch.ops.aten.amax.default(x, [-1], True)
+    sub: "f32[s0, s1]" = torch.ops.aten.sub.Tensor(x, amax)
+    exp: "f32[s0, s1]" = torch.ops.aten.exp.default(sub)
+    sum_1: "f32[s0, 1]" = torch.ops.aten.sum.dim_IntList(exp, [-1], True)
+    div: "f32[s0, s1]" = torch.ops.aten.div.Tensor(exp, sum_1)
+    permute: "f32[s0, s1]" = torch.ops.aten.permute.default(y, [1, 0])
+    mul: "f32[s0, s1]" = torch.ops.aten.mul.Tensor(div, permute)
+    cumsum: "f32[s0, s1]" = torch.ops.aten.cumsum.default(mul, 0)
+    return (mul, cumsum)
+)py";
+        QTest::newRow("sizes that are made of others") << R"py(
+def forward(self, x: "f32[s0, 6]", y: "f32[s0, 6]"):
+    cat: "f32[2*s0, 6]" = torch.ops.aten.cat.default([x, y])
+    view: "f32[12*s0]" = torch.ops.aten.view.default(cat, [-1])
+    mul: "f32[12*s0]" = torch.ops.aten.mul.Tensor(view, 2)
+    return (mul,)
+)py";
+        QTest::newRow("a size as a number") << R"py(
+def forward(self, s0: "Sym(s0)", x: "f32[s0, 3]"):
+    mul: "f32[s0, 3]" = torch.ops.aten.mul.Tensor(x, s0)
+    full: "i64[s0]" = torch.ops.aten.full.default([s0], s0, dtype = torch.int64)
+    return (mul, full)
+)py";
+    }
+    void oneProgramForAllSizes() {
+        QFETCH(QString, graph);
+        const Snapshot module = moduleOf(graph.toStdString());
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        const auto source = printHost((*made)->host);
+        QVERIFY2(source.has_value(), source ? "" : source.error().text().c_str());
+        HostContext context((*made)->loaded, 0);
+        for (const int64_t size : {2, 3, 1, 17, 500, 2, 64}) {
+            auto numbers = std::make_shared<Module>(*module);
+            QVERIFY(specialize(*numbers, {{"s0", size}, {"s1", size / 2 + 1}}).has_value());
+            const auto random = cutaway::randomInputs(*numbers, static_cast<uint64_t>(size));
+            QVERIFY2(random.has_value(), random ? "" : random.error().text().c_str());
+            std::vector<Tensor> given = *random;
+            for (size_t i = 0; i < given.size(); ++i)
+                if ((*made)->host.functions[0].parameters[i].type.sym()) given[i] = Tensor::scalar(DType::I64, size);
+            std::vector<Tensor> outputs;
+            const QString problem = runProblem(context, *numbers, given, Agree::Closely, &outputs);
+            QVERIFY2(problem.isEmpty(), qPrintable(problem + QString(" for s0 = %1").arg(size)));
+            QCOMPARE(printedProblem(**made, *source, given, outputs), QString());
+        }
+    }
+
+    /// Sizes that a step finds in its data: what comes after is laid out then.
+    void sizesFromData_data() {
+        QTest::addColumn<QString>("graph");
+        QTest::newRow("nonzero") << R"py(
+def forward(self, x: "f32[40]"):
+    gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)
+    nonzero: "i64[u0, 1]" = torch.ops.aten.nonzero.default(gt)
+    view: "i64[u0]" = torch.ops.aten.view.default(nonzero, [-1])
+    mul: "i64[u0]" = torch.ops.aten.mul.Tensor(view, 3)
+    index: "f32[u0]" = torch.ops.aten.index.Tensor(x, [view])
+    sum_1: "f32[]" = torch.ops.aten.sum.default(index)
+    return (mul, index, sum_1)
+)py";
+        QTest::newRow("two segments") << R"py(
+def forward(self, x: "f32[40]"):
+    gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)
+    nonzero: "i64[u0, 1]" = torch.ops.aten.nonzero.default(gt)
+    lt: "b8[40]" = torch.ops.aten.lt.Scalar(x, 0.25)
+    nonzero_1: "i64[u1, 1]" = torch.ops.aten.nonzero.default(lt)
+    add: "i64[u0, 1]" = torch.ops.aten.add.Tensor(nonzero, 1)
+    cat: "i64[u0 + u1, 1]" = torch.ops.aten.cat.default([add, nonzero_1])
+    return (cat, add)
+)py";
+    }
+    void sizesFromData() {
+        QFETCH(QString, graph);
+        const Snapshot module = moduleOf(graph.toStdString());
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        QVERIFY((*made)->host.functions[0].segments.size() > 1);
+        HostContext context((*made)->loaded, 0);
+        for (const uint64_t seed : {1, 2, 3}) {
+            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
+            QCOMPARE(runProblem(context, *module, inputs), QString());
+        }
+        QVERIFY(!printHost((*made)->host));
+    }
+
+    /// Graphs that calls run are functions of the program.
+    void graphsOfCalls_data() {
+        QTest::addColumn<QString>("graph");
+        const char* const branches = R"py(
+def yes(x: "f32[6]", w: "f32[6]"):
+    mul: "f32[6]" = aten.mul.Tensor(x, w)
+    relu: "f32[6]" = aten.relu.default(mul)
+    return (relu,)
+def no(x: "f32[6]", w: "f32[6]"):
+    sub: "f32[6]" = aten.sub.Tensor(x, w)
+    return (sub,)
+)py";
+        QTest::newRow("cond") << QString(R"py(
+def forward(p: "b8[]", x: "f32[6]", w: "f32[6]"):
+    exp: "f32[6]" = aten.exp.default(x)
+    cond = higher_order.cond(p, yes, no, [exp, w])
+    getitem: "f32[6]" = cond[0]
+    add: "f32[6]" = aten.add.Tensor(getitem, 1)
+    return (add, getitem)
+)py") + branches;
+        QTest::newRow("cond twice") << QString(R"py(
+def forward(p: "b8[]", x: "f32[6]", w: "f32[6]"):
+    cond = higher_order.cond(p, yes, no, [x, w])
+    getitem: "f32[6]" = cond[0]
+    logical_not: "b8[]" = aten.logical_not.default(p)
+    cond_1 = higher_order.cond(logical_not, yes, no, [getitem, x])
+    getitem_1: "f32[6]" = cond_1[0]
+    return (getitem_1, getitem)
+)py") + branches;
+        const char* const loop = R"py(
+def again(n: "i64[]", x: "f32[2, 3]"):
+    lt: "b8[]" = aten.lt.Scalar(n, 4)
+    return (lt,)
+def body(n: "i64[]", x: "f32[2, 3]"):
+    add: "i64[]" = aten.add.Tensor(n, 1)
+    sum_1: "f32[2, 1]" = aten.sum.dim_IntList(x, [1], True)
+    sub: "f32[2, 3]" = aten.sub.Tensor(x, sum_1)
+    return (add, sub)
+)py";
+        QTest::newRow("while_loop") << QString(R"py(
+def forward(n: "i64[]", x: "f32[2, 3]"):
+    while_loop = higher_order.while_loop(again, body, [n, x], [])
+    getitem: "i64[]" = while_loop[0]
+    getitem_1: "f32[2, 3]" = while_loop[1]
+    mul: "f32[2, 3]" = aten.mul.Tensor(getitem_1, 2)
+    return (getitem, mul)
+)py") + loop;
+        QTest::newRow("map and scan") << QString(R"py(
+def forward(x: "f32[2]", m: "f32[5, 2]"):
+    c = higher_order.map_impl(each, [m], [x])
+    r: "f32[5, 2]" = c[0]
+    d = higher_order.scan(running, [x], [r], [])
+    l: "f32[2]" = d[0]
+    s: "f32[5, 2]" = d[1]
+    return (l, s)
+def each(a: "f32[2]", y: "f32[2]"):
+    b: "f32[2]" = aten.mul.Tensor(a, y)
+    return (b,)
+def running(c: "f32[2]", a: "f32[2]"):
+    s: "f32[2]" = aten.add.Tensor(c, a)
+    n: "f32[2]" = aten.neg.default(s)
+    return (s, n)
+)py");
+        QTest::newRow("a map of a size that data gives") << QString(R"py(
+def forward(x: "f32[8]"):
+    gt: "b8[8]" = aten.gt.Scalar(x, 0)
+    nonzero: "i64[u0, 1]" = aten.nonzero.default(gt)
+    c = higher_order.map_impl(each, [nonzero], [x])
+    r: "f32[u0, 8]" = c[0]
+    sum_1: "f32[8]" = aten.sum.dim_IntList(r, [0])
+    return (r, sum_1)
+def each(a: "i64[1]", y: "f32[8]"):
+    b: "f32[8]" = aten.mul.Tensor(y, a)
+    return (b,)
+)py");
+        QTest::newRow("a number that data gives, as an index") << QString(R"py(
+def forward(n: "i64[]", items: "f32[5, 2]"):
+    u0: "Sym(u0)" = aten._local_scalar_dense.default(n)
+    select: "f32[2]" = aten.select.int(items, 0, u0)
+    mul: "f32[2]" = aten.mul.Tensor(select, 3)
+    return (mul,)
+)py");
+        QTest::newRow("a view at an offset that data gives") << QString(R"py(
+def forward(n: "i64[]", items: "f32[5, 2]"):
+    add: "i64[]" = aten.add.Tensor(n, 1)
+    u0: "Sym(u0)" = aten._local_scalar_dense.default(add)
+    select: "f32[2]" = aten.select.int(items, 0, u0)
+    view: "f32[1, 2]" = aten.view.default(select, [1, 2])
+    permute: "f32[2, 5]" = aten.permute.default(items, [1, 0])
+    mm: "f32[1, 5]" = aten.mm.default(view, permute)
+    return (mm, select)
+)py");
+    }
+    void graphsOfCalls() {
+        QFETCH(QString, graph);
+        const Snapshot module = moduleOf(graph.toStdString());
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        HostContext context((*made)->loaded, 0);
+        for (const uint64_t seed : {1, 2, 3, 4}) {
+            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
+            QCOMPARE(runProblem(context, *module, inputs), QString());
+        }
+        QVERIFY(!printHost((*made)->host));
+    }
+
+    /// As much work, of another form: plans of libraries are those of the form.
+    void otherFormsOfTheSameSize() {
+        const Snapshot module = moduleOf(R"py(
+def forward(self, x: "f32[s0, s1]"):
+    cumsum: "f32[s0, s1]" = torch.ops.aten.cumsum.default(x, 0)
+    return (cumsum,)
+)py");
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        HostContext context((*made)->loaded, 0);
+        for (const auto& [rows, columns] : {std::pair{2, 6}, {6, 2}, {3, 4}, {12, 1}, {1, 12}}) {
+            auto numbers = std::make_shared<Module>(*module);
+            QVERIFY(specialize(*numbers, {{"s0", rows}, {"s1", columns}}).has_value());
+            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*numbers, 1);
+            QCOMPARE(runProblem(context, *numbers, inputs, Agree::ToTheBit), QString());
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(HostSizesTest)
+#include "host_sizes_test.moc"
