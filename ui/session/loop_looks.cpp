@@ -1,29 +1,9 @@
 #include "ui/session/loop_looks.h"
 
 #include "ui/models/units.h"
+#include "ui/session/ask_queue.h"
 
 namespace cutaway::ui {
-
-template <class T>
-void LoopLooks::post(JobQueue& queue, int& generation, std::function<Result<T>(const Progress&)> work,
-                     std::function<void(Result<T>)> then, std::shared_ptr<CancelToken>* cancel) {
-    const int own = ++generation;
-    auto ended = [this, own, &generation, then = std::move(then)](const std::shared_ptr<Result<T>>& result) {
-        QMetaObject::invokeMethod(
-            this,
-            [own, &generation, then, result] {
-                if (own == generation) then(std::move(*result));
-            },
-            Qt::QueuedConnection);
-    };
-    auto token = queue.post(
-        "loops",
-        [ended, work = std::move(work)](const Progress& progress) {
-            ended(std::make_shared<Result<T>>(work(progress)));
-        },
-        {}, [ended](const Error& error) { ended(std::make_shared<Result<T>>(error)); });
-    if (cancel) *cancel = std::move(token);
-}
 
 void LoopLooks::say(const QString& said, bool wrong) {
     m_said = said;
@@ -34,8 +14,9 @@ void LoopLooks::say(const QString& said, bool wrong) {
 void LoopLooks::list(RunId run) {
     if (m_run && *m_run != run) clear();
     m_run = run;
-    post<std::vector<LoopKernel>>(
-        m_looks, m_listing, [this, run](const Progress& progress) { return m_source.loopKernels(run, progress); },
+    askQueue<std::vector<LoopKernel>>(
+        this, m_looks, "loops", m_listing,
+        [this, run](const Progress& progress) { return m_source.loopKernels(run, progress); },
         [this](Result<std::vector<LoopKernel>> kernels) {
             m_problem = kernels ? QString() : QString::fromStdString(kernels.error().text());
             m_kernels = kernels ? std::move(*kernels) : std::vector<LoopKernel>();
@@ -55,8 +36,8 @@ void LoopLooks::choose(const QString& kernel) {
 
 void LoopLooks::look(const std::optional<std::string>& plan) {
     if (!m_run || m_kernel.isEmpty()) return;
-    post<KernelLoops>(
-        m_looks, m_looking,
+    askQueue<KernelLoops>(
+        this, m_looks, "loops", m_looking,
         [this, run = *m_run, kernel = m_kernel.toStdString(), plan](const Progress& progress) {
             return m_source.kernelLoops(run, kernel, plan, progress);
         },
@@ -73,8 +54,8 @@ void LoopLooks::check(const QString& plan) { look(plan.toStdString()); }
 void LoopLooks::tryPlan(const QString& plan) {
     if (!m_run || m_kernel.isEmpty() || isRunning()) return;
     m_since.start();
-    post<PlanRun>(
-        m_runs, m_running,
+    m_cancel = askQueue<PlanRun>(
+        this, m_runs, "loops", m_running,
         [this, run = *m_run, kernel = m_kernel.toStdString(), text = plan.toStdString()](const Progress& progress) {
             return m_source.runWithPlan(run, kernel, text, {}, progress);
         },
@@ -82,8 +63,7 @@ void LoopLooks::tryPlan(const QString& plan) {
             m_cancel.reset();
             if (!run) return say(QString::fromStdString(run.error().text()), true);
             say(planRunText(*run), !run->same);
-        },
-        &m_cancel);
+        });
     look(plan.toStdString());
     say(tr("Compiling and running by both plans…"), false);
 }

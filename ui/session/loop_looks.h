@@ -51,9 +51,6 @@ class LoopLooks : public QObject {
   private:
     void look(const std::optional<std::string>& plan);
     void say(const QString& said, bool wrong);
-    template <class T>
-    void post(JobQueue& queue, int& generation, std::function<Result<T>(const Progress&)> work,
-              std::function<void(Result<T>)> then, std::shared_ptr<CancelToken>* cancel = nullptr);
 
     Source& m_source;
     std::optional<RunId> m_run;

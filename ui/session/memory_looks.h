@@ -30,8 +30,6 @@ class MemoryLooks : public QObject {
     void listed();
 
   private:
-    void show(int generation, const std::shared_ptr<Result<Plans>>& plans);
-
     Source& m_source;
     std::optional<RunId> m_run;
     std::shared_ptr<const Plans> m_plans;

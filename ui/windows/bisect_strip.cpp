@@ -16,6 +16,7 @@
 #include "ui/graph/graph_colors.h"
 #include "ui/models/words.h"
 #include "ui/session/session_controller.h"
+#include "ui/windows/own_keys.h"
 
 namespace cutaway::ui {
 namespace {
@@ -206,10 +207,7 @@ bool BisectStrip::event(QEvent* event) {
         QToolTip::showText(help->globalPos(), probe >= 0 ? describe(probe) : sentence(), this);
         return true;
     }
-    if (event->type() == QEvent::ShortcutOverride && m_current >= 0) {
-        const int key = static_cast<QKeyEvent*>(event)->key();
-        if (key == Qt::Key_Return || key == Qt::Key_Enter) event->accept();
-    }
+    keepEnter(event, m_current >= 0);
     return QWidget::event(event);
 }
 

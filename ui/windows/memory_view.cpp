@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/windows/own_keys.h"
 namespace cutaway::ui {
 namespace {
 
@@ -200,10 +201,7 @@ void MemoryView::keyPressEvent(QKeyEvent* event) {
 }
 
 bool MemoryView::event(QEvent* event) {
-    if (event->type() == QEvent::ShortcutOverride && m_hovered >= 0) {
-        const int key = static_cast<QKeyEvent*>(event)->key();
-        if (key == Qt::Key_Return || key == Qt::Key_Enter) event->accept();
-    }
+    keepEnter(event, m_hovered >= 0);
     return QWidget::event(event);
 }
 

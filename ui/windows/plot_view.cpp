@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "ui/graph/graph_colors.h"
+#include "ui/windows/own_keys.h"
 
 namespace cutaway::ui {
 namespace {
@@ -128,10 +129,7 @@ void PlotView::keyPressEvent(QKeyEvent* event) {
 }
 
 bool PlotView::event(QEvent* event) {
-    if (event->type() == QEvent::ShortcutOverride && m_hovered >= 0) {
-        const int key = static_cast<QKeyEvent*>(event)->key();
-        if (key == Qt::Key_Return || key == Qt::Key_Enter) event->accept();
-    }
+    keepEnter(event, m_hovered >= 0);
     return QWidget::event(event);
 }
 
