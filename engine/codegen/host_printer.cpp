@@ -5,6 +5,7 @@
 #include "engine/codegen/cpp_expr.h"
 #include "engine/host/bind_host.h"
 #include "engine/libraries/library.h"
+#include "engine/ops/op_registry.h"
 #include "engine/support/checked.h"
 #include "engine/support/threads.h"
 
@@ -83,7 +84,7 @@ class SizePrinter {
     const std::vector<std::string>* m_symbols;
 };
 
-constexpr const char* kBegin = R"(#include "engine/runtime/exported/host_support.h"
+constexpr const char* kBegin = R"(#include "engine/runtime/exported/interface.h"
 
 namespace {
 inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
@@ -112,14 +113,14 @@ constexpr CtArgument truth(bool b) { return {CT_TRUTH, b, 0, nullptr, nullptr}; 
 constexpr CtArgument type(int64_t n) { return {CT_TYPE, n, 0, nullptr, nullptr}; }
 constexpr CtArgument words(const char* t) { return {CT_TEXT, 0, 0, t, nullptr}; }
 constexpr CtArgument list(int64_t n, const CtArgument* items) { return {CT_LIST, n, 0, nullptr, items}; }
-thread_local const char* failure = "";
 }  // namespace
 
 )";
 
 class HostPrinter {
   public:
-    explicit HostPrinter(const HostProgram& program) : m_program(&program), m_function(&program.functions.at(0)) {
+    HostPrinter(const HostProgram& program, const HostPrinting& how)
+        : m_program(&program), m_how(&how), m_function(&program.functions.at(0)) {
         for (const HostSymbol& symbol : m_function->symbols) m_symbols.push_back(symbol.name);
     }
 
@@ -128,7 +129,8 @@ class HostPrinter {
         m_out = kBegin;
         declareKernels();
         printInfo();
-        m_out += "namespace {\nint32_t run(CtContext& c, const CtTensor* in, CtTensor* out) {\n";
+        m_out += "namespace {\nint32_t run(ct::Frame& c, const CtTensor* in, CtTensor* out) {\n";
+        line("const CtTensor* const k = c.constants();");
         printSizes();
         printMemory();
         for (size_t i = 0; i < m_function->steps.size(); ++i) printStep(i, m_function->steps[i]);
@@ -169,41 +171,76 @@ class HostPrinter {
     }
 
     // ---- what the program is given
-    std::vector<std::string> constants() const {
-        std::vector<std::string> names = m_program->constants;
-        for (const HostParameter& parameter : m_function->parameters)
-            if (parameter.constant) names.push_back(parameter.name);
-        return names;
-    }
-    std::vector<std::string> inputs() const {
-        std::vector<std::string> names;
-        for (const HostParameter& parameter : m_function->parameters)
-            if (!parameter.constant) names.push_back(parameter.name);
-        return names;
-    }
-    /// A parameter's place among those of its kind.
+    /// A parameter's place among those of its kind: inputs, or constants, of which the program's own come first.
     size_t placeOf(size_t parameter) const {
-        size_t place = m_function->parameters[parameter].constant ? m_program->constants.size() : 0;
-        for (size_t i = 0; i < parameter; ++i)
-            place += m_function->parameters[i].constant == m_function->parameters[parameter].constant;
+        const bool own = m_function->parameters[parameter].isHeld();
+        size_t place = own ? m_program->constants.size() : 0;
+        for (size_t i = 0; i < parameter; ++i) place += m_function->parameters[i].isHeld() == own;
         return place;
     }
     std::string given(size_t parameter) const {
-        const bool constant = m_function->parameters[parameter].constant;
-        return (constant ? "c.program->constants[" : "in[") + std::to_string(placeOf(parameter)) + "]";
+        return (m_function->parameters[parameter].isHeld() ? "k[" : "in[") + std::to_string(placeOf(parameter)) + "]";
+    }
+    /// Where a parameter's elements lie.
+    std::string dataOf(size_t parameter) const {
+        const HostParameter& own = m_function->parameters[parameter];
+        if (own.state) {
+            size_t number = 0;
+            for (size_t i = 0; i < parameter; ++i) number += m_function->parameters[i].state;
+            return "c.state(" + std::to_string(number) + ")";
+        }
+        return own.constant ? given(parameter) + ".data" : "x" + std::to_string(placeOf(parameter));
     }
     void printInfo() {
-        const auto names = [&](const char* array, const std::vector<std::string>& all) {
-            std::vector<std::string> literals;
-            for (const std::string& each : all) literals.push_back(quoted(each));
-            literals.push_back("nullptr");
-            m_out += "static const char* const " + std::string(array) + "[] = {" + listed(literals) + "};\n";
+        std::vector<std::string> constants, inputs, outputs;
+        for (const std::string& name : m_program->constants) constants.push_back(port(name, constantType(name), false));
+        for (const HostParameter& parameter : m_function->parameters)
+            (parameter.isHeld() ? constants : inputs)
+                .push_back(port(parameter.name, parameter.type.tensor(), parameter.state));
+        for (size_t i = 0; i < m_function->results.size(); ++i) {
+            const int64_t number = m_function->results[i];
+            const HostValue* const value = number < 0 ? nullptr : &m_function->values[static_cast<size_t>(number)];
+            const std::string name = i < m_how->outputs.size() ? m_how->outputs[i] : value ? value->name : "";
+            outputs.push_back(port(name, value ? &value->type : nullptr, false, value == nullptr));
+        }
+        const auto array = [&](const char* name, const std::vector<std::string>& ports) {
+            m_out += "const CtPort " + std::string(name) + "[] = {";
+            for (const std::string& each : ports) m_out += "\n    " + each + ",";
+            m_out += ports.empty() ? "{}};\n" : "\n};\n";
         };
-        names("kConstants", constants());
-        names("kInputs", inputs());
-        m_out += "static const CtProgramInfo kInfo = {CT_PROGRAM_VERSION, sizeof(CtProgramInfo), " +
-                 std::to_string(constants().size()) + ", " + std::to_string(inputs().size()) + ", " +
-                 std::to_string(m_function->results.size()) + ", kConstants, kInputs};\n\n";
+        m_out += "namespace {\n";
+        array("kConstants", constants);
+        array("kInputs", inputs);
+        array("kOutputs", outputs);
+        m_out += "const CtProgramInfo kInfo = {CT_PROGRAM_VERSION, sizeof(CtProgramInfo), " +
+                 std::to_string(constants.size()) + ", " + std::to_string(inputs.size()) + ", " +
+                 std::to_string(outputs.size()) + ", kConstants, kInputs, kOutputs};\n}  // namespace\n\n";
+    }
+    /// Of the program's own constants, which are no parameters.
+    const TensorType* constantType(const std::string& name) const {
+        for (const HostValue& value : m_function->values)
+            if (value.kind == HostValue::Kind::Constant &&
+                m_program->constants[static_cast<size_t>(value.index)] == name)
+                return &value.type;
+        return nullptr;
+    }
+    /// `type` null: a number, or a None.
+    std::string port(const std::string& name, const TensorType* type, bool state, bool none = false) {
+        const std::string begin = "{" + quoted(name) + ", ";
+        if (type == nullptr)
+            return begin + std::to_string(CT_I64) + ", " + (none ? "-1" : "0") + ", nullptr, nullptr, 0}";
+        const auto array = [&](const SymDims& dims) -> std::string {
+            std::string all;
+            for (const SymInt& dim : dims) all += (all.empty() ? "" : ", ") + integer(dim.isInt() ? dim.value() : -1);
+            if (all.empty()) return "nullptr";
+            const auto [known, fresh] = m_fixed.emplace(all, "f" + std::to_string(m_fixed.size()));
+            if (fresh) m_out += "static const int64_t " + known->second + "[] = {" + all + "};\n";
+            return known->second;
+        };
+        const bool fixed = std::all_of(type->strides.begin(), type->strides.end(),
+                                       [](const SymInt& stride) { return stride.isInt(); });
+        return begin + std::to_string(static_cast<int>(type->dtype)) + ", " + std::to_string(type->rank()) + ", " +
+               array(type->sizes) + ", " + (fixed ? array(type->strides) : "nullptr") + ", " + (state ? "1}" : "0}");
     }
 
     // ---- sizes
@@ -217,10 +254,13 @@ class HostPrinter {
         for (size_t i = 0; i < m_function->parameters.size(); ++i) {
             const HostParameter& parameter = m_function->parameters[i];
             const TensorType* type = parameter.type.tensor();
-            if (type == nullptr || parameter.constant) continue;
-            line("if (!c.fits(" + quoted(parameter.name) + ", " + given(i) + ", " +
+            if (type == nullptr || parameter.isHeld()) continue;
+            const std::string place = std::to_string(placeOf(i)), own = "x" + place;
+            line("char* const " + own + " = c.given(" + quoted(parameter.name) + ", " + given(i) + ", {nullptr, " +
                  std::to_string(static_cast<int>(type->dtype)) + ", " + std::to_string(type->rank()) + ", " +
-                 dims(type->sizes) + ", " + dims(type->strides) + ")) return 1;");
+                 dims(type->sizes) + ", " + dims(type->strides) + "}, " + (isWritten(i) ? "true" : "false") + ", " +
+                 place + ");");
+            line("if (" + own + " == nullptr && " + size(numel(type->sizes)) + " > 0) return 1;");
         }
     }
     void printSymbol(const std::string& name, const HostSymbol& symbol) {
@@ -254,24 +294,28 @@ class HostPrinter {
             line("const int64_t s" + std::to_string(i) + " = " + total + ";");
             total = "s" + std::to_string(i) + " + (" + size(m_function->memory[i].bytes) + " + 63) / 64 * 64";
         }
-        line("if (!c.arena.grow(" + total + ")) return c.fail(\"\", \"there is not enough memory\");");
+        line("char* const arena = c.arena.grow(" + total + ");");
         for (size_t i = 0; i < m_function->values.size(); ++i) {
             const HostValue& own = m_function->values[i];
             const int bytes = byteSize(own.type.dtype);
             std::string at;
             switch (own.kind) {
-                case HostValue::Kind::Input: at = given(static_cast<size_t>(own.index)) + ".data"; break;
-                case HostValue::Kind::Constant:
-                    at = "c.program->constants[" + std::to_string(own.index) + "].data";
-                    break;
+                case HostValue::Kind::Input: at = dataOf(static_cast<size_t>(own.index)); break;
+                case HostValue::Kind::Constant: at = "k[" + std::to_string(own.index) + "].data"; break;
                 case HostValue::Kind::View:
                     at = value(own.index) + " + (" + size(own.offset) + ") * " + std::to_string(bytes);
                     break;
-                default: at = "c.arena.data() + s" + std::to_string(own.index) + " + " + size(own.offset);
+                default: at = "arena + s" + std::to_string(own.index) + " + " + size(own.offset);
             }
             line("char* const " + value(static_cast<int64_t>(i)) + " = static_cast<char*>(static_cast<void*>(" + at +
                  "));");
         }
+    }
+    bool isWritten(size_t parameter) const {
+        return std::any_of(m_function->values.begin(), m_function->values.end(), [&](const HostValue& value) {
+            return value.kind == HostValue::Kind::Input && value.index == static_cast<int64_t>(parameter) &&
+                   value.written;
+        });
     }
     std::string tensor(int64_t number) {
         if (number < 0) return "{nullptr, 0, -1, nullptr, nullptr}";
@@ -325,11 +369,15 @@ class HostPrinter {
             if (items.empty()) items.push_back("{}");
             line(std::string("    const ") + type + " " + name + "[] = {" + listed(items) + "};");
         };
+        std::vector<std::string> params;
+        for (const Param& param : requireOp(step.op).schema()->params) params.push_back(quoted(param.name));
+        if (params.empty()) params.push_back("nullptr");
+        line("    static const char* const p[] = {" + listed(params) + "};");
         array("CtArgument", "a", args);
         array("CtTensor", "x", operands);
         array("uint8_t", "k", constant);
         array("CtTensor", "r", results);
-        line("    const CtCall call = {" + quoted(step.op) + ", a, " + std::to_string(args.size()) + ", " +
+        line("    const CtCall call = {" + quoted(step.op) + ", p, a, " + std::to_string(args.size()) + ", " +
              std::to_string(operands.size()) + ", " + std::to_string(results.size()) + ", x, k, r};");
         const int64_t time = std::max(step.flops / kLibraryOperationsPerNanosecond, step.bytes / kBytesPerNanosecond);
         line("    if (c.call(" + std::to_string(number) + ", " + quoted(step.node) + ", " + quoted(step.library) +
@@ -392,44 +440,37 @@ class HostPrinter {
     }
 
     void printInterface() {
-        m_out += R"(extern "C" {
-const CtProgramInfo* ct_program_info(void) { return &kInfo; }
-CtProgram* ct_program_create(const CtHost* host, const CtTensor* constants) {
-    if (host == nullptr || host->version != CT_PROGRAM_VERSION || host->bytes != sizeof(CtHost)) {
-        failure = "the host is of another version";
-        return nullptr;
-    }
-    CtProgram* const program = new CtProgram();
-    program->host = host;
-    program->constants.assign(constants, constants + kInfo.constantCount);
-    return program;
-}
-void ct_program_destroy(CtProgram* program) { delete program; }
-CtContext* ct_context_create(CtProgram* program, const CtParallel* parallel) {
-    return new CtContext(*program, parallel, )" +
-                 std::to_string(m_function->steps.size()) + R"();
-}
-void ct_context_destroy(CtContext* context) { delete context; }
-int32_t ct_run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) { return run(*context, inputs, outputs); }
-const char* ct_context_error(const CtContext* context) { return context->error.c_str(); }
-const char* ct_error(void) { return failure; }
-}
-)";
+        const std::string& name = m_how->name;
+        m_out += "namespace {\nconst ct::Code kCode = {&kInfo, {" + std::to_string(m_function->steps.size()) +
+                 "}, run};\n}  // namespace\nextern \"C\" {\n";
+        m_out += "const CtProgramInfo* " + name + "_info(void) { return &kInfo; }\n";
+        m_out += "CtProgram* " + name + "_create(const CtHost* host, const CtTensor* constants) {\n" +
+                 "    return ct::create(kCode, host, constants);\n}\n";
+        m_out += "void " + name + "_destroy(CtProgram* program) { delete program; }\n";
+        m_out += "CtContext* " + name + "_context(CtProgram* program, const CtParallel* parallel) {\n" +
+                 "    return ct::contextOf(program, parallel);\n}\n";
+        m_out += "void " + name + "_release(CtContext* context) { delete context; }\n";
+        m_out += "int32_t " + name + "_run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) {\n" +
+                 "    return ct::run(context, inputs, outputs);\n}\n";
+        m_out +=
+            "const char* " + name + "_context_error(const CtContext* context) { return context->error.c_str(); }\n";
+        m_out += "const char* " + name + "_error(void) { return ct::lastFailure().c_str(); }\n}\n";
     }
 
     const HostProgram* m_program;
+    const HostPrinting* m_how;
     const HostFunction* m_function;
     std::vector<std::string> m_symbols;
-    std::map<std::string, std::string> m_dims;  // arrays by their contents
-    std::vector<int64_t> m_operands;            // of the call that is printed
+    std::map<std::string, std::string> m_dims, m_fixed;  // arrays by their contents: of a run, and of all runs
+    std::vector<int64_t> m_operands;                     // of the call that is printed
     int m_lists = 0;
     std::string m_out;
 };
 
 }  // namespace
 
-Result<std::string> printHost(const HostProgram& program) {
-    return withCheckedSizes("the host program", {}, [&] { return HostPrinter(program).run(); });
+Result<std::string> printHost(const HostProgram& program, const HostPrinting& how) {
+    return withCheckedSizes("the host program", {}, [&] { return HostPrinter(program, how).run(); });
 }
 
 }  // namespace cutaway

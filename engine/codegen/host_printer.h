@@ -7,8 +7,12 @@
 
 namespace cutaway {
 
+struct HostPrinting {
+    std::string name = "ct";           // what functions of the C interface begin with: an identifier
+    std::vector<std::string> outputs;  // their names; without them those of the nodes that made them
+};
 /// Of the function "run". Errors: calls of engine functions, which no exported program can have, by name; sizes that
 /// follow from data.
-Result<std::string> printHost(const HostProgram& program);
+Result<std::string> printHost(const HostProgram& program, const HostPrinting& how = {});
 
 }  // namespace cutaway

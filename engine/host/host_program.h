@@ -42,6 +42,9 @@ struct HostParameter {
     std::string name;
     ValueType type;
     bool constant = false;  // the same in every run
+    bool state = false;     // a buffer that the function writes to
+    /// Whether an exported program has its value, in place of who runs it.
+    bool isHeld() const { return constant || state; }
 };
 /// symbol = (size - offset) / scale, where the size is that of a parameter, or the number that it is. A remainder is an
 /// input that does not fit.

@@ -38,8 +38,9 @@ class Maker {
         const std::vector<Node*> placeholders = graph().placeholders();
         for (size_t i = 0; i < placeholders.size(); ++i) {
             const Node& node = *placeholders[i];
-            const bool constant = i < module().inputs.size() && isWeight(module().inputs[i].kind) && !isWritten(node);
-            m_function.parameters.push_back({node.name(), node.type(), constant});
+            const bool weight = i < module().inputs.size() && isWeight(module().inputs[i].kind);
+            const bool constant = weight && !isWritten(node);
+            m_function.parameters.push_back({node.name(), node.type(), constant, weight && !constant});
             const TensorType* type = node.type().tensor();
             if (type != nullptr) {
                 HostValue value{HostValue::Kind::Input, static_cast<int64_t>(i), 0, *type, node.name()};

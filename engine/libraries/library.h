@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_LIBRARY_VERSION 1
+#define CT_LIBRARY_VERSION 2
 #define CT_MAX_RANK 16
 
 /* Element types; the numbers are part of the interface. */
@@ -61,7 +61,8 @@ typedef struct CtArgument {
 
 /* One call of an operator, every parameter of its schema in order, defaults filled in. */
 typedef struct CtCall {
-    const char* op; /* "aten.mm.default" */
+    const char* op;            /* "aten.mm.default" */
+    const char* const* params; /* the names of the arguments */
     const CtArgument* args;
     int32_t argCount, operandCount, resultCount;
     const CtTensor* operands;
@@ -69,13 +70,13 @@ typedef struct CtCall {
     const CtTensor* results;
 } CtCall;
 
-/* Who shares work among threads. `run` calls body(state, begin, end) for parts of [0, range) and returns when all are
+/* Who shares work among `threads`. `run` calls body(state, begin, end) for parts of [0, range) and returns when all are
    done; bounds are multiples of `unit`. The parts do not depend on the number of threads if `unit` says them all. */
 typedef struct CtParallel {
     void* pool;
     int32_t threads;
-    void (*run)(void* pool, int64_t range, int64_t unit, void (*body)(void* state, int64_t begin, int64_t end),
-                void* state);
+    void (*run)(const struct CtParallel* self, int64_t range, int64_t unit,
+                void (*body)(void* state, int64_t begin, int64_t end), void* state);
 } CtParallel;
 
 typedef struct CtNeeds {

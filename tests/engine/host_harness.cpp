@@ -138,24 +138,24 @@ QString printedProblem(const Compiled& made, const std::string& source, const st
                        const std::vector<Tensor>& wanted) {
     Printed printed;
     if (const QString problem = printed.build(made, source); !problem.isEmpty()) return problem;
-    const CtProgramInfo& info = *printed.at<const CtProgramInfo*()>("ct_program_info")();
+    const CtProgramInfo& info = *printed.at<const CtProgramInfo*()>("ct_info")();
     const HostFunction& function = made.host.functions[0];
     std::vector<CtTensor> constants;
     for (const Tensor& tensor : made.constants) constants.push_back(described(tensor));
     for (size_t i = 0; i < given.size(); ++i)
-        if (function.parameters[i].constant) constants.push_back(described(given[i]));
+        if (function.parameters[i].isHeld()) constants.push_back(described(given[i]));
     if (static_cast<size_t>(info.constantCount) != constants.size()) return "another number of constants";
     const CtHost host{CT_PROGRAM_VERSION, sizeof(CtHost), [](const char* name) { return libraryNamed(name); }};
     CtProgram* const program =
-        printed.at<CtProgram*(const CtHost*, const CtTensor*)>("ct_program_create")(&host, constants.data());
+        printed.at<CtProgram*(const CtHost*, const CtTensor*)>("ct_create")(&host, constants.data());
     if (program == nullptr) return printed.at<const char*()>("ct_error")();
     const auto runOnce = [&]() -> QString {
         CtContext* const context =
-            printed.at<CtContext*(CtProgram*, const CtParallel*)>("ct_context_create")(program, nullptr);
+            printed.at<CtContext*(CtProgram*, const CtParallel*)>("ct_context")(program, nullptr);
         const std::vector<Tensor> own = copies(given);
         std::vector<CtTensor> inputs, outputs(static_cast<size_t>(info.outputCount));
         for (size_t i = 0; i < own.size(); ++i)
-            if (!function.parameters[i].constant) inputs.push_back(described(own[i]));
+            if (!function.parameters[i].isHeld()) inputs.push_back(described(own[i]));
         QString problem;
         if (printed.at<int32_t(CtContext*, const CtTensor*, CtTensor*)>("ct_run")(context, inputs.data(),
                                                                                   outputs.data()) != 0) {
@@ -165,7 +165,7 @@ QString printedProblem(const Compiled& made, const std::string& source, const st
             for (const CtTensor& output : outputs) got.push_back(taken(output));
             problem = difference(got, wanted);
         }
-        printed.at<void(CtContext*)>("ct_context_destroy")(context);
+        printed.at<void(CtContext*)>("ct_release")(context);
         return problem;
     };
     std::vector<std::future<QString>> others;
@@ -173,7 +173,7 @@ QString printedProblem(const Compiled& made, const std::string& source, const st
     QString problem;
     for (auto& other : others)
         if (const QString own = other.get(); !own.isEmpty()) problem = own;
-    printed.at<void(CtProgram*)>("ct_program_destroy")(program);
+    printed.at<void(CtProgram*)>("ct_destroy")(program);
     return problem;
 }
 

@@ -332,8 +332,8 @@ class HostContext::Values final : public ValueSource {
         own.results.clear();
         for (const int64_t result : step.results)
             own.results.push_back(result < 0 ? nullptr : m_values[static_cast<size_t>(result)][0].data());
-        const LentThreads lent(m_program->pool(), m_program->threadsFor(bound().steps[number]));
-        return planned.plan->run(own.operands, own.results, m_scratch->data(), lent.parallel());
+        return planned.plan->run(own.operands, own.results, m_scratch->data(),
+                                 lentThreads(m_program->pool(), m_program->threadsFor(bound().steps[number])));
     }
 
     std::shared_ptr<LoadedProgram> m_program;

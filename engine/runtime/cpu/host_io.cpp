@@ -43,6 +43,7 @@ class Writer {
             m_out.text(parameter.name);
             writeType(m_out, parameter.type);
             m_out.pod(parameter.constant);
+            m_out.pod(parameter.state);
         });
         each(function.symbols, [&](const HostSymbol& symbol) {
             m_out.text(symbol.name);
@@ -153,6 +154,7 @@ class Reader {
             parameter.name = m_in.text();
             parameter.type = readType(m_in);
             parameter.constant = m_in.pod<bool>();
+            parameter.state = m_in.pod<bool>();
         });
         m_in.each([&] {
             auto& symbol = function.symbols.emplace_back();

@@ -23,14 +23,14 @@ void ThreadPool::run(int64_t range, int64_t unit, int parts, const std::function
     });
 }
 
-LentThreads::LentThreads(const ThreadPool& pool, int threads) : m_pool(&pool) {
-    m_parallel.pool = this;
-    m_parallel.threads = threads;
-    m_parallel.run = [](void* lent, int64_t range, int64_t unit, void (*body)(void*, int64_t, int64_t), void* state) {
-        const auto& own = *static_cast<const LentThreads*>(lent);
-        own.m_pool->run(range, unit, own.m_parallel.threads,
-                        [&](int64_t begin, int64_t end) { body(state, begin, end); });
+CtParallel lentThreads(const ThreadPool& pool, int threads) {
+    const auto run = [](const CtParallel* self, int64_t range, int64_t unit, void (*body)(void*, int64_t, int64_t),
+                        void* state) {
+        static_cast<const ThreadPool*>(self->pool)->run(range, unit, self->threads, [&](int64_t begin, int64_t end) {
+            body(state, begin, end);
+        });
     };
+    return {const_cast<ThreadPool*>(&pool), threads, run};
 }
 
 }  // namespace cutaway

@@ -22,17 +22,7 @@ class ThreadPool {
     int m_size = 1;
 };
 
-/// So many threads of a pool, as a library is lent them for one call.
-class LentThreads {
-  public:
-    LentThreads(const ThreadPool& pool, int threads);
-    LentThreads(const LentThreads&) = delete;
-    LentThreads& operator=(const LentThreads&) = delete;
-    const CtParallel& parallel() const { return m_parallel; }
-
-  private:
-    const ThreadPool* m_pool;
-    CtParallel m_parallel{};
-};
+/// So many threads of a pool, which outlives it, as a library is lent them for one call.
+CtParallel lentThreads(const ThreadPool& pool, int threads);
 
 }  // namespace cutaway

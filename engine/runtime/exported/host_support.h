@@ -1,16 +1,19 @@
 #ifndef CUTAWAY_HOST_SUPPORT_H
 #define CUTAWAY_HOST_SUPPORT_H
 // What printed host programs (codegen/host_printer.h) stand on: memory of a context, shared loops, and the plans of
-// library calls. C++17 and nothing of the engine, since exported programs carry this file.
+// library calls. C++17 and nothing of the engine, since exported programs carry this file. Memory that cannot be had is
+// std::bad_alloc, which interface.h makes an error of.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "engine/libraries/element_bytes.h"
 #include "engine/runtime/exported/program.h"
 
 namespace ct {
@@ -24,14 +27,16 @@ class Memory {
     ~Memory() { std::free(m_data); }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
-    /// False if there is no more.
-    bool grow(int64_t bytes) {
-        if (bytes <= m_bytes && m_data != nullptr) return true;
+    /// What was in it is lost where it grows.
+    char* grow(int64_t bytes) {
+        if (bytes <= m_bytes && m_data != nullptr) return data();
         std::free(m_data);
-        m_bytes = (bytes > 64 ? bytes + 63 : 64) / 64 * 64;
-        m_data = std::aligned_alloc(64, static_cast<size_t>(m_bytes));
-        if (m_data == nullptr) m_bytes = 0;
-        return m_data != nullptr;
+        m_bytes = 0;
+        const size_t whole = static_cast<size_t>((bytes > 64 ? bytes + 63 : 64) / 64 * 64);
+        m_data = std::aligned_alloc(64, whole);
+        if (m_data == nullptr) throw std::bad_alloc();
+        m_bytes = static_cast<int64_t>(whole);
+        return data();
     }
     char* data() const { return static_cast<char*>(m_data); }
 
@@ -39,6 +44,45 @@ class Memory {
     void* m_data = nullptr;
     int64_t m_bytes = 0;
 };
+
+/// From the first element to the end of the last one; 0 if there is none.
+inline int64_t extentOf(int32_t dtype, int32_t rank, const int64_t* sizes, const int64_t* strides) {
+    int64_t last = 0;
+    for (int32_t d = 0; d < rank; ++d) {
+        if (sizes[d] == 0) return 0;
+        last += (sizes[d] - 1) * strides[d];
+    }
+    return (last + 1) * bytesOf(dtype);
+}
+/// Whether all elements lie where these strides say.
+inline bool liesAs(const CtTensor& tensor, const int64_t* strides) {
+    bool same = true;
+    for (int32_t d = 0; d < tensor.rank; ++d) {
+        if (tensor.sizes[d] == 0) return true;
+        same = same && (tensor.sizes[d] == 1 || tensor.strides[d] == strides[d]);
+    }
+    return same;
+}
+/// The tensor's elements, at these strides from `to` on.
+inline void layOut(const CtTensor& tensor, const int64_t* strides, char* to) {
+    const auto each = static_cast<size_t>(bytesOf(tensor.dtype));
+    int64_t at[CT_MAX_RANK] = {}, from = 0, into = 0;
+    for (int32_t d = 0; d < tensor.rank; ++d)
+        if (tensor.sizes[d] == 0) return;
+    for (;;) {
+        std::memcpy(to + into * static_cast<int64_t>(each),
+                    static_cast<const char*>(tensor.data) + from * static_cast<int64_t>(each), each);
+        int32_t d = tensor.rank - 1;
+        for (; d >= 0 && ++at[d] == tensor.sizes[d]; --d) {
+            from -= (tensor.sizes[d] - 1) * tensor.strides[d];
+            into -= (tensor.sizes[d] - 1) * strides[d];
+            at[d] = 0;
+        }
+        if (d < 0) return;
+        from += tensor.strides[d];
+        into += strides[d];
+    }
+}
 
 /// A call that a library has planned: all that its CtCall points to is here.
 class Planned {
@@ -54,7 +98,7 @@ class Planned {
         m_constant.assign(call.constant, call.constant + call.operandCount);
         m_call = call;
         m_call.op = m_op.c_str();
-        m_call.args = copied(call.args, call.argCount);
+        m_call.args = copied(call.args, call.argCount);  // names and texts are literals of the printed program
         m_call.operands = m_tensors.data();
         m_call.results = m_tensors.data() + call.operandCount;
         m_call.constant = m_constant.data();
@@ -70,9 +114,10 @@ class Planned {
     bool pack() {
         if (m_plan == nullptr) return false;
         if (m_library->pack == nullptr || m_needs.packed == 0) return true;
-        return m_packed.grow(m_needs.packed) && m_library->pack(m_plan, m_call.operands, m_packed.data()) == 0;
+        return m_library->pack(m_plan, m_call.operands, m_packed.grow(m_needs.packed)) == 0;
     }
     int64_t scratch() const { return m_needs.scratch; }
+    const char* error() const { return m_library->error(); }
     bool run(const CtTensor* operands, const CtTensor* results, void* scratch, const CtParallel& parallel) const {
         return m_library->run(m_plan, operands, results, m_packed.data(), scratch, &parallel) == 0;
     }
@@ -92,7 +137,7 @@ class Planned {
         m_arguments.push_back(std::make_unique<CtArgument[]>(static_cast<size_t>(count > 0 ? count : 1)));
         CtArgument* const own = m_arguments.back().get();
         for (int64_t i = 0; i < count; ++i) {
-            own[i] = arguments[i];  // texts are literals of the printed program
+            own[i] = arguments[i];
             if (own[i].kind == CT_LIST) own[i].items = copied(arguments[i].items, arguments[i].integer);
         }
         return own;
@@ -112,76 +157,69 @@ class Planned {
 
 }  // namespace ct
 
-struct CtProgram {
-    const CtHost* host = nullptr;
-    std::vector<CtTensor> constants;
-    std::mutex mutex;
-    /// By step and sizes: contexts of the same sizes share plans and packed constants.
-    std::map<std::vector<int64_t>, std::shared_ptr<ct::Planned>> planned;
+struct CtProgram;
+
+namespace ct {
+
+class Frame;
+/// A printed program.
+struct Code {
+    const CtProgramInfo* info;
+    std::vector<size_t> steps;  // of each function
+    int32_t (*run)(Frame& frame, const CtTensor* inputs, CtTensor* outputs);
 };
 
-struct CtContext {
-    CtContext(CtProgram& own, const CtParallel* lent, size_t steps) : program(&own), planned(steps) {
-        if (lent != nullptr) parallel = *lent;
-        else
-            parallel = {nullptr, 1,
-                        [](void*, int64_t range, int64_t, void (*body)(void*, int64_t, int64_t), void* state) {
-                            if (range > 0) body(state, 0, range);
-                        }};
-    }
+/// One function in one context: its memory, and what it has planned for the sizes of the latest run.
+class Frame {
+  public:
+    Frame(CtContext& context, size_t function, size_t steps)
+        : m_context(&context), m_function(function), m_planned(steps) {}
 
-    CtProgram* program;
-    CtParallel parallel{};
-    ct::Memory arena, scratch;
-    std::vector<int64_t> symbols;                       // of the latest run
-    std::vector<std::shared_ptr<ct::Planned>> planned;  // by step, for these
-    std::vector<std::vector<int64_t>> dims;             // of what was returned
-    std::string error;
+    Memory arena;
+    std::vector<std::vector<int64_t>> dims;  // of what was returned
+    const CtTensor* constants() const;
+    /// Buffer `number` of those that the graph writes to.
+    void* state(size_t number) const;
 
-    int32_t fail(const std::string& where, const std::string& what) {
-        error = where.empty() ? what : where + ": " + what;
-        return 1;
-    }
+    int32_t fail(const std::string& where, const std::string& what);
     /// Plans of other sizes are looked for again.
     void begin(const std::vector<int64_t>& now) {
-        error.clear();
-        if (now == symbols) return;
-        symbols = now;
-        for (auto& plan : planned) plan.reset();
+        if (now == m_symbols) return;
+        m_symbols = now;
+        for (auto& plan : m_planned) plan.reset();
     }
-    bool fits(const char* name, const CtTensor& given, int32_t dtype, int32_t rank, const int64_t* sizes,
-              const int64_t* strides) {
-        bool same = given.dtype == dtype && given.rank == rank, empty = false;
-        for (int32_t d = 0; same && d < rank; ++d) {
-            same = given.sizes[d] == sizes[d];
-            empty = empty || sizes[d] == 0;
+    /// The input as the graph reads it: a copy where it lies in another way, for which `copies` counts those before it.
+    /// An input that the graph writes to must lie as the graph says. Null: it does not fit.
+    char* given(const char* name, const CtTensor& given, const CtTensor& wanted, bool written, size_t number) {
+        bool same = given.dtype == wanted.dtype && given.rank == wanted.rank;
+        for (int32_t d = 0; same && d < wanted.rank; ++d) same = given.sizes[d] == wanted.sizes[d];
+        const bool lies = same && liesAs(given, wanted.strides);
+        if (lies) return static_cast<char*>(given.data);
+        if (same && !written) {
+            while (m_inputs.size() <= number) m_inputs.push_back(std::make_unique<Memory>());
+            char* const own = m_inputs[number]->grow(extentOf(wanted.dtype, wanted.rank, wanted.sizes, wanted.strides));
+            layOut(given, wanted.strides, own);
+            return own;
         }
-        for (int32_t d = 0; same && !empty && d < rank; ++d) same = sizes[d] == 1 || given.strides[d] == strides[d];
-        if (same) return true;
-        std::string wanted;
-        for (int32_t d = 0; d < rank; ++d)
-            wanted += (d > 0 ? ", " : "") + std::to_string(sizes[d]) + " (stride " + std::to_string(strides[d]) + ")";
-        fail(std::string("input '") + name + "'",
-             "must be of dtype " + std::to_string(dtype) + " and [" + wanted + "]");
-        return false;
-    }
-    /// How many threads are worth waking.
-    int32_t threadsFor(int64_t nanoseconds) const {
-        constexpr int64_t kWorthWaking = 200000;
-        const int64_t wanted = nanoseconds < kWorthWaking ? 1 : nanoseconds / kWorthWaking;
-        return wanted < parallel.threads ? static_cast<int32_t>(wanted) : parallel.threads;
+        std::string dims;
+        for (int32_t d = 0; d < wanted.rank; ++d) {
+            dims += (d > 0 ? ", " : "") + std::to_string(wanted.sizes[d]);
+            if (same) dims += " (stride " + std::to_string(wanted.strides[d]) + ")";
+        }
+        fail(std::string("input '") + name + "'", "must be of dtype " + std::to_string(wanted.dtype) + " and [" + dims +
+                                                      "]" + (same ? ", since the graph writes to it" : ""));
+        return nullptr;
     }
     /// One function of a kernel over its loop over parts; what went wrong in it.
-    int launch(ct::Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t range, int64_t nanoseconds) {
+    int launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t range, int64_t nanoseconds) {
         if (range <= 0) return 0;
         struct State {
-            ct::Kernel kernel;
+            Kernel kernel;
             void* const* buffers;
             const int64_t* sizes;
             std::atomic<int> fault{0};
         } state{kernel, buffers, sizes};
-        CtParallel lent = parallel;
-        lent.threads = threadsFor(nanoseconds);
+        const CtParallel lent = lentFor(nanoseconds);
         const auto body = [](void* own, int64_t begin, int64_t end) {
             State& s = *static_cast<State*>(own);
             int failed = 0;
@@ -190,7 +228,7 @@ struct CtContext {
         };
         // Whole vectors stay together.
         if (lent.threads <= 1) body(&state, 0, range);
-        else lent.run(lent.pool, range, range >= 256 ? 64 : 1, body, &state);
+        else lent.run(&lent, range, range >= 256 ? 64 : 1, body, &state);
         return state.fault.load();
     }
     /// Of a kernel that failed: where its code is, and which nodes read indices or divisors from data.
@@ -200,29 +238,77 @@ struct CtContext {
     }
     /// 0 on success.
     int32_t call(size_t step, const char* node, const char* library, const CtCall& wanted, int64_t nanoseconds) {
-        CtParallel lent = parallel;
-        lent.threads = threadsFor(nanoseconds);
-        if (!planned[step] && !plan(step, node, library, wanted, lent.threads)) return 1;
-        if (!scratch.grow(planned[step]->scratch())) return fail(node, "there is not enough memory");
-        if (planned[step]->run(wanted.operands, wanted.results, scratch.data(), lent)) return 0;
-        return fail(node, program->host->library(library)->error());
+        const CtParallel lent = lentFor(nanoseconds);
+        if (!m_planned[step] && !plan(step, node, library, wanted, lent.threads)) return 1;
+        const Planned& planned = *m_planned[step];
+        if (planned.run(wanted.operands, wanted.results, m_scratch.grow(planned.scratch()), lent)) return 0;
+        return fail(node, planned.error());
     }
 
   private:
-    bool plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads) {
-        std::vector<int64_t> key = {static_cast<int64_t>(step), threads};
-        key.insert(key.end(), symbols.begin(), symbols.end());
-        const std::lock_guard<std::mutex> lock(program->mutex);
-        auto& known = program->planned[key];
-        if (!known) {
-            const CtLibrary* const library = program->host->library(name);
-            if (library == nullptr) return fail(node, std::string("there is no library ") + name) == 0;
-            auto fresh = std::make_shared<ct::Planned>(*library, wanted, threads);
-            if (!fresh->pack()) return fail(node, library->error()) == 0;
-            known = std::move(fresh);
-        }
-        planned[step] = known;
-        return true;
-    }
+    /// As many threads as are worth waking.
+    CtParallel lentFor(int64_t nanoseconds) const;
+    bool plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads);
+
+    CtContext* m_context;
+    size_t m_function;
+    Memory m_scratch;
+    std::vector<int64_t> m_symbols;                   // of the latest run
+    std::vector<std::shared_ptr<Planned>> m_planned;  // by step, for these
+    std::vector<std::unique_ptr<Memory>> m_inputs;    // that were given in another layout
 };
+
+}  // namespace ct
+
+struct CtProgram {
+    const ct::Code* code = nullptr;
+    const CtHost* host = nullptr;
+    std::vector<CtTensor> constants;
+    std::vector<std::unique_ptr<ct::Memory>> owned;  // of constants that were given in another layout
+    std::mutex mutex;
+    /// By function, step, threads and sizes: contexts of the same sizes share plans and packed constants.
+    std::map<std::vector<int64_t>, std::shared_ptr<ct::Planned>> planned;
+};
+
+struct CtContext {
+    CtProgram* program;
+    CtParallel parallel{};
+    std::vector<std::unique_ptr<ct::Memory>> state;
+    std::vector<std::unique_ptr<ct::Frame>> frames;  // by function
+    std::string error;
+};
+
+namespace ct {
+
+inline const CtTensor* Frame::constants() const { return m_context->program->constants.data(); }
+inline void* Frame::state(size_t number) const { return m_context->state[number]->data(); }
+inline int32_t Frame::fail(const std::string& where, const std::string& what) {
+    m_context->error = where.empty() ? what : where + ": " + what;
+    return 1;
+}
+inline CtParallel Frame::lentFor(int64_t nanoseconds) const {
+    constexpr int64_t kWorthWaking = 200000;
+    CtParallel lent = m_context->parallel;
+    const int64_t wanted = nanoseconds < kWorthWaking ? 1 : nanoseconds / kWorthWaking;
+    if (wanted < lent.threads) lent.threads = static_cast<int32_t>(wanted);
+    return lent;
+}
+inline bool Frame::plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads) {
+    std::vector<int64_t> key = {static_cast<int64_t>(m_function), static_cast<int64_t>(step), threads};
+    key.insert(key.end(), m_symbols.begin(), m_symbols.end());
+    CtProgram& program = *m_context->program;
+    const std::lock_guard<std::mutex> lock(program.mutex);
+    auto& known = program.planned[key];
+    if (!known) {
+        const CtLibrary* const library = program.host->library(name);
+        if (library == nullptr) return fail(node, std::string("there is no library ") + name) == 0;
+        auto fresh = std::make_shared<Planned>(*library, wanted, threads);
+        if (!fresh->pack()) return fail(node, library->error()) == 0;
+        known = std::move(fresh);
+    }
+    m_planned[step] = known;
+    return true;
+}
+
+}  // namespace ct
 #endif

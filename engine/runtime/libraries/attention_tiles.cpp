@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/runtime/portable/elements.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {
@@ -17,43 +18,17 @@ int64_t tileOf(int64_t length, int64_t most) {
     return std::max<int64_t>(1, (length + tiles - 1) / tiles);
 }
 
-float numberAt(int32_t dtype, const std::byte* at) {
-    uint16_t half = 0;
-    switch (dtype) {
-        case CT_F32: {
-            float value;
-            std::memcpy(&value, at, sizeof value);
-            return value;
-        }
-        case CT_F64: {
-            double value;
-            std::memcpy(&value, at, sizeof value);
-            return static_cast<float>(value);
-        }
-        default: std::memcpy(&half, at, sizeof half);
-    }
-    return dtype == CT_BF16 ? bfloatToFloat(half) : halfToFloat(half);
-}
-int64_t bytesOf(int32_t dtype) { return byteSize(static_cast<DType>(dtype)); }
-
 void convertRow(float* to, int32_t dtype, const std::byte* from, int64_t count, int64_t stride) {
-    if (dtype == CT_BF16 && stride == 1) {
-        for (int64_t i = 0; i < count; ++i) {
-            uint16_t half;
-            std::memcpy(&half, from + 2 * i, sizeof half);
-            to[i] = bfloatToFloat(half);
-        }
-        return;
-    }
-    const int64_t step = stride * bytesOf(dtype);
-    for (int64_t i = 0; i < count; ++i) to[i] = numberAt(dtype, from + i * step);
+    if (dtype != CT_BF16 || stride != 1) return portable::load(dtype, from, stride, count, to);
+    const auto* const numbers = reinterpret_cast<const portable::Bfloat*>(from);
+    for (int64_t i = 0; i < count; ++i) to[i] = portable::wide(numbers[i]);
 }
 
 }  // namespace
 
 std::byte* HeadsTensor::at(const CtTensor* tensors, int64_t batch, int64_t head, int64_t row) const {
     const int64_t element = batch * strides[0] + head * strides[1] + row * strides[2];
-    return static_cast<std::byte*>(tensors[number].data) + element * bytesOf(dtype);
+    return static_cast<std::byte*>(tensors[number].data) + element * ct::bytesOf(dtype);
 }
 
 HeadsTensor headsOf(const CtTensor& tensor, int number) {
@@ -110,7 +85,7 @@ const float* maskRow(const AttentionShape& shape, const CtTensor* tensors, int64
                      int64_t column, int64_t count, float* space) {
     const HeadsTensor& mask = shape.mask;
     if (!mask.given()) return nullptr;
-    const std::byte* from = mask.at(tensors, batch, head, row) + column * mask.strides[3] * bytesOf(mask.dtype);
+    const std::byte* from = mask.at(tensors, batch, head, row) + column * mask.strides[3] * ct::bytesOf(mask.dtype);
     if (mask.dtype == CT_F32 && mask.strides[3] == 1) return reinterpret_cast<const float*>(from);
     convertRow(space, mask.dtype, from, count, mask.strides[3]);
     return space;
@@ -118,16 +93,7 @@ const float* maskRow(const AttentionShape& shape, const CtTensor* tensors, int64
 void storeRow(const HeadsTensor& tensor, const CtTensor* tensors, int64_t batch, int64_t head, int64_t row,
               const float* values) {
     std::byte* to = tensor.at(tensors, batch, head, row);
-    const int64_t count = tensor.sizes[3], step = tensor.strides[3] * bytesOf(tensor.dtype);
-    if (tensor.dtype == CT_F32 && tensor.strides[3] == 1) {
-        std::memcpy(to, values, static_cast<size_t>(count) * sizeof(float));
-        return;
-    }
-    for (int64_t i = 0; i < count; ++i, to += step) {
-        const uint16_t half = tensor.dtype == CT_BF16 ? floatToBfloat(values[i]) : floatToHalf(values[i]);
-        if (tensor.dtype == CT_F32) std::memcpy(to, values + i, sizeof(float));
-        else std::memcpy(to, &half, sizeof half);
-    }
+    portable::store(tensor.dtype, to, tensor.strides[3], tensor.sizes[3], values);
 }
 
 void multiplyInto(float* c, int64_t leading, bool add, int64_t m, int64_t n, int64_t k, const F32Matrix& a,
@@ -151,7 +117,7 @@ void runTasks(const LibraryRun& run, int64_t tasks, int64_t workers, int64_t byt
     state.scratch = run.scratch;
     state.body = &body;
     run.parallel->run(
-        run.parallel->pool, workers, 1,
+        run.parallel, workers, 1,
         [](void* of, int64_t begin, int64_t end) {
             auto& own = *static_cast<State*>(of);
             lendThreads(1);  // for products, each of which is this thread's alone

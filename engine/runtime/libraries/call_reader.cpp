@@ -1,15 +1,13 @@
 #include "engine/runtime/libraries/call_reader.h"
 
-#include "engine/ops/op_registry.h"
+#include <algorithm>
 
 namespace cutaway {
 
-CallReader::CallReader(const CtCall& call) : m_call(&call), m_schema(requireOp(call.op).schema()) {}
-
 const CtArgument* CallReader::find(std::string_view param) const {
-    const int at = m_schema->find(param);
-    if (at < 0 || at >= m_call->argCount || m_call->args[at].kind == CT_NONE) return nullptr;
-    return &m_call->args[at];
+    for (int32_t i = 0; i < m_call->argCount; ++i)
+        if (param == m_call->params[i]) return m_call->args[i].kind == CT_NONE ? nullptr : &m_call->args[i];
+    return nullptr;
 }
 std::optional<int> CallReader::operand(std::string_view param) const {
     const CtArgument* found = find(param);
@@ -62,6 +60,11 @@ int64_t elementsOf(const CtTensor& tensor) {
     int64_t count = 1;
     for (int32_t d = 0; d < tensor.rank; ++d) count *= tensor.sizes[d];
     return count;
+}
+Dims contiguousStridesOf(const Dims& sizes) {
+    Dims strides(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+    return strides;
 }
 
 }  // namespace cutaway

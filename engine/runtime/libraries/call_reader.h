@@ -1,17 +1,20 @@
 #pragma once
 // A library's view of a call: arguments by the names of the operator's schema.
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
-#include "engine/ir/schema.h"
+#include "engine/libraries/element_bytes.h"
 #include "engine/libraries/library.h"
-#include "engine/tensor/tensor.h"
 
 namespace cutaway {
 
+using Dims = std::vector<int64_t>;
+
 class CallReader {
   public:
-    explicit CallReader(const CtCall& call);
+    explicit CallReader(const CtCall& call) : m_call(&call) {}
     const CtCall& call() const { return *m_call; }
     bool is(std::string_view op) const { return op == m_call->op; }
 
@@ -31,11 +34,12 @@ class CallReader {
 
   private:
     const CtCall* m_call;
-    const Schema* m_schema;
 };
 
 Dims sizesOf(const CtTensor& tensor);
 Dims stridesOf(const CtTensor& tensor);
 int64_t elementsOf(const CtTensor& tensor);
+/// Row-major.
+Dims contiguousStridesOf(const Dims& sizes);
 
 }  // namespace cutaway

@@ -6,7 +6,6 @@
 #include "engine/runtime/libraries/call_reader.h"
 #include "engine/runtime/libraries/library_plan.h"
 #include "engine/runtime/libraries/table.h"
-#include "engine/tensor/dtype.h"
 
 namespace cutaway {
 namespace {
@@ -28,7 +27,7 @@ struct Dim {
 
 Box boxOf(const CtTensor& part, const CtTensor& result, int32_t dim, int64_t start) {
     Box box;
-    box.elementBytes = byteSize(static_cast<DType>(result.dtype));
+    box.elementBytes = ct::bytesOf(result.dtype);
     box.start = start * result.strides[dim] * box.elementBytes;
     std::vector<Dim> dims;
     for (int32_t d = 0; d < part.rank; ++d)
@@ -117,7 +116,7 @@ class Copies final : public LibraryPlan {
     void run(const LibraryRun& run) const override {
         const std::pair<const Copies*, const LibraryRun*> state(this, &run);
         run.parallel->run(
-            run.parallel->pool, m_bytes, kPieceBytes,
+            run.parallel, m_bytes, kPieceBytes,
             [](void* of, int64_t begin, int64_t end) {
                 const auto& [copies, own] = *static_cast<const std::pair<const Copies*, const LibraryRun*>*>(of);
                 copies->copyBytes(*own, begin, end);

@@ -43,7 +43,7 @@ DnnlLayout addend(const CtTensor& tensor, size_t rank) {
     shaped.strides = strides.data();
     return DnnlLayout(shaped);
 }
-DnnlLayout dense(const DnnlLayout& layout) { return {layout.type, layout.sizes, contiguousStrides(layout.sizes)}; }
+DnnlLayout dense(const DnnlLayout& layout) { return {layout.type, layout.sizes, contiguousStridesOf(layout.sizes)}; }
 /// One number per column.
 bool isRow(const DnnlLayout& layout, int64_t columns) {
     for (size_t d = 0; d + 1 < layout.sizes.size(); ++d)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/op_registry.h"
+
 namespace cutaway {
 
 // The interface's numbers of element types are the engine's own.
@@ -14,9 +16,11 @@ OwnedCall::OwnedCall(const std::string& op, const std::vector<Argument>& args, c
                      const std::vector<CallTensor>& results)
     : m_op(op) {
     m_args.reserve(args.size());
+    for (const Param& param : requireOp(op).schema()->params) m_params.push_back(param.name.c_str());
     for (const Argument& arg : args) m_args.push_back(argumentOf(arg, describe));
     for (const CallTensor& result : results) m_results.push_back(tensorOf(result));
     m_call.op = m_op.c_str();
+    m_call.params = m_params.data();
     m_call.args = m_args.data();
     m_call.argCount = static_cast<int32_t>(m_args.size());
     m_call.operandCount = static_cast<int32_t>(m_operands.size());

@@ -42,6 +42,7 @@ class OwnedCall {
     std::deque<std::string> m_texts;
     std::deque<Dims> m_dims;
     std::deque<std::vector<CtArgument>> m_lists;
+    std::vector<const char*> m_params;
     std::vector<CtArgument> m_args;
     std::vector<CtTensor> m_operands, m_results;
     std::vector<uint8_t> m_constant;

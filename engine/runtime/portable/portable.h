@@ -161,7 +161,7 @@ void Run::share(int64_t count, Body&& body) const {
     if (parts <= 0) return;
     Shared shared{body, count, parts, {}, parts, {}};
     parallel->run(
-        parallel->pool, parts, 1,
+        parallel, parts, 1,
         [](void* state, int64_t begin, int64_t end) {
             Shared& own = *static_cast<Shared*>(state);
             for (int64_t part = begin; part < end; ++part) {

@@ -1,0 +1,15 @@
+#ifndef CUTAWAY_ELEMENT_BYTES_H
+#define CUTAWAY_ELEMENT_BYTES_H
+// How wide elements are. C++17 and nothing of the engine, since exported programs carry this file.
+#include "engine/libraries/library.h"
+
+namespace ct {
+
+/// Bytes of an element of a CtDType. What the interface has no name for is narrower than a byte, or one byte.
+inline int64_t bytesOf(int32_t dtype) {
+    constexpr int64_t kBytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 2, 2, 4, 8};  // in the order of CtDType
+    return dtype >= 0 && dtype <= CT_U64 ? kBytes[dtype] : 1;
+}
+
+}  // namespace ct
+#endif
