@@ -14,6 +14,7 @@ namespace cutaway::cli {
     row(benchCommand)         \
     row(loopsCommand)         \
     row(memoryCommand)        \
+    row(exportCommand)        \
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \

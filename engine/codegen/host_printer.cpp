@@ -117,6 +117,25 @@ constexpr CtArgument list(int64_t n, const CtArgument* items) { return {CT_LIST,
 
 )";
 
+constexpr const char* kInterface = R"(extern "C" {
+const ct::Code* NAME_code(void) { return &kCode; }
+CT_EXPORTED const CtProgramInfo* NAME_info(void) { return &kInfo; }
+CT_EXPORTED CtProgram* NAME_create(const CtHost* host, const CtTensor* constants) {
+    return ct::create(kCode, host, constants);
+}
+CT_EXPORTED void NAME_close(CtProgram* program) { delete program; }
+CT_EXPORTED CtContext* NAME_context(CtProgram* program, const CtParallel* parallel) {
+    return ct::contextOf(program, parallel);
+}
+CT_EXPORTED void NAME_release(CtContext* context) { delete context; }
+CT_EXPORTED int32_t NAME_run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) {
+    return ct::run(context, inputs, outputs);
+}
+CT_EXPORTED const char* NAME_context_error(const CtContext* context) { return context->error.c_str(); }
+CT_EXPORTED const char* NAME_error(void) { return ct::lastFailure().c_str(); }
+}
+)";
+
 class HostPrinter {
   public:
     HostPrinter(const HostProgram& program, const HostPrinting& how)
@@ -440,21 +459,12 @@ class HostPrinter {
     }
 
     void printInterface() {
-        const std::string& name = m_how->name;
         m_out += "namespace {\nconst ct::Code kCode = {&kInfo, {" + std::to_string(m_function->steps.size()) +
-                 "}, run};\n}  // namespace\nextern \"C\" {\n";
-        m_out += "const CtProgramInfo* " + name + "_info(void) { return &kInfo; }\n";
-        m_out += "CtProgram* " + name + "_create(const CtHost* host, const CtTensor* constants) {\n" +
-                 "    return ct::create(kCode, host, constants);\n}\n";
-        m_out += "void " + name + "_destroy(CtProgram* program) { delete program; }\n";
-        m_out += "CtContext* " + name + "_context(CtProgram* program, const CtParallel* parallel) {\n" +
-                 "    return ct::contextOf(program, parallel);\n}\n";
-        m_out += "void " + name + "_release(CtContext* context) { delete context; }\n";
-        m_out += "int32_t " + name + "_run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) {\n" +
-                 "    return ct::run(context, inputs, outputs);\n}\n";
-        m_out +=
-            "const char* " + name + "_context_error(const CtContext* context) { return context->error.c_str(); }\n";
-        m_out += "const char* " + name + "_error(void) { return ct::lastFailure().c_str(); }\n}\n";
+                 "}, run};\n}  // namespace\n";
+        std::string functions = kInterface;
+        for (size_t at = 0; (at = functions.find("NAME", at)) != std::string::npos;)
+            functions.replace(at, 4, m_how->name);
+        m_out += functions;
     }
 
     const HostProgram* m_program;

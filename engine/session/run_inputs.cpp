@@ -227,8 +227,11 @@ std::vector<size_t> userOutputs(const Module& module) {
 
 Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path) {
     const std::vector<size_t> positions = userOutputs(run), before = userOutputs(opened);
+    const std::vector<Argument> returned = run.graph().outputs();
+    const auto isNone = [&](size_t i) { return returned[positions[i]].isNone(); };  // which no file holds
     NameSchemes names(3);
     for (size_t i = 0; i < positions.size(); ++i) {
+        if (isNone(i)) continue;
         names[1].push_back(outputName(run, positions[i]));
         // Passes may add results behind those of the file: gradients, and tangents in the same order.
         const bool tangent = i >= before.size() && positions[i] < run.outputs.size() &&
@@ -240,10 +243,12 @@ Result<RunInputs> readExpected(const Module& opened, const Module& run, const st
     }
     CT_TRY(SafeTensors file, readSafeTensors(path));
     CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "output", path));
-    if (found.tensors.size() != positions.size())
+    if (found.tensors.size() != names[1].size())
         return invalidInput("the file has " + std::to_string(found.tensors.size()) + " tensors, the model returns " +
-                                std::to_string(positions.size()),
+                                std::to_string(names[1].size()),
                             path);
+    for (size_t i = 0; i < positions.size(); ++i)
+        if (isNone(i)) found.tensors.emplace(found.tensors.begin() + static_cast<std::ptrdiff_t>(i));
     std::string from = sourceText(path, found, "output");
     return RunInputs{std::move(found.tensors), std::move(from)};
 }

@@ -26,8 +26,8 @@ std::vector<size_t> userOutputs(const Module& module);
 /// The name of a returned value: its node's, of a tangent that of the value that it belongs to and ".tangent", of a
 /// literal "output_2".
 std::string outputName(const Module& module, size_t position);
-/// Expected values of them, and where they come from: by the names that the outputs have in the graph as opened or as
-/// it runs.
+/// Expected values of them (undefined for a None), and where they come from: by the names that the outputs have in the
+/// graph as opened or as it runs.
 Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path);
 
 /// Alternative names of a graph's values: one list for each way of naming.

@@ -91,7 +91,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     if (expected) report.expectedFrom = expected->from;
     for (size_t i = 0; i < positions.size(); ++i) {
         report.outputs.push_back(reportOf(outputName(module, positions[i]), execution.outputs[positions[i]],
-                                          expected ? &expected->user[i] : nullptr));
+                                          expected && expected->user[i].defined() ? &expected->user[i] : nullptr));
         report.matches &= !report.outputs.back().compared || report.outputs.back().within;
     }
     return report;

@@ -295,7 +295,8 @@ class TrainingRun {
             return tensor;
         };
         for (size_t i = 0; i < outputs.size(); ++i) {
-            std::optional<Tensor> own = expected ? std::optional(expected->user[i]) : std::nullopt;
+            std::optional<Tensor> own =
+                expected && expected->user[i].defined() ? std::optional(expected->user[i]) : std::nullopt;
             const std::optional<Tensor> other = expectedOf(outputs[i].first);
             if (!own) own = other;
             report.outputs.push_back(reportOf(outputs[i].first, outputs[i].second, own ? &*own : nullptr));

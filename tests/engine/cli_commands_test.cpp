@@ -50,6 +50,7 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --kernel", "loops chain.py --kernel kernel0"},
        {"--json --plan", "loops chain.py --kernel kernel0 --plan plan.txt --repeat 2"}}}},
     {"memory", {"memory chain.py", {{"--json", "memory chain.py"}}}},
+    {"export", {"export chain.py -o exported", {{"--json", "export chain.py -o exported"}}}},
     {"partition",
      {"partition " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2",
       {{"--json", "partition " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"},

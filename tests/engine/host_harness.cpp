@@ -173,7 +173,7 @@ QString printedProblem(const Compiled& made, const std::string& source, const st
     QString problem;
     for (auto& other : others)
         if (const QString own = other.get(); !own.isEmpty()) problem = own;
-    printed.at<void(CtProgram*)>("ct_destroy")(program);
+    printed.at<void(CtProgram*)>("ct_close")(program);
     return problem;
 }
 

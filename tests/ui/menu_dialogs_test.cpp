@@ -30,6 +30,7 @@ const QMap<QString, QByteArray> kDialogs = {
     {"Ctrl+Shift+G", "cutaway::ui::GraphDialog"},
     {"Ctrl+Shift+E", "QFileDialog"},
     {"Export Text", "QFileDialog"},
+    {"Export Compiled Library", "QFileDialog"},
     {"Ctrl+K", "cutaway::ui::CommandPalette"},
     {"Ctrl+Shift+B", "cutaway::ui::CompileDialog"},
     {"F5", "cutaway::ui::ExecuteDialog"},

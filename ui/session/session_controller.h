@@ -112,6 +112,7 @@ class SessionController : public QObject {
     void bisect(RunId run, const BisectOptions& options);
     /// Writes the open graph with all that running it takes into a folder; what came of it is in the log.
     void debugCompile(const DebugCompileOptions& options);
+    void exportProgram(RunId run, const ExportOptions& options);
     /// Which rules apply at the current node before the current step, and why others do not; answers with explained().
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.

@@ -127,6 +127,10 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::debugCompile(*kept, options, progress);
     }
+    Result<ExportReport> exportProgram(RunId run, const ExportOptions& options, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::exportProgram(*kept, run, options, progress);
+    }
     Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
     Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 

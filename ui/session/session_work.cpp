@@ -113,6 +113,27 @@ void SessionController::debugCompile(const DebugCompileOptions& options) {
         });
 }
 
+void SessionController::exportProgram(RunId run, const ExportOptions& options) {
+    ask<ExportReport>(
+        Lane::Executions, QStringLiteral("export"), tr("Exporting the compiled library"),
+        [run, options](Source& source, const Progress& progress) {
+            return source.exportProgram(run, options, progress);
+        },
+        [this, folder = QString::fromStdString(options.folder)](const ExportReport& report) {
+            const auto note = [&](LogEntry::Level level, const QString& what) {
+                m_log.append({level, what, {}, {}, {}, NodeKey::None});
+            };
+            const QString fixed = QString::fromStdString(report.fixedSizes);
+            if (!fixed.isEmpty())
+                note(LogEntry::Level::Warning, tr("The exported program takes the inputs' sizes only: %1").arg(fixed));
+            note(LogEntry::Level::Note,
+                 tr("Exported to %1: %2, %3")
+                     .arg(folder, QString::fromStdString(report.library),
+                          counted(static_cast<qsizetype>(report.files.size()), tr("file"), tr("files"))));
+            emit message(tr("Library, header, weights and main.c written to %1").arg(folder));
+        });
+}
+
 void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {
     ask<GraphText>(
         Lane::Looks, QStringLiteral("runnable"), tr("Printing Python"),

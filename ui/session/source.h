@@ -7,6 +7,7 @@
 #include "cutaway/bisect.h"
 #include "cutaway/breakpoints.h"
 #include "cutaway/debug_compile.h"
+#include "cutaway/export.h"
 #include "cutaway/loops.h"
 #include "cutaway/memory.h"
 #include "cutaway/minify.h"
@@ -94,6 +95,10 @@ class Source {
     }
     virtual Result<DebugCompileReport> debugCompile(const DebugCompileOptions&, const Progress&) {
         return unsupported("no bundle can be written here", {}, {});
+    }
+    /// The run as a folder that stands alone (cutaway/export.h).
+    virtual Result<ExportReport> exportProgram(RunId, const ExportOptions&, const Progress&) {
+        return unsupported("nothing can be exported here", {}, {});
     }
     /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;

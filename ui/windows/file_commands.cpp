@@ -84,6 +84,25 @@ void exportText(MainWindow& main) {
     });
 }
 
+QString needsBuild(MainWindow& main) {
+    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
+    const Run* run = latestRun(main);
+    return run ? run->notBuilt : QString();
+}
+
+void exportLibrary(MainWindow& main) {
+    const auto run = currentRun(main);
+    if (!run) return;
+    QFileDialog dialog(&main, MainWindow::tr("Folder for the compiled library: an empty one or a new one"));
+    dialog.setFileMode(QFileDialog::Directory);
+    dialog.setOption(QFileDialog::ShowDirsOnly);
+    dialog.setAcceptMode(QFileDialog::AcceptSave);
+    if (dialog.exec() != QDialog::Accepted) return;
+    ExportOptions options;
+    options.folder = dialog.selectedFiles().value(0).toStdString();
+    main.controller().exportProgram(*run, options);
+}
+
 const Command kCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Open…"),
      .key = "Ctrl+O",
@@ -115,6 +134,10 @@ const Command kCommands[] = {
      .icon = "export-text",
      .run = exportText,
      .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Export Compiled &Library…"),
+     .icon = "export-library",
+     .run = exportLibrary,
+     .whyNot = needsBuild},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Quit"),
      .key = "Ctrl+Q",
      .icon = "quit",

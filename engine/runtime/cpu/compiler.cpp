@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/compiler.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -7,8 +8,10 @@
 #include <map>
 #include <mutex>
 #include <sstream>
+#include <thread>
 
 #include "engine/support/process.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
@@ -37,9 +40,8 @@ constexpr const char* kOptions[] = {"-std=c++17",
                                     "-fno-strict-aliasing",
                                     "-fno-exceptions",
                                     "-fno-rtti",
-                                    "-w",
-                                    "-shared",
-                                    "-fPIC"};
+                                    "-w"};
+constexpr const char* kShared[] = {"-shared", "-fPIC"};
 
 /// What -march=native stands for.
 std::string processor() {
@@ -89,23 +91,26 @@ Result<std::string> compilerIdentity(const CompilerOptions& options) {
         ask.argv.emplace_back("--version");
         const auto answer = runProcess(ask);
         for (const std::string& word : command) known->second += word + " ";
-        for (const char* option : kOptions) known->second += std::string(option) + " ";
+        for (const std::string& option : kernelOptions()) known->second += option + " ";
         known->second += (answer ? answer->output : std::string()) + processor();
     }
     return known->second;
 }
 
-Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
-                                   const CompilerOptions& options, const Progress& progress) {
+namespace {
+
+/// The compiler with these arguments, which makes `output`.
+Result<CompiledLibrary> make(const std::vector<std::string>& arguments, const std::string& source,
+                             const std::string& output, const CompilerOptions& options, const Progress& progress) {
     ProcessOptions run;
     CT_TRY(run.argv, findCompiler(options.program));
-    for (const char* option : kOptions) run.argv.push_back(option);
-    run.argv.insert(run.argv.end(), {"-o", library, source});
+    run.argv.insert(run.argv.end(), arguments.begin(), arguments.end());
+    run.argv.insert(run.argv.end(), {"-o", output});
     run.wallSeconds = options.timeoutSeconds;
-    // The compiler's temporary files lie beside the library and are removed with it, even if the compiler is killed.
-    run.environment = {{"LC_ALL", "C"}, {"TMPDIR", std::filesystem::path(library).parent_path().string()}};
+    // The compiler's temporary files lie beside the output and are removed with it, even if the compiler is killed.
+    run.environment = {{"LC_ALL", "C"}, {"TMPDIR", std::filesystem::path(output).parent_path().string()}};
     std::error_code none;
-    std::filesystem::remove(library, none);  // what is there afterwards is new
+    std::filesystem::remove(output, none);  // what is there afterwards is new
     CT_TRY(ProcessEnd end, runProcess(run, {}, progress));
     CompiledLibrary result;
     for (const std::string& word : run.argv) result.command += (result.command.empty() ? "" : " ") + word;
@@ -122,12 +127,72 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
         return Error{ErrorCode::ToolFailed, "the C++ compiler " + end.text(), source, {result.command, first}};
     }
     std::error_code missing;
-    if (std::filesystem::file_size(library, missing) == 0 || missing)
+    if (std::filesystem::file_size(output, missing) == 0 || missing)
         return Error{ErrorCode::ToolFailed,
                      "the compiler wrote no library",
-                     library,
+                     output,
                      {result.command, "CXX must name a C++ compiler"}};
     return result;
+}
+
+}  // namespace
+
+std::vector<std::string> kernelOptions() { return {std::begin(kOptions), std::end(kOptions)}; }
+
+Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
+                                   const CompilerOptions& options, const Progress& progress) {
+    std::vector<std::string> arguments = kernelOptions();
+    arguments.insert(arguments.end(), std::begin(kShared), std::end(kShared));
+    arguments.push_back(source);
+    return make(arguments, source, library, options, progress);
+}
+
+Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::string& library,
+                                       const CompilerOptions& options, const Progress& progress) {
+    struct Job {
+        std::string source;
+        std::vector<std::string> arguments;
+    };
+    std::vector<Job> jobs;
+    for (const std::string& kernel : from.kernels) jobs.push_back({kernel, kernelOptions()});
+    std::vector<std::string> own = {"-std=c++20", "-O2", "-ffp-contract=off", "-fvisibility=hidden", "-w"};
+    for (const std::string& include : from.includes) own.push_back("-I" + include);
+    for (const std::string& source : from.sources) jobs.push_back({source, own});
+
+    std::atomic<size_t> next{0};
+    std::vector<Result<CompiledLibrary>> done(jobs.size(), CompiledLibrary{});
+    const auto work = [&] {
+        for (size_t i = next++; i < jobs.size(); i = next++) {
+            std::vector<std::string> arguments = jobs[i].arguments;
+            // Kernels are seen by the host program alone, too.
+            arguments.insert(arguments.end(), {"-fPIC", "-fvisibility=hidden", "-c", jobs[i].source});
+            done[i] = make(arguments, jobs[i].source, jobs[i].source + ".o", options, progress);
+        }
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < std::min(threadCount(), static_cast<int>(jobs.size())); ++i) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+
+    CompiledLibrary all;
+    std::vector<std::string> arguments(std::begin(kShared), std::end(kShared));
+    std::error_code none;
+    const auto removeObjects = [&] {
+        for (const Job& job : jobs) std::filesystem::remove(job.source + ".o", none);
+    };
+    for (size_t i = 0; i < jobs.size(); ++i) {
+        if (!done[i]) return removeObjects(), std::move(done[i].error());
+        all.log += done[i]->command + "\n" + done[i]->log;
+        all.seconds += done[i]->seconds;
+        arguments.push_back(jobs[i].source + ".o");
+    }
+    arguments.insert(arguments.end(), from.linked.begin(), from.linked.end());
+    auto linked = make(arguments, library, library, options, progress);
+    removeObjects();
+    if (!linked) return std::move(linked.error());
+    linked->log = all.log + linked->command + "\n" + linked->log;
+    linked->seconds += all.seconds;
+    return std::move(*linked);
 }
 
 }  // namespace cutaway

@@ -1,5 +1,7 @@
 #pragma once
 // The system's C++ compiler as a child process: generated source in, shared library and log out.
+#include <vector>
+
 #include "cutaway/jobs.h"
 #include "cutaway/result.h"
 
@@ -20,5 +22,20 @@ Result<std::string> compilerIdentity(const CompilerOptions& options);
 /// wrong), the time limit, the compiler's own message, or that it wrote nothing.
 Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
                                    const CompilerOptions& options, const Progress& progress = {});
+
+/// The options of a kernel's code, as compileCpp gives them, for whoever compiles it elsewhere.
+std::vector<std::string> kernelOptions();
+
+/// What a library that stands alone is made of, as paths.
+struct LibrarySources {
+    std::vector<std::string> kernels;   // compiled as kernels are
+    std::vector<std::string> sources;   // C++20 with `includes`
+    std::vector<std::string> includes;  // folders
+    std::vector<std::string> linked;    // archives and libraries, in the linker's order
+};
+/// Compiles as many files at once as there are cores. Objects lie beside the sources while it works. Errors as
+/// compileCpp's.
+Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::string& library,
+                                       const CompilerOptions& options, const Progress& progress = {});
 
 }  // namespace cutaway

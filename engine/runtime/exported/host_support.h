@@ -84,6 +84,12 @@ inline void layOut(const CtTensor& tensor, const int64_t* strides, char* to) {
     }
 }
 
+inline std::string shapeOf(const CtTensor& tensor) {
+    std::string all;
+    for (int32_t d = 0; d < tensor.rank; ++d) all += (d > 0 ? ", " : "") + std::to_string(tensor.sizes[d]);
+    return all;
+}
+
 /// A call that a library has planned: all that its CtCall points to is here.
 class Planned {
   public:
@@ -201,13 +207,14 @@ class Frame {
             layOut(given, wanted.strides, own);
             return own;
         }
-        std::string dims;
+        std::string all;
         for (int32_t d = 0; d < wanted.rank; ++d) {
-            dims += (d > 0 ? ", " : "") + std::to_string(wanted.sizes[d]);
-            if (same) dims += " (stride " + std::to_string(wanted.strides[d]) + ")";
+            all += (d > 0 ? ", " : "") + std::to_string(wanted.sizes[d]);
+            if (same) all += " (stride " + std::to_string(wanted.strides[d]) + ")";
         }
-        fail(std::string("input '") + name + "'", "must be of dtype " + std::to_string(wanted.dtype) + " and [" + dims +
-                                                      "]" + (same ? ", since the graph writes to it" : ""));
+        fail(std::string("input '") + name + "'", std::string("must be ") + nameOfType(wanted.dtype) + "[" + all +
+                                                      "], not " + nameOfType(given.dtype) + "[" + shapeOf(given) + "]" +
+                                                      (same ? ", since the graph writes to it" : ""));
         return nullptr;
     }
     /// One function of a kernel over its loop over parts; what went wrong in it.
@@ -265,6 +272,7 @@ struct CtProgram {
     const CtHost* host = nullptr;
     std::vector<CtTensor> constants;
     std::vector<std::unique_ptr<ct::Memory>> owned;  // of constants that were given in another layout
+    std::shared_ptr<const void> kept;                // that constants lie in
     std::mutex mutex;
     /// By function, step, threads and sizes: contexts of the same sizes share plans and packed constants.
     std::map<std::vector<int64_t>, std::shared_ptr<ct::Planned>> planned;

@@ -5,6 +5,9 @@
 
 #include "engine/runtime/exported/host_support.h"
 
+/// What the library shows; all else is its own.
+#define CT_EXPORTED __attribute__((visibility("default")))
+
 namespace ct {
 
 inline std::string& lastFailure() {

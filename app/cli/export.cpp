@@ -1,0 +1,89 @@
+// export: the compiled model as a folder that builds and runs without Cutaway.
+#include "cutaway/export.h"
+
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "app/cli/json.h"
+#include "cutaway/words.h"
+
+namespace cutaway::cli {
+namespace {
+
+struct Arguments {
+    std::string path, json;
+    ExportOptions options;
+    CompileArguments compile;
+};
+
+Json toJson(const ExportReport& report) {
+    return {{"name", report.name},
+            {"library", report.library},
+            {"files", report.files},
+            {"bytes", report.bytes},
+            {"inputs_from", report.inputsFrom},
+            {"fixed_sizes", report.fixedSizes},
+            {"compile_seconds", report.compileSeconds}};
+}
+
+Result<int> exportModel(const Arguments& arguments) {
+    CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
+    CT_TRY(const ExportReport report, exportProgram(compiled.session, compiled.run, arguments.options));
+    if (!arguments.json.empty()) return writeText(arguments.json, dump(toJson(report)));
+    if (!report.fixedSizes.empty()) remark("the program takes the inputs' sizes only: " + report.fixedSizes);
+    print("%s: %zu files, %s, compiled in %.1f s\n", arguments.options.folder.c_str(), report.files.size(),
+          bytesText(report.bytes).c_str(), report.compileSeconds);
+    for (const std::string& file : report.files)
+        if (file.rfind("src/", 0) != 0) std::cout << "  " << file << "\n";
+    std::cout << "  src/  ("
+              << "the library's sources)\n";
+    std::cout << "inputs: " << report.inputsFrom << "\n";
+    std::cout << "build it again: cmake -S " << arguments.options.folder << " -B build && cmake --build build && build/"
+              << report.name << "_main\n";
+    return 0;
+}
+
+void addOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<Arguments>();
+    addModel(command, arguments->path)->required();
+    command
+        .add_option("-o,--output", arguments->options.folder,
+                    "The folder: new, empty, or an earlier export, which is replaced")
+        ->required()
+        ->type_name("DIR");
+    command
+        .add_option("--name", arguments->options.name,
+                    "Of the library and what its functions begin with; default: made from the file's name")
+        ->type_name("NAME");
+    command
+        .add_option("--inputs", arguments->options.inputsFile,
+                    "Input tensors (safetensors) that main.c runs on unless told otherwise; default: the file's sample "
+                    "inputs, else random ones")
+        ->type_name("FILE");
+    addJson(command, arguments->json);
+    arguments->compile.addTo(command);
+    command.callback([arguments, &context] { context.status = statusOf(exportModel(*arguments)); });
+}
+
+/// What --json writes.
+std::vector<JsonReport> reports() {
+    return {{"--json",
+             {{"name", "string: what the library's functions begin with"},
+              {"library", "string: its path"},
+              {"files", Json::array({"string: a file, relative to the folder"})},
+              {"bytes", "integer: of all files"},
+              {"inputs_from", "string: what inputs.safetensors holds"},
+              {"fixed_sizes", "string: why the program takes these sizes only; empty if it takes all of the graph's"},
+              {"compile_seconds", "number: of all compilers together"}}}};
+}
+
+}  // namespace
+
+extern const Command exportCommand{.name = "export",
+                                   .summary =
+                                       "Writes the compiled model as a library with header, weights and a "
+                                       "main program",
+                                   .add = addOptions,
+                                   .reports = reports};
+
+}  // namespace cutaway::cli

@@ -1,0 +1,212 @@
+#include "engine/exporting/export_folder.h"
+
+#include <dlfcn.h>
+#include <dnnl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "engine/codegen/host_printer.h"
+#include "engine/exporting/carried_files.h"
+#include "engine/exporting/export_texts.h"
+#include "engine/support/files.h"
+#include "engine/support/process.h"
+#include "engine/support/temp_dir.h"
+
+namespace cutaway {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLettersPerFile = 100'000;  // of kernels: a compiler's time grows faster than a file
+
+bool startsWith(std::string_view text, std::string_view begin) { return text.rfind(begin, 0) == 0; }
+
+/// Whether a program that calls these libraries needs the file. Headers include each other, so all of them do.
+bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) {
+    if (startsWith(path, "engine/exporting/")) return false;
+    if (path.ends_with(".h") || startsWith(path, "engine/runtime/exported/") || startsWith(path, "engine/support/"))
+        return true;
+    const auto calls = [&](const char* library) {
+        return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
+    };
+    const std::string_view file = path.substr(path.rfind('/') + 1);
+    if (startsWith(path, "engine/runtime/portable/") || file == "portable.cpp") return calls("portable");
+    if (startsWith(file, "onednn")) return calls("oneDNN");
+    if (startsWith(file, "attention")) return calls("attention");
+    if (file == "copies.cpp") return calls("copies");
+    return !libraries.empty();
+}
+
+/// oneDNN as this program has it: where only the library is installed nothing else names it.
+std::string oneDnnPath() {
+    Dl_info info{};
+    const auto* const function = reinterpret_cast<const void*>(&dnnl_version);
+    if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr) return "-ldnnl";
+    std::error_code none;
+    const fs::path found = fs::canonical(info.dli_fname, none);
+    return found.filename().string().find("dnnl") == std::string::npos ? "-ldnnl" : found.string();
+}
+
+/// The runtime, compiled with this program; empty if it is not beside it or was made for a sanitizer.
+std::string archive() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return {};
+#else
+    const fs::path own = fs::path(programPath()).parent_path();
+    for (const fs::path& folder : {own, own.parent_path() / "bin", own.parent_path() / "libexec" / "cutaway"}) {
+        std::error_code none;
+        const fs::path candidate = folder / "libcutaway_carried.a";
+        if (fs::is_regular_file(candidate, none)) return candidate.string();
+    }
+    return {};
+#endif
+}
+
+class Writer {
+  public:
+    Writer(fs::path folder, const ExportContents& contents)
+        : m_folder(std::move(folder)), m_contents(&contents), m_libraries(librariesOf(*contents.program)) {}
+
+    Result<ExportedFolder> run(const CompilerOptions& compiler, const Progress& progress) {
+        CT_TRY(const std::string source, printHost(*m_contents->program, {m_contents->name, m_contents->outputs}));
+        progress.say(0.3, "writing sources");
+        CT_TRY_VOID(write("src/host.cpp", source));
+        m_sources = {"src/host.cpp"};
+        CT_TRY_VOID(write("src/open.cpp", openText(m_contents->name, m_libraries)));
+        m_sources.push_back("src/open.cpp");
+        CT_TRY_VOID(writeKernels());
+        const std::string compiled = archive();
+        for (const CarriedFile& file : carriedFiles()) {
+            if (!isNeeded(file.path, m_libraries)) continue;
+            const std::string path = "src/" + std::string(file.path);
+            CT_TRY_VOID(write(path, file.text));
+            if (compiled.empty() && path.ends_with(".cpp")) m_sources.push_back(path);
+        }
+        CT_TRY_VOID(write(m_contents->name + ".h", headerText(m_contents->name)));
+        CT_TRY_VOID(write("main.c", mainText(m_contents->name)));
+        CT_TRY_VOID(write("CMakeLists.txt", cmakeText(m_contents->name, m_libraries, kernelOptions())));
+        progress.say(0.5, "writing weights");
+        CT_TRY_VOID(writeSafeTensors(place("weights.safetensors"), {m_contents->weights, {}}));
+        m_made.files.emplace_back("weights.safetensors");
+        CT_TRY_VOID(writeSafeTensors(place("inputs.safetensors"), {m_contents->inputs, {}}));
+        m_made.files.emplace_back("inputs.safetensors");
+        progress.say(0.6, "compiling the library");
+        const std::string library = "lib" + m_contents->name + ".so";
+        CT_TRY(m_made.compiled, compileLibrary(linked(compiled), place(library), compiler, progress));
+        m_made.files.push_back(library);
+        m_made.library = library;
+        m_made.files.emplace_back("manifest.json");
+        std::sort(m_made.files.begin(), m_made.files.end());
+        const ExportedProgram told{m_contents->name, m_contents->model,  m_contents->request, {},
+                                   m_made.files,     m_contents->program};
+        CT_TRY_VOID(writeFile(place("manifest.json"), manifestText(told)));
+        return std::move(m_made);
+    }
+
+  private:
+    std::string place(const std::string& path) const { return (m_folder / path).string(); }
+    Result<void> write(const std::string& path, std::string_view text) {
+        std::error_code failed;
+        fs::create_directories((m_folder / path).parent_path(), failed);
+        CT_TRY_VOID(writeFile(place(path), text));
+        m_made.files.push_back(path);
+        return {};
+    }
+    /// Kernels of the same name are the same.
+    Result<void> writeKernels() {
+        std::set<std::string> known;
+        std::vector<PrintedKernel> file;
+        size_t letters = 0;
+        const auto finish = [&]() -> Result<void> {
+            if (file.empty()) return {};
+            const std::string path = "src/kernels" + std::to_string(m_kernels.size()) + ".cpp";
+            CT_TRY_VOID(write(path, cppFile(file)));
+            m_kernels.push_back(path);
+            file.clear();
+            letters = 0;
+            return {};
+        };
+        for (const PrintedKernel& kernel : *m_contents->printed) {
+            if (kernel.launches.empty() || !known.insert(kernel.launches[0].function).second) continue;
+            letters += kernel.source.size();
+            file.push_back(kernel);
+            if (letters > kLettersPerFile) CT_TRY_VOID(finish());
+        }
+        return finish();
+    }
+    LibrarySources linked(const std::string& archive) const {
+        LibrarySources from;
+        for (const std::string& path : m_kernels) from.kernels.push_back(place(path));
+        for (const std::string& path : m_sources) from.sources.push_back(place(path));
+        from.includes = {place("src")};
+        if (!archive.empty()) from.linked = {archive, "-Wl,--exclude-libs,ALL"};
+        from.linked.push_back("-Wl,-z,defs");
+        if (std::any_of(m_libraries.begin(), m_libraries.end(),
+                        [](const std::string& name) { return name == "oneDNN" || name == "attention"; }))
+            from.linked.push_back(oneDnnPath());
+        from.linked.insert(from.linked.end(), {"-lgomp", "-lpthread"});
+        return from;
+    }
+
+    fs::path m_folder;
+    const ExportContents* m_contents;
+    std::vector<std::string> m_libraries, m_kernels, m_sources;
+    ExportedFolder m_made;
+};
+
+/// Nothing of anybody else's is written over.
+Result<void> checkFolder(const fs::path& folder) {
+    std::error_code failed;
+    if (!fs::exists(folder, failed)) return {};
+    if (!fs::is_directory(folder, failed))
+        return invalidInput("an export is a folder, and this is a file", folder.string());
+    if (fs::is_empty(folder, failed) || fs::exists(folder / "manifest.json", failed)) return {};
+    return Error{ErrorCode::InvalidInput,
+                 "the folder holds what is no export",
+                 folder.string(),
+                 {"name a new or empty folder, or one that an export is to replace"}};
+}
+
+Result<void> moveInto(const fs::path& from, const fs::path& folder, const std::vector<std::string>& files) {
+    std::error_code failed;
+    for (const std::string& file : files) {
+        fs::create_directories((folder / file).parent_path(), failed);
+        if (!failed) fs::rename(from / file, folder / file, failed);
+        if (failed) {  // another disk
+            failed.clear();
+            fs::copy_file(from / file, folder / file, fs::copy_options::overwrite_existing, failed);
+        }
+        if (failed) return invalidInput("cannot write: " + failed.message(), (folder / file).string());
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string exportNameOf(const std::string& name) {
+    std::string made;
+    for (const char c : fs::path(name).stem().string()) {
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (plain) made += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+        else if (!made.empty() && made.back() != '_') made += '_';
+    }
+    while (!made.empty() && made.back() == '_') made.pop_back();
+    if (made.empty()) return "model";
+    return made[0] >= '0' && made[0] <= '9' ? "model_" + made : made;
+}
+
+Result<ExportedFolder> writeExport(const std::string& folder, const ExportContents& contents,
+                                   const CompilerOptions& compiler, const Progress& progress) {
+    CT_TRY_VOID(checkFolder(folder));
+    CT_TRY(const TempDir space, TempDir::create("export"));
+    CT_TRY(ExportedFolder made, Writer(space.path(), contents).run(compiler, progress));
+    std::error_code none;
+    fs::remove_all(fs::path(folder) / "src", none);  // of an earlier export, whose sources are not these
+    CT_TRY_VOID(moveInto(space.path(), folder, made.files));
+    made.library = (fs::path(folder) / made.library).string();
+    return made;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,33 @@
+#pragma once
+// A compiled graph as a folder that builds and runs without us: sources, the library made of them, header, weights, a
+// main program, a manifest.
+#include "cutaway/jobs.h"
+#include "engine/codegen/cpp_printer.h"
+#include "engine/formats/safetensors.h"
+#include "engine/host/host_program.h"
+#include "engine/runtime/cpu/compiler.h"
+
+namespace cutaway {
+
+struct ExportContents {
+    std::string name;            // of the library and of what its functions begin with
+    std::string model, request;  // for the manifest
+    const HostProgram* program = nullptr;
+    const std::vector<PrintedKernel>* printed = nullptr;
+    std::vector<std::string> outputs;  // names
+    NamedTensors weights, inputs;      // by the ports' names
+};
+struct ExportedFolder {
+    std::vector<std::string> files;  // relative, the library among them
+    std::string library;             // its path
+    CompiledLibrary compiled;
+};
+/// Makes the files beside the folder and moves them there when all are made. Errors: of printHost, of the compiler; the
+/// folder is a file, or holds what is no export.
+Result<ExportedFolder> writeExport(const std::string& folder, const ExportContents& contents,
+                                   const CompilerOptions& compiler, const Progress& progress);
+
+/// A C identifier made of any name: "resnet50" of "ResNet-50.pt2", "model_2d" of "2d".
+std::string exportNameOf(const std::string& name);
+
+}  // namespace cutaway

@@ -1,0 +1,160 @@
+#include "engine/exporting/export_texts.h"
+
+#include <algorithm>
+
+#include "cutaway/version.h"
+#include "engine/codegen/host_printer.h"
+#include "engine/exporting/carried_files.h"
+#include "engine/formats/json.h"
+#include "engine/runtime/libraries/table.h"
+
+namespace cutaway {
+namespace {
+
+std::string_view carried(std::string_view path) {
+    const auto files = carriedFiles();
+    const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.path == path; });
+    return found == files.end() ? std::string_view() : found->text;
+}
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+        text.replace(at, what.size(), by);
+    return text;
+}
+std::string fromTemplate(const std::string& file, const std::string& name) {
+    return replaced(std::string(carried("engine/exporting/templates/" + file)), "@NAME@", name);
+}
+
+/// Without the lines that include files of this tree.
+std::string withoutOwnIncludes(std::string_view text) {
+    std::string kept;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+        const std::string_view line = text.substr(at, end - at);
+        if (line.rfind("#include \"engine/", 0) != 0) kept += line;
+        at = end;
+    }
+    return kept;
+}
+
+/// A library's function in runtime/libraries/table.h, and whether it stands on oneDNN.
+struct Carried {
+    const char *name, *function;
+    bool oneDnn;
+};
+constexpr Carried kLibraries[] = {{"oneDNN", "oneDnnLibrary", true},
+                                  {"copies", "copiesLibrary", false},
+                                  {"attention", "attentionLibrary", true},
+                                  {"portable", "portableLibrary", false}};
+
+bool needsOneDnn(const std::vector<std::string>& libraries) {
+    return std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](const Carried& each) {
+        return each.oneDnn && std::find(libraries.begin(), libraries.end(), each.name) != libraries.end();
+    });
+}
+
+std::string dimsText(const SymDims& dims) {
+    std::string all;
+    for (const SymInt& dim : dims)
+        all += (all.empty() ? "" : ", ") + (dim.isInt() ? dim.text() : jsonString(dim.text()));
+    return "[" + all + "]";
+}
+std::string portText(const std::string& name, const TensorType* type, bool state) {
+    std::string text = "{\"name\": " + jsonString(name);
+    if (type) {
+        text += ", \"dtype\": " + jsonString(info(type->dtype).torchName) + ", \"sizes\": " + dimsText(type->sizes) +
+                ", \"strides\": " + dimsText(type->strides);
+    }
+    return text + (state ? ", \"state\": true}" : "}");
+}
+std::string listText(const std::vector<std::string>& rows) {
+    std::string all;
+    for (const std::string& row : rows) all += (all.empty() ? "\n  " : ",\n  ") + row;
+    return "[" + all + (rows.empty() ? "]" : "\n ]");
+}
+
+}  // namespace
+
+std::vector<std::string> librariesOf(const HostProgram& program) {
+    std::vector<std::string> names;
+    for (const HostFunction& function : program.functions)
+        for (const HostStep& step : function.steps)
+            if (step.kind == HostStepKind::Library &&
+                std::find(names.begin(), names.end(), step.library) == names.end())
+                names.push_back(step.library);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+std::string headerText(const std::string& name) {
+    return withoutOwnIncludes(carried("engine/libraries/library.h")) +
+           withoutOwnIncludes(carried("engine/runtime/exported/program.h")) + fromTemplate("functions.h", name);
+}
+std::string mainText(const std::string& name) { return fromTemplate("main.c", name); }
+
+std::string openText(const std::string& name, const std::vector<std::string>& libraries) {
+    std::string text =
+        "#include \"engine/runtime/exported/open.h\"\n\n#include <cstring>\n\n"
+        "#include \"engine/runtime/libraries/table.h\"\n\nnamespace {\nconst CtLibrary* library(const char* name) {\n";
+    for (const Carried& each : kLibraries)
+        if (std::find(libraries.begin(), libraries.end(), each.name) != libraries.end())
+            text += std::string("    if (std::strcmp(name, \"") + each.name +
+                    "\") == 0) return &cutaway::" + each.function + "();\n";
+    text += "    static_cast<void>(name);\n    return nullptr;\n}\n" +
+            std::string("const CtHost kHost = {CT_PROGRAM_VERSION, sizeof(CtHost), library};\n}  // namespace\n\n");
+    return text + fromTemplate("open.cpp", name);
+}
+
+std::string cmakeText(const std::string& name, const std::vector<std::string>& libraries,
+                      const std::vector<std::string>& options) {
+    std::string text = fromTemplate("CMakeLists.txt", name), all;
+    const bool oneDnn = needsOneDnn(libraries);
+    for (const std::string& option : options) all += (all.empty() ? "" : ";") + option;
+    text = replaced(text, "@OPTIONS@", all);
+    text = replaced(text, "@NEEDS@", oneDnn ? ", and oneDNN 2 or 3 (Debian, Ubuntu: apt install libdnnl-dev)" : "");
+    return replaced(text, "@LIBRARIES@\n",
+                    oneDnn ? "find_library(DNNL_LIBRARY dnnl REQUIRED)\nfind_path(DNNL_INCLUDE dnnl.hpp REQUIRED)\n"
+                             "target_include_directories(" +
+                                 name + "_library SYSTEM PRIVATE ${DNNL_INCLUDE})\ntarget_link_libraries(" + name +
+                                 "_library PRIVATE ${DNNL_LIBRARY})\n"
+                           : "");
+}
+
+std::string manifestText(const ExportedProgram& exported) {
+    const HostProgram& program = *exported.program;
+    const HostFunction& run = program.functions[0];
+    std::vector<std::string> inputs, constants, outputs, symbols, libraries, files;
+    for (const HostParameter& parameter : run.parameters)
+        (parameter.isHeld() ? constants : inputs)
+            .push_back(portText(parameter.name, parameter.type.tensor(), parameter.state));
+    for (const HostValue& value : run.values)
+        if (value.kind == HostValue::Kind::Constant)
+            constants.push_back(portText(program.constants[static_cast<size_t>(value.index)], &value.type, false));
+    for (const int64_t number : run.results) {
+        const HostValue* value = number < 0 ? nullptr : &run.values[static_cast<size_t>(number)];
+        outputs.push_back(portText(value ? value->name : "", value ? &value->type : nullptr, false));
+    }
+    for (const HostSymbol& symbol : run.symbols)
+        symbols.push_back("{\"name\": " + jsonString(symbol.name) +
+                          ", \"input\": " + jsonString(run.parameters[symbol.parameter].name) +
+                          (symbol.dim < 0 ? "" : ", \"dim\": " + std::to_string(symbol.dim)) +
+                          ", \"least\": " + std::to_string(symbol.least) +
+                          (symbol.most ? ", \"most\": " + std::to_string(*symbol.most) : "") + "}");
+    for (const std::string& name : librariesOf(program))
+        libraries.push_back("{\"name\": " + jsonString(name) +
+                            (name == "oneDNN" ? ", \"version\": " + jsonString(oneDnnVersion()) : "") + "}");
+    for (const std::string& file : exported.files) files.push_back(jsonString(file));
+    size_t kernels = 0, calls = 0;
+    for (const HostFunction& function : program.functions)
+        for (const HostStep& step : function.steps) ++(step.kind == HostStepKind::Kernel ? kernels : calls);
+    return "{\"cutaway\": " + jsonString(version()) + ",\n \"name\": " + jsonString(exported.name) +
+           ",\n \"model\": " + jsonString(exported.model) + ",\n \"request\": " + jsonString(exported.request) +
+           ",\n \"device\": \"cpu\",\n \"processor\": \"native: compile it again for another one\"" +
+           ",\n \"kernel_calls\": " + std::to_string(kernels) + ",\n \"library_calls\": " + std::to_string(calls) +
+           ",\n \"inputs\": " + listText(inputs) + ",\n \"outputs\": " + listText(outputs) +
+           ",\n \"sizes\": " + listText(symbols) + ",\n \"constants\": " + listText(constants) +
+           ",\n \"libraries\": " + listText(libraries) + ",\n \"files\": " + listText(files) + "}\n";
+}
+
+}  // namespace cutaway

@@ -1,0 +1,30 @@
+#pragma once
+// A compiled model as a folder that builds and runs without Cutaway.
+#include <string>
+#include <vector>
+
+#include "cutaway/session.h"
+
+namespace cutaway {
+
+struct ExportOptions {
+    std::string folder;           // new, empty, or an earlier export, which is replaced
+    std::string name;             // of the library and its functions; empty: made from the model's file
+    std::string inputsFile;       // as RunOptions': what main.c runs on unless told otherwise
+    double timeoutSeconds = 300;  // of a compiler
+};
+struct ExportReport {
+    std::string name, library;       // the library's path
+    std::vector<std::string> files;  // relative to the folder
+    std::string inputsFrom;          // as RunReport's
+    std::string fixedSizes;          // why the program takes these sizes only; empty if it takes all of the graph's
+    std::string compileLog;
+    double compileSeconds = 0;
+    int64_t bytes = 0;  // of all files
+};
+/// Of a run for inference on the CPU. Errors: the run failed, or is one for training; a call that only the engine can
+/// compute, by name; the folder holds something else; the compiler's.
+Result<ExportReport> exportProgram(Session& session, RunId run, const ExportOptions& options,
+                                   const Progress& progress = {});
+
+}  // namespace cutaway

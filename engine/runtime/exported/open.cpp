@@ -1,0 +1,61 @@
+#include "engine/runtime/exported/open.h"
+
+#include "engine/runtime/exported/tensor_file.h"
+#include "engine/support/threads.h"
+
+struct CtTensorFile {
+    ct::TensorFile file;
+};
+
+namespace ct {
+
+CtProgram* open(const Code& code, const CtHost& host, const char* weights) {
+    return guarded<CtProgram*>(nullptr, lastFailure(), [&]() -> CtProgram* {
+        const auto file = std::make_shared<TensorFile>(weights);
+        std::vector<CtTensor> constants;
+        for (int32_t i = 0; i < code.info->constantCount; ++i) {
+            const char* const name = code.info->constants[i].name;
+            const CtTensor* const found = file->find(name);
+            if (found == nullptr) throw std::runtime_error(std::string(weights) + " has no tensor '" + name + "'");
+            constants.push_back(*found);
+        }
+        CtProgram* const program = create(code, &host, constants.data());
+        if (program != nullptr) program->kept = file;
+        return program;
+    });
+}
+
+CtParallel parallel(int32_t threads) {
+    const auto run = [](const CtParallel* self, int64_t range, int64_t unit, void (*body)(void*, int64_t, int64_t),
+                        void* state) {
+        if (range <= 0) return;
+        const int64_t parts = self->threads;
+        if (parts <= 1 || range <= unit) return body(state, 0, range);
+        const int64_t step = ((range + parts - 1) / parts + unit - 1) / unit * unit;
+        cutaway::runParts(static_cast<int>(parts), [&](int part) {
+            const int64_t begin = part * step, end = begin + step < range ? begin + step : range;
+            if (begin < end) body(state, begin, end);
+        });
+    };
+    return {nullptr, threads > 0 ? threads : cutaway::threadCount(), run};
+}
+
+CtTensorFile* readFile(const char* path) {
+    return guarded<CtTensorFile*>(nullptr, lastFailure(), [&] { return new CtTensorFile{TensorFile(path)}; });
+}
+int32_t fileCount(const CtTensorFile* file) { return static_cast<int32_t>(file->file.count()); }
+const char* fileName(const CtTensorFile* file, int32_t number) {
+    return file->file.name(static_cast<size_t>(number)).c_str();
+}
+const CtTensor* fileTensor(const CtTensorFile* file, const char* name) {
+    return guarded<const CtTensor*>(nullptr, lastFailure(), [&] { return file->file.find(name); });
+}
+void closeFile(CtTensorFile* file) { delete file; }
+int32_t writeFile(const char* path, const char* const* names, const CtTensor* tensors, int32_t count) {
+    return guarded<int32_t>(1, lastFailure(), [&] {
+        writeTensorFile(path, names, tensors, count);
+        return 0;
+    });
+}
+
+}  // namespace ct

@@ -1,0 +1,113 @@
+// Runs as folders that stand alone.
+#include <filesystem>
+
+#include "cutaway/export.h"
+#include "cutaway/guarded.h"
+#include "engine/codegen/host_printer.h"
+#include "engine/exporting/export_folder.h"
+#include "engine/interpret/constants.h"
+#include "engine/interpret/interpret.h"
+#include "engine/runtime/cpu/host_package.h"
+#include "engine/schedule/schedule.h"
+#include "engine/session/execution.h"
+#include "engine/session/run_inputs.h"
+
+namespace cutaway {
+namespace {
+
+/// A host program with what it was made from.
+struct Made {
+    std::shared_ptr<const ScheduledProgram> scheduled;
+    std::vector<PrintedKernel> printed;
+    HostProgram program;
+};
+
+Result<Made> made(const Snapshot& module, const Progress& progress) {
+    Made all;
+    CT_TRY(ScheduledProgram scheduled, scheduleModule(module, progress));
+    all.scheduled = std::make_shared<const ScheduledProgram>(std::move(scheduled));
+    all.printed = printKernels(*all.scheduled);
+    CT_TRY(all.program, hostProgramOf(*all.scheduled, all.printed));
+    CT_TRY_VOID(printHost(all.program));
+    return all;
+}
+
+/// For all sizes, or for those of the inputs where no one program serves them all.
+Result<Made> forAllSizes(const Snapshot& module, const std::vector<Tensor>& inputs, std::string& whyFixed,
+                         const Progress& progress) {
+    auto all = made(module, progress);
+    if (all || freeSymbols(*module).empty()) return all;
+    SymbolValues sizes;
+    const auto numbers = withNumbers(module, &inputs, sizes);
+    auto fixed = numbers ? made(*numbers, progress) : Result<Made>(all.error());
+    if (!fixed) return all;
+    whyFixed = all.error().message;
+    return fixed;
+}
+
+NamedTensors inputsOf(const HostFunction& function, const std::vector<Tensor>& bound) {
+    NamedTensors named;
+    for (size_t i = 0; i < function.parameters.size(); ++i)
+        if (!function.parameters[i].isHeld() && bound[i].defined())
+            named.emplace_back(function.parameters[i].name, bound[i]);
+    return named;
+}
+NamedTensors weightsOf(const HostProgram& program, const std::vector<Tensor>& constants,
+                       const std::vector<Tensor>& bound) {
+    NamedTensors named;
+    for (size_t i = 0; i < constants.size(); ++i) named.emplace_back(program.constants[i], constants[i]);
+    const HostFunction& function = program.functions[0];
+    for (size_t i = 0; i < function.parameters.size(); ++i)
+        if (function.parameters[i].isHeld()) named.emplace_back(function.parameters[i].name, bound[i]);
+    return named;
+}
+
+}  // namespace
+
+Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptions& options, const Progress& progress) {
+    return guarded([&]() -> Result<ExportReport> {
+        Session::State& state = session.state();
+        CT_TRY(Session::State::Run * run, state.run(id));
+        CT_TRY_VOID(checkLowered(run->trace));
+        if (run->trace.isSplit() || run->trace.request.mode == Mode::Training)
+            return unsupported("a run for training is not exported", {}, {"compile it for inference"});
+        if (run->trace.request.target == Target::Cuda)
+            return unsupported("a run for a GPU is not exported", {}, {"compile it for the CPU"});
+        const std::lock_guard turn(run->turn);
+        CT_TRY(const RunInputs inputs, chooseInputs(*state.input, state.sampleInputs, options.inputsFile,
+                                                    state.noSamples, run->trace.result().get()));
+        CT_TRY(const Snapshot complete, withConstants(*run->trace.result(), progress));
+        const Snapshot module = complete ? complete : run->trace.result();
+        CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, inputs.user));
+        ExportReport report;
+        progress.say(0.1, "scheduling");
+        CT_TRY(const Made program, forAllSizes(module, bound, report.fixedSizes, progress));
+        CT_TRY(const std::vector<Tensor> constants, constantsOf(program.program, *program.scheduled));
+
+        ExportContents contents;
+        contents.name = exportNameOf(options.name.empty() ? state.input->origin.file : options.name);
+        contents.model = std::filesystem::path(state.input->origin.file).filename().string();
+        contents.request = run->trace.request.text();
+        contents.program = &program.program;
+        contents.printed = &program.printed;
+        for (size_t i = 0; i < program.program.functions[0].results.size(); ++i)
+            contents.outputs.push_back(outputName(*module, i));
+        contents.weights = weightsOf(program.program, constants, bound);
+        contents.inputs = inputsOf(program.program.functions[0], bound);
+        CT_TRY(ExportedFolder folder, writeExport(options.folder, contents, {{}, options.timeoutSeconds}, progress));
+        report.name = contents.name;
+        report.library = std::move(folder.library);
+        report.files = std::move(folder.files);
+        report.inputsFrom = inputs.from;
+        report.compileLog = std::move(folder.compiled.log);
+        report.compileSeconds = folder.compiled.seconds;
+        for (const std::string& file : report.files) {
+            std::error_code none;
+            const auto bytes = std::filesystem::file_size(std::filesystem::path(options.folder) / file, none);
+            report.bytes += none ? 0 : static_cast<int64_t>(bytes);
+        }
+        return report;
+    });
+}
+
+}  // namespace cutaway
