@@ -49,7 +49,7 @@ std::pair<size_t, size_t> reach(const Tensor& tensor) {
 
 /// The part of a storage that is sent, and its offset from the first block.
 struct Block {
-    const Storage* storage = nullptr;
+    std::shared_ptr<Storage> storage;
     size_t begin = 0, end = 0, at = 0;
 };
 
@@ -63,7 +63,7 @@ struct Blocks {
             if (!tensor.defined()) continue;
             const auto [begin, end] = reach(tensor);
             const auto [known, fresh] = of.try_emplace(tensor.storage().get(), blocks.size());
-            if (fresh) blocks.push_back({tensor.storage().get(), begin, end, 0});
+            if (fresh) blocks.push_back({tensor.storage(), begin, end, 0});
             Block& block = blocks[known->second];
             if (begin == end) continue;
             const bool empty = block.begin == block.end;
@@ -126,6 +126,21 @@ Result<std::span<std::byte>> SharedMemory::map(std::shared_ptr<const void>& owne
     return std::span(static_cast<std::byte*>(memory), bytes);
 }
 
+void SharedMemory::forget(size_t offset, size_t bytes) const {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    const size_t begin = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
+    // A system that cannot do it keeps the memory.
+    if (begin < end)
+        static_cast<void>(::fallocate(m_descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                      static_cast<off_t>(begin), static_cast<off_t>(end - begin)));
+}
+
+Result<SharedMemory> SharedMemory::duplicate() const {
+    const int descriptor = ::fcntl(m_descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (descriptor < 0) return systemError(m_what, 0);
+    return SharedMemory(descriptor, m_what);
+}
+
 Result<std::span<std::byte>> SharedMemory::share(size_t bytes, std::shared_ptr<const void>& owner) const {
     struct stat facts {};
     if (::fstat(m_descriptor, &facts) != 0 ||
@@ -163,7 +178,9 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
     const size_t data = aligned(offset + start.bytes.size() + head.bytes.size());
     CT_TRY_VOID(memory.write(offset, start.bytes + head.bytes));
     for (const Block& block : layout.blocks) {
-        const auto* bytes = reinterpret_cast<const char*>(block.storage->data());
+        if (block.begin >= block.end) continue;
+        CT_TRY(const std::shared_ptr<Storage> storage, Storage::forOneUse(block.storage));
+        const auto* bytes = reinterpret_cast<const char*>(storage->data());
         CT_TRY_VOID(memory.write(data + block.at, {bytes + block.begin, block.end - block.begin}));
     }
     return {};
@@ -187,6 +204,7 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
     const size_t data = aligned(offset + kStart + size);
 
     Message message;
+    message.bytes = all;
     message.text = in.text();
     std::vector<std::shared_ptr<Storage>> storages;
     in.each([&] {

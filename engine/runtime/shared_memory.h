@@ -28,6 +28,10 @@ class SharedMemory {
     Result<void> write(size_t offset, std::string_view bytes);
     /// Everything that was written, as a private copy: later changes are seen only by the process that makes them.
     Result<std::span<std::byte>> map(std::shared_ptr<const void>& owner) const;
+    /// Gives the memory of a part back to the system: whole pages that lie in it, which read as zeros from then on.
+    void forget(size_t offset, size_t bytes) const;
+    /// Another descriptor of the same memory.
+    Result<SharedMemory> duplicate() const;
     /// The first `bytes`, seen by both processes at once.
     Result<std::span<std::byte>> share(size_t bytes, std::shared_ptr<const void>& owner) const;
 
@@ -37,13 +41,15 @@ class SharedMemory {
 };
 
 /// Writes a text and tensors at an offset of shared memory. Bytes that several tensors share are written once; the
-/// reader's tensors lie in the memory itself.
+/// reader's tensors lie in the memory itself. What was not read from a file yet is not kept here.
 Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
                           const std::vector<Tensor>& tensors);
 
 struct Message {
     std::string text;
     std::vector<Tensor> tensors;
+    std::span<const std::byte> bytes = {};  // where all of it is mapped, while one of the tensors is there
+    int64_t peakBytes = 0;                  // of a reply: the most memory that the process has held
 };
 Result<Message> readMessage(const SharedMemory& memory, size_t offset);
 

@@ -140,11 +140,13 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
         return describeEnd(end, std::string(doing), board);
     CT_TRY(Message message, readMessage(reply, kBoardBytes));
     ByteReader in(message.text);
-    if (!in.pod<bool>()) {
+    const bool answered = in.pod<bool>();
+    message.peakBytes = in.pod<int64_t>();
+    if (!answered) {
         Error error = readError(in);
         return error;
     }
-    message.text.erase(0, sizeof(bool));
+    message.text.erase(0, sizeof(bool) + sizeof(int64_t));
     return message;
 }
 
@@ -177,6 +179,7 @@ void volunteer() { std::ofstream("/proc/self/oom_score_adj") << 500; }
 Result<Message> perform(WorkerTask task, const SharedMemory& memory, Board& board) {
     CT_TRY(Message request, readMessage(memory, 0));
     switch (task) {
+        case WorkerTask::Load: return answerLoad(request, memory);
         case WorkerTask::Compiled: return answerCompiled(request, board);
         case WorkerTask::Reference: return answerReference(request, board);
         case WorkerTask::Checked: return answerChecked(request, board);
@@ -193,6 +196,7 @@ Result<void> serve(WorkerTask task, int requestDescriptor, int replyDescriptor) 
     auto answer = guarded([&] { return perform(task, request, board); });
     ByteWriter out;
     out.pod(answer.has_value());
+    out.pod(peakMemory());
     if (answer) {
         out.bytes += answer->text;
         return writeMessage(reply, kBoardBytes, out.bytes, answer->tensors);

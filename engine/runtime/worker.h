@@ -40,7 +40,7 @@ class Board {
     char m_rewrite[1016] = "";
 };
 
-enum class WorkerTask : uint8_t { Compiled, Reference, Checked };
+enum class WorkerTask : uint8_t { Load, Compiled, Reference, Checked };
 
 struct WorkerOptions {
     int threads = 0;            // of libraries; 0 = one per core

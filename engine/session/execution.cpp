@@ -155,7 +155,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     runOptions.timeoutSeconds = options.timeoutSeconds;
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
     return Execution{std::move(result.outputs), result.minMilliseconds, result.medianMilliseconds,
-                     std::move(result.microseconds)};
+                     std::move(result.microseconds), result.cost};
 }
 
 }  // namespace cutaway

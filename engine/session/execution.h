@@ -9,6 +9,7 @@ struct Execution {
     std::vector<Tensor> outputs;
     double minimum = 0, median = 0;         // milliseconds
     std::vector<double> microseconds = {};  // of compiled kernels, in their order
+    std::optional<RunCost> cost = {};
 };
 
 /// `known`, here and below: numbers of size symbols that the inputs do not tell, such as those of a backward that its

@@ -87,6 +87,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     report.repeats = std::max(1, options.repeat);
     report.minMilliseconds = execution.minimum;
     report.medianMilliseconds = execution.median;
+    report.cost = execution.cost;
     report.compared = expected.has_value();
     if (expected) report.expectedFrom = expected->from;
     for (size_t i = 0; i < positions.size(); ++i) {

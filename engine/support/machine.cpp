@@ -1,5 +1,6 @@
 #include "engine/support/machine.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -85,6 +86,24 @@ std::optional<AvailableMemory> availableMemory(Whose whose) {
     consider(leftByGroups(), "the memory limit of the container");
     consider(leftOfAddressSpace(whose), "the limit on address space (ulimit -v)");
     return least;
+}
+
+int64_t peakMemory() { return numberIn("/proc/self/status", "VmHWM:").value_or(0) * 1024; }
+
+void touchPages(std::span<const std::byte> bytes) {
+#ifdef MADV_POPULATE_READ
+    if (!bytes.empty())
+        static_cast<void>(::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_POPULATE_READ));
+#else
+    static_cast<void>(bytes);
+#endif
+}
+
+void forgetPages(std::span<std::byte> bytes) {
+    const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<uintptr_t>(bytes.data());
+    const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
+    if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
 }
 
 Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose) {

@@ -2,6 +2,7 @@
 // What the machine has left.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cutaway/result.h"
@@ -17,6 +18,13 @@ struct AvailableMemory {
 /// machine's free memory, the limits of its control groups and RLIMIT_AS. Nothing where the system does not say.
 enum class Whose : uint8_t { Own, ChildOwn };
 std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
+
+/// The most memory that this process has held, in bytes; 0 where the system does not say.
+int64_t peakMemory();
+/// Has the pages of mapped memory at hand, so that they count from the start; gives whole pages of private memory back,
+/// which read as zeros from then on. Neither is needed for results.
+void touchPages(std::span<const std::byte> bytes);
+void forgetPages(std::span<std::byte> bytes);
 
 /// One thing that memory is wanted for: "the inputs".
 struct MemoryWish {

@@ -97,8 +97,19 @@ struct TrainingReport {
     int64_t savedBytes = 0, estimatedSavedBytes = 0;           // of activations: as measured, and as types say
     int64_t heldBytes = 0;  // of everything that is handed over, inputs too, each memory once
 };
+/// What a run costs beside its own time. Bytes of compiled runs' weights and arena, and its milliseconds, are 0 of the
+/// interpreter.
+struct RunCost {
+    int64_t peakBytes = 0;         // the most that the process of the run has held of memory, its libraries included
+    int64_t programPeakBytes = 0;  // the same of the calling process
+    int64_t weightsBytes = 0;      // weights and constants, each memory once
+    int64_t arenaBytes = 0;        // values and scratch memory of one run
+    double loadMilliseconds = 0;   // until a new process had code and weights; 0 if one had them already
+    double startMilliseconds = 0;  // from the request to the results, less the time of the runs themselves
+};
 struct RunReport {
     std::vector<OutputReport> outputs;
+    std::optional<RunCost> cost;  // of the last process; none of training runs
     double medianMilliseconds = 0, minMilliseconds = 0;
     int repeats = 0;
     bool compared = false, matches = true;

@@ -102,7 +102,7 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     if (!state.host->libraries.empty()) state.info.library = state.host->libraries.front();
     state.info.compileLog = std::move(built.log);
     state.info.compileSeconds = built.seconds;
-    CT_TRY(state.host->constants, constantsOf(state.host->program, state.program));
+    CT_TRY(state.host->constants, heldConstantsOf(state.host->program, state.program));
     state.worker = std::make_shared<ProgramWorker>(state.host);
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
 }
@@ -126,6 +126,24 @@ std::vector<MemoryWish> wishes(const HostPackage& host, const BoundFunction& bou
             {"results", results}};
 }
 
+/// The inputs as the function walks them. Constant ones lie as they are: the process of the program copies those once.
+Result<std::vector<Tensor>> laidOutInputs(const HostFunction& function, const std::vector<Tensor>& inputs,
+                                          const SymbolValues& sizes) {
+    std::vector<Tensor> given = inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const TensorType* type = function.parameters[i].type.tensor();
+        if (!function.parameters[i].constant || !type || !allInts(type->strides)) continue;
+        const Dims strides = toInts(type->strides);
+        if (strides.size() != inputs[i].sizes().size()) continue;  // laidOut says so
+        const size_t bytes = checkedBytes(inputs[i].dtype(), extent(inputs[i].sizes(), strides), inputs[i].sizes());
+        given[i] = Tensor(Storage::view(nullptr, bytes, nullptr), inputs[i].dtype(), inputs[i].sizes(), strides);
+    }
+    CT_TRY(given, laidOut(function, given, sizes));
+    for (size_t i = 0; i < inputs.size(); ++i)
+        if (function.parameters[i].constant) given[i] = inputs[i];
+    return given;
+}
+
 }  // namespace
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
@@ -133,16 +151,22 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     const HostPackage& host = *program.state().host;
     const HostFunction& function = host.program.functions[0];
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
-    CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes));
+    CT_TRY(const std::vector<Tensor> laid, laidOutInputs(function, inputs, sizes));
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     CT_TRY_VOID(checkMemory("the compiled run", wishes(host, bound, laid), Whose::ChildOwn));
     progress.say(0.2, "running");
-    CT_TRY(Message reply, program.state().worker->run(0, laid, options, progress));
-    ByteReader in(reply.text);
+    CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(0, laid, options, progress));
+    ByteReader in(reply.message.text);
     CpuRun run;
-    run.outputs = std::move(reply.tensors);
+    run.outputs = std::move(reply.message.tensors);
     std::vector<double> totals;
     for (auto* times : {&run.microseconds, &totals}) in.each([&] { times->push_back(in.pod<double>()); });
+    run.cost.loadMilliseconds = reply.loadMilliseconds;
+    run.cost.startMilliseconds = reply.runMilliseconds - in.pod<double>();
+    run.cost.arenaBytes = in.pod<int64_t>();
+    run.cost.weightsBytes = in.pod<int64_t>();
+    run.cost.peakBytes = reply.message.peakBytes;
+    run.cost.programPeakBytes = peakMemory();
     std::sort(totals.begin(), totals.end());
     if (!totals.empty()) {
         run.medianMilliseconds = totals[totals.size() / 2];

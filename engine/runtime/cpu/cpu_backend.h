@@ -67,6 +67,7 @@ struct CpuRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None
     std::vector<double> microseconds;  // median per kernel, in the order of BuildInfo::kernels
     double medianMilliseconds = 0, minMilliseconds = 0;
+    RunCost cost;
 };
 /// In a process that stays loaded for the next run, with few exceptions (ProgramWorker). Each run and repeat gets the
 /// inputs as given, whatever the graph writes to them.

@@ -158,6 +158,12 @@ class HostContext::Values final : public ValueSource {
         return result;
     }
 
+    int64_t memoryBytes() const {
+        size_t bytes = m_scratch ? m_scratch->size() : 0;
+        for (const auto& arena : m_arenas) bytes += arena ? arena->size() : 0;
+        return static_cast<int64_t>(bytes);
+    }
+
     const TensorList& valueOf(const Node& node) const override {
         const int64_t number = m_function->numberOf(node);
         const_cast<Values*>(this)->value(number);
@@ -367,9 +373,12 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
     CT_TRY(inputs, laidOut(function, inputs, sizes));
     m_values->setInputs(inputs, true);
-    CT_TRY_VOID(m_values->run(sizes, nullptr, board));
     HostRun result;
+    const auto start = Clock::now();
+    CT_TRY_VOID(m_values->run(sizes, nullptr, board));
+    result.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     result.outputs = m_values->outputs();
+    const auto again = Clock::now();
     std::vector<std::vector<double>> times(function.steps.size());
     for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
     for (int i = 0; i < repeat; ++i) {
@@ -379,6 +388,8 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
         CT_TRY_VOID(m_values->run(sizes, &times, board));
         result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     }
+    result.milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - again).count();
+    result.memoryBytes = m_values->memoryBytes();
     for (auto& all : times) result.stepMicroseconds.push_back(median(std::move(all)));
     return result;
 }

@@ -10,6 +10,8 @@ struct HostRun {
     std::vector<Tensor> outputs;            // of the first run; undefined for None
     std::vector<double> stepMicroseconds;   // median per step
     std::vector<double> totalMilliseconds;  // per timed run
+    double milliseconds = 0;                // of all runs, the first one too
+    int64_t memoryBytes = 0;                // arenas and scratch memory
 };
 
 /// What one run needs of its own: arenas, scratch memory, values. Contexts of one program run at once; one context runs

@@ -1,5 +1,7 @@
 #include "engine/runtime/cpu/host_package.h"
 
+#include <map>
+
 #include "engine/host/bind_host.h"
 #include "engine/host/make_host.h"
 #include "engine/interpret/interpret.h"
@@ -67,8 +69,7 @@ Result<void> addConstants(const HostProgram& program, const ScheduledProgram& sc
         CT_TRY(const Tensor held, attributeOf(*scheduled.module, node));
         const std::string name = hostConstant(function, node.target());
         const auto at = std::find(program.constants.begin(), program.constants.end(), name);
-        constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] =
-            laidOut(held, toInts(tensorOf(value.key)->strides));
+        constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] = held;
     }
     for (const auto& body : scheduled.bodies)
         CT_TRY_VOID(addConstants(program, *body.second, function + "/" + body.first, constants));
@@ -77,9 +78,39 @@ Result<void> addConstants(const HostProgram& program, const ScheduledProgram& sc
 
 }  // namespace
 
-Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
+Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
     std::vector<Tensor> constants(program.constants.size());
     CT_TRY_VOID(addConstants(program, scheduled, kRun, constants));
+    return constants;
+}
+
+void layOut(const HostProgram& program, std::vector<Tensor>& constants, size_t function, std::vector<Tensor>& weights,
+            const ForgetBytes& forget) {
+    std::map<const Storage*, int> users;  // looked up, never iterated
+    for (const std::vector<Tensor>* each : {&constants, &weights})
+        for (const Tensor& tensor : *each)
+            if (tensor.defined()) ++users[tensor.storage().get()];
+    const auto one = [&](Tensor& tensor, const TensorType& type) {
+        if (!tensor.defined() || !allInts(type.strides)) return;
+        Tensor laid = laidOut(tensor, toInts(type.strides));
+        Storage& storage = *tensor.storage();
+        if (laid.storage() == tensor.storage()) return;
+        if (forget && --users[&storage] == 0) forget({storage.data(), storage.size()});
+        tensor = std::move(laid);
+    };
+    for (const HostFunction& own : program.functions)
+        for (const HostValue& value : own.values)
+            if (value.kind == HostValue::Kind::Constant) one(constants[static_cast<size_t>(value.index)], value.type);
+    const HostFunction& own = program.functions[function];
+    for (size_t i = 0; i < weights.size() && i < own.parameters.size(); ++i)
+        if (const TensorType* type = own.parameters[i].type.tensor(); type && own.parameters[i].constant)
+            one(weights[i], *type);
+}
+
+Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
+    CT_TRY(std::vector<Tensor> constants, heldConstantsOf(program, scheduled));
+    std::vector<Tensor> none;
+    layOut(program, constants, 0, none, {});
     return constants;
 }
 

@@ -25,14 +25,26 @@ bool samePlan(const HostFunction& function, const HostStep& step, size_t number,
 
 }  // namespace
 
+std::vector<Tensor> LoadedProgram::all(const std::vector<Tensor>& constants,
+                                       const std::vector<std::vector<Tensor>>& weights) {
+    std::vector<Tensor> every = constants;
+    for (const std::vector<Tensor>& own : weights) every.insert(every.end(), own.begin(), own.end());
+    return every;
+}
+
 LoadedProgram::LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> code, std::vector<Tensor> constants,
                              std::vector<std::vector<Tensor>> weights, const ProgramOptions& options)
     : m_program(std::move(program)),
       m_code(std::move(code)),
       m_constants(std::move(constants)),
       m_weights(std::move(weights)),
+      m_memory(all(m_constants, m_weights)),
       m_pool(options.threads),
-      m_splitSmall(options.splitSmall) {}
+      m_splitSmall(options.splitSmall) {
+    for (size_t f = 0; f < m_program.functions.size(); ++f)
+        eachReadPlainly(f, 0, m_program.functions[f].steps.size(),
+                        [&](const void* constant) { m_readPlainly.insert(constant); });
+}
 
 int LoadedProgram::threadsFor(const BoundStep& step) const {
     return m_splitSmall ? m_pool.size() : m_pool.threadsFor(step.nanoseconds);
@@ -45,6 +57,19 @@ Tensor LoadedProgram::constant(size_t function, const HostValue& value) const {
         place < m_weights[function].size())
         return m_weights[function][place];
     return {};
+}
+
+const std::byte* LoadedProgram::constantAt(size_t function, int64_t number, const BoundFunction* bound) const {
+    const HostFunction& own = m_program.functions[function];
+    const HostValue* value = &own.values[static_cast<size_t>(number)];
+    int64_t offset = 0;
+    while (value->kind == HostValue::Kind::View) {
+        if (bound) offset += bound->values[static_cast<size_t>(number)].offset * byteSize(value->type.dtype);
+        number = value->index;
+        value = &own.values[static_cast<size_t>(number)];
+    }
+    const Tensor tensor = value->constant ? constant(function, *value) : Tensor();
+    return tensor.defined() ? static_cast<const std::byte*>(tensor.data()) + offset : nullptr;
 }
 
 Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t function, size_t segment,
@@ -71,38 +96,125 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
             return kept.function == function && kept.segment == segment && kept.prepared->calls[i].plan &&
                    samePlan(own, own.steps[i], i, kept.prepared->bound, fresh->bound);
         });
-        if (planned != m_kept.end()) {
-            fresh->calls[i] = planned->prepared->calls[i];
-        } else {
-            CT_TRY(fresh->calls[i], plan(function, own.steps[i], fresh->bound.steps[i], fresh->bound));
-        }
+        if (planned != m_kept.end()) fresh->calls[i] = planned->prepared->calls[i];
+        else fresh->calls[i] = plan(function, own.steps[i], fresh->bound.steps[i], fresh->bound);
         if (fresh->calls[i].plan) fresh->scratch = std::max(fresh->scratch, fresh->calls[i].plan->scratchBytes());
     }
+    CT_TRY_VOID(pack(function, segment, *fresh));
     m_kept.push_front({function, segment, sizes, std::move(fresh)});
     if (m_kept.size() > kSegments) m_kept.pop_back();
     return m_kept.front().prepared;
 }
 
-Result<PreparedSegment::Call> LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
-                                                  const BoundFunction& values) const {
-    const CtLibrary* const library = libraryNamed(step.library);
-    if (library == nullptr) return PreparedSegment::Call{};
+template <class Body>
+void LoadedProgram::eachReadPlainly(size_t function, size_t first, size_t end, const Body& body) const {
     const HostFunction& own = m_program.functions[function];
-    const auto constantOf = [&](int64_t number) {
-        const HostValue* value = &own.values[static_cast<size_t>(number)];
-        int64_t offset = 0;
-        while (value->kind == HostValue::Kind::View) {
-            offset += values.values[static_cast<size_t>(number)].offset * byteSize(value->type.dtype);
-            number = value->index;
-            value = &own.values[static_cast<size_t>(number)];
-        }
-        const Tensor tensor = value->constant ? constant(function, *value) : Tensor();
-        return tensor.defined() ? static_cast<const std::byte*>(tensor.data()) + offset : nullptr;
+    const auto each = [&](const std::vector<int64_t>& values) {
+        for (const int64_t number : values)
+            if (const std::byte* at = number < 0 ? nullptr : constantAt(function, number, nullptr)) body(at);
     };
+    for (size_t i = first; i < end; ++i) {
+        const HostStep& step = own.steps[i];
+        if (step.kind != HostStepKind::Library) each(step.kind == HostStepKind::Kernel ? step.buffers : step.operands);
+    }
+    each(own.results);
+}
+
+void LoadedProgram::forgetPacked(ForgetBytes forget) { m_forget = std::move(forget); }
+
+void LoadedProgram::countReaders(size_t function, size_t segment, const PreparedSegment& fresh) {
+    m_memory.beginCount();
+    const auto addReader = [&](const void* constant) { m_memory.addReader(constant); };
+    const auto countCall = [&](size_t f, const HostStep& step, const PreparedSegment::Call* call) {
+        const std::vector<int64_t>& operands = call && call->plan ? call->operands : step.operands;
+        for (size_t o = 0; o < operands.size(); ++o) {
+            const bool read = !call || !call->plan || call->plan->reads(o);
+            if (read || (call->plan->packs(o) && !call->plan->isPacked()))
+                if (const std::byte* at = constantAt(f, operands[o], nullptr)) addReader(at);
+        }
+    };
+    for (size_t f = 0; f < m_program.functions.size(); ++f) {
+        const HostFunction& own = m_program.functions[f];
+        for (size_t s = 0; s < own.segments.size(); ++s) {
+            const auto [first, end] = own.stepsOf(s);
+            eachReadPlainly(f, first, end, addReader);
+            std::vector<const PreparedSegment*> prepared;
+            for (const Kept& kept : m_kept)
+                if (kept.function == f && kept.segment == s) prepared.push_back(kept.prepared.get());
+            if (f == function && s == segment) prepared.push_back(&fresh);
+            for (size_t i = first; i < end; ++i) {
+                if (own.steps[i].kind != HostStepKind::Library) continue;
+                for (const PreparedSegment* each : prepared) countCall(f, own.steps[i], &each->calls[i]);
+                if (prepared.empty()) countCall(f, own.steps[i], nullptr);
+            }
+        }
+    }
+}
+
+bool LoadedProgram::sharePacked(PlannedCall& call, const PreparedSegment& fresh) const {
+    const auto shares = [&](const PreparedSegment::Call& known) {
+        return known.plan && known.plan.get() != &call && call.sharePacked(*known.plan);
+    };
+    return std::any_of(fresh.calls.begin(), fresh.calls.end(), shares) ||
+           std::any_of(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
+               return std::any_of(kept.prepared->calls.begin(), kept.prepared->calls.end(), shares);
+           });
+}
+
+Result<void> LoadedProgram::pack(size_t function, size_t segment, PreparedSegment& fresh) {
+    const auto [first, end] = m_program.functions[function].stepsOf(segment);
+    for (size_t i = first; i < end; ++i)
+        if (PlannedCall* plan = fresh.calls[i].plan.get(); plan && !plan->isPacked()) sharePacked(*plan, fresh);
+    if (m_forget) {
+        countReaders(function, segment, fresh);
+        m_lacking = m_memory.wantsGone();
+        if (m_lacking) return Error{ErrorCode::Internal, "weights that were packed are wanted again", {}, {}};
+    }
+    for (size_t i = first; i < end; ++i) {
+        const PreparedSegment::Call& call = fresh.calls[i];
+        if (!call.plan || call.plan->isPacked() || sharePacked(*call.plan, fresh)) continue;
+        std::vector<const void*> operands;
+        for (const int64_t operand : call.operands)
+            operands.push_back(constantAt(function, operand, &fresh.bound));
+        CT_TRY_VOID(call.plan->pack(operands));
+        for (size_t o = 0; m_forget && o < operands.size(); ++o)
+            if (call.plan->packs(o) && !call.plan->reads(o))
+                if (const std::byte* at = constantAt(function, call.operands[o], nullptr)) m_memory.addReader(at, -1);
+        if (m_forget) m_memory.forgetUnread(m_forget);
+    }
+    if (m_forget) {  // what was shared has fewer readers than were counted
+        countReaders(function, segment, fresh);
+        m_memory.forgetUnread(m_forget);
+    }
+    return {};
+}
+
+PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
+                                          const BoundFunction& values) const {
+    constexpr int64_t kLarge = 1 << 20;
+    int64_t alsoRead = 0;
+    for (const int64_t operand : step.operands)
+        if (const int64_t bytes = values.values[static_cast<size_t>(operand)].bytes; bytes >= kLarge)
+            if (m_readPlainly.contains(constantAt(function, operand, nullptr))) alsoRead = std::max(alsoRead, bytes);
+    // A large weight that kernels read, too, is not packed beside itself, unless each run would have to.
+    if (alsoRead > 0)
+        if (PreparedSegment::Call call = plan(function, step, bound, values, false);
+            call.plan && call.plan->scratchBytes() < alsoRead)
+            return call;
+    return plan(function, step, bound, values, true);
+}
+
+PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
+                                          const BoundFunction& values, bool packAll) const {
+    const CtLibrary* const library = libraryNamed(step.library);
+    if (library == nullptr) return {};
+    const HostFunction& own = m_program.functions[function];
     const auto describe = [&](int64_t number) {
         const HostValue& value = own.values[static_cast<size_t>(number)];
         const BoundValue& numbers = values.values[static_cast<size_t>(number)];
-        const void* const data = value.constant ? constantOf(number) : nullptr;
+        const void* data = value.constant ? constantAt(function, number, &values) : nullptr;
+        if (data != nullptr && !packAll && m_readPlainly.contains(constantAt(function, number, nullptr)))
+            data = nullptr;
         return CallTensor{value.type.dtype, numbers.sizes, numbers.strides, data != nullptr, data};
     };
     std::vector<CallTensor> results;
@@ -115,14 +227,9 @@ Result<PreparedSegment::Call> LoadedProgram::plan(size_t function, const HostSte
         std::make_unique<OwnedCall>(
             step.op, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results),
         threadsFor(bound));
-    if (!planned) return PreparedSegment::Call{};  // the reference computes it
+    if (!planned) return {};  // the reference computes it
     PreparedSegment::Call call;
-    std::vector<const void*> operands;
-    for (const Node* node : (*planned)->call().operands()) {
-        call.operands.push_back(own.numberOf(*node));
-        operands.push_back(constantOf(call.operands.back()));
-    }
-    CT_TRY_VOID((*planned)->pack(operands));
+    for (const Node* node : (*planned)->call().operands()) call.operands.push_back(own.numberOf(*node));
     call.plan = std::move(*planned);
     return call;
 }

@@ -3,8 +3,10 @@
 // run it at once (host_context.h).
 #include <list>
 #include <mutex>
+#include <set>
 
 #include "engine/host/bind_host.h"
+#include "engine/runtime/cpu/constant_memory.h"
 #include "engine/runtime/cpu/kernel_code.h"
 #include "engine/runtime/cpu/thread_pool.h"
 #include "engine/runtime/libraries/planned_call.h"
@@ -14,7 +16,7 @@ namespace cutaway {
 /// A segment, and all before it, for one set of sizes.
 struct PreparedSegment {
     struct Call {
-        std::shared_ptr<const PlannedCall> plan;  // null: a kernel, or the library has refused
+        std::shared_ptr<PlannedCall> plan;  // null: a kernel, or the library has refused
         std::vector<int64_t> operands;            // value numbers, in the order of the plan's
     };
     BoundFunction bound;
@@ -30,9 +32,18 @@ struct ProgramOptions {
 class LoadedProgram {
   public:
     /// `constants`: in the order of the program's. `weights`: of each function its parameters that are constant, at
-    /// their places; the rest is undefined. All are read where they lie.
+    /// their places; the rest is undefined. All are read where they lie, with the strides that the program says.
     LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> code, std::vector<Tensor> constants,
                   std::vector<std::vector<Tensor>> weights, const ProgramOptions& options);
+
+    /// From now on memory of constants is given back once libraries have packed them and nothing else reads them. Sizes
+    /// that come later may want it again: then prepare fails, and lacksConstants says so. Before the first prepare.
+    void forgetPacked(ForgetBytes forget);
+    bool lacksConstants() const { return m_lacking; }
+    /// Of weights and constants; what libraries have packed counts as it was.
+    int64_t constantBytes() const { return m_memory.bytes(); }
+    /// What of their own memory is still held.
+    int64_t constantBytesHeld() const { return m_memory.bytesHeld(); }
 
     const HostProgram& program() const { return m_program; }
     const KernelCode& code() const { return *m_code; }
@@ -53,13 +64,31 @@ class LoadedProgram {
         SymbolValues sizes;
         std::shared_ptr<const PreparedSegment> prepared;
     };
-    Result<PreparedSegment::Call> plan(size_t function, const HostStep& step, const BoundStep& bound,
-                                       const BoundFunction& values) const;
+    PreparedSegment::Call plan(size_t function, const HostStep& step, const BoundStep& bound,
+                               const BoundFunction& values) const;
+    /// `packAll`: constants that not only libraries read are packed, too.
+    PreparedSegment::Call plan(size_t function, const HostStep& step, const BoundStep& bound,
+                               const BoundFunction& values, bool packAll) const;
+    /// Packs what the segment's calls want packed, one after the other, and gives back what was packed.
+    Result<void> pack(size_t function, size_t segment, PreparedSegment& fresh);
+    bool sharePacked(PlannedCall& call, const PreparedSegment& fresh) const;
+    /// The memory of a value that is a constant or a view of one, or null.
+    const std::byte* constantAt(size_t function, int64_t value, const BoundFunction* bound) const;
+    /// Calls `body` with each constant that a step reads other than by a library's plan, or that is returned.
+    template <class Body>
+    void eachReadPlainly(size_t function, size_t first, size_t end, const Body& body) const;
+    void countReaders(size_t function, size_t segment, const PreparedSegment& fresh);
+    static std::vector<Tensor> all(const std::vector<Tensor>& constants,
+                                   const std::vector<std::vector<Tensor>>& weights);
 
     HostProgram m_program;
     std::unique_ptr<KernelCode> m_code;
     std::vector<Tensor> m_constants;
     std::vector<std::vector<Tensor>> m_weights;
+    ConstantMemory m_memory;
+    std::set<const void*> m_readPlainly;  // constants that not only libraries read; looked up, never iterated
+    ForgetBytes m_forget;
+    bool m_lacking = false;
     ThreadPool m_pool;
     bool m_splitSmall;
     std::mutex m_mutex;

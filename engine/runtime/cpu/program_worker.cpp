@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/program_worker.h"
 
+#include <chrono>
 #include <deque>
 
 #include "engine/runtime/cpu/cpu_backend.h"
@@ -7,6 +8,7 @@
 #include "engine/runtime/cpu/host_io.h"
 #include "engine/runtime/wire.h"
 #include "engine/support/fault_points.h"
+#include "engine/support/machine.h"
 
 namespace cutaway {
 namespace {
@@ -36,6 +38,18 @@ Loaded& loaded() {
     return all;
 }
 
+constexpr const char* kLacksWeights = "weights that are gone";
+
+class Stopwatch {
+  public:
+    double milliseconds() const {
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - m_start).count();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
+};
+
 /// Without those that stay the same.
 std::vector<Tensor> changing(const HostFunction& function, std::vector<Tensor> inputs) {
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -62,35 +76,48 @@ void ProgramWorker::keepAlive() {
 ProgramWorker::ProgramWorker(std::shared_ptr<const HostPackage> package)
     : m_package(std::move(package)), m_bytes(serialize(m_package->program)) {}
 
-Result<Message> ProgramWorker::ask(Worker& worker, bool load, size_t function, const std::vector<Tensor>& inputs,
-                                   const CpuRunOptions& options, const Progress& progress) {
+Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
+                                 const CpuRunOptions& options, const Progress& progress) {
+    ByteWriter out;
+    out.pod(static_cast<uint64_t>(function));
+    out.pod(options.threads);
+    out.pod(options.splitSmall);
+    out.pod(options.apart);
+    out.pod(m_keepAll);
+    out.text(m_bytes);
+    out.count(m_package->libraries.size());
+    for (const std::string& library : m_package->libraries) out.text(library);
+    std::vector<Tensor> tensors = m_package->constants;
+    const HostFunction& own = m_package->program.functions[function];
+    for (size_t i = 0; i < inputs.size(); ++i) tensors.push_back(own.parameters[i].constant ? inputs[i] : Tensor());
+    CT_TRY_VOID(worker.ask(WorkerTask::Load, "the compiled graph", out.bytes, tensors,
+                           {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+    return {};
+}
+
+Result<ProgramWorker::Reply> ProgramWorker::ask(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
+                                                const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
     out.pod(options.repeat);
     out.pod(static_cast<uint64_t>(function));
-    out.pod(load);
-    std::vector<Tensor> tensors;
-    if (load) {
-        out.pod(options.threads);
-        out.pod(options.splitSmall);
-        out.pod(options.apart);
-        out.text(m_bytes);
-        out.count(m_package->libraries.size());
-        for (const std::string& library : m_package->libraries) out.text(library);
-        tensors = m_package->constants;
-        tensors.insert(tensors.end(), inputs.begin(), inputs.end());
-    } else {
-        tensors = changing(m_package->program.functions[function], inputs);
-    }
-    return worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes, tensors,
-                      {options.threads, options.timeoutSeconds, options.memoryBytes}, progress);
+    const Stopwatch time;
+    CT_TRY(Message message, worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes,
+                                       changing(m_package->program.functions[function], inputs),
+                                       {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+    return Reply{std::move(message), 0, time.milliseconds()};
 }
 
-Result<Message> ProgramWorker::run(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
-                                   const Progress& progress) {
+Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vector<Tensor>& inputs,
+                                                const CpuRunOptions& options, const Progress& progress) {
     // Limits hold for a whole process, and faults are asked of it when it starts.
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
+        const Stopwatch time;
         CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
-        return ask(own, true, function, inputs, options, progress);
+        CT_TRY_VOID(load(own, function, inputs, options, progress));
+        const double loaded = time.milliseconds();
+        CT_TRY(Reply reply, ask(own, function, inputs, options, progress));
+        reply.loadMilliseconds = loaded;
+        return reply;
     }
     keepAlive();
     const std::lock_guard lock(m_turn);
@@ -101,20 +128,31 @@ Result<Message> ProgramWorker::run(size_t function, const std::vector<Tensor>& i
     // A kept process may have ended while nobody looked, before this run began.
     const bool idle = kept && !reply && !m_worker && reply.error().where == Board::kNotBegun &&
                       reply.error().code == ErrorCode::ToolFailed;
-    return idle ? askLoaded(function, inputs, options, progress) : std::move(reply);
+    // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
+    const bool lacking = !reply && reply.error().where == kLacksWeights;
+    if (lacking) m_keepAll = true, m_loaded = false;
+    return idle || lacking ? askLoaded(function, inputs, options, progress) : std::move(reply);
 }
 
-Result<Message> ProgramWorker::askLoaded(size_t function, const std::vector<Tensor>& inputs,
-                                         const CpuRunOptions& options, const Progress& progress) {
+Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std::vector<Tensor>& inputs,
+                                                      const CpuRunOptions& options, const Progress& progress) {
+    const Stopwatch time;
     if (!m_worker) {
         CT_TRY(m_worker, Worker::start({options.threads, options.timeoutSeconds}, true));
         m_threads = options.threads;
         m_splitSmall = options.splitSmall;
         m_loaded = false;
     }
-    const bool load = !m_loaded;
-    auto reply = ask(*m_worker, load, function, inputs, options, progress);
-    m_loaded = m_worker->running() && (reply || !load);
+    double loaded = 0;
+    if (!m_loaded) {
+        const auto taken = load(*m_worker, function, inputs, options, progress);
+        m_loaded = taken.has_value();
+        if (!m_worker->running()) m_worker.reset();
+        if (!taken) return taken.error();
+        loaded = time.milliseconds();
+    }
+    auto reply = ask(*m_worker, function, inputs, options, progress);
+    if (reply) reply->loadMilliseconds = loaded;
     if (!m_worker->running()) m_worker.reset();
     return reply;
 }
@@ -127,13 +165,35 @@ struct Held {
     bool apart = false;
     std::map<size_t, std::unique_ptr<HostContext>> contexts;  // by function
 };
+std::optional<Held>& held() {
+    static std::optional<Held> latest;  // of the latest request that loaded one
+    return latest;
+}
 
-Result<Held> loadedFrom(ByteReader& in, Message& request, size_t function) {
-    Held held;
+/// Gives memory of the request back to the system, and of copies.
+ForgetBytes forgetting(const SharedMemory& memory, const Message& request) {
+    auto duplicate = memory.duplicate();
+    if (!duplicate) return {};
+    return [own = std::make_shared<SharedMemory>(std::move(*duplicate)),
+            all = request.bytes](std::span<std::byte> bytes) {
+        if (bytes.data() >= all.data() && bytes.data() < all.data() + all.size())
+            own->forget(static_cast<size_t>(bytes.data() - all.data()), bytes.size());
+        else forgetPages(bytes);
+    };
+}
+
+}  // namespace
+
+Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
+    held().reset();
+    ByteReader in(request.text);
+    const auto function = static_cast<size_t>(in.pod<uint64_t>());
     ProgramOptions options;
     options.threads = in.pod<int>();
     options.splitSmall = in.pod<bool>();
-    held.apart = in.pod<bool>();
+    Held made;
+    made.apart = in.pod<bool>();
+    const bool keepAll = in.pod<bool>();
     CT_TRY(HostProgram program, deserializeHost(in.text()));
     std::vector<std::string> libraries;
     in.each([&] { libraries.emplace_back(in.text()); });
@@ -145,30 +205,35 @@ Result<Held> loadedFrom(ByteReader& in, Message& request, size_t function) {
     std::vector<std::vector<Tensor>> weights(program.functions.size());
     weights[function].assign(given, request.tensors.end());
     request.tensors.erase(given, request.tensors.end());
-    std::vector<Tensor> inputs = weights[function];
+    touchPages(request.bytes);
+    const ForgetBytes forget = forgetting(memory, request);
+    layOut(program, request.tensors, function, weights[function], forget);
     CT_TRY(auto code, CompiledKernels::load(program, libraries));
-    held.program = std::make_shared<LoadedProgram>(std::move(program), std::move(code), std::move(request.tensors),
+    // Without symbols, and where no data says more, all is known before the first run.
+    const bool known = program.functions[function].symbols.empty();
+    made.program = std::make_shared<LoadedProgram>(std::move(program), std::move(code), std::move(request.tensors),
                                                    std::move(weights), options);
-    request.tensors = std::move(inputs);
-    return held;
+    if (forget && !keepAll) made.program->forgetPacked(forget);
+    if (known) CT_TRY_VOID(made.program->prepare(function, 0, {}, nullptr));
+    held() = std::move(made);
+    return Message{};
 }
 
-}  // namespace
-
 Result<Message> answerCompiled(Message& request, Board& board) {
-    static std::optional<Held> held;  // of the latest request that loaded one
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
     const auto function = static_cast<size_t>(in.pod<uint64_t>());
-    if (in.pod<bool>()) {
-        held.reset();
-        CT_TRY(held, loadedFrom(in, request, function));
-    }
-    if (!held || function >= held->program->program().functions.size())
+    std::optional<Held>& known = held();
+    if (!known || function >= known->program->program().functions.size())
         return invalidInput("the worker has no program");
-    auto& context = held->contexts[function];
-    if (!context) context = std::make_unique<HostContext>(held->program, function, held->apart);
-    CT_TRY(HostRun result, context->run(request.tensors, repeat, board));
+    auto& context = known->contexts[function];
+    if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
+    auto ran = context->run(request.tensors, repeat, board);
+    if (!ran && known->program->lacksConstants()) {
+        ran.error().where = kLacksWeights;
+        return ran.error();
+    }
+    CT_TRY(HostRun result, std::move(ran));
     Message reply;
     reply.tensors = std::move(result.outputs);
     ByteWriter out;
@@ -176,6 +241,9 @@ Result<Message> answerCompiled(Message& request, Board& board) {
         out.count(times->size());
         for (double time : *times) out.pod(time);
     }
+    out.pod(result.milliseconds);
+    out.pod(result.memoryBytes);
+    out.pod(known->program->constantBytes());
     reply.text = std::move(out.bytes);
     return reply;
 }

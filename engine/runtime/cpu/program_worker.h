@@ -13,19 +13,26 @@ struct CpuRunOptions;
 class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
   public:
     explicit ProgramWorker(std::shared_ptr<const HostPackage> package);
+    /// What came back, and what that cost.
+    struct Reply {
+        Message message;
+        double loadMilliseconds = 0, runMilliseconds = 0;  // of the process's start and load; of the whole request
+    };
     /// Runs in the process that has the program, or in a new one if there is none, if it has another number of threads,
-    /// or if the options ask for limits of their own. `inputs` as the function lays them out; constant ones are sent
-    /// once.
-    Result<Message> run(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
-                        const Progress& progress);
+    /// or if the options ask for limits of their own. `inputs` as the function lays them out, but for constant ones,
+    /// which are sent once as they are.
+    Result<Reply> run(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                      const Progress& progress);
     /// Its number, for tests; 0 if there is none.
     int process() const;
 
   private:
-    Result<Message> ask(Worker& worker, bool load, size_t function, const std::vector<Tensor>& inputs,
-                        const CpuRunOptions& options, const Progress& progress);
-    Result<Message> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
-                              const Progress& progress);
+    Result<void> load(Worker& worker, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                      const Progress& progress);
+    Result<Reply> ask(Worker& worker, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                      const Progress& progress);
+    Result<Reply> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                            const Progress& progress);
     void keepAlive();
 
     std::shared_ptr<const HostPackage> m_package;
@@ -35,9 +42,11 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     int m_threads = 0;
     bool m_splitSmall = false;
     bool m_loaded = false;  // the process has the program
+    bool m_keepAll = false;  // weights that libraries have packed are wanted again, for other sizes
 };
 
-/// The worker's end.
+/// The worker's ends. `memory` is the request's.
+Result<Message> answerLoad(Message& request, const SharedMemory& memory);
 Result<Message> answerCompiled(Message& request, Board& board);
 
 }  // namespace cutaway

@@ -32,6 +32,11 @@ class LibraryPlan {
     LibraryPlan& operator=(const LibraryPlan&) = delete;
     virtual ~LibraryPlan() = default;
     virtual void pack(const CtTensor*, std::byte*) const {}
+    /// Whether runs read the operand where it lies, and whether packing does. One that is only packed need not be kept.
+    virtual bool reads(int /*operand*/) const { return true; }
+    virtual bool packs(int /*operand*/) const { return false; }
+    /// Whether both pack operands of the same numbers alike, so that one packed memory serves them.
+    virtual bool packsLike(const LibraryPlan& /*other*/) const { return false; }
     virtual void run(const LibraryRun& run) const = 0;
 };
 using LibraryPlanner = std::unique_ptr<LibraryPlan> (*)(const CtCall& call, int threads, CtNeeds& needs);
@@ -40,6 +45,8 @@ using LibraryPlanner = std::unique_ptr<LibraryPlan> (*)(const CtCall& call, int 
 template <class Body>
 bool toldIfThrown(Body&& body);
 const char* lastLibraryError();
+/// The plan of a library that makeLibrary has made; null of any other.
+const LibraryPlan* ownPlan(const CtLibrary& library, const CtPlan* plan);
 void setLibraryError(std::string text);
 
 template <LibraryPlanner kPlan>

@@ -144,6 +144,26 @@ void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run) 
     stream.wait();
 }
 
+bool OneDnnPlan::uses(const std::vector<Step>& steps, int operand) {
+    for (const Step& step : steps)
+        for (const auto& argument : step.arguments)
+            if (argument.second.kind == Place::Kind::Operand && argument.second.at == operand) return true;
+    return false;
+}
+
+bool OneDnnPlan::packsLike(const LibraryPlan& other) const {
+    const auto* plan = dynamic_cast<const OneDnnPlan*>(&other);
+    const auto same = [](const auto& a, const auto& b) {
+        return a.first == b.first && a.second.kind == b.second.kind && a.second.at == b.second.at &&
+               a.second.layout == b.second.layout;
+    };
+    return plan != nullptr && std::equal(m_packing.begin(), m_packing.end(), plan->m_packing.begin(),
+                                         plan->m_packing.end(), [&](const Step& a, const Step& b) {
+                                             return std::equal(a.arguments.begin(), a.arguments.end(),
+                                                               b.arguments.begin(), b.arguments.end(), same);
+                                         });
+}
+
 void OneDnnPlan::pack(const CtTensor* operands, std::byte* packed) const {
     execute(m_packing, {operands, nullptr, packed, nullptr, nullptr});
 }

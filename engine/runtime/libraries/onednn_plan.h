@@ -93,6 +93,9 @@ class OneDnnPlan final : public LibraryPlan {
     CtNeeds finish();
 
     void pack(const CtTensor* operands, std::byte* packed) const override;
+    bool reads(int operand) const override { return uses(m_steps, operand); }
+    bool packs(int operand) const override { return uses(m_packing, operand); }
+    bool packsLike(const LibraryPlan& other) const override;
     void run(const LibraryRun& run) const override;
 
   private:
@@ -100,6 +103,7 @@ class OneDnnPlan final : public LibraryPlan {
         dnnl::primitive primitive;
         Arguments arguments;
     };
+    static bool uses(const std::vector<Step>& steps, int operand);
     static Step reorder(const Place& from, const Place& to, OneDnnPlan& plan);
     void execute(const std::vector<Step>& steps, const LibraryRun& run) const;
 

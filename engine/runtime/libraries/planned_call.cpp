@@ -1,5 +1,7 @@
 #include "engine/runtime/libraries/planned_call.h"
 
+#include "engine/runtime/libraries/library_plan.h"
+
 namespace cutaway {
 namespace {
 
@@ -35,6 +37,27 @@ Result<void> PlannedCall::pack(std::span<const void* const> operands) {
     const std::vector<CtTensor> tensors = placed(m_call->call().operands, operands);
     if (m_library->pack(m_plan, tensors.data(), m_packed->data()) != 0) return failure();
     return {};
+}
+
+bool PlannedCall::sharePacked(const PlannedCall& other) {
+    const LibraryPlan *const own = ownPlan(*m_library, m_plan), *const known = ownPlan(*other.m_library, other.m_plan);
+    if (own == nullptr || known == nullptr || m_packed || !other.m_packed || m_needs.packed != other.m_needs.packed ||
+        !own->packsLike(*known))
+        return false;
+    const CtCall &a = m_call->call(), &b = other.m_call->call();
+    for (int i = 0; i < a.operandCount; ++i)
+        if (own->packs(i) && a.operands[i].data != b.operands[i].data) return false;
+    m_packed = other.m_packed;
+    return true;
+}
+
+bool PlannedCall::reads(size_t operand) const {
+    const LibraryPlan* const own = ownPlan(*m_library, m_plan);
+    return own == nullptr || own->reads(static_cast<int>(operand));
+}
+bool PlannedCall::packs(size_t operand) const {
+    const LibraryPlan* const own = ownPlan(*m_library, m_plan);
+    return own == nullptr || own->packs(static_cast<int>(operand));
 }
 
 Result<void> PlannedCall::run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,

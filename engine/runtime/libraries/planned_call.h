@@ -24,6 +24,12 @@ class PlannedCall {
     int64_t scratchBytes() const { return m_needs.scratch; }
     /// Constant operands in the library's own layouts; before the first run.
     Result<void> pack(std::span<const void* const> operands);
+    /// Packed memory of another call on the same constants in place of its own, if both pack alike.
+    bool sharePacked(const PlannedCall& other);
+    bool isPacked() const { return m_packed != nullptr || m_needs.packed == 0; }
+    /// Whether a run reads the operand where it lies; whether packing does.
+    bool reads(size_t operand) const;
+    bool packs(size_t operand) const;
     /// Addresses of the operands and results, in the call's order.
     Result<void> run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,
                      const CtParallel& parallel) const;
