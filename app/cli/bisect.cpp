@@ -146,7 +146,7 @@ void addOptions(CLI::App& command, Context& context) {
     tolerance->type_name("X")->check(shareOrNumber());
     auto* backend =
         command
-            .add_option("--backend", arguments->backend, "For --check numbers and crash: what runs the compiled graph")
+            .add_option("--backend", arguments->backend, "For --check numbers, nan and crash: what runs the compiled graph")
             ->check(oneOf({"reference", "cpu"}));
     addLimits(command, *arguments);
     addJson(command, arguments->json);
@@ -161,7 +161,6 @@ void addOptions(CLI::App& command, Context& context) {
             const std::string& how = arguments->check;
             for (const CLI::Option* unused : {inputs, tolerance, backend}) {
                 const bool meant = unused == tolerance ? how == "numbers"
-                                   : unused == backend ? how == "numbers" || how == "crash"
                                                        : how != "command";
                 if (unused->count() > 0 && !meant)
                     return invalidInput(unused->get_name() + " has no meaning for --check " + how);

@@ -131,11 +131,28 @@ Json toJson(const std::vector<OutputReport>& reports) {
 }
 }  // namespace
 
+void addCost(Json& row, const RunCost& cost) {
+    row["peak_bytes"] = cost.peakBytes;
+    row["own_peak_bytes"] = cost.programPeakBytes;
+    row["weights_bytes"] = cost.weightsBytes;
+    row["arena_bytes"] = cost.arenaBytes;
+    row["load_ms"] = cost.loadMilliseconds;
+    row["start_ms"] = cost.startMilliseconds;
+}
+void addCostShape(Json& shape) {
+    shape["peak_bytes?"] = "integer: the most memory that the process which ran it has held; of --backend cpu";
+    shape["own_peak_bytes?"] = "integer: the same of cutaway-cli";
+    shape["weights_bytes?"] = "integer: of them weights and constants, each memory once";
+    shape["arena_bytes?"] = "integer: of them values and scratch memory of a run";
+    shape["load_ms?"] = "number: until a new process had code and weights; 0 if one had them already";
+    shape["start_ms?"] = "number: from the request to the results, less load_ms and the runs themselves";
+}
 Json toJson(const RunReport& report) {
     Json out{{"inputs", report.inputsFrom},      {"expected", report.expectedFrom},
              {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
              {"min_ms", report.minMilliseconds}, {"compared", report.compared},
              {"matches", report.matches},        {"outputs", toJson(report.outputs)}};
+    if (report.cost) addCost(out, *report.cost);
     if (const auto& training = report.training) {
         out["loss"] = realJson(training->loss);
         out["loss_from"] = training->lossFrom;
@@ -242,7 +259,7 @@ Json shapeOfRun() {
                       {"max_expected?", "real: with --expect"},
                       {"worst?", worst},
                       {"problem?", "string: why it does not match"}};
-    return {{"inputs", "string: where they come from"},
+    Json shape{{"inputs", "string: where they come from"},
             {"expected", "string: likewise; empty without --expect"},
             {"repeats", "integer: timed runs"},
             {"median_ms", "number: of the timed runs"},
@@ -258,6 +275,8 @@ Json shapeOfRun() {
             {"saved_activation_bytes?", "integer: measured; of saved values that are no inputs"},
             {"estimated_saved_activation_bytes?", "integer: the same as the types say"},
             {"held_bytes?", "integer: of all saved values, each memory once"}};
+    addCostShape(shape);
+    return shape;
 }
 std::string dump(const Json& json) {
     // Names may hold bytes that are no UTF-8; JSON cannot.

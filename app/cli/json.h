@@ -14,6 +14,9 @@ Json toJson(const RewriteInfo& rewrite);
 Json toJson(const StageInfo& stage);
 Json toJson(const RunReport& report);
 Json toJson(const PartitionChoice& choice);
+/// Adds to a report what a run of compiled code cost beside its own time, and to its shape.
+void addCost(Json& row, const RunCost& cost);
+void addCostShape(Json& shape);
 /// Adds what a forward saves to the row of the stage that made it.
 void addSaved(Json& row, const PartitionChoice& choice);
 /// A number, or one of the strings NaN, Infinity and -Infinity.

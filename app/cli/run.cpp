@@ -38,6 +38,13 @@ void printRun(const RunReport& report) {
     if (report.repeats > 0)
         print("median %.3f ms, best %.3f ms of %d\n", report.medianMilliseconds, report.minMilliseconds,
               report.repeats);
+    if (const auto& cost = report.cost) {
+        print("memory: at most %s in the process that ran it, of them %s weights and %s values; %s here\n",
+              bytesText(cost->peakBytes).c_str(), bytesText(cost->weightsBytes).c_str(),
+              bytesText(cost->arenaBytes).c_str(), bytesText(cost->programPeakBytes).c_str());
+        print("start: %.3f ms beside the runs, after %.3f ms to load code and weights\n", cost->startMilliseconds,
+              cost->loadMilliseconds);
+    }
 }
 
 /// The backends of `run`. Many will try a GPU first, so it gets a sentence of its own.

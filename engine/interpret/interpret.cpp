@@ -38,9 +38,7 @@ Tensor laidOutAs(const Tensor& values, const TensorType& type) {
 Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
     if (const auto made = module.recipes.find(name); made != module.recipes.end()) return made->second->value();
     if (hasData(module, name)) {
-        const Tensor& tensor = module.tensors.at(name);
-        CT_TRY_VOID(tensor.storage()->load());
-        return tensor;
+        return module.tensors.at(name);  // read from its file by whoever needs the bytes here
     }
     const TensorType* type = node.type().tensor();
     if (type == nullptr || !allInts(type->sizes))

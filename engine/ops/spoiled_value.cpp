@@ -23,15 +23,22 @@ Tensor spoiled(FaultEffect effect, const Tensor& tensor) {
 }  // namespace
 
 void spoilMemory(FaultEffect effect, Tensor& tensor) {
+    if (effect == FaultEffect::Outside && tensor.defined()) {
+        constexpr size_t kBytes = 64 << 10;  // NaN in every dtype that has one
+        auto* const end = static_cast<std::byte*>(tensor.data()) +
+                          extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype());
+        // Not by memset, whose bounds a checking build knows.
+        for (volatile std::byte* at = end; at != end + kBytes; ++at) *at = std::byte{0xff};
+    }
     if (effect != FaultEffect::Wrong && effect != FaultEffect::Nan) return;
     const bool real = tensor.defined() && (isFloating(tensor.dtype()) || isComplex(tensor.dtype()));
     if (tensor.defined() && (real || effect == FaultEffect::Wrong)) copyInto(tensor, spoiled(effect, tensor));
 }
 
 void spoilValue(const Op& op, FaultEffect effect, TensorList& values) {
-    if (effect != FaultEffect::Wrong && effect != FaultEffect::Nan) return;
+    if (effect == FaultEffect::None || effect == FaultEffect::Invalid) return;
     for (Tensor& tensor : values) {
-        if (tensor.defined() && !op.mutates()) {
+        if (tensor.defined() && !op.mutates() && effect != FaultEffect::Outside) {
             const std::shared_ptr<Storage> own = Storage::allocate(tensor.storage()->size());
             std::memcpy(own->data(), std::as_const(*tensor.storage()).data(), own->size());
             tensor = Tensor(own, tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(), tensor.device());

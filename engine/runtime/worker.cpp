@@ -1,5 +1,6 @@
 #include "engine/runtime/worker.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <charconv>
@@ -15,6 +16,8 @@
 #include "engine/runtime/checked.h"
 #include "engine/runtime/cpu/program_worker.h"
 #include "engine/runtime/reference.h"
+#include "engine/runtime/sent_constants.h"
+#include "engine/runtime/worker_pool.h"
 #include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 #include "engine/support/process.h"
@@ -25,6 +28,9 @@ namespace {
 constexpr int kOutOfMemory = 70;
 constexpr size_t kBoardBytes = 4096;  // a page before the reply
 constexpr std::string_view kAnswered = ".";
+
+/// A program gives weights back that it has packed, so they are its own.
+bool keepsConstants(WorkerTask task) { return task == WorkerTask::Reference || task == WorkerTask::Checked; }
 
 Error describeEnd(const ProcessEnd& end, const std::string& doing, const Board& board) {
     const std::string tail = end.errors.substr(end.errors.size() > 1000 ? end.errors.size() - 1000 : 0);
@@ -72,6 +78,7 @@ int64_t addressSpaceLimit() {
 
 struct Worker::State {
     ChildProcess child;
+    SentConstants sent{};
 
     /// Waits for the answer, telling how far the worker is. False if there will be none: then `end` says why.
     bool follow(const std::string& doing, const Board& board, const WorkerOptions& options, const Progress& progress,
@@ -105,6 +112,10 @@ Worker::Worker(std::unique_ptr<State> state) : m_state(std::move(state)) {}
 Worker::Worker(Worker&&) noexcept = default;
 Worker& Worker::operator=(Worker&&) noexcept = default;
 Worker::~Worker() = default;
+void Worker::unload() {
+    constexpr double kSeconds = 5;
+    if (!ask(WorkerTask::Unload, "what it has loaded", {}, {}, {0, kSeconds, 0, {}}, {})) m_state->child.kill();
+}
 void Worker::end() { m_state->child.wait(); }
 int Worker::process() const { return m_state->child.pid(); }
 bool Worker::running() { return m_state && m_state->child.running(); }
@@ -120,7 +131,7 @@ Result<Worker> Worker::start(const WorkerOptions& options, bool lasting) {
     if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
     if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, lasting ? startLasting(process) : ChildProcess::start(process));
-    return Worker(std::make_unique<State>(State{std::move(child)}));
+    return Worker(std::make_unique<State>(State{std::move(child), {}}));
 }
 
 Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string_view text,
@@ -128,13 +139,25 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
                             const Progress& progress) {
     CT_TRY(SharedMemory request, SharedMemory::create("the inputs and weights"));
     CT_TRY(SharedMemory reply, SharedMemory::create("the results"));
-    CT_TRY_VOID(writeMessage(request, 0, text, tensors));
+    ByteWriter head;
+    std::vector<Tensor> given = tensors;
+    std::optional<SharedMemory> constants;
+    if (keepsConstants(task)) {
+        CT_TRY(constants, m_state->sent.take(given, head));
+    }
+    // What it loads or forgets takes the place of all that it has.
+    if (task == WorkerTask::Load || task == WorkerTask::Unload) m_state->sent = {};
+    ByteWriter all;
+    all.text(head.bytes);
+    all.bytes += text;
+    CT_TRY_VOID(writeMessage(request, 0, all.bytes, given));
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, reply.share(kBoardBytes, boardOwner));
     const Board& board = *new (page.data()) Board;
     // If it has gone, how it went is told by its end.
-    static_cast<void>(
-        m_state->child.send(static_cast<char>(task), {request.descriptor(), reply.descriptor()}).has_value());
+    std::vector<int> descriptors = {request.descriptor(), reply.descriptor()};
+    if (constants) descriptors.push_back(constants->descriptor());
+    static_cast<void>(m_state->child.send(static_cast<char>(task), descriptors).has_value());
     ProcessEnd end;
     if (!m_state->follow(std::string(doing), board, options, progress, end))
         return describeEnd(end, std::string(doing), board);
@@ -152,10 +175,23 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
 
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
-    CT_TRY(Worker worker, Worker::start(options, false));
-    auto answer = worker.ask(task, doing, text, tensors, options, progress);
-    worker.end();
-    return answer;
+    // Limits hold for a whole process, and faults are asked of it when it starts.
+    if (options.memoryBytes > 0 || options.threads > 0 || faultsAsked()) {
+        CT_TRY(Worker worker, Worker::start(options, false));
+        auto answer = worker.ask(task, doing, text, tensors, options, progress);
+        worker.end();
+        return answer;
+    }
+    while (true) {
+        CT_TRY(TakenWorker taken, takeWorker());
+        auto answer = taken.worker.ask(task, doing, text, tensors, options, progress);
+        const bool lives = taken.worker.running();
+        if (lives) giveWorker(std::move(taken.worker));
+        // One that waited may have ended while nobody looked, before this request began.
+        const bool idle = taken.waited && !lives && !answer && answer.error().where == Board::kNotBegun &&
+                          answer.error().code == ErrorCode::ToolFailed;
+        if (!idle) return answer;
+    }
 }
 
 void tell(std::string_view bytes) {
@@ -176,24 +212,39 @@ namespace {
 /// When memory is short, the system should end this process rather than the one with the windows.
 void volunteer() { std::ofstream("/proc/self/oom_score_adj") << 500; }
 
-Result<Message> perform(WorkerTask task, const SharedMemory& memory, Board& board) {
+Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, Board& board) {
+    static KeptConstants kept;
     CT_TRY(Message request, readMessage(memory, 0));
+    ByteReader start(request.text);
+    const std::string told(start.text());
+    if (start.failed()) return invalidInput("the request is damaged");
+    request.text.erase(0, sizeof(uint64_t) + told.size());
+    if (keepsConstants(task)) {
+        ByteReader head(told);
+        CT_TRY(const bool sound, kept.restore(head, constants, request.tensors));
+        if (!sound) return invalidInput("the weights that were sent are damaged");
+    }
+    if (task == WorkerTask::Load || task == WorkerTask::Unload) kept = {};
+    if (task != WorkerTask::Compiled) resetPeakMemory();
     switch (task) {
         case WorkerTask::Load: return answerLoad(request, memory);
         case WorkerTask::Compiled: return answerCompiled(request, board);
+        case WorkerTask::Unload: return answerUnload();
         case WorkerTask::Reference: return answerReference(request, board);
         case WorkerTask::Checked: return answerChecked(request, board);
     }
     return invalidInput("cutaway-worker of this version does not know the task");
 }
 
-Result<void> serve(WorkerTask task, int requestDescriptor, int replyDescriptor) {
-    const SharedMemory request(requestDescriptor, "the inputs and weights");
-    SharedMemory reply(replyDescriptor, "the results");
+Result<void> serve(WorkerTask task, const std::vector<int>& descriptors) {
+    const SharedMemory request(descriptors[0], "the inputs and weights");
+    SharedMemory reply(descriptors[1], "the results");
+    std::optional<SharedMemory> constants;
+    if (descriptors.size() > 2) constants.emplace(descriptors[2], "the weights");
     std::shared_ptr<const void> owner;
     CT_TRY(const auto page, reply.share(kBoardBytes, owner));
     Board& board = *reinterpret_cast<Board*>(page.data());
-    auto answer = guarded([&] { return perform(task, request, board); });
+    auto answer = guarded([&] { return perform(task, request, constants ? &*constants : nullptr, board); });
     ByteWriter out;
     out.pod(answer.has_value());
     out.pod(peakMemory());
@@ -218,8 +269,9 @@ int workerMain(int argc, char** argv) {
     const auto serveNext = []() -> Result<bool> {
         const auto asked = receiveDescriptors();
         if (!asked) return false;
-        if (asked->descriptors.size() != 2) return invalidInput("a request comes with two descriptors");
-        CT_TRY_VOID(serve(static_cast<WorkerTask>(asked->byte), asked->descriptors[0], asked->descriptors[1]));
+        if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");
+        CT_TRY_VOID(serve(static_cast<WorkerTask>(asked->byte), asked->descriptors));
+        ::malloc_trim(0);
         std::printf("%s\n", std::string(kAnswered).c_str());
         std::fflush(stdout);
         return true;

@@ -40,7 +40,7 @@ class Board {
     char m_rewrite[1016] = "";
 };
 
-enum class WorkerTask : uint8_t { Load, Compiled, Reference, Checked };
+enum class WorkerTask : uint8_t { Load, Compiled, Unload, Reference, Checked };
 
 struct WorkerOptions {
     int threads = 0;            // of libraries; 0 = one per core
@@ -59,7 +59,8 @@ class Worker {
     Worker& operator=(Worker&&) noexcept;
     ~Worker();
 
-    /// Sends, waits, returns what it answers. `doing` is for messages: "the compiled graph". Of the options the time
+    /// Sends, waits, returns what it answers. Large tensors that may not be written are kept there, but for those of a
+    /// program, which gives them back when it has packed them. `doing` is for messages: "the compiled graph". Of the options the time
     /// limit and `told` count.
     Result<Message> ask(WorkerTask task, std::string_view doing, std::string_view text,
                         const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
@@ -67,6 +68,8 @@ class Worker {
     int process() const;
     /// Lets it end by itself, and waits for that.
     void end();
+    /// Has it forget its program and all that it keeps.
+    void unload();
 
   private:
     struct State;
@@ -74,7 +77,8 @@ class Worker {
     std::unique_ptr<State> m_state;
 };
 
-/// Of a worker of its own, which ends with the answer.
+/// Of a worker that waits (worker_pool.h) or, with a limit of memory or faults asked for, of one of its own, which ends
+/// with the answer. One that crashes, hangs or is cancelled is gone, and the next request gets another.
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
 

@@ -22,6 +22,9 @@ std::string elementText(const ElementDifference& element);
 /// Elements that are NaN or infinite; of a complex number either part.
 int64_t nonFiniteCount(const Tensor& tensor);
 
+/// Bad if a result has more elements that are NaN or infinite than is expected.
+Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected);
+
 /// Bad if a result has another dtype or shape, or an element is too far off (compareOutput). Both sides must have
 /// equally many results.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);

@@ -19,16 +19,6 @@
 namespace cutaway {
 namespace {
 
-Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-    for (size_t i = 0; i < actual.size(); ++i) {
-        const int64_t count = nonFiniteCount(actual[i]), before = i < expected.size() ? nonFiniteCount(expected[i]) : 0;
-        if (count > before)
-            return {true, "output " + std::to_string(i + 1) + ": " + std::to_string(count) +
-                              " elements are not finite, " + std::to_string(before) + " were"};
-    }
-    return {false, "no new NaN or infinity"};
-}
-
 /// Runs the command on the graph as a Python file that needs nothing but PyTorch.
 Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, const std::filesystem::path& file,
                            const Progress& progress) {

@@ -82,6 +82,7 @@ FaultEffect effectOf(std::string_view kind) {
     return kind == "wrong"     ? FaultEffect::Wrong
            : kind == "nan"     ? FaultEffect::Nan
            : kind == "invalid" ? FaultEffect::Invalid
+           : kind == "outside" ? FaultEffect::Outside
                                : FaultEffect::None;
 }
 

@@ -22,6 +22,7 @@
 // fork                              it starts three children that leave its session and hang; it goes on itself
 // wrong                             graphs and values get other numbers, off by far more than rounding
 // nan                               they get NaN
+// outside                           op, kernel: what lies behind a value in memory is overwritten
 // invalid                           pass and rule: a graph that the verifier refuses
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@
 namespace cutaway {
 
 /// What the place itself has to do.
-enum class FaultEffect : uint8_t { None, Wrong, Nan, Invalid };
+enum class FaultEffect : uint8_t { None, Wrong, Nan, Invalid, Outside };
 
 /// Whether anything is asked for; costs one load.
 bool faultsAsked();

@@ -90,6 +90,8 @@ std::optional<AvailableMemory> availableMemory(Whose whose) {
 
 int64_t peakMemory() { return numberIn("/proc/self/status", "VmHWM:").value_or(0) * 1024; }
 
+void resetPeakMemory() { std::ofstream("/proc/self/clear_refs") << 5; }
+
 void touchPages(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
     if (!bytes.empty())

@@ -21,6 +21,8 @@ std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
 
 /// The most memory that this process has held, in bytes; 0 where the system does not say.
 int64_t peakMemory();
+/// Counts from now on what it holds most.
+void resetPeakMemory();
 /// Has the pages of mapped memory at hand, so that they count from the start; gives whole pages of private memory back,
 /// which read as zeros from then on. Neither is needed for results.
 void touchPages(std::span<const std::byte> bytes);

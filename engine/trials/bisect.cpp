@@ -54,6 +54,7 @@ class FuelSearch {
     Result<bool> begin() {
         std::vector<TrialCheck::Looks> looks = {TrialCheck::Looks::Compiles, TrialCheck::Looks::Runs};
         if (m_options.check == BisectCheck::Numbers) looks = {TrialCheck::Looks::Numbers};
+        if (m_options.check == BisectCheck::Nan) looks = {TrialCheck::Looks::NewNonFinite};
         for (const TrialCheck::Looks look : looks) {
             m_check.looks = look;
             CT_TRY(const TrialOutcome whole, attempt({}));
@@ -294,8 +295,8 @@ Result<BisectReport> bisect(Session& session, RunId run, const BisectOptions& op
                             const Progress& progress) {
     CT_TRY(const std::vector<StepInfo> steps, session.steps(run));
     CT_TRY(const CompileRequest request, session.requestOf(run));
-    const bool anew = options.check == BisectCheck::Crash ||
-                      (options.check == BisectCheck::Numbers && options.backend != Backend::Reference);
+    const bool compiled = options.backend != Backend::Reference;
+    const bool anew = options.check == BisectCheck::Crash || (options.check != BisectCheck::Command && compiled);
     const bool failed = !steps.empty() && steps.back().state == StepState::Failed;
     if (!anew || (failed && !request.plugins.empty()))
         return bisectRecorded(session.state(), run, options, watch, progress);

@@ -154,10 +154,18 @@ class Trial {
         if (m_check.looks == Looks::Runs) return good("runs");
         std::vector<Tensor> shared = middle.outputs;
         if (shared.size() > opened.outputs.size()) shared.resize(opened.outputs.size());
-        const Verdict verdicts[] = {compareOutputs(shared, opened.outputs, m_check.tolerance),
-                                    compareOutputs(last.outputs, middle.outputs, m_check.tolerance)};
+        const bool finite = m_check.looks == Looks::NewNonFinite;
+        const auto judge = [&](const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+            return finite ? findNonFinite(actual, expected) : compareOutputs(actual, expected, m_check.tolerance);
+        };
+        const Verdict verdicts[] = {judge(shared, opened.outputs), judge(last.outputs, middle.outputs)};
         for (const Verdict& verdict : verdicts) {
             if (!verdict.bad) continue;
+            if (finite) {
+                TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it");
+                outcome.detail = verdict.detail;
+                return outcome;
+            }
             const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
             TrialOutcome outcome = bad(FailureKind::Numbers, otherType ? "another dtype or shape" : "other numbers");
             outcome.detail = verdict.detail;

@@ -17,7 +17,8 @@ struct TrialCheck {
         Compiles,  // passes and scheduling do not fail
         Runs,      // and the result runs
         Numbers,   // and returns what the graph returned before the passes
-        NonFinite  // and nothing that is not finite, where inputs are
+        NonFinite,    // and nothing that is not finite, where inputs are
+        NewNonFinite  // and nothing that is not finite beside what the graph returned before the passes
     };
     Looks looks = Looks::Compiles;
     Backend backend = Backend::Reference;  // on which the result runs

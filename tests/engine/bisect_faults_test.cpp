@@ -131,6 +131,9 @@ class BisectFaultsTest : public QObject {
         QTest::newRow("interpreter") << "op:aten.maximum.default:crash" << false << int(BisectCheck::Crash) << true;
         QTest::newRow("compiled") << "kernel:aten.maximum.default:abort" << true << int(BisectCheck::Crash) << true;
         QTest::newRow("numbers") << "kernel:aten.maximum.default:wrong" << true << int(BisectCheck::Numbers) << true;
+        QTest::newRow("a NaN") << "kernel:aten.maximum.default:nan" << true << int(BisectCheck::Nan) << true;
+        QTest::newRow("a NaN, interpreted") << "op@after:aten.maximum.default:nan" << false << int(BisectCheck::Nan)
+                                            << true;
         QTest::newRow("anyhow") << "op:aten.mm.default:crash" << false << int(BisectCheck::Crash) << false;
     }
     void runsThatDie() {
@@ -172,7 +175,9 @@ class BisectFaultsTest : public QObject {
         const QString graph = m_folder.filePath("fused.py"), json = m_folder.filePath("fused.json");
         std::ofstream(graph.toStdString()) << kFused;
         ProcessOptions options;
-        options.argv = {CUTAWAY_CLI, "bisect", graph.toStdString(), "--backend", "cpu", "--json", json.toStdString()};
+        const bool nan = fault.endsWith(":nan");
+        options.argv = {CUTAWAY_CLI, "bisect", graph.toStdString(),          "--backend", "cpu",
+                        "--check",   nan ? "nan" : "numbers", "--json", json.toStdString()};
         options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
         const auto end = runProcess(options);
         QVERIFY2(end && end->ok(), end ? (end->output + end->errors).c_str() : "");

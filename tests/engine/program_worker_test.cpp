@@ -9,6 +9,8 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/runtime/reference.h"
+#include "engine/runtime/worker_pool.h"
 #include "tests/support/graph_eval.h"
 
 using namespace cutaway;
@@ -148,7 +150,65 @@ class ProgramWorkerTest : public QObject {
             QCOMPARE(wrong(*module, *inputs, runCpu(programs[0], *inputs)), QString());
             processes.push_back(programs[0].process());
         }
-        QCOMPARE(std::count_if(processes.begin(), processes.end(), lives), 0);
+        // One process waits for the next program.
+        const std::vector<int> idle = idleWorkers();
+        QCOMPARE(idle.size(), size_t(1));
+        QTRY_COMPARE(std::count_if(processes.begin(), processes.end(), lives), 1);
+        const auto next = *buildCpu(module);
+        QCOMPARE(wrong(*module, *inputs, runCpu(next, *inputs)), QString());
+        QCOMPARE(next.process(), idle[0]);
+        QVERIFY(idleWorkers().empty());
+    }
+
+    /// A process that waited and was killed meanwhile costs nobody an answer.
+    void aWaitingProcessThatWasKilledIsReplaced() {
+        const auto module = moduleOf(kChain);
+        const auto inputs = randomInputs(*module, 1);
+        QVERIFY(runCpu(*buildCpu(module), *inputs).has_value());
+        for (const bool compiled : {true, false}) {
+            QVERIFY(runReference(*module, *inputs).has_value());
+            const std::vector<int> idle = idleWorkers();
+            QCOMPARE(idle.size(), size_t(1));
+            ::kill(idle[0], SIGKILL);
+            if (compiled) QCOMPARE(wrong(*module, *inputs, runCpu(*buildCpu(module), *inputs)), QString());
+            else QVERIFY(runReference(*module, *inputs).has_value());
+        }
+    }
+
+    /// Weights that the library has packed are given back, and are there again when other sizes want them.
+    void weightsAreHeldOnce() {
+        constexpr int64_t kRows = 1024, kBytes = kRows * kRows * 4;
+        Module module(*moduleOf(R"(def forward(x: "f32[s0, 1024]", w: "f32[1024, 1024]", v: "f32[1024, 1024][1, 1024]", e: "f32[1024, 1024]"):
+    a = aten.mm.default(x, w)
+    r = aten.relu.default(a)
+    b = aten.mm.default(r, v)
+    c = aten.mm.default(b, e)
+    f = aten.slice.Tensor(e, 0, 0, 1)
+    d = aten.add.Tensor(c, f)
+    return (d,))"));
+        std::vector<Tensor> inputs(4);
+        module.inputs.resize(4);
+        for (size_t i = 1; i < 4; ++i) {
+            module.inputs[i] = {InputSpec::Kind::Parameter, "weight" + std::to_string(i), true, {}};
+            inputs[i] = Tensor::zeros(DType::F32, {kRows, kRows});  // one of them lies otherwise than the graph says
+            float* const numbers = inputs[i].as<float>();
+            for (int64_t k = 0; k < kRows * kRows; ++k) numbers[k] = static_cast<float>(k * 7919 % 101 - 50) / 1000;
+        }
+        const auto program = buildCpu(std::make_shared<const Module>(module));
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        int loads = 0;
+        for (const int64_t rows : {3, 64, 3, 200, 1}) {
+            inputs[0] = Tensor::full(DType::F32, {rows, kRows}, 0.01);
+            const auto run = runCpu(*program, inputs);
+            QCOMPARE(wrong(module, inputs, run), QString());
+            QCOMPARE(run->cost.weightsBytes, 3 * kBytes);
+            QVERIFY(run->cost.arenaBytes >= rows * kRows * 4);
+            QVERIFY(run->cost.peakBytes > run->cost.weightsBytes + run->cost.arenaBytes);
+            QVERIFY(run->cost.programPeakBytes > run->cost.weightsBytes);
+            QVERIFY(run->cost.startMilliseconds > 0);
+            loads += run->cost.loadMilliseconds > 0;
+        }
+        QVERIFY2(loads <= 2, "weights are sent again for every size");
     }
 
     /// Kernels that were compiled once are found by what they are made from, whatever program they belong to.

@@ -15,6 +15,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/module_io.h"
 #include "engine/runtime/reference.h"
+#include "engine/runtime/worker_pool.h"
 #include "engine/support/machine.h"
 #include "engine/support/temp_dir.h"
 #include "engine/text/parse.h"
@@ -379,6 +380,7 @@ def step(a: "f32[2]"):
                                                 << "exited with status 0";
     }
     void aWorkerThatDies() {
+        endIdleWorkers();
         QFETCH(QString, script);
         QFETCH(QString, says);
         const auto folder = TempDir::create();

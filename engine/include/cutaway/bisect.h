@@ -19,7 +19,7 @@ enum class BisectCheck : uint8_t {
 };
 struct BisectOptions {
     BisectCheck check = BisectCheck::Numbers;
-    /// Numbers and Crash: what runs the graph behind the passes.
+    /// Numbers, Nan and Crash: what runs the graph behind the passes.
     Backend backend = Backend::Reference;
     std::string inputsFile;  // as RunOptions'
     double tolerance =

@@ -148,6 +148,7 @@ Result<std::vector<Tensor>> laidOutInputs(const HostFunction& function, const st
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress) {
+    const Stopwatch time;
     const HostPackage& host = *program.state().host;
     const HostFunction& function = host.program.functions[0];
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
@@ -162,7 +163,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     std::vector<double> totals;
     for (auto* times : {&run.microseconds, &totals}) in.each([&] { times->push_back(in.pod<double>()); });
     run.cost.loadMilliseconds = reply.loadMilliseconds;
-    run.cost.startMilliseconds = reply.runMilliseconds - in.pod<double>();
+    run.cost.startMilliseconds = time.milliseconds() - reply.loadMilliseconds - in.pod<double>();
     run.cost.arenaBytes = in.pod<int64_t>();
     run.cost.weightsBytes = in.pod<int64_t>();
     run.cost.peakBytes = reply.message.peakBytes;

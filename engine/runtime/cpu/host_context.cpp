@@ -136,21 +136,28 @@ class HostContext::Values final : public ValueSource {
                 board.at(step.node);
                 for (const std::string& op : step.ops) faultPoint("kernel", op);
                 CT_TRY_VOID(step.kind == HostStepKind::Kernel ? runKernel(i, step) : runCall(i, step, sizes, board));
+                overrun(step);
                 if (times != nullptr)
                     (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
             }
         }
         return {};
     }
-    std::vector<Tensor> outputs() {
+    std::vector<Tensor> outputs(bool inPlace) {
         std::vector<Tensor> result;
         for (int64_t number : m_function->results) {
             if (number < 0) {
                 result.emplace_back();
                 continue;
             }
-            // Copied with its strides: the arena is written again by the next run.
             const Tensor& tensor = value(number);
+            const bool dense = tensor.isContiguous() || !denseStrides(tensor).empty();
+            if (inPlace && dense && tensor.numel() > 0) {  // memory of its own, as far as the reader knows
+                const auto memory = Storage::view(tensor.data(), bytesOf(tensor), tensor.storage());
+                result.emplace_back(memory, tensor.dtype(), tensor.sizes(), tensor.strides(), 0, tensor.device());
+                continue;
+            }
+            // Copied with its strides: the arena is written again by the next run.
             Tensor copy = Tensor::empty(tensor.dtype(), tensor.sizes(), denseStrides(tensor));
             copyInto(copy, tensor);
             result.push_back(std::move(copy));
@@ -241,6 +248,17 @@ class HostContext::Values final : public ValueSource {
         return slot[0];
     }
 
+    /// What tests ask for: memory behind what a kernel has computed is overwritten.
+    void overrun(const HostStep& step) {
+        if (step.kind != HostStepKind::Kernel) return;
+        const std::vector<bool>& written = m_program->program().kernels[step.kernel].written;
+        for (const std::string& op : step.ops)
+            for (size_t i = 0; i < step.buffers.size() && i < written.size(); ++i)
+                if (written[i] && faultEffect("kernel", op) == FaultEffect::Outside) {
+                    Tensor tensor = value(step.buffers[i]);
+                    spoilMemory(FaultEffect::Outside, tensor);
+                }
+    }
     Result<void> runKernel(size_t number, const HostStep& step) {
         Step& own = m_steps[number];
         const BoundStep& numbers = bound().steps[number];
@@ -363,7 +381,14 @@ HostContext::HostContext(std::shared_ptr<LoadedProgram> program, size_t function
       m_values(std::make_unique<Values>(m_program, function, apart)) {}
 HostContext::~HostContext() = default;
 
-Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, Board& board) {
+Result<HostRun> HostContext::run(const std::vector<Tensor>& inputs, int repeat, Board& board) {
+    return run(inputs, repeat, board, false);
+}
+Result<HostRun> HostContext::runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board) {
+    return run(inputs, repeat, board, true);
+}
+
+Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, Board& board, bool inPlace) {
     const HostFunction& function = m_program->program().functions[m_function];
     std::vector<Tensor> inputs = given;
     inputs.resize(function.parameters.size());
@@ -377,7 +402,7 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
     const auto start = Clock::now();
     CT_TRY_VOID(m_values->run(sizes, nullptr, board));
     result.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    result.outputs = m_values->outputs();
+    if (!inPlace) result.outputs = m_values->outputs(false);
     const auto again = Clock::now();
     std::vector<std::vector<double>> times(function.steps.size());
     for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
@@ -389,6 +414,7 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
         result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     }
     result.milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - again).count();
+    if (inPlace) result.outputs = m_values->outputs(true);
     result.memoryBytes = m_values->memoryBytes();
     for (auto& all : times) result.stepMicroseconds.push_back(median(std::move(all)));
     return result;

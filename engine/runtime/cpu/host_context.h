@@ -7,7 +7,7 @@
 namespace cutaway {
 
 struct HostRun {
-    std::vector<Tensor> outputs;            // of the first run; undefined for None
+    std::vector<Tensor> outputs;            // undefined for None
     std::vector<double> stepMicroseconds;   // median per step
     std::vector<double> totalMilliseconds;  // per timed run
     double milliseconds = 0;                // of all runs, the first one too
@@ -27,8 +27,12 @@ class HostContext {
     /// One run for the results, then `repeat` timed ones, each on the inputs as given. Constant parameters may be
     /// undefined: the program has them. Errors name the call, or the input that does not fit.
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
+    /// The same, with outputs of the last run where they lie: the next run overwrites them.
+    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board);
 
   private:
+    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board, bool inPlace);
+
     class Values;
     std::shared_ptr<LoadedProgram> m_program;
     size_t m_function;

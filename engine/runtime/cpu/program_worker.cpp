@@ -1,12 +1,12 @@
 #include "engine/runtime/cpu/program_worker.h"
 
-#include <chrono>
 #include <deque>
 
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/cpu/host_context.h"
 #include "engine/runtime/cpu/host_io.h"
 #include "engine/runtime/wire.h"
+#include "engine/runtime/worker_pool.h"
 #include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 
@@ -40,16 +40,6 @@ Loaded& loaded() {
 
 constexpr const char* kLacksWeights = "weights that are gone";
 
-class Stopwatch {
-  public:
-    double milliseconds() const {
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - m_start).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
-};
-
 /// Without those that stay the same.
 std::vector<Tensor> changing(const HostFunction& function, std::vector<Tensor> inputs) {
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -76,6 +66,12 @@ void ProgramWorker::keepAlive() {
 ProgramWorker::ProgramWorker(std::shared_ptr<const HostPackage> package)
     : m_package(std::move(package)), m_bytes(serialize(m_package->program)) {}
 
+ProgramWorker::~ProgramWorker() {
+    if (!m_worker || m_threads > 0 || !m_worker->running()) return;
+    m_worker->unload();
+    if (m_worker->running()) giveWorker(std::move(*m_worker));
+}
+
 Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
                                  const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
@@ -100,11 +96,10 @@ Result<ProgramWorker::Reply> ProgramWorker::ask(Worker& worker, size_t function,
     ByteWriter out;
     out.pod(options.repeat);
     out.pod(static_cast<uint64_t>(function));
-    const Stopwatch time;
     CT_TRY(Message message, worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes,
                                        changing(m_package->program.functions[function], inputs),
                                        {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
-    return Reply{std::move(message), 0, time.milliseconds()};
+    return Reply{std::move(message), 0};
 }
 
 Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vector<Tensor>& inputs,
@@ -123,10 +118,10 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     const std::lock_guard lock(m_turn);
     const bool same = m_threads == options.threads && m_splitSmall == options.splitSmall;
     if (m_worker && (!same || !m_worker->running())) m_worker.reset();
-    const bool kept = m_worker.has_value();
+    m_waited = m_worker.has_value();
     auto reply = askLoaded(function, inputs, options, progress);
     // A kept process may have ended while nobody looked, before this run began.
-    const bool idle = kept && !reply && !m_worker && reply.error().where == Board::kNotBegun &&
+    const bool idle = m_waited && !reply && !m_worker && reply.error().where == Board::kNotBegun &&
                       reply.error().code == ErrorCode::ToolFailed;
     // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
     const bool lacking = !reply && reply.error().where == kLacksWeights;
@@ -138,7 +133,13 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
                                                       const CpuRunOptions& options, const Progress& progress) {
     const Stopwatch time;
     if (!m_worker) {
-        CT_TRY(m_worker, Worker::start({options.threads, options.timeoutSeconds}, true));
+        if (options.threads > 0) {
+            CT_TRY(m_worker, Worker::start({options.threads, options.timeoutSeconds}, true));
+        } else {
+            CT_TRY(TakenWorker taken, takeWorker());
+            m_worker.emplace(std::move(taken.worker));
+            m_waited = taken.waited;
+        }
         m_threads = options.threads;
         m_splitSmall = options.splitSmall;
         m_loaded = false;
@@ -184,6 +185,11 @@ ForgetBytes forgetting(const SharedMemory& memory, const Message& request) {
 
 }  // namespace
 
+Result<Message> answerUnload() {
+    held().reset();
+    return Message{};
+}
+
 Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     held().reset();
     ByteReader in(request.text);
@@ -228,7 +234,7 @@ Result<Message> answerCompiled(Message& request, Board& board) {
         return invalidInput("the worker has no program");
     auto& context = known->contexts[function];
     if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
-    auto ran = context->run(request.tensors, repeat, board);
+    auto ran = context->runInPlace(request.tensors, repeat, board);
     if (!ran && known->program->lacksConstants()) {
         ran.error().where = kLacksWeights;
         return ran.error();

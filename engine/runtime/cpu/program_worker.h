@@ -1,6 +1,7 @@
 #pragma once
 // The process in which a program runs: loaded once with its code and constants, it is asked for one run after the
 // other.
+#include <chrono>
 #include <mutex>
 
 #include "engine/runtime/cpu/host_package.h"
@@ -10,13 +11,25 @@ namespace cutaway {
 
 struct CpuRunOptions;
 
+class Stopwatch {
+  public:
+    double milliseconds() const {
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - m_start).count();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
+};
+
 class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
   public:
     explicit ProgramWorker(std::shared_ptr<const HostPackage> package);
+    /// Its process forgets the program, and waits for another.
+    ~ProgramWorker();
     /// What came back, and what that cost.
     struct Reply {
         Message message;
-        double loadMilliseconds = 0, runMilliseconds = 0;  // of the process's start and load; of the whole request
+        double loadMilliseconds = 0;  // of the process's start and load
     };
     /// Runs in the process that has the program, or in a new one if there is none, if it has another number of threads,
     /// or if the options ask for limits of their own. `inputs` as the function lays them out, but for constant ones,
@@ -41,11 +54,13 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     std::optional<Worker> m_worker;
     int m_threads = 0;
     bool m_splitSmall = false;
-    bool m_loaded = false;  // the process has the program
+    bool m_waited = false;   // the process has waited for this program, or for a run
+    bool m_loaded = false;   // the process has the program
     bool m_keepAll = false;  // weights that libraries have packed are wanted again, for other sizes
 };
 
 /// The worker's ends. `memory` is the request's.
+Result<Message> answerUnload();
 Result<Message> answerLoad(Message& request, const SharedMemory& memory);
 Result<Message> answerCompiled(Message& request, Board& board);
 

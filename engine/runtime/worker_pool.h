@@ -1,0 +1,20 @@
+#pragma once
+// Workers that wait for their next request, so that most requests start no process.
+#include "engine/runtime/worker.h"
+
+namespace cutaway {
+
+struct TakenWorker {
+    Worker worker;
+    bool waited = false;  // it is not new
+};
+/// One that waits, or a new one. Its limits are the machine's, its threads one per core.
+Result<TakenWorker> takeWorker();
+/// Lets it wait for the next, if it runs and few do; else it ends.
+void giveWorker(Worker worker);
+/// Ends those that wait, with what they keep of weights.
+void endIdleWorkers();
+/// The numbers of the processes that wait, for tests.
+std::vector<int> idleWorkers();
+
+}  // namespace cutaway
