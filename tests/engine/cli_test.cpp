@@ -322,6 +322,14 @@ class CliTest : public QObject {
         QCOMPARE(b["max"].toDouble(), 6.0);
         QCOMPARE(b["mean"].toDouble(), 6.0);
         QCOMPARE(b["max_expected"].toDouble(), 6.0);
+        QVERIFY(!right.contains("peak_bytes"));
+        // Of compiled code what it costs, too.
+        const QJsonObject compiled =
+            json("cutaway-cli run two.py --inputs in.safetensors --backend cpu --expect right.safetensors").object();
+        QVERIFY(compiled["peak_bytes"].toDouble() > compiled["arena_bytes"].toDouble());
+        QVERIFY(compiled["own_peak_bytes"].toDouble() > 0 && compiled["arena_bytes"].toDouble() > 0);
+        QCOMPARE(compiled["weights_bytes"].toDouble(), 0.0);
+        QVERIFY(compiled["load_ms"].toDouble() > 0 && compiled["start_ms"].toDouble() > 0);
         // The first of two outputs differs, the second does not; then the other way round.
         for (const int wrong : {0, 1}) {
             const Ended ended = shell(run + (wrong == 0 ? "first" : "second") + ".safetensors --json -");
