@@ -8,6 +8,7 @@
 #include "engine/numerics/counterparts.h"
 #include "engine/numerics/side_by_side.h"
 #include "engine/ops/op_registry.h"
+#include "engine/runtime/worker_pool.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "engine/text/parse.h"
@@ -442,6 +443,7 @@ class CheckedRunTest : public QObject {
         QVERIFY(!run && run.error().code == ErrorCode::Cancelled);
         CheckedRunOptions options;
         options.timeoutSeconds = 1e-4;
+        endIdleWorkers();  // one that waits is soon done
         const auto late = checkedRun(session, last(session), options);
         QVERIFY(!late && late.error().code == ErrorCode::Limit);
     }

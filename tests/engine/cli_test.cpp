@@ -150,6 +150,7 @@ class CliTest : public QObject {
         row("cutaway-cli bisect chain.py --rules wrong.rules", 0, "rewrite 1 (wrong)");
         row("cutaway-cli bisect chain.py", 1, "!nothing to find");
         row("cutaway-cli bisect chain.py --check crash", 1, "!nothing to find");
+        row("cutaway-cli bisect chain.py --check nan --backend cpu", 1, "!nothing to find");
         row("cutaway-cli bisect chain.py --rules wrong.rules --show-commands", 0, "cutaway-cli run chain.py");
         row("cutaway-cli bisect chain.py --check crash --tolerance 1", 1, "!--tolerance has no meaning");
         row("cutaway-cli steps chain.py --break pass=decompose", 0, "!stopped at pass=decompose: main/");

@@ -367,6 +367,38 @@ def step(a: "f32[2]"):
         QVERIFY(!run.has_value());
         QCOMPARE(static_cast<int>(run.error().code), static_cast<int>(ErrorCode::Cancelled));
     }
+    /// Reference runs find their process, and the weights there, until these are others.
+    void weightsAreSentOnce() {
+        const auto module = moduleOf(R"(def forward(x: "f32[2, 256]", w: "f32[256, 256]", t: "f32[256, 256][1, 256]"):
+    a = aten.mm.default(x, w)
+    b = aten.mm.default(a, t)
+    return (b,))");
+        constexpr size_t kCount = 256 * 256;
+        int process = 0;
+        for (int i = 0; i < 6; ++i) {
+            // Where the weights of the round before lay, as likely as not.
+            const auto numbers = std::make_shared<std::vector<float>>(kCount);
+            for (size_t k = 0; k < kCount; ++k) (*numbers)[k] = static_cast<float>((k * 7 + static_cast<size_t>(i)) % 11);
+            const auto storage = Storage::view(numbers->data(), kCount * sizeof(float), numbers);
+            for (int again = 0; again < 2; ++again) {
+                const std::vector<Tensor> inputs = {Tensor::full(DType::F32, {2, 256}, 0.5 + again),
+                                                    Tensor(storage, DType::F32, {256, 256}, {256, 1}),
+                                                    Tensor(storage, DType::F32, {256, 256}, {1, 256})};
+                QCOMPARE(shown(inWorker(*module, inputs)), shown(interpret(*module, inputs)));
+                const std::vector<int> idle = idleWorkers();
+                QCOMPARE(idle.size(), size_t(1));
+                if (process == 0) process = idle[0];
+                QCOMPARE(idle[0], process);
+            }
+        }
+        // One that hangs is gone, and the next run gets another.
+        const auto late = runReference(*endless(), {Tensor::full(DType::F32, {2}, 1.0)}, {.timeoutSeconds = 0.5});
+        QVERIFY(!late && late.error().code == ErrorCode::Limit);
+        QVERIFY(idleWorkers().empty());
+        const std::vector<Tensor> inputs = inputsFor(*module);
+        QCOMPARE(shown(inWorker(*module, inputs)), shown(interpret(*module, inputs)));
+        QVERIFY(idleWorkers() != std::vector<int>{process});
+    }
     void aWorkerThatDies_data() {
         QTest::addColumn<QString>("script");
         QTest::addColumn<QString>("says");
