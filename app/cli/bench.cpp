@@ -97,8 +97,12 @@ void addOptions(CLI::App& command, Context& context) {
     command.add_option("--repeat", arguments->repeat, "How many times to measure; the medians of these are printed")
         ->type_name("N")
         ->check(wholeNumber(1, kMostRepeats));
-    command.add_flag("--run", arguments->runs, "Time the reference and the compiled CPU run as well, how long the latter takes to load and to start, and "
-                     "its memory")->excludes(curve);
+    command
+        .add_flag(
+            "--run", arguments->runs,
+            "Time the reference and the compiled CPU run as well, how long the latter takes to load and to start, and "
+            "its memory")
+        ->excludes(curve);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     for (const char* ofAFile : {"--graph", "--size", "--only"})  // the graphs are made, and every stage runs alone
@@ -129,13 +133,13 @@ void addOptions(CLI::App& command, Context& context) {
 /// What --json writes.
 std::vector<JsonReport> reports() {
     Json model{{"model", "string: as given"},
-                     {"reference_ms?", "number: a run by the interpreter; with --run"},
-                     {"cpu_ms?", "number: a run of compiled code; with --run"},
-                     {"open_ms", "number: median"},
-                     {"passes_ms", "number: median"},
-                     {"passes_processor_ms", "number: median, of the processor's time"},
-                     {"open_and_passes_ms", "number: median"},
-                     {"diff_ms", "number: median, of the first step's difference"}};
+               {"reference_ms?", "number: a run by the interpreter; with --run"},
+               {"cpu_ms?", "number: a run of compiled code; with --run"},
+               {"open_ms", "number: median"},
+               {"passes_ms", "number: median"},
+               {"passes_processor_ms", "number: median, of the processor's time"},
+               {"open_and_passes_ms", "number: median"},
+               {"diff_ms", "number: median, of the first step's difference"}};
     model["first_ms?"] =
         "number: until the first result of compiled code: kernels compiled or taken from the cache, process started, "
         "code and weights loaded, one run; with --run, as all that follows";

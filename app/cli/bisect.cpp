@@ -144,10 +144,10 @@ void addOptions(CLI::App& command, Context& context) {
                                          "For --check numbers: largest error that is good, as a share of the expected "
                                          "value and of what is usual in its tensor");
     tolerance->type_name("X")->check(shareOrNumber());
-    auto* backend =
-        command
-            .add_option("--backend", arguments->backend, "For --check numbers, nan and crash: what runs the compiled graph")
-            ->check(oneOf({"reference", "cpu"}));
+    auto* backend = command
+                        .add_option("--backend", arguments->backend,
+                                    "For --check numbers, nan and crash: what runs the compiled graph")
+                        ->check(oneOf({"reference", "cpu"}));
     addLimits(command, *arguments);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
@@ -160,8 +160,7 @@ void addOptions(CLI::App& command, Context& context) {
             }
             const std::string& how = arguments->check;
             for (const CLI::Option* unused : {inputs, tolerance, backend}) {
-                const bool meant = unused == tolerance ? how == "numbers"
-                                                       : how != "command";
+                const bool meant = unused == tolerance ? how == "numbers" : how != "command";
                 if (unused->count() > 0 && !meant)
                     return invalidInput(unused->get_name() + " has no meaning for --check " + how);
             }

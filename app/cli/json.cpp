@@ -260,21 +260,21 @@ Json shapeOfRun() {
                       {"worst?", worst},
                       {"problem?", "string: why it does not match"}};
     Json shape{{"inputs", "string: where they come from"},
-            {"expected", "string: likewise; empty without --expect"},
-            {"repeats", "integer: timed runs"},
-            {"median_ms", "number: of the timed runs"},
-            {"min_ms", "number: of the timed runs"},
-            {"compared", "boolean: whether anything was expected"},
-            {"matches", "boolean: false if an output differs"},
-            {"outputs", Json::array({output})},
-            {"loss?", "real: of a training run, as all that follows"},
-            {"loss_from?", "string: what it is made of"},
-            {"gradients?", Json::array({output})},
-            {"forward_ms?", "number: median"},
-            {"backward_ms?", "number: median"},
-            {"saved_activation_bytes?", "integer: measured; of saved values that are no inputs"},
-            {"estimated_saved_activation_bytes?", "integer: the same as the types say"},
-            {"held_bytes?", "integer: of all saved values, each memory once"}};
+               {"expected", "string: likewise; empty without --expect"},
+               {"repeats", "integer: timed runs"},
+               {"median_ms", "number: of the timed runs"},
+               {"min_ms", "number: of the timed runs"},
+               {"compared", "boolean: whether anything was expected"},
+               {"matches", "boolean: false if an output differs"},
+               {"outputs", Json::array({output})},
+               {"loss?", "real: of a training run, as all that follows"},
+               {"loss_from?", "string: what it is made of"},
+               {"gradients?", Json::array({output})},
+               {"forward_ms?", "number: median"},
+               {"backward_ms?", "number: median"},
+               {"saved_activation_bytes?", "integer: measured; of saved values that are no inputs"},
+               {"estimated_saved_activation_bytes?", "integer: the same as the types say"},
+               {"held_bytes?", "integer: of all saved values, each memory once"}};
     addCostShape(shape);
     return shape;
 }

@@ -11,8 +11,8 @@ namespace cutaway {
 /// changes.
 class SentConstants {
   public:
-    /// Takes out of `tensors` what the worker has or gets as a constant, leaving undefined ones, and says in `head` what
-    /// to put in their places. What it does not have yet is written to memory of its own, which is sent with the
+    /// Takes out of `tensors` what the worker has or gets as a constant, leaving undefined ones, and says in `head`
+    /// what to put in their places. What it does not have yet is written to memory of its own, which is sent with the
     /// request; nothing if there is none.
     Result<std::optional<SharedMemory>> take(std::vector<Tensor>& tensors, ByteWriter& head);
 

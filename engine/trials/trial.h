@@ -14,9 +14,9 @@ namespace cutaway {
 /// What a graph is tried for.
 struct TrialCheck {
     enum class Looks : uint8_t {
-        Compiles,  // passes and scheduling do not fail
-        Runs,      // and the result runs
-        Numbers,   // and returns what the graph returned before the passes
+        Compiles,     // passes and scheduling do not fail
+        Runs,         // and the result runs
+        Numbers,      // and returns what the graph returned before the passes
         NonFinite,    // and nothing that is not finite, where inputs are
         NewNonFinite  // and nothing that is not finite beside what the graph returned before the passes
     };

@@ -132,8 +132,8 @@ class BisectFaultsTest : public QObject {
         QTest::newRow("compiled") << "kernel:aten.maximum.default:abort" << true << int(BisectCheck::Crash) << true;
         QTest::newRow("numbers") << "kernel:aten.maximum.default:wrong" << true << int(BisectCheck::Numbers) << true;
         QTest::newRow("a NaN") << "kernel:aten.maximum.default:nan" << true << int(BisectCheck::Nan) << true;
-        QTest::newRow("a NaN, interpreted") << "op@after:aten.maximum.default:nan" << false << int(BisectCheck::Nan)
-                                            << true;
+        QTest::newRow("a NaN, interpreted")
+            << "op@after:aten.maximum.default:nan" << false << int(BisectCheck::Nan) << true;
         QTest::newRow("anyhow") << "op:aten.mm.default:crash" << false << int(BisectCheck::Crash) << false;
     }
     void runsThatDie() {
@@ -176,8 +176,9 @@ class BisectFaultsTest : public QObject {
         std::ofstream(graph.toStdString()) << kFused;
         ProcessOptions options;
         const bool nan = fault.endsWith(":nan");
-        options.argv = {CUTAWAY_CLI, "bisect", graph.toStdString(),          "--backend", "cpu",
-                        "--check",   nan ? "nan" : "numbers", "--json", json.toStdString()};
+        options.argv = {
+            CUTAWAY_CLI, "bisect",          graph.toStdString(), "--backend", "cpu", "--check", nan ? "nan" : "numbers",
+            "--json",    json.toStdString()};
         options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
         const auto end = runProcess(options);
         QVERIFY2(end && end->ok(), end ? (end->output + end->errors).c_str() : "");

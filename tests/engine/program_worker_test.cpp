@@ -178,7 +178,8 @@ class ProgramWorkerTest : public QObject {
     /// Weights that the library has packed are given back, and are there again when other sizes want them.
     void weightsAreHeldOnce() {
         constexpr int64_t kRows = 1024, kBytes = kRows * kRows * 4;
-        Module module(*moduleOf(R"(def forward(x: "f32[s0, 1024]", w: "f32[1024, 1024]", v: "f32[1024, 1024][1, 1024]", e: "f32[1024, 1024]"):
+        Module module(*moduleOf(
+            R"(def forward(x: "f32[s0, 1024]", w: "f32[1024, 1024]", v: "f32[1024, 1024][1, 1024]", e: "f32[1024, 1024]"):
     a = aten.mm.default(x, w)
     r = aten.relu.default(a)
     b = aten.mm.default(r, v)

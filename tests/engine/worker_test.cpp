@@ -378,7 +378,8 @@ def step(a: "f32[2]"):
         for (int i = 0; i < 6; ++i) {
             // Where the weights of the round before lay, as likely as not.
             const auto numbers = std::make_shared<std::vector<float>>(kCount);
-            for (size_t k = 0; k < kCount; ++k) (*numbers)[k] = static_cast<float>((k * 7 + static_cast<size_t>(i)) % 11);
+            for (size_t k = 0; k < kCount; ++k)
+                (*numbers)[k] = static_cast<float>((k * 7 + static_cast<size_t>(i)) % 11);
             const auto storage = Storage::view(numbers->data(), kCount * sizeof(float), numbers);
             for (int again = 0; again < 2; ++again) {
                 const std::vector<Tensor> inputs = {Tensor::full(DType::F32, {2, 256}, 0.5 + again),

@@ -174,8 +174,7 @@ Result<void> LoadedProgram::pack(size_t function, size_t segment, PreparedSegmen
         const PreparedSegment::Call& call = fresh.calls[i];
         if (!call.plan || call.plan->isPacked() || sharePacked(*call.plan, fresh)) continue;
         std::vector<const void*> operands;
-        for (const int64_t operand : call.operands)
-            operands.push_back(constantAt(function, operand, &fresh.bound));
+        for (const int64_t operand : call.operands) operands.push_back(constantAt(function, operand, &fresh.bound));
         CT_TRY_VOID(call.plan->pack(operands));
         for (size_t o = 0; m_forget && o < operands.size(); ++o)
             if (call.plan->packs(o) && !call.plan->reads(o))

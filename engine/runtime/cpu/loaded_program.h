@@ -17,7 +17,7 @@ namespace cutaway {
 struct PreparedSegment {
     struct Call {
         std::shared_ptr<PlannedCall> plan;  // null: a kernel, or the library has refused
-        std::vector<int64_t> operands;            // value numbers, in the order of the plan's
+        std::vector<int64_t> operands;      // value numbers, in the order of the plan's
     };
     BoundFunction bound;
     std::vector<Call> calls;  // by step

@@ -175,12 +175,12 @@ std::optional<Held>& held() {
 ForgetBytes forgetting(const SharedMemory& memory, const Message& request) {
     auto duplicate = memory.duplicate();
     if (!duplicate) return {};
-    return [own = std::make_shared<SharedMemory>(std::move(*duplicate)),
-            all = request.bytes](std::span<std::byte> bytes) {
-        if (bytes.data() >= all.data() && bytes.data() < all.data() + all.size())
-            own->forget(static_cast<size_t>(bytes.data() - all.data()), bytes.size());
-        else forgetPages(bytes);
-    };
+    return
+        [own = std::make_shared<SharedMemory>(std::move(*duplicate)), all = request.bytes](std::span<std::byte> bytes) {
+            if (bytes.data() >= all.data() && bytes.data() < all.data() + all.size())
+                own->forget(static_cast<size_t>(bytes.data() - all.data()), bytes.size());
+            else forgetPages(bytes);
+        };
 }
 
 }  // namespace
