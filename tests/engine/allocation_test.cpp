@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "cutaway/session.h"
-#include "engine/runtime/worker.h"
+#include "engine/runtime/worker_pool.h"
 #include "engine/support/process.h"
 
 using namespace cutaway;
@@ -109,6 +109,7 @@ class AllocationTest : public QObject {
     static void sweepWorker(bool goingOn, const std::function<Result<RunReport>()>& call) {
         for (long number = 1; number <= kLast; number += step()) {
             qputenv(kWorkerFailsAt, QByteArray::number(static_cast<qlonglong>(goingOn ? -number : number)));
+            endIdleWorkers();  // it is told when it starts
             const auto result = call();
             qunsetenv(kWorkerFailsAt);
             // Where a library takes no failure for possible the worker dies of it, which is told with the call it was
@@ -121,6 +122,7 @@ class AllocationTest : public QObject {
                 QVERIFY2(!result.error().message.empty() && (!died || atCall),
                          (where + ": " + result.error().text().c_str()).constData());
         }
+        endIdleWorkers();
         const auto next = call();
         QVERIFY2(next.has_value(), next ? "" : next.error().text().c_str());
     }
@@ -131,6 +133,7 @@ class AllocationTest : public QObject {
         qputenv("CUTAWAY_WORKER", QByteArray::fromStdString(programPath()));
     }
     void cleanup() {
+        endIdleWorkers();
         QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1);
         QCOMPARE(errno, ECHILD);
     }
