@@ -20,11 +20,13 @@ Pool& pool() {
 
 Result<TakenWorker> takeWorker() {
     Pool& all = pool();
-    const std::lock_guard lock(all.mutex);
-    while (!all.idle.empty()) {
-        Worker worker = std::move(all.idle.back());
-        all.idle.pop_back();
-        if (worker.running()) return TakenWorker{std::move(worker), true};
+    {
+        const std::lock_guard lock(all.mutex);
+        while (!all.idle.empty()) {
+            Worker worker = std::move(all.idle.back());
+            all.idle.pop_back();
+            if (worker.running()) return TakenWorker{std::move(worker), true};
+        }
     }
     CT_TRY(Worker worker, Worker::start({}, true));
     return TakenWorker{std::move(worker), false};
