@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_LIBRARY_VERSION 2
+#define CT_LIBRARY_VERSION 3
 #define CT_MAX_RANK 16
 
 /* Element types; the numbers are part of the interface. */
@@ -70,13 +70,20 @@ typedef struct CtCall {
     const CtTensor* results;
 } CtCall;
 
-/* Who shares work among `threads`. `run` calls body(state, begin, end) for parts of [0, range) and returns when all are
-   done; bounds are multiples of `unit`. The parts do not depend on the number of threads if `unit` says them all. */
+/* From where a run draws random numbers: the key, and how many calls of it have drawn. */
+typedef struct CtRandom {
+    uint64_t seed, draws;
+} CtRandom;
+
+/* Who shares work among `threads`, and what else a run lends a call. `run` calls body(state, begin, end) for parts of
+   [0, range) and returns when all are done; bounds are multiples of `unit`. The parts do not depend on the number of
+   threads if `unit` says them all. */
 typedef struct CtParallel {
     void* pool;
     int32_t threads;
     void (*run)(const struct CtParallel* self, int64_t range, int64_t unit,
                 void (*body)(void* state, int64_t begin, int64_t end), void* state);
+    CtRandom* random; /* of the run; null: its calls draw nothing */
 } CtParallel;
 
 typedef struct CtNeeds {

@@ -107,7 +107,9 @@ Result<ValueType> inferLinear(const InferContext& c) {
 /// Leading dims as rows.
 Tensor asMatrix(const Tensor& tensor) {
     const Tensor packed = tensor.contiguous();
-    const int64_t width = tensor.size(-1), rows = width == 0 ? 0 : tensor.numel() / width;
+    const int64_t width = tensor.size(-1);
+    int64_t rows = 1;  // of no elements, too
+    for (int64_t d = 0; d + 1 < tensor.rank(); ++d) rows *= tensor.size(d);
     return packed.view({rows, width}, {width, 1}, packed.offset());
 }
 /// Bytes without a sign; `zero` moves along.

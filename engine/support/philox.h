@@ -1,7 +1,8 @@
 #pragma once
 // Philox 4x32-10: a counter-based generator. The same key and counter give the same four numbers on every machine, in
-// any order, so that a kernel, a reference run and a recomputation agree.
+// any order, so that a kernel, a reference run and a recomputation agree. Exported programs carry this file.
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 namespace cutaway {
@@ -18,6 +19,30 @@ inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter, uint64_t s
         k1 += 0xBB67AE85u;
     }
     return c;
+}
+
+/// The first half of what Philox gives, as one number.
+inline uint64_t wideBits(const std::array<uint32_t, 4>& bits) { return static_cast<uint64_t>(bits[0]) << 32 | bits[1]; }
+/// 0 <= u < 1 with 53 bits.
+inline double uniform(const std::array<uint32_t, 4>& bits) {
+    return static_cast<double>(wideBits(bits) >> 11) * 0x1.0p-53;
+}
+/// Box-Muller.
+inline double normal(const std::array<uint32_t, 4>& bits) {
+    const double radius = std::sqrt(-2 * std::log(1 - uniform(bits)));
+    return radius * std::cos(6.283185307179586 * uniform({bits[2], bits[3], 0, 0}));
+}
+/// How many integers there are from `low` to below `high`; unsigned, since it may exceed int64.
+inline uint64_t integersBetween(int64_t low, int64_t high) {
+    return static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+}
+/// One of `count` integers from `low` on; a count of 0 stands for 2^64.
+inline int64_t integerFrom(const std::array<uint32_t, 4>& bits, int64_t low, uint64_t count) {
+    const uint64_t wide = wideBits(bits);
+    return static_cast<int64_t>(static_cast<uint64_t>(low) + (count == 0 ? wide : wide % count));
+}
+inline int64_t integerBetween(const std::array<uint32_t, 4>& bits, int64_t low, int64_t high) {
+    return integerFrom(bits, low, integersBetween(low, high));
 }
 
 }  // namespace cutaway

@@ -47,7 +47,10 @@ Result<void> runByLibrary(const PlannedCall& planned, const LibraryCallCase& one
         Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(64, planned.scratchBytes())));
     std::memset(scratch->data(), 0xff, scratch->size());  // NaN: nothing may be read that this run has not written
     const ThreadPool pool(threads);
-    return planned.run(operands, addresses, scratch->data(), lentThreads(pool, threads));
+    CtParallel lent = lentThreads(pool, threads);
+    CtRandom random{};
+    lent.random = &random;
+    return planned.run(operands, addresses, scratch->data(), lent);
 }
 
 }  // namespace cutaway::testing

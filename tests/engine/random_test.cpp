@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/ops/philox.h"
+#include "engine/support/philox.h"
 #include "tests/support/op_samples.h"
 
 using namespace cutaway;

@@ -356,8 +356,12 @@ class HostContext::Values final : public ValueSource {
         own.results.clear();
         for (const int64_t result : step.results)
             own.results.push_back(result < 0 ? nullptr : m_values[static_cast<size_t>(result)][0].data());
-        return planned.plan->run(own.operands, own.results, m_scratch->data(),
-                                 lentThreads(m_program->pool(), m_program->threadsFor(bound().steps[number])));
+        CtParallel lent = lentThreads(m_program->pool(), m_program->threadsFor(bound().steps[number]));
+        CtRandom draws{random().seed, random().draws};
+        lent.random = &draws;
+        CT_TRY_VOID(planned.plan->run(own.operands, own.results, m_scratch->data(), lent));
+        random().draws = draws.draws;
+        return {};
     }
 
     std::shared_ptr<LoadedProgram> m_program;

@@ -30,7 +30,7 @@ CtParallel lentThreads(const ThreadPool& pool, int threads) {
             body(state, begin, end);
         });
     };
-    return {const_cast<ThreadPool*>(&pool), threads, run};
+    return {const_cast<ThreadPool*>(&pool), threads, run, nullptr};
 }
 
 }  // namespace cutaway

@@ -22,7 +22,7 @@ class ThreadPool {
     int m_size = 1;
 };
 
-/// So many threads of a pool, which outlives it, as a library is lent them for one call.
+/// So many threads of a pool, which outlives it, as a library is lent them for one call, which draws nothing.
 CtParallel lentThreads(const ThreadPool& pool, int threads);
 
 }  // namespace cutaway

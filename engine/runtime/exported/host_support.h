@@ -281,6 +281,7 @@ struct CtProgram {
 struct CtContext {
     CtProgram* program;
     CtParallel parallel{};
+    CtRandom random{};
     std::vector<std::unique_ptr<ct::Memory>> state;
     std::vector<std::unique_ptr<ct::Frame>> frames;  // by function
     std::string error;
@@ -297,6 +298,7 @@ inline int32_t Frame::fail(const std::string& where, const std::string& what) {
 inline CtParallel Frame::lentFor(int64_t nanoseconds) const {
     constexpr int64_t kWorthWaking = 200000;
     CtParallel lent = m_context->parallel;
+    lent.random = &m_context->random;
     const int64_t wanted = nanoseconds < kWorthWaking ? 1 : nanoseconds / kWorthWaking;
     if (wanted < lent.threads) lent.threads = static_cast<int32_t>(wanted);
     return lent;

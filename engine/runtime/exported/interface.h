@@ -68,7 +68,8 @@ inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
             nullptr, 1,
             [](const CtParallel*, int64_t range, int64_t, void (*body)(void*, int64_t, int64_t), void* state) {
                 if (range > 0) body(state, 0, range);
-            }};
+            },
+            nullptr};
         if (parallel != nullptr) context->parallel = *parallel;
         const Code& code = *program->code;
         for (size_t f = 0; f < code.steps.size(); ++f)
@@ -87,6 +88,7 @@ inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
 
 inline int32_t run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) {
     context->error.clear();
+    context->random = {};  // each run draws the same numbers
     return guarded<int32_t>(1, context->error,
                             [&] { return context->program->code->run(*context->frames[0], inputs, outputs); });
 }

@@ -37,7 +37,7 @@ CtParallel parallel(int32_t threads) {
             if (begin < end) body(state, begin, end);
         });
     };
-    return {nullptr, threads > 0 ? threads : cutaway::threadCount(), run};
+    return {nullptr, threads > 0 ? threads : cutaway::threadCount(), run, nullptr};
 }
 
 CtTensorFile* readFile(const char* path) {

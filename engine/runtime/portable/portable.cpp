@@ -3,9 +3,9 @@
 namespace cutaway::portable {
 
 std::span<const std::span<const Function>> allFunctions() {
-    static const std::span<const Function> all[] = {scanFunctions(),  orderFunctions(),  scatterFunctions(),
-                                                    indexFunctions(), maskFunctions(),   windowFunctions(),
-                                                    gridFunctions(),  productFunctions()};
+    static const std::span<const Function> all[] = {
+        scanFunctions(),   orderFunctions(), scatterFunctions(), indexFunctions(), maskFunctions(),
+        windowFunctions(), gridFunctions(),  productFunctions(), drawFunctions(),  quantizedFunctions()};
     return all;
 }
 

@@ -245,6 +245,8 @@ std::span<const Function> maskFunctions();
 std::span<const Function> windowFunctions();
 std::span<const Function> gridFunctions();
 std::span<const Function> productFunctions();
+std::span<const Function> drawFunctions();
+std::span<const Function> quantizedFunctions();
 
 /// That of an operator in place ("aten.index_put_.default") is the functional one's. Null if there is none.
 const Function* functionOf(std::string_view op);
