@@ -9,5 +9,5 @@ if [ "${1:-}" = --check ]; then
     shift
 fi
 formatter=$(command -v clang-format-14) || { echo "format: install clang-format-14" >&2; exit 1; }
-{ if [ $# -gt 0 ]; then printf '%s\n' "$@"; else git ls-files '*.cpp' '*.h' '*.cu'; fi; } | grep -v -e '^tests/data/' -e '^engine/exporting/templates/' |
+{ if [ $# -gt 0 ]; then printf '%s\n' "$@"; else git ls-files '*.cpp' '*.h' '*.cu'; fi; } | grep -v '^tests/data/' |
     xargs -r -P "$(nproc)" -n 40 "$formatter" $mode

@@ -35,11 +35,9 @@ Result<int> exportModel(const Arguments& arguments) {
           bytesText(report.bytes).c_str(), report.compileSeconds);
     for (const std::string& file : report.files)
         if (file.rfind("src/", 0) != 0) std::cout << "  " << file << "\n";
-    std::cout << "  src/  ("
-              << "the library's sources)\n";
+    std::cout << "  src/  (the library's sources)\n";
     std::cout << "inputs: " << report.inputsFrom << "\n";
-    std::cout << "build it again: cmake -S " << arguments.options.folder << " -B build && cmake --build build && build/"
-              << report.name << "_main\n";
+    std::cout << "build it again: " << report.command << "\n";
     return 0;
 }
 

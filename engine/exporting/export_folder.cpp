@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/codegen/host_printer.h"
 #include "engine/exporting/carried_files.h"
 #include "engine/exporting/export_texts.h"
 #include "engine/support/files.h"
@@ -54,12 +53,9 @@ std::string archive() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return {};
 #else
-    const fs::path own = fs::path(programPath()).parent_path();
-    for (const fs::path& folder : {own, own.parent_path() / "bin", own.parent_path() / "libexec" / "cutaway"}) {
-        std::error_code none;
-        const fs::path candidate = folder / "libcutaway_carried.a";
+    std::error_code none;
+    for (const fs::path& candidate : placesBeside("libcutaway_carried.a"))
         if (fs::is_regular_file(candidate, none)) return candidate.string();
-    }
     return {};
 #endif
 }
@@ -70,9 +66,8 @@ class Writer {
         : m_folder(std::move(folder)), m_contents(&contents), m_libraries(librariesOf(*contents.program)) {}
 
     Result<ExportedFolder> run(const CompilerOptions& compiler, const Progress& progress) {
-        CT_TRY(const std::string source, printHost(*m_contents->program, {m_contents->name, m_contents->outputs}));
         progress.say(0.3, "writing sources");
-        CT_TRY_VOID(write("src/host.cpp", source));
+        CT_TRY_VOID(write("src/host.cpp", *m_contents->source));
         m_sources = {"src/host.cpp"};
         CT_TRY_VOID(write("src/open.cpp", openText(m_contents->name, m_libraries)));
         m_sources.push_back("src/open.cpp");
@@ -99,8 +94,8 @@ class Writer {
         m_made.library = library;
         m_made.files.emplace_back("manifest.json");
         std::sort(m_made.files.begin(), m_made.files.end());
-        const ExportedProgram told{m_contents->name, m_contents->model,  m_contents->request, {},
-                                   m_made.files,     m_contents->program};
+        const ExportedProgram told{m_contents->name, m_contents->model, m_contents->request, m_made.files,
+                                   m_contents->program};
         CT_TRY_VOID(writeFile(place("manifest.json"), manifestText(told)));
         return std::move(m_made);
     }
@@ -169,16 +164,25 @@ Result<void> checkFolder(const fs::path& folder) {
                  {"name a new or empty folder, or one that an export is to replace"}};
 }
 
+/// What fails leaves nothing that was not there.
 Result<void> moveInto(const fs::path& from, const fs::path& folder, const std::vector<std::string>& files) {
-    std::error_code failed;
+    std::error_code failed, none;
+    const bool known = fs::exists(folder, none);
+    std::vector<fs::path> fresh;
     for (const std::string& file : files) {
-        fs::create_directories((folder / file).parent_path(), failed);
-        if (!failed) fs::rename(from / file, folder / file, failed);
+        const fs::path to = folder / file;
+        if (!fs::exists(to, none)) fresh.push_back(to);
+        fs::create_directories(to.parent_path(), failed);
+        if (!failed) fs::rename(from / file, to, failed);
         if (failed) {  // another disk
             failed.clear();
-            fs::copy_file(from / file, folder / file, fs::copy_options::overwrite_existing, failed);
+            fs::copy_file(from / file, to, fs::copy_options::overwrite_existing, failed);
         }
-        if (failed) return invalidInput("cannot write: " + failed.message(), (folder / file).string());
+        if (!failed) continue;
+        for (const fs::path& own : fresh) fs::remove(own, none);
+        fs::remove_all(folder / "src", none);
+        if (!known) fs::remove_all(folder, none);
+        return invalidInput("cannot write: " + failed.message(), to.string());
     }
     return {};
 }

@@ -14,16 +14,16 @@ struct ExportContents {
     std::string model, request;  // for the manifest
     const HostProgram* program = nullptr;
     const std::vector<PrintedKernel>* printed = nullptr;
-    std::vector<std::string> outputs;  // names
-    NamedTensors weights, inputs;      // by the ports' names
+    const std::string* source = nullptr;  // the program, as printHost prints it under that name
+    NamedTensors weights, inputs;         // by the ports' names
 };
 struct ExportedFolder {
     std::vector<std::string> files;  // relative, the library among them
     std::string library;             // its path
     CompiledLibrary compiled;
 };
-/// Makes the files beside the folder and moves them there when all are made. Errors: of printHost, of the compiler; the
-/// folder is a file, or holds what is no export.
+/// Makes the files beside the folder and moves them there when all are made. Errors: the compiler's; the folder is a
+/// file, or holds what is no export.
 Result<ExportedFolder> writeExport(const std::string& folder, const ExportContents& contents,
                                    const CompilerOptions& compiler, const Progress& progress);
 

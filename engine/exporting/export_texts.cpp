@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cutaway/version.h"
-#include "engine/codegen/host_printer.h"
 #include "engine/exporting/carried_files.h"
 #include "engine/formats/json.h"
 #include "engine/runtime/libraries/table.h"
@@ -23,7 +22,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
     return text;
 }
 std::string fromTemplate(const std::string& file, const std::string& name) {
-    return replaced(std::string(carried("engine/exporting/templates/" + file)), "@NAME@", name);
+    return replaced(std::string(carried("engine/exporting/templates/" + file + ".in")), "@NAME@", name);
 }
 
 /// Without the lines that include files of this tree.

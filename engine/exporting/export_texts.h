@@ -11,7 +11,6 @@ namespace cutaway {
 struct ExportedProgram {
     std::string name;                // an identifier
     std::string model, request;      // the file that it was made from; how it was compiled, as on the command line
-    std::string source;              // printHost's
     std::vector<std::string> files;  // all that were written, relative to the folder
     const HostProgram* program = nullptr;
 };

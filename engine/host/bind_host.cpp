@@ -232,7 +232,7 @@ Tensor laidOut(const Tensor& tensor, const Dims& strides) {
 }
 
 Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,
-                                    const SymbolValues& sizes) {
+                                    const SymbolValues& sizes, Constants constants) {
     return withCheckedSizes({}, {}, [&]() -> Result<std::vector<Tensor>> {
         std::vector<Tensor> laid = inputs;
         for (size_t i = 0; i < inputs.size(); ++i) {
@@ -248,6 +248,7 @@ Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vec
                     "input '" + parameter.name + "' must be " + concrete.text() + ", not " + described(inputs[i]),
                     parameter.name);
             }
+            if (parameter.constant && constants == Constants::AsGiven) continue;
             laid[i] = laidOut(inputs[i], strides);
         }
         return laid;

@@ -34,9 +34,11 @@ struct BoundFunction {
 Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs);
 /// The tensor with these strides; a copy if it has others.
 Tensor laidOut(const Tensor& tensor, const Dims& strides);
+/// Whether constants lie as they were given: whoever runs the function copies those once.
+enum class Constants : uint8_t { LaidOut, AsGiven };
 /// The inputs with the strides that the function walks memory by; copies where theirs are others.
 Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,
-                                    const SymbolValues& sizes);
+                                    const SymbolValues& sizes, Constants constants = Constants::LaidOut);
 /// Fills in a segment for these sizes, which must be known for it. Errors: a size that is negative or does not fit.
 Result<void> bindSegment(const HostProgram& program, const HostFunction& function, size_t segment,
                          const SymbolValues& sizes, BoundFunction& bound);

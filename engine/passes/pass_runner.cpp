@@ -9,6 +9,7 @@
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/spoiled_graph.h"
+#include "engine/support/elapsed.h"
 #include "engine/support/fault_points.h"
 
 namespace cutaway {
@@ -19,10 +20,6 @@ uint64_t editsOf(const Module& module) {
     uint64_t edits = module.graph().edits();
     for (const auto& [name, body] : module.subgraphs) edits += editsOf(*body);
     return edits;
-}
-
-double millisecondsSince(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// Inferring all types again after every pass takes a third of a run's time, so only tests ask for it.

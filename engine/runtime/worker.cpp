@@ -173,6 +173,8 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     return message;
 }
 
+bool neverBegan(const Error& error) { return error.where == Board::kNotBegun && error.code == ErrorCode::ToolFailed; }
+
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
     // Limits hold for a whole process, and faults are asked of it when it starts.
@@ -188,9 +190,7 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
         const bool lives = taken.worker.running();
         if (lives) giveWorker(std::move(taken.worker));
         // One that waited may have ended while nobody looked, before this request began.
-        const bool idle = taken.waited && !lives && !answer && answer.error().where == Board::kNotBegun &&
-                          answer.error().code == ErrorCode::ToolFailed;
-        if (!idle) return answer;
+        if (!taken.waited || lives || answer || !neverBegan(answer.error())) return answer;
     }
 }
 

@@ -77,6 +77,8 @@ class Worker {
     std::unique_ptr<State> m_state;
 };
 
+/// Whether the worker had ended before it began with the request: another may answer it.
+bool neverBegan(const Error& error);
 /// Of a worker that waits (worker_pool.h) or, with a limit of memory or faults asked for, of one of its own, which ends
 /// with the answer. One that crashes, hangs or is cancelled is gone, and the next request gets another.
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,

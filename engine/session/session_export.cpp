@@ -11,6 +11,7 @@
 #include "engine/schedule/schedule.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
+#include "engine/support/shell_words.h"
 
 namespace cutaway {
 namespace {
@@ -20,26 +21,27 @@ struct Made {
     std::shared_ptr<const ScheduledProgram> scheduled;
     std::vector<PrintedKernel> printed;
     HostProgram program;
+    std::string source;
 };
 
-Result<Made> made(const Snapshot& module, const Progress& progress) {
+Result<Made> made(const Snapshot& module, const HostPrinting& how, const Progress& progress) {
     Made all;
     CT_TRY(ScheduledProgram scheduled, scheduleModule(module, progress));
     all.scheduled = std::make_shared<const ScheduledProgram>(std::move(scheduled));
     all.printed = printKernels(*all.scheduled);
     CT_TRY(all.program, hostProgramOf(*all.scheduled, all.printed));
-    CT_TRY_VOID(printHost(all.program));
+    CT_TRY(all.source, printHost(all.program, how));
     return all;
 }
 
 /// For all sizes, or for those of the inputs where no one program serves them all.
-Result<Made> forAllSizes(const Snapshot& module, const std::vector<Tensor>& inputs, std::string& whyFixed,
-                         const Progress& progress) {
-    auto all = made(module, progress);
+Result<Made> forAllSizes(const Snapshot& module, const HostPrinting& how, const std::vector<Tensor>& inputs,
+                         std::string& whyFixed, const Progress& progress) {
+    auto all = made(module, how, progress);
     if (all || freeSymbols(*module).empty()) return all;
     SymbolValues sizes;
     const auto numbers = withNumbers(module, &inputs, sizes);
-    auto fixed = numbers ? made(*numbers, progress) : Result<Made>(all.error());
+    auto fixed = numbers ? made(*numbers, how, progress) : Result<Made>(all.error());
     if (!fixed) return all;
     whyFixed = all.error().message;
     return fixed;
@@ -80,18 +82,19 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         const Snapshot module = complete ? complete : run->trace.result();
         CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, inputs.user));
         ExportReport report;
+        HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}};
+        for (size_t i = 0; i < module->graph().outputs().size(); ++i) how.outputs.push_back(outputName(*module, i));
         progress.say(0.1, "scheduling");
-        CT_TRY(const Made program, forAllSizes(module, bound, report.fixedSizes, progress));
+        CT_TRY(const Made program, forAllSizes(module, how, bound, report.fixedSizes, progress));
         CT_TRY(const std::vector<Tensor> constants, constantsOf(program.program, *program.scheduled));
 
         ExportContents contents;
-        contents.name = exportNameOf(options.name.empty() ? state.input->origin.file : options.name);
+        contents.name = how.name;
         contents.model = std::filesystem::path(state.input->origin.file).filename().string();
         contents.request = run->trace.request.text();
         contents.program = &program.program;
         contents.printed = &program.printed;
-        for (size_t i = 0; i < program.program.functions[0].results.size(); ++i)
-            contents.outputs.push_back(outputName(*module, i));
+        contents.source = &program.source;
         contents.weights = weightsOf(program.program, constants, bound);
         contents.inputs = inputsOf(program.program.functions[0], bound);
         CT_TRY(ExportedFolder folder, writeExport(options.folder, contents, {{}, options.timeoutSeconds}, progress));
@@ -99,6 +102,8 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         report.library = std::move(folder.library);
         report.files = std::move(folder.files);
         report.inputsFrom = inputs.from;
+        report.command = "cmake -S " + shellWord(options.folder) + " -B build && cmake --build build && build/" +
+                         report.name + "_main";
         report.compileLog = std::move(folder.compiled.log);
         report.compileSeconds = folder.compiled.seconds;
         for (const std::string& file : report.files) {

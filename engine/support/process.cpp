@@ -432,6 +432,11 @@ std::string programPath() {
     return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
+std::vector<std::filesystem::path> placesBeside(const std::string& name) {
+    const auto folder = std::filesystem::path(programPath()).parent_path();
+    return {folder / name, folder.parent_path() / "bin" / name, folder.parent_path() / "libexec" / "cutaway" / name};
+}
+
 Result<std::string> findHelper(const std::string& name, const char* environmentVariable) {
     std::vector<std::string> tried;
     if (const char* given = std::getenv(environmentVariable); given != nullptr && *given != '\0') {
@@ -442,9 +447,7 @@ Result<std::string> findHelper(const std::string& name, const char* environmentV
                      {std::string("correct it, or unset it: then ") + name +
                       " is looked for beside the running program and in PATH"}};
     }
-    const auto folder = std::filesystem::path(programPath()).parent_path();
-    for (const auto& candidate :
-         {folder / name, folder.parent_path() / "bin" / name, folder.parent_path() / "libexec" / "cutaway" / name}) {
+    for (const auto& candidate : placesBeside(name)) {
         if (!findProgram(candidate.string()).empty()) return candidate.string();
         tried.push_back(candidate.string());
     }

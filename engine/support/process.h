@@ -2,6 +2,7 @@
 // Child processes: started without a shell, in a process group of their own, with limits on time, memory and output;
 // killed as a group. What a child does cannot harm its parent, and none outlives it (support/guard.h): a child ends,
 // too, with the thread that started it, which therefore must live as long as the child is wanted.
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,5 +89,7 @@ Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view in
 std::string findProgram(const std::string& name);
 /// Path of the running program; helper programs are looked for beside it.
 std::string programPath();
+/// Where a file that belongs to the running program may lie, however the tree was built or installed.
+std::vector<std::filesystem::path> placesBeside(const std::string& name);
 
 }  // namespace cutaway

@@ -38,11 +38,6 @@ int threadCount() {
     return count;
 }
 
-int threadsWorth(int64_t nanoseconds, int most) {
-    constexpr int64_t kWorthWaking = 200'000;
-    return static_cast<int>(std::clamp<int64_t>(nanoseconds / kWorthWaking, 1, std::max(1, most)));
-}
-
 void lendThreads(int threads) { omp_set_num_threads(threads); }
 
 void runParts(int parts, const std::function<void(int)>& body) {
@@ -51,6 +46,18 @@ void runParts(int parts, const std::function<void(int)>& body) {
     shared.begun.store(1, std::memory_order_release);
     GOMP_parallel(runShare, &shared, static_cast<unsigned>(parts), 0);
     static_cast<void>(shared.done.load(std::memory_order_acquire));
+}
+
+void runRange(int64_t range, int64_t unit, int parts, const std::function<void(int64_t, int64_t)>& body) {
+    if (parts <= 1 || range <= unit) {
+        if (range > 0) body(0, range);
+        return;
+    }
+    const int64_t step = ((range + parts - 1) / parts + unit - 1) / unit * unit;
+    runParts(parts, [&](int part) {
+        const int64_t begin = part * step, end = std::min(range, begin + step);
+        if (begin < end) body(begin, end);
+    });
 }
 
 }  // namespace cutaway

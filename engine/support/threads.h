@@ -10,12 +10,19 @@ namespace cutaway {
 int threadCount();
 /// How many of `most` threads are worth waking for work that takes one of them so long: one that sleeps takes a while
 /// to come, and on a busy machine a long while.
-int threadsWorth(int64_t nanoseconds, int most);
+inline int threadsWorth(int64_t nanoseconds, int most) {
+    constexpr int64_t kWorthWaking = 200'000;
+    const int64_t worth = nanoseconds / kWorthWaking;
+    return worth < 1 || most < 1 ? 1 : worth < most ? static_cast<int>(worth) : most;
+}
 /// Estimates for that: what a matrix product of the library does per nanosecond on one core, and what memory gives.
 constexpr int64_t kLibraryOperationsPerNanosecond = 40, kBytesPerNanosecond = 10;
 /// Library calls of this thread that follow are split among so many.
 void lendThreads(int threads);
 /// Calls body(0) ... body(parts - 1), each once, on up to so many threads; returns when all are done.
 void runParts(int parts, const std::function<void(int)>& body);
+/// Calls body(begin, end) for consecutive parts of [0, range), whose bounds are multiples of `unit`; returns when all
+/// are done. One part, on the calling thread, if `parts` is 1.
+void runRange(int64_t range, int64_t unit, int parts, const std::function<void(int64_t, int64_t)>& body);
 
 }  // namespace cutaway

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/support/elapsed.h"
 #include "engine/support/hash.h"
 #include "engine/support/threads.h"
 #include "engine/text/print.h"
@@ -10,10 +11,6 @@ namespace cutaway {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double millisecondsSince(Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 MakeTester testersOf(const MinifyOptions& options, std::shared_ptr<const TensorTable> table) {
     const TrialLimits limits{options.timeoutSeconds, options.memoryBytes};

@@ -176,24 +176,18 @@ class ExportTest : public QObject {
             QVERIFY(compared->matches);
             QCOMPARE(compared->outputs.size(), size_t{5});
         }
-        const Ended toMany = [&] {
-            const std::string inputs = in("many.safetensors").toStdString();
-            static_cast<void>(writeSafeTensors(inputs, {{{"x", Tensor::zeros(DType::F32, {65, 6})},
-                                                         {"i", Tensor::zeros(DType::I64, {3})},
-                                                         {"w", Tensor::zeros(DType::F32, {6, 5})}},
-                                                        {}}));
-            return run(in("shapes/program"), {"--inputs", in("many.safetensors")}, in("shapes"));
-        }();
-        QCOMPARE(toMany.status, 1);
-        QVERIFY2(toMany.err.contains("the size is outside the range of the program"), qPrintable(toMany.err));
-        const Ended others = [&] {
-            const std::string inputs = in("others.safetensors").toStdString();
-            static_cast<void>(writeSafeTensors(inputs, {{{"x", Tensor::zeros(DType::F32, {4, 7})},
-                                                         {"i", Tensor::zeros(DType::I64, {3})},
-                                                         {"w", Tensor::zeros(DType::F32, {6, 5})}},
-                                                        {}}));
-            return run(in("shapes/program"), {"--inputs", in("others.safetensors")}, in("shapes"));
-        }();
+        const auto onZeros = [&](const Dims& sizes) {
+            const SafeTensors inputs{{{"x", Tensor::zeros(DType::F32, sizes)},
+                                      {"i", Tensor::zeros(DType::I64, {3})},
+                                      {"w", Tensor::zeros(DType::F32, {6, 5})}},
+                                     {}};
+            if (!writeSafeTensors(in("zeros.safetensors").toStdString(), inputs)) qFatal("cannot write");
+            return run(in("shapes/program"), {"--inputs", in("zeros.safetensors")}, in("shapes"));
+        };
+        const Ended tooMany = onZeros({65, 6});
+        QCOMPARE(tooMany.status, 1);
+        QVERIFY2(tooMany.err.contains("the size is outside the range of the program"), qPrintable(tooMany.err));
+        const Ended others = onZeros({4, 7});
         QCOMPARE(others.status, 1);
         QVERIFY2(others.err.contains("input 'x': must be f32[4, 6], not f32[4, 7]"), qPrintable(others.err));
     }
@@ -256,13 +250,14 @@ class ExportTest : public QObject {
         ::dlclose(library);
     }
 
-    /// All that the library is made of is in the folder: CMake builds it from nothing else.
+    /// All that the library is made of is in the folder: CMake builds it from nothing else (Ninja: a bare root has no
+    /// make).
     void buildsFromItsSources() {
         const auto report =
             exported(CUTAWAY_SOURCE_DIR "/resources/models/tiny_transformer.pt2", "alone", {}, {{}, "test", {}});
         QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
         QVERIFY(QFile::remove(in("alone/libtest.so")));
-        const Ended configured = run("cmake", {"-S", in("alone"), "-B", in("build")}, in(""));
+        const Ended configured = run("cmake", {"-G", "Ninja", "-S", in("alone"), "-B", in("build")}, in(""));
         QVERIFY2(configured.status == 0, qPrintable(configured.out + configured.err));
         const Ended built = run("cmake", {"--build", in("build"), "-j2"}, in(""));
         QVERIFY2(built.status == 0, qPrintable(built.out + built.err));
@@ -304,6 +299,22 @@ class ExportTest : public QObject {
         QVERIFY2(QString::fromStdString(report.error().text()).contains(says), report.error().text().c_str());
         QCOMPARE(*cutaway::readFile(in("taken/letter.txt").toStdString()), std::string("dear"));
         QVERIFY(!QFile::exists(in("a")) && !QFile::exists(in("b")));
+    }
+
+    /// A folder that cannot be filled is as it was: another export may go there.
+    void aFullFolderIsLeft() {
+        const QString model =
+            written("left.py", "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n");
+        QVERIFY(QDir().mkpath(in("half/model.h/in the way")));  // no file can take its place
+        written("half/manifest.json", "{}");
+        const auto report = exported(model, "half");
+        QVERIFY(!report);
+        QVERIFY2(QString::fromStdString(report.error().text()).contains("half/model.h: cannot write"),
+                 report.error().text().c_str());
+        QCOMPARE(QDir(in("half")).entryList(QDir::AllEntries | QDir::NoDotAndDotDot),
+                 (QStringList{"manifest.json", "model.h"}));
+        QVERIFY(QDir(in("half/model.h")).removeRecursively());
+        QVERIFY(exported(model, "half"));
     }
 
     /// An earlier export is replaced, sources that are no longer its own go.

@@ -17,6 +17,7 @@ struct ExportReport {
     std::string name, library;       // the library's path
     std::vector<std::string> files;  // relative to the folder
     std::string inputsFrom;          // as RunReport's
+    std::string command;             // that builds and runs the folder again, as a shell takes it
     std::string fixedSizes;          // why the program takes these sizes only; empty if it takes all of the graph's
     std::string compileLog;
     double compileSeconds = 0;

@@ -155,7 +155,7 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
     };
     std::vector<Job> jobs;
     for (const std::string& kernel : from.kernels) jobs.push_back({kernel, kernelOptions()});
-    std::vector<std::string> own = {"-std=c++20", "-O2", "-ffp-contract=off", "-fvisibility=hidden", "-w"};
+    std::vector<std::string> own = {"-std=c++20", "-O2", "-ffp-contract=off", "-w"};
     for (const std::string& include : from.includes) own.push_back("-I" + include);
     for (const std::string& source : from.sources) jobs.push_back({source, own});
 

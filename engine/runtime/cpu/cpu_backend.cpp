@@ -7,6 +7,7 @@
 #include "engine/runtime/cpu/program_worker.h"
 #include "engine/runtime/wire.h"
 #include "engine/schedule/schedule.h"
+#include "engine/support/elapsed.h"
 #include "engine/support/files.h"
 #include "engine/support/machine.h"
 #include "engine/support/temp_dir.h"
@@ -126,33 +127,15 @@ std::vector<MemoryWish> wishes(const HostPackage& host, const BoundFunction& bou
             {"results", results}};
 }
 
-/// The inputs as the function walks them. Constant ones lie as they are: the process of the program copies those once.
-Result<std::vector<Tensor>> laidOutInputs(const HostFunction& function, const std::vector<Tensor>& inputs,
-                                          const SymbolValues& sizes) {
-    std::vector<Tensor> given = inputs;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-        const TensorType* type = function.parameters[i].type.tensor();
-        if (!function.parameters[i].constant || !type || !allInts(type->strides)) continue;
-        const Dims strides = toInts(type->strides);
-        if (strides.size() != inputs[i].sizes().size()) continue;  // laidOut says so
-        const size_t bytes = checkedBytes(inputs[i].dtype(), extent(inputs[i].sizes(), strides), inputs[i].sizes());
-        given[i] = Tensor(Storage::view(nullptr, bytes, nullptr), inputs[i].dtype(), inputs[i].sizes(), strides);
-    }
-    CT_TRY(given, laidOut(function, given, sizes));
-    for (size_t i = 0; i < inputs.size(); ++i)
-        if (function.parameters[i].constant) given[i] = inputs[i];
-    return given;
-}
-
 }  // namespace
 
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress) {
-    const Stopwatch time;
+    const auto start = std::chrono::steady_clock::now();
     const HostPackage& host = *program.state().host;
     const HostFunction& function = host.program.functions[0];
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
-    CT_TRY(const std::vector<Tensor> laid, laidOutInputs(function, inputs, sizes));
+    CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes, Constants::AsGiven));
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     CT_TRY_VOID(checkMemory("the compiled run", wishes(host, bound, laid), Whose::ChildOwn));
     progress.say(0.2, "running");
@@ -163,7 +146,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     std::vector<double> totals;
     for (auto* times : {&run.microseconds, &totals}) in.each([&] { times->push_back(in.pod<double>()); });
     run.cost.loadMilliseconds = reply.loadMilliseconds;
-    run.cost.startMilliseconds = time.milliseconds() - reply.loadMilliseconds - in.pod<double>();
+    run.cost.startMilliseconds = millisecondsSince(start) - reply.loadMilliseconds - in.pod<double>();
     run.cost.arenaBytes = in.pod<int64_t>();
     run.cost.weightsBytes = in.pod<int64_t>();
     run.cost.peakBytes = reply.message.peakBytes;

@@ -7,6 +7,7 @@
 #include "engine/runtime/cpu/host_io.h"
 #include "engine/runtime/wire.h"
 #include "engine/runtime/worker_pool.h"
+#include "engine/support/elapsed.h"
 #include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 
@@ -106,10 +107,10 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
                                                 const CpuRunOptions& options, const Progress& progress) {
     // Limits hold for a whole process, and faults are asked of it when it starts.
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
-        const Stopwatch time;
+        const auto start = std::chrono::steady_clock::now();
         CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
         CT_TRY_VOID(load(own, function, inputs, options, progress));
-        const double loaded = time.milliseconds();
+        const double loaded = millisecondsSince(start);
         CT_TRY(Reply reply, ask(own, function, inputs, options, progress));
         reply.loadMilliseconds = loaded;
         return reply;
@@ -121,8 +122,7 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     m_waited = m_worker.has_value();
     auto reply = askLoaded(function, inputs, options, progress);
     // A kept process may have ended while nobody looked, before this run began.
-    const bool idle = m_waited && !reply && !m_worker && reply.error().where == Board::kNotBegun &&
-                      reply.error().code == ErrorCode::ToolFailed;
+    const bool idle = m_waited && !reply && !m_worker && neverBegan(reply.error());
     // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
     const bool lacking = !reply && reply.error().where == kLacksWeights;
     if (lacking) m_keepAll = true, m_loaded = false;
@@ -131,7 +131,7 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
 
 Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std::vector<Tensor>& inputs,
                                                       const CpuRunOptions& options, const Progress& progress) {
-    const Stopwatch time;
+    const auto start = std::chrono::steady_clock::now();
     if (!m_worker) {
         if (options.threads > 0) {
             CT_TRY(m_worker, Worker::start({options.threads, options.timeoutSeconds}, true));
@@ -150,7 +150,7 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
         m_loaded = taken.has_value();
         if (!m_worker->running()) m_worker.reset();
         if (!taken) return taken.error();
-        loaded = time.milliseconds();
+        loaded = millisecondsSince(start);
     }
     auto reply = ask(*m_worker, function, inputs, options, progress);
     if (reply) reply->loadMilliseconds = loaded;

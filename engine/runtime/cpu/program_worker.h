@@ -1,7 +1,6 @@
 #pragma once
 // The process in which a program runs: loaded once with its code and constants, it is asked for one run after the
 // other.
-#include <chrono>
 #include <mutex>
 
 #include "engine/runtime/cpu/host_package.h"
@@ -10,16 +9,6 @@
 namespace cutaway {
 
 struct CpuRunOptions;
-
-class Stopwatch {
-  public:
-    double milliseconds() const {
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - m_start).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
-};
 
 class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
   public:

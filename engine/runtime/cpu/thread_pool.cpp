@@ -11,16 +11,7 @@ ThreadPool::ThreadPool(int threads) : m_size(threads > 0 ? threads : threadCount
 int ThreadPool::threadsFor(int64_t nanoseconds) const { return threadsWorth(nanoseconds, m_size); }
 
 void ThreadPool::run(int64_t range, int64_t unit, int parts, const std::function<void(int64_t, int64_t)>& body) const {
-    parts = std::min(parts, m_size);
-    if (parts <= 1 || range <= unit) {
-        if (range > 0) body(0, range);
-        return;
-    }
-    const int64_t step = ((range + parts - 1) / parts + unit - 1) / unit * unit;
-    runParts(parts, [&](int part) {
-        const int64_t begin = part * step, end = std::min(range, begin + step);
-        if (begin < end) body(begin, end);
-    });
+    runRange(range, unit, std::min(parts, m_size), body);
 }
 
 CtParallel lentThreads(const ThreadPool& pool, int threads) {

@@ -14,8 +14,7 @@ class ThreadPool {
     int size() const { return m_size; }
     /// How many threads are worth waking for work that takes one of them so long.
     int threadsFor(int64_t nanoseconds) const;
-    /// Calls body(begin, end) for consecutive parts of [0, range), whose bounds are multiples of `unit`; returns when
-    /// all are done. One part, on the calling thread, if `parts` is 1.
+    /// runRange in at most so many parts.
     void run(int64_t range, int64_t unit, int parts, const std::function<void(int64_t, int64_t)>& body) const;
 
   private:

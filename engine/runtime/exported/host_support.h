@@ -15,6 +15,7 @@
 
 #include "engine/libraries/element_bytes.h"
 #include "engine/runtime/exported/program.h"
+#include "engine/support/threads.h"
 
 namespace ct {
 
@@ -161,12 +162,6 @@ class Planned {
     Memory m_packed;
 };
 
-}  // namespace ct
-
-struct CtProgram;
-
-namespace ct {
-
 class Frame;
 /// A printed program.
 struct Code {
@@ -194,8 +189,8 @@ class Frame {
         m_symbols = now;
         for (auto& plan : m_planned) plan.reset();
     }
-    /// The input as the graph reads it: a copy where it lies in another way, for which `copies` counts those before it.
-    /// An input that the graph writes to must lie as the graph says. Null: it does not fit.
+    /// Input `number` as the graph reads it: a copy where it lies in another way. One that the graph writes to must lie
+    /// as the graph says. Null: it does not fit.
     char* given(const char* name, const CtTensor& given, const CtTensor& wanted, bool written, size_t number) {
         bool same = given.dtype == wanted.dtype && given.rank == wanted.rank;
         for (int32_t d = 0; same && d < wanted.rank; ++d) same = given.sizes[d] == wanted.sizes[d];
@@ -296,11 +291,9 @@ inline int32_t Frame::fail(const std::string& where, const std::string& what) {
     return 1;
 }
 inline CtParallel Frame::lentFor(int64_t nanoseconds) const {
-    constexpr int64_t kWorthWaking = 200000;
     CtParallel lent = m_context->parallel;
     lent.random = &m_context->random;
-    const int64_t wanted = nanoseconds < kWorthWaking ? 1 : nanoseconds / kWorthWaking;
-    if (wanted < lent.threads) lent.threads = static_cast<int32_t>(wanted);
+    lent.threads = cutaway::threadsWorth(nanoseconds, lent.threads);
     return lent;
 }
 inline bool Frame::plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads) {

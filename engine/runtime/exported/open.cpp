@@ -28,14 +28,7 @@ CtProgram* open(const Code& code, const CtHost& host, const char* weights) {
 CtParallel parallel(int32_t threads) {
     const auto run = [](const CtParallel* self, int64_t range, int64_t unit, void (*body)(void*, int64_t, int64_t),
                         void* state) {
-        if (range <= 0) return;
-        const int64_t parts = self->threads;
-        if (parts <= 1 || range <= unit) return body(state, 0, range);
-        const int64_t step = ((range + parts - 1) / parts + unit - 1) / unit * unit;
-        cutaway::runParts(static_cast<int>(parts), [&](int part) {
-            const int64_t begin = part * step, end = begin + step < range ? begin + step : range;
-            if (begin < end) body(state, begin, end);
-        });
+        cutaway::runRange(range, unit, self->threads, [&](int64_t begin, int64_t end) { body(state, begin, end); });
     };
     return {nullptr, threads > 0 ? threads : cutaway::threadCount(), run, nullptr};
 }

@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/libraries/library.h"
+#include "engine/libraries/element_bytes.h"
 
 namespace cutaway::portable {
 
@@ -137,11 +137,7 @@ void visitStored(int32_t dtype, Visit&& visit) {
         default: return visit(uint64_t{});
     }
 }
-inline int64_t bytesOf(int32_t dtype) {
-    int64_t bytes = 0;
-    visitStored(dtype, [&](auto element) { bytes = sizeof element; });
-    return bytes;
-}
+using ct::bytesOf;
 inline bool isComplex(int32_t dtype) { return dtype == CT_C32 || dtype == CT_C64 || dtype == CT_C128; }
 inline bool isFloating(int32_t dtype) {
     return dtype == CT_F16 || dtype == CT_F32 || dtype == CT_F64 || dtype == CT_BF16;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/runtime/libraries/call_reader.h"
 #include "engine/runtime/portable/portable.h"
 
 namespace cutaway::portable {
@@ -10,9 +11,9 @@ namespace {
 
 /// The first of these parameters that the operator has; they are called differently in each. Null: it has none.
 const CtArgument* find(const CtCall& call, std::initializer_list<std::string_view> names) {
+    const CallReader reader(call);
     for (const std::string_view name : names)
-        for (int32_t i = 0; i < call.argCount; ++i)
-            if (name == call.params[i]) return call.args[i].kind == CT_NONE ? nullptr : &call.args[i];
+        if (const CtArgument* const found = reader.find(name)) return found;
     return nullptr;
 }
 double realOf(const CtArgument* argument, double otherwise) {
@@ -171,13 +172,6 @@ void linear(const Run& run) {
     });
 }
 
-/// A list of a call, one number standing for all.
-std::vector<int64_t> numbersOf(const CtArgument* list, int32_t count) {
-    std::vector<int64_t> all;
-    for (int64_t i = 0; i < list->integer; ++i) all.push_back(list->items[i].integer);
-    if (all.size() == 1) all.resize(static_cast<size_t>(count), all[0]);
-    return all;
-}
 /// Where a convolution's windows lie.
 struct Windows {
     int32_t dims;
@@ -186,9 +180,9 @@ struct Windows {
 
     Windows(const CtCall& call, const Strided& w)
         : dims(w.rank - 2),
-          stride(numbersOf(find(call, {"stride"}), dims)),
-          padding(numbersOf(find(call, {"padding"}), dims)),
-          dilation(numbersOf(find(call, {"dilation"}), dims)),
+          stride(CallReader(call).integers("stride", static_cast<size_t>(dims))),
+          padding(CallReader(call).integers("padding", static_cast<size_t>(dims))),
+          dilation(CallReader(call).integers("dilation", static_cast<size_t>(dims))),
           groups(find(call, {"groups"})->integer) {
         for (int32_t d = 0; d < dims; ++d) taps *= w.sizes[d + 2];
     }
