@@ -161,6 +161,42 @@ class MenuDialogsTest : public QObject {
         QVERIFY(!m_main->controller().isBusy());  // who sends it away has asked for nothing
         QCOMPARE(m_main->controller().runs().size(), runs);
     }
+
+    void writesIntoFolders_data() {
+        QTest::addColumn<QString>("command");
+        QTest::addColumn<bool>("made");
+        for (const char* command : {"Export Compiled Library", "Debug Compile into a Folder"})
+            for (const bool made : {false, true})
+                QTest::addRow("%s, %s", command, made ? "empty" : "new") << command << made;
+    }
+    /// By its name, typed: one that is not there yet, and one that is.
+    void writesIntoFolders() {
+        QFETCH(QString, command);
+        QFETCH(bool, made);
+        open(testing::testFile("../resources/models/mlp.pt2"));
+        m_main->controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+        const QString folder = m_folder.filePath("to" + QString::number(qHash(command)) + (made ? "made" : "new"));
+        if (made) QVERIFY(QDir().mkpath(folder));
+        QTimer beat;
+        bool typed = false;
+        connect(&beat, &QTimer::timeout, this, [&] {
+            QDialog* dialog = openDialog();
+            if (!dialog || typed) return;
+            typed = true;
+            auto* line = dialog->findChild<QLineEdit*>("fileNameEdit");
+            line->setFocus();
+            line->selectAll();
+            QTest::keyClicks(line, folder);
+            QTest::keyClick(line, Qt::Key_Return);
+        });
+        beat.start(20);
+        actionNamed(*m_main, qPrintable(command))->trigger();
+        QTRY_VERIFY_WITH_TIMEOUT(typed && !openDialog(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), kPatience);
+        const QStringList files = QDir(folder).entryList(QDir::Files);
+        QVERIFY2(files.contains(command.startsWith("Export") ? "libmlp.so" : "module.py"), qPrintable(files.join(' ')));
+    }
 };
 
 QTEST_MAIN(MenuDialogsTest)

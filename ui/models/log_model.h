@@ -27,6 +27,8 @@ class LogModel : public QAbstractTableModel {
     using QAbstractTableModel::QAbstractTableModel;
 
     void append(LogEntry entry);
+    /// An entry that leads nowhere.
+    void append(LogEntry::Level level, const QString& what) { append({level, what, {}, {}, {}, NodeKey::None}); }
     void clear();
     const LogEntry& at(int row) const { return m_entries[row]; }
 

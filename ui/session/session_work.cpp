@@ -94,19 +94,16 @@ void SessionController::debugCompile(const DebugCompileOptions& options) {
         Lane::Executions, QStringLiteral("debug compile"), tr("Writing a bundle"),
         [options](Source& source, const Progress& progress) { return source.debugCompile(options, progress); },
         [this, folder = QString::fromStdString(options.folder)](const DebugCompileReport& report) {
-            const auto note = [&](LogEntry::Level level, const QString& what) {
-                m_log.append({level, what, {}, {}, {}, NodeKey::None});
-            };
             for (const SequentialStep& step : report.steps)
-                note(LogEntry::Level::Note,
-                     tr("%1: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.what)));
+                m_log.append(LogEntry::Level::Note,
+                             tr("%1: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.what)));
             if (!report.reloaded)
-                note(LogEntry::Level::Warning,
-                     tr("The bundle holds another graph: %1").arg(QString::fromStdString(report.difference)));
+                m_log.append(LogEntry::Level::Warning,
+                             tr("The bundle holds another graph: %1").arg(QString::fromStdString(report.difference)));
             const QString ran = QString::fromStdString(report.ran);
-            if (report.runs) note(LogEntry::Level::Note, tr("The bundle runs: %1").arg(ran));
-            else note(LogEntry::Level::Warning, tr("The bundle %1").arg(ran));
-            note(LogEntry::Level::Note, tr("To minify it: %1").arg(QString::fromStdString(report.command)));
+            if (report.runs) m_log.append(LogEntry::Level::Note, tr("The bundle runs: %1").arg(ran));
+            else m_log.append(LogEntry::Level::Warning, tr("The bundle %1").arg(ran));
+            m_log.append(LogEntry::Level::Note, tr("To minify it: %1").arg(QString::fromStdString(report.command)));
             emit message(report.reloaded && report.runs
                              ? tr("Bundle written to %1; the log has the command that minifies it").arg(folder)
                              : tr("The bundle in %1 is not what it should be: see the Log window").arg(folder));
@@ -120,16 +117,14 @@ void SessionController::exportProgram(RunId run, const ExportOptions& options) {
             return source.exportProgram(run, options, progress);
         },
         [this, folder = QString::fromStdString(options.folder)](const ExportReport& report) {
-            const auto note = [&](LogEntry::Level level, const QString& what) {
-                m_log.append({level, what, {}, {}, {}, NodeKey::None});
-            };
             const QString fixed = QString::fromStdString(report.fixedSizes);
             if (!fixed.isEmpty())
-                note(LogEntry::Level::Warning, tr("The exported program takes the inputs' sizes only: %1").arg(fixed));
-            note(LogEntry::Level::Note,
-                 tr("Exported to %1: %2, %3")
-                     .arg(folder, QString::fromStdString(report.library),
-                          counted(static_cast<qsizetype>(report.files.size()), tr("file"), tr("files"))));
+                m_log.append(LogEntry::Level::Warning,
+                             tr("The exported program takes the inputs' sizes only: %1").arg(fixed));
+            m_log.append(LogEntry::Level::Note,
+                         tr("Exported to %1: %2, %3")
+                             .arg(folder, QString::fromStdString(report.library),
+                                  counted(static_cast<qsizetype>(report.files.size()), tr("file"), tr("files"))));
             emit message(tr("Library, header, weights and main.c written to %1").arg(folder));
         });
 }

@@ -43,6 +43,12 @@ std::span<const Command> helpCommands();
 
 /// Reasons for `whyNot`.
 QString needsModel(MainWindow& main);
+/// What the latest run says; without one the command can be chosen, and says what is to be done first.
+template <QString Run::*reason>
+QString asRunSays(MainWindow& main);
+
+/// A folder to write to, which may be new; empty if nobody wants to write.
+QString askForNewFolder(MainWindow& main, const QString& title);
 
 // What is also asked for by other means than a menu.
 void chooseFile(MainWindow& main);
@@ -56,5 +62,12 @@ void showKeys(MainWindow& main);
 const Run* latestRun(MainWindow& main);
 /// Its id; if there is none, shows a message that says what to do first.
 std::optional<RunId> currentRun(MainWindow& main);
+
+template <QString Run::*reason>
+QString asRunSays(MainWindow& main) {
+    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
+    const Run* run = latestRun(main);
+    return run ? run->*reason : QString();
+}
 
 }  // namespace cutaway::ui

@@ -1,7 +1,6 @@
 // The Debug menu: stepping, single rewrites, what can be asked about a node.
 #include <QApplication>
 #include <QClipboard>
-#include <QFileDialog>
 #include <QInputDialog>
 #include <algorithm>
 
@@ -108,13 +107,10 @@ QString needsStop(MainWindow& main) {
 }
 
 void askDebugCompile(MainWindow& main) {
-    QFileDialog dialog(&main, MainWindow::tr("Folder for the bundle: an empty one or a new one"));
-    dialog.setFileMode(QFileDialog::Directory);
-    dialog.setOption(QFileDialog::ShowDirsOnly);
-    dialog.setAcceptMode(QFileDialog::AcceptSave);
-    if (dialog.exec() != QDialog::Accepted) return;
+    const QString folder = askForNewFolder(main, MainWindow::tr("Folder for the bundle: an empty one or a new one"));
+    if (folder.isEmpty()) return;
     DebugCompileOptions options;
-    options.folder = dialog.selectedFiles().value(0).toStdString();
+    options.folder = folder.toStdString();
     if (const auto run = currentRun(main)) options.request = main.controller().runOf(*run)->options;
     main.controller().debugCompile(options);
 }

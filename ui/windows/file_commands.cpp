@@ -29,6 +29,30 @@ void chooseFolder(MainWindow& main) {
     if (!path.isEmpty()) main.open(path);
 }
 
+namespace {
+
+/// Takes a folder that is there, and one that is not yet: QFileDialog's own modes know either files or folders that are
+/// there.
+class FolderDialog final : public QFileDialog {
+  public:
+    FolderDialog(QWidget* parent, const QString& title) : QFileDialog(parent, title) {
+        setOption(QFileDialog::DontUseNativeDialog);  // they have the same modes
+        setFileMode(QFileDialog::AnyFile);
+        setFilter(QDir::AllDirs | QDir::NoDotAndDotDot);
+        setAcceptMode(QFileDialog::AcceptSave);
+    }
+
+  protected:
+    void accept() override { QDialog::accept(); }
+};
+
+}  // namespace
+
+QString askForNewFolder(MainWindow& main, const QString& title) {
+    FolderDialog dialog(&main, title);
+    return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
+}
+
 void chooseGraph(MainWindow& main) {
     SessionController& controller = main.controller();
     auto* dialog =
@@ -84,22 +108,14 @@ void exportText(MainWindow& main) {
     });
 }
 
-QString needsBuild(MainWindow& main) {
-    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
-    const Run* run = latestRun(main);
-    return run ? run->notBuilt : QString();
-}
-
 void exportLibrary(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
-    QFileDialog dialog(&main, MainWindow::tr("Folder for the compiled library: an empty one or a new one"));
-    dialog.setFileMode(QFileDialog::Directory);
-    dialog.setOption(QFileDialog::ShowDirsOnly);
-    dialog.setAcceptMode(QFileDialog::AcceptSave);
-    if (dialog.exec() != QDialog::Accepted) return;
+    const QString folder =
+        askForNewFolder(main, MainWindow::tr("Folder for the compiled library: an empty one or a new one"));
+    if (folder.isEmpty()) return;
     ExportOptions options;
-    options.folder = dialog.selectedFiles().value(0).toStdString();
+    options.folder = folder.toStdString();
     main.controller().exportProgram(*run, options);
 }
 
@@ -137,7 +153,7 @@ const Command kCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Export Compiled &Library…"),
      .icon = "export-library",
      .run = exportLibrary,
-     .whyNot = needsBuild},
+     .whyNot = asRunSays<&Run::notBuilt>},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Quit"),
      .key = "Ctrl+Q",
      .icon = "quit",

@@ -62,14 +62,6 @@ void timeOnCpu(MainWindow& main) {
     main.controller().run(*run, options);
 }
 
-/// Without a run the command can be chosen, and says what is to be done first.
-template <QString Run::*reason>
-QString asRunSays(MainWindow& main) {
-    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
-    const Run* run = latestRun(main);
-    return run ? run->*reason : QString();
-}
-
 const Command kCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Compile"),
      .key = "Ctrl+B",
