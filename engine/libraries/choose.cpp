@@ -32,37 +32,37 @@ bool isSeenAfterwards(const Node& node) {
     return false;
 }
 
-std::string whyNotType(const ValueType& type, const std::string& what, std::initializer_list<DType> served) {
+/// float16 is computed in f32 where the processor has no such products.
+constexpr DType kServed[] = {DType::F32, DType::BF16, DType::F16};
+
+std::string whyNotType(const ValueType& type, const std::string& what) {
     const TensorType* tensor = type.tensor();
     if (tensor == nullptr) return what + " is no tensor";
-    if (std::find(served.begin(), served.end(), tensor->dtype) == served.end())
+    if (std::ranges::find(kServed, tensor->dtype) == std::end(kServed))
         return what + " is " + nameOf(tensor->dtype) + ", which the library does not compute in here";
     return {};
 }
-/// Every operand is a tensor of one of these dtypes.
-std::string whyNotOperands(const Node& node, std::initializer_list<DType> served) {
+std::string whyNotOperands(const Node& node) {
     for (const Node* input : node.inputs())
-        if (std::string why = whyNotType(input->type(), "'" + input->name() + "'", served); !why.empty()) return why;
+        if (std::string why = whyNotType(input->type(), "'" + input->name() + "'"); !why.empty()) return why;
     return {};
-}
-/// The result, too.
-std::string whyNotOf(const Node& node, std::initializer_list<DType> served) {
-    std::string why = whyNotType(node.type(), "the result", served);
-    return why.empty() ? whyNotOperands(node, served) : why;
 }
 
 /// The library rounds once, at the end, as the operators do.
-std::string whyNotProduct(const Node& node) { return whyNotOf(node, {DType::F32, DType::BF16}); }
+std::string whyNotProduct(const Node& node) {
+    std::string why = whyNotType(node.type(), "the result");
+    return why.empty() ? whyNotOperands(node) : why;
+}
 std::string whyNotConvolution(const Node& node) {
     const Node* input = node.arg("input").node();
     const TensorType* type = input ? input->type().tensor() : nullptr;
     if (type == nullptr || type->sizes.size() < 3 || type->sizes.size() > 5)
         return "the library slides windows over one to three dims";
-    return whyNotOperands(node, {DType::F32, DType::BF16});
+    return whyNotOperands(node);
 }
 /// Packed calls round once, as the library does.
 std::string whyNotPacked(const Node& node) {
-    if (std::string why = whyNotOf(node, {DType::F32, DType::BF16}); !why.empty()) return why;
+    if (std::string why = whyNotProduct(node); !why.empty()) return why;
     if (node.op().mutates() && isSeenAfterwards(node))
         return "what it writes to is read later under another name, and the library stores its result elsewhere";
     return {};

@@ -88,8 +88,13 @@ constexpr Row kServed[] = {
     {"addmm", "c f32[17]; a f32[33, 20]; b f32[20, 17]", "aten.addmm.default(c, a, b)"},
     {"addmm, factors", "c f32[33, 17]; a f32[33, 20]; b f32[20, 17]", "aten.addmm.default(c, a, b, beta=3, alpha=0.5)"},
     {"mm in bfloat16", "a bf16[33, 20]; b bf16[20, 17]", "aten.mm.default(a, b)", 1, 8e-3},
+    {"mm in float16", "a f16[33, 20]; b f16[20, 17]", "aten.mm.default(a, b)", 1, 1e-3},
+    {"mm in float16, parts of wider matrices", "a f16[33, 20][50, 2]; b f16[20, 17][1, 31]", "aten.mm.default(a, b)", 1,
+     1e-3},
     {"bmm in bfloat16", "a bf16[3, 33, 20]; b bf16[3, 20, 17]", "aten.bmm.default(a, b)", 1, 8e-3},
+    {"bmm in float16", "a f16[3, 33, 20]; b f16[3, 20, 17]", "aten.bmm.default(a, b)", 1, 1e-3},
     {"addmm in bfloat16", "c bf16[17]; a bf16[33, 20]; b bf16[20, 17]", "aten.addmm.default(c, a, b)", 1, 8e-3},
+    {"addmm in float16", "c f16[17]; a f16[33, 20]; b f16[20, 17]", "aten.addmm.default(c, a, b)", 1, 1e-3},
     {"addmm in bfloat16, factors", "c bf16[33, 17]; a bf16[33, 20]; b bf16[20, 17]",
      "aten.addmm.default(c, a, b, beta=3, alpha=0.5)", 1, 8e-3},
     {"baddbmm", "c f32[3, 33, 17]; a f32[3, 33, 20]; b f32[3, 20, 17]", "aten.baddbmm.default(c, a, b)"},
@@ -106,6 +111,8 @@ constexpr Row kServed[] = {
      "aten.convolution.default(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)"},
     {"convolution in bfloat16", "x bf16[2, 16, 12, 11]; w bf16[8, 16, 3, 3]; b bf16[8]",
      "aten.convolution.default(x, w, b, [2, 1], [1, 1], [1, 2], False, [0, 0], 1)", 1, 8e-3},
+    {"convolution in float16", "x f16[2, 16, 12, 11]; w f16[8, 16, 3, 3]; b f16[8]",
+     "aten.convolution.default(x, w, b, [2, 1], [1, 1], [1, 2], False, [0, 0], 1)", 1, 1e-3},
     {"transposed convolution", "x f32[2, 6, 12, 11]; w f32[6, 8, 3, 3]; b f32[8]",
      "aten.convolution.default(x, w, b, [2, 1], [1, 1], [1, 2], True, [1, 0], 1)"},
     {"transposed convolution in groups, of one dim", "x f32[2, 6, 12]; w f32[6, 2, 5]",
@@ -132,6 +139,9 @@ constexpr Row kServed[] = {
     {"gradients in bfloat16", "g bf16[2, 8, 6, 9]; x bf16[2, 16, 12, 11]; w bf16[8, 16, 3, 3]",
      "aten.convolution_backward.default(g, x, w, [8], [2, 1], [1, 1], [1, 2], False, [0, 0], 1, [True, True, True])", 3,
      8e-3},
+    {"gradients in float16", "g f16[2, 8, 6, 9]; x f16[2, 16, 12, 11]; w f16[8, 16, 3, 3]",
+     "aten.convolution_backward.default(g, x, w, [8], [2, 1], [1, 1], [1, 2], False, [0, 0], 1, [True, True, True])", 3,
+     1e-3},
 };
 
 struct Refused {

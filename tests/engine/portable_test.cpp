@@ -3,13 +3,16 @@
 #include "engine/runtime/portable/portable.h"
 
 #include <QtTest>
+#include <bit>
 #include <cstring>
+#include <random>
 #include <set>
 
 #include "engine/interpret/interpret.h"
 #include "engine/libraries/choose.h"
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/runtime/portable/elements.h"
 #include "tests/engine/library_call.h"
 #include "tests/engine/lowering_samples.h"
 #include "tests/support/graph_eval.h"
@@ -249,6 +252,35 @@ class PortableTest : public QObject {
         const auto run = runCpu(*program, inputs);
         QVERIFY(!run);
         QVERIFY2(run.error().text().find(kWrong[row].words) != std::string::npos, run.error().text().c_str());
+    }
+    /// Whole rows of float16 are converted by the processor, and the rest of a row one by one: all alike.
+    void halves() {
+        constexpr int64_t kRow = 29;  // no whole number of lanes
+        uint16_t halves[kRow];
+        float wide[kRow];
+        for (uint32_t first = 0; first < 65536; first += kRow) {
+            for (uint32_t i = 0; i < kRow; ++i) halves[i] = static_cast<uint16_t>(first + i);
+            widenHalves(halves, kRow, wide);
+            for (int64_t i = 0; i < kRow; ++i) {
+                const auto one = std::bit_cast<uint32_t>(portable::wide(portable::Half{halves[i]}));
+                const bool same = std::isnan(wide[i]) ? std::isnan(std::bit_cast<float>(one))
+                                                      : one == std::bit_cast<uint32_t>(wide[i]);
+                QVERIFY2(same, qPrintable(QString::number(halves[i], 16)));
+            }
+        }
+        std::mt19937 random(20261123);
+        for (int row = 0; row < 20000; ++row) {
+            for (float& value : wide) {
+                // Most of the range of float16, also what is halfway between two of them, and beyond both its ends.
+                const auto bits = static_cast<uint32_t>(random()), exponent = 127 - 26 + bits % 44;
+                const uint32_t low = bits % 4 == 0 ? 0x1000u : bits >> 3 & 0x1FFFu;
+                value = std::bit_cast<float>((bits & 0x80000000u) | exponent << 23 | (bits >> 8 & 0x7FE000u) | low);
+            }
+            narrowToHalves(wide, kRow, halves);
+            for (int64_t i = 0; i < kRow; ++i)
+                QVERIFY2(halves[i] == portable::toHalf(wide[i]).bits,
+                         qPrintable(QString::number(double(wide[i]), 'g', 12)));
+        }
     }
 
   private:

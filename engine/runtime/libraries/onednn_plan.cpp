@@ -1,15 +1,20 @@
 #include "engine/runtime/libraries/onednn_plan.h"
 
+#include <new>
+
+#include "engine/runtime/libraries/halves.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
 
-dnnl::memory::data_type typeOf(int32_t dtype) {
-    using Type = dnnl::memory::data_type;
+using Type = dnnl::memory::data_type;
+
+Type typeOf(int32_t dtype) {
     switch (dtype) {
         case CT_F32: return Type::f32;
         case CT_BF16: return Type::bf16;
+        case CT_F16: return Type::f16;
         case CT_I8: return Type::s8;
         case CT_U8: return Type::u8;
         case CT_I32: return Type::s32;
@@ -17,6 +22,32 @@ dnnl::memory::data_type typeOf(int32_t dtype) {
     }
 }
 constexpr int64_t rounded(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); }
+
+constexpr std::align_val_t kAlignment{64};
+
+Type typeIn(const dnnl::memory::desc& layout) {
+#if DNNL_VERSION_MAJOR >= 3
+    return layout.get_data_type();
+#else
+    return layout.data_type();
+#endif
+}
+/// Whether float16 become f32, or the other way round, by our own loop over memory from the first element to the last:
+/// the library's takes them one by one.
+bool isConverted(const DnnlLayout& given, const dnnl::memory::desc& inside) {
+    int64_t elements = 1;
+    for (const int64_t size : given.sizes) elements *= size;
+    return given.type == Type::f16 && typeIn(inside) == Type::f32 && given.extent() == elements;
+}
+/// Between float16 and f32; `from` says which it has.
+void convertElements(const dnnl::memory::desc& layout, const void* from, void* to, int64_t elements, int threads) {
+    constexpr int64_t kUnit = 4096;
+    runRange(elements, kUnit, threads, [&](int64_t begin, int64_t end) {
+        if (typeIn(layout) == Type::f16)
+            widenHalves(static_cast<const uint16_t*>(from) + begin, end - begin, static_cast<float*>(to) + begin);
+        else narrowToHalves(static_cast<const float*>(from) + begin, end - begin, static_cast<uint16_t*>(to) + begin);
+    });
+}
 
 }  // namespace
 
@@ -36,6 +67,12 @@ DnnlLayout::DnnlLayout(const CtTensor& tensor)
     }
 }
 
+int64_t DnnlLayout::extent() const {
+    int64_t last = 0;
+    for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+    return last + 1;
+}
+
 void appendFunction(dnnl::post_ops& ops, dnnl::algorithm function, float alpha, float beta) {
 #if DNNL_VERSION_MAJOR >= 3
     ops.append_eltwise(function, alpha, beta);
@@ -50,53 +87,66 @@ dnnl::primitive_attr callersScratch() {
     return attributes;
 }
 
-void refuseSlow(dnnl::memory::data_type type, const char* implementation) {
-    if (type != dnnl::memory::data_type::f32 && std::string_view(implementation).find("ref") == 0)
+void refuseSlow(Type type, const char* implementation) {
+    if (type != Type::f32 && std::string_view(implementation).find("ref") == 0)
         throw LibraryRefusal("this processor does not compute in that type");
 }
 
-OneDnnPlan::Place OneDnnPlan::scratch(const dnnl::memory::desc& layout) {
-    const Place place{Place::Kind::Scratch, m_needs.scratch, layout};
-    m_needs.scratch += rounded(layout.get_size());
-    return place;
+OneDnnPlan::Place OneDnnPlan::place(Place::Kind kind, const dnnl::memory::desc& layout) {
+    int64_t& used = [&]() -> int64_t& {
+        if (kind == Place::Kind::Packed) return m_needs.packed;
+        return kind == Place::Kind::Temporary ? m_temporary : m_needs.scratch;
+    }();
+    const Place made{kind, used, layout};
+    used += rounded(layout.get_size());
+    return made;
 }
+OneDnnPlan::Place OneDnnPlan::scratch(const dnnl::memory::desc& layout) { return place(Place::Kind::Scratch, layout); }
 
-OneDnnPlan::Step OneDnnPlan::reorder(const Place& from, const Place& to, OneDnnPlan& plan) {
+void OneDnnPlan::reorder(const Place& from, const Place& to, std::vector<Step>& steps) {
     const dnnl::reorder::primitive_desc description(oneDnnEngine(), from.layout, oneDnnEngine(), to.layout,
                                                     callersScratch());
     Arguments arguments{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    if (description.scratchpad_desc().get_size() > 0) {
-        Place own = plan.scratch(description.scratchpad_desc());
-        if (to.kind == Place::Kind::Packed) {  // packing has no scratch: what it needs lies behind what it packs
-            own.kind = Place::Kind::Packed;
-            own.at = plan.m_needs.packed;
-            plan.m_needs.packed += rounded(own.layout.get_size());
-        }
-        arguments.emplace_back(DNNL_ARG_SCRATCHPAD, own);
-    }
-    return {dnnl::reorder(description), std::move(arguments)};
+    if (const auto own = description.scratchpad_desc(); own.get_size() > 0)
+        arguments.emplace_back(DNNL_ARG_SCRATCHPAD,
+                               place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, own));
+    steps.push_back({dnnl::reorder(description), std::move(arguments)});
+}
+void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps) {
+    steps.push_back({dnnl::primitive(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, layout.extent()});
 }
 
 OneDnnPlan::Place OneDnnPlan::operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted) {
-    const Place outside{Place::Kind::Operand, number, given.desc()};
-    if (outside.layout == wanted) return outside;
-    if (m_call->constant[number] == 0) {
-        const Place inside = scratch(wanted);
-        m_steps.push_back(reorder(outside, inside, *this));
-        return inside;
+    Place from{Place::Kind::Operand, number, given.desc()};
+    if (from.layout == wanted) return from;
+    const bool constant = m_call->constant[number] != 0;
+    std::vector<Step>& steps = constant ? m_packing : m_steps;
+    const auto kept = constant ? Place::Kind::Packed : Place::Kind::Scratch;
+    if (isConverted(given, wanted)) {
+        const auto wide = given.as(Type::f32).desc();
+        const Place to = place(constant && wide != wanted ? Place::Kind::Temporary : kept, wide);
+        convert(from, to, given, steps);
+        if (wide == wanted) return to;
+        from = to;
     }
-    const Place inside{Place::Kind::Packed, m_needs.packed, wanted};
-    m_needs.packed += rounded(wanted.get_size());
-    m_packing.push_back(reorder(outside, inside, *this));
-    return inside;
+    const Place to = place(kept, wanted);
+    reorder(from, to, steps);
+    return to;
 }
 
 OneDnnPlan::Place OneDnnPlan::result(int number, const DnnlLayout& given, const dnnl::memory::desc& made) {
-    const Place outside{Place::Kind::Result, number, given.desc()};
-    if (outside.layout == made) return outside;
-    const Place inside = scratch(made);
-    m_last.push_back(reorder(inside, outside, *this));
-    return inside;
+    const Place to{Place::Kind::Result, number, given.desc()};
+    if (to.layout == made) return to;
+    const Place from = scratch(made);
+    if (!isConverted(given, made)) {
+        reorder(from, to, m_last);
+        return from;
+    }
+    const auto wide = given.as(Type::f32).desc();
+    const Place between = wide == made ? from : scratch(wide);
+    if (wide != made) reorder(from, between, m_last);
+    convert(between, to, given, m_last);
+    return from;
 }
 
 OneDnnPlan::Place OneDnnPlan::scaled(const Place& from, float factor) {
@@ -121,24 +171,31 @@ CtNeeds OneDnnPlan::finish() {
     return m_needs;
 }
 
-void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run) const {
+void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary) const {
     // The library splits its work among the threads for which a primitive was made.
     lendThreads(m_threads);
     thread_local dnnl::stream stream(oneDnnEngine());
+    const auto addressOf = [&](const Place& place) -> void* {
+        const auto offset = static_cast<size_t>(place.at);
+        switch (place.kind) {
+            case Place::Kind::Operand: return run.operands[place.at].data;
+            case Place::Kind::Result: return run.results[place.at].data;
+            case Place::Kind::Scratch: return run.scratch + offset;
+            case Place::Kind::Packed: return run.packed + offset;
+            case Place::Kind::Temporary: return temporary + offset;
+        }
+        return nullptr;
+    };
     std::unordered_map<int, dnnl::memory> arguments;
     for (const Step& step : steps) {
-        arguments.clear();
-        for (const auto& [argument, place] : step.arguments) {
-            const auto offset = static_cast<size_t>(place.at);
-            void* address = nullptr;
-            switch (place.kind) {
-                case Place::Kind::Operand: address = run.operands[place.at].data; break;
-                case Place::Kind::Result: address = run.results[place.at].data; break;
-                case Place::Kind::Scratch: address = run.scratch + offset; break;
-                case Place::Kind::Packed: address = run.packed + offset; break;
-            }
-            arguments.emplace(argument, dnnl::memory(place.layout, oneDnnEngine(), address));
+        if (!step.primitive) {
+            convertElements(step.arguments[0].second.layout, addressOf(step.arguments[0].second),
+                            addressOf(step.arguments[1].second), step.elements, m_threads);
+            continue;
         }
+        arguments.clear();
+        for (const auto& [argument, place] : step.arguments)
+            arguments.emplace(argument, dnnl::memory(place.layout, oneDnnEngine(), addressOf(place)));
         step.primitive.execute(stream, arguments);
     }
     stream.wait();
@@ -165,8 +222,13 @@ bool OneDnnPlan::packsLike(const LibraryPlan& other) const {
 }
 
 void OneDnnPlan::pack(const CtTensor* operands, std::byte* packed) const {
-    execute(m_packing, {operands, nullptr, packed, nullptr, nullptr});
+    struct Freed {
+        void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+    };
+    const std::unique_ptr<std::byte, Freed> temporary(
+        static_cast<std::byte*>(::operator new(static_cast<size_t>(m_temporary), kAlignment)));
+    execute(m_packing, {operands, nullptr, packed, nullptr, nullptr}, temporary.get());
 }
-void OneDnnPlan::run(const LibraryRun& run) const { execute(m_steps, run); }
+void OneDnnPlan::run(const LibraryRun& run) const { execute(m_steps, run, nullptr); }
 
 }  // namespace cutaway

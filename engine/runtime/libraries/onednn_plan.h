@@ -22,6 +22,8 @@ struct DnnlLayout {
     explicit DnnlLayout(const CtTensor& tensor);
     dnnl::memory::desc desc() const { return {sizes, type, strides}; }
     DnnlLayout as(dnnl::memory::data_type other) const { return {other, sizes, strides}; }
+    /// Elements from the first to the end of the last.
+    int64_t extent() const;
     /// The library chooses.
     dnnl::memory::desc any() const { return {sizes, type, dnnl::memory::format_tag::any}; }
 };
@@ -53,9 +55,9 @@ dnnl::primitive_attr callersScratch();
 class OneDnnPlan final : public LibraryPlan {
   public:
     /// Where an argument of a primitive lies: in an operand or result, or at an offset of the memory that a run, or the
-    /// program, has for this call.
+    /// program, or packing alone has for this call.
     struct Place {
-        enum class Kind : uint8_t { Operand, Result, Scratch, Packed } kind = Kind::Scratch;
+        enum class Kind : uint8_t { Operand, Result, Scratch, Packed, Temporary } kind = Kind::Scratch;
         int64_t at = 0;
         dnnl::memory::desc layout;
     };
@@ -71,6 +73,7 @@ class OneDnnPlan final : public LibraryPlan {
             return body(type);
         } catch (const std::exception&) {
             m_needs = {};
+            m_temporary = 0;
             for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
         }
         body(dnnl::memory::data_type::f32);
@@ -100,16 +103,21 @@ class OneDnnPlan final : public LibraryPlan {
 
   private:
     struct Step {
-        dnnl::primitive primitive;
+        dnnl::primitive
+            primitive;  // none: the first argument's float16 become the second's f32, or the other way round
         Arguments arguments;
+        int64_t elements = 0;  // of a conversion
     };
     static bool uses(const std::vector<Step>& steps, int operand);
-    static Step reorder(const Place& from, const Place& to, OneDnnPlan& plan);
-    void execute(const std::vector<Step>& steps, const LibraryRun& run) const;
+    Place place(Place::Kind kind, const dnnl::memory::desc& layout);
+    void reorder(const Place& from, const Place& to, std::vector<Step>& steps);
+    static void convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps);
+    void execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary) const;
 
     const CtCall* m_call;  // while it is built
     int m_threads;
     CtNeeds m_needs{};
+    int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
 };
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "engine/libraries/element_bytes.h"
+#include "engine/runtime/libraries/halves.h"
 
 namespace cutaway::portable {
 
@@ -146,6 +147,8 @@ inline bool isFloating(int32_t dtype) {
 /// `count` elements from `from` on, `stride` elements apart.
 template <class T>
 void load(int32_t dtype, const void* from, int64_t stride, int64_t count, T* to) {
+    if constexpr (std::is_same_v<T, float>)
+        if (dtype == CT_F16 && stride == 1) return widenHalves(from, count, to);
     visitStored(dtype, [&](auto element) {
         const auto* elements = static_cast<const decltype(element)*>(from);
         for (int64_t i = 0; i < count; ++i) to[i] = loaded<T>(elements[i * stride]);
@@ -153,6 +156,8 @@ void load(int32_t dtype, const void* from, int64_t stride, int64_t count, T* to)
 }
 template <class T>
 void store(int32_t dtype, void* to, int64_t stride, int64_t count, const T* from) {
+    if constexpr (std::is_same_v<T, float>)
+        if (dtype == CT_F16 && stride == 1) return narrowToHalves(from, count, to);
     visitStored(dtype, [&](auto element) {
         auto* elements = static_cast<decltype(element)*>(to);
         for (int64_t i = 0; i < count; ++i) elements[i * stride] = stored<decltype(element)>(from[i]);
