@@ -38,6 +38,11 @@ void appendBinary(dnnl::post_ops& ops, std::string_view name, const dnnl::memory
     throw LibraryRefusal("it has no function " + std::string(name) + " of two operands");
 }
 
+bool makesElements(const CtCall& call) {
+    return std::any_of(call.results, call.results + call.resultCount,
+                       [](const CtTensor& result) { return result.rank >= 0 && elementsOf(result) > 0; });
+}
+
 std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& needs) {
     using Planner = void (*)(const CallReader&, OneDnnPlan&);
     constexpr std::pair<std::string_view, Planner> kPlanners[] = {
@@ -59,7 +64,7 @@ std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& 
         if (op == call.op) {
             auto plan = std::make_unique<OneDnnPlan>(call, threads);
             lendThreads(threads);  // for which a primitive chooses its way when it is made
-            planner(CallReader(call), *plan);
+            if (makesElements(call)) planner(CallReader(call), *plan);
             needs = plan->finish();
             return plan;
         }

@@ -1,5 +1,6 @@
 #include "engine/runtime/libraries/onednn_plan.h"
 
+#include <cstring>
 #include <new>
 
 #include "engine/runtime/libraries/halves.h"
@@ -39,14 +40,19 @@ bool isConverted(const DnnlLayout& given, const dnnl::memory::desc& inside) {
     for (const int64_t size : given.sizes) elements *= size;
     return given.type == Type::f16 && typeIn(inside) == Type::f32 && given.extent() == elements;
 }
-/// Between float16 and f32; `from` says which it has.
-void convertElements(const dnnl::memory::desc& layout, const void* from, void* to, int64_t elements, int threads) {
-    constexpr int64_t kUnit = 4096;
-    runRange(elements, kUnit, threads, [&](int64_t begin, int64_t end) {
-        if (typeIn(layout) == Type::f16)
-            widenHalves(static_cast<const uint16_t*>(from) + begin, end - begin, static_cast<float*>(to) + begin);
-        else narrowToHalves(static_cast<const float*>(from) + begin, end - begin, static_cast<uint16_t*>(to) + begin);
-    });
+/// Rows [begin, end) of the tensor, one after the other.
+void copyRows(const CtTensor& tensor, size_t bytes, int64_t begin, int64_t end, std::byte* to) {
+    const int32_t last = tensor.rank - 1;
+    const int64_t count = tensor.sizes[last], step = tensor.strides[last] * static_cast<int64_t>(bytes);
+    for (int64_t row = begin; row < end; ++row) {
+        int64_t offset = 0, rest = row;
+        for (int32_t d = last; d-- > 0; rest /= tensor.sizes[d]) offset += rest % tensor.sizes[d] * tensor.strides[d];
+        const auto* from = static_cast<const std::byte*>(tensor.data) + offset * static_cast<int64_t>(bytes);
+        std::byte* into = to + static_cast<size_t>(row * count) * bytes;
+        if (tensor.strides[last] == 1) std::memcpy(into, from, static_cast<size_t>(count) * bytes);
+        else
+            for (int64_t i = 0; i < count; ++i, from += step, into += bytes) std::memcpy(into, from, bytes);
+    }
 }
 
 }  // namespace
@@ -61,10 +67,10 @@ DnnlLayout::DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStri
 
 DnnlLayout::DnnlLayout(const CtTensor& tensor)
     : type(typeOf(tensor.dtype)), sizes(sizesOf(tensor)), strides(stridesOf(tensor)) {
-    for (size_t d = 0; d < sizes.size(); ++d) {
-        if (sizes[d] == 0) throw LibraryRefusal("a tensor has no elements");
-        if (sizes[d] > 1 && strides[d] <= 0) throw LibraryRefusal("it reads no repeated or reversed elements");
-    }
+    for (const int64_t size : sizes)
+        if (size == 0) throw LibraryRefusal("a tensor has no elements");
+    for (size_t d = 0; d < sizes.size(); ++d) copied |= sizes[d] > 1 && strides[d] <= 0;
+    if (copied) strides = contiguousStridesOf(sizes);
 }
 
 int64_t DnnlLayout::extent() const {
@@ -112,15 +118,47 @@ void OneDnnPlan::reorder(const Place& from, const Place& to, std::vector<Step>& 
                                place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, own));
     steps.push_back({dnnl::reorder(description), std::move(arguments)});
 }
-void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps) {
-    steps.push_back({dnnl::primitive(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, layout.extent()});
+void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps) const {
+    const int64_t elements = layout.extent();
+    const bool widens = typeIn(from.layout) == Type::f16;
+    const auto work = [elements, widens, threads = m_threads](const std::vector<void*>& at, const LibraryRun&) {
+        constexpr int64_t kUnit = 4096;
+        runRange(elements, kUnit, threads, [&](int64_t begin, int64_t end) {
+            if (widens)
+                widenHalves(static_cast<const uint16_t*>(at[0]) + begin, end - begin,
+                            static_cast<float*>(at[1]) + begin);
+            else
+                narrowToHalves(static_cast<const float*>(at[0]) + begin, end - begin,
+                               static_cast<uint16_t*>(at[1]) + begin);
+        });
+    };
+    steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, {elements}});
+}
+/// In a row-major copy, which packing forgets.
+OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& dense, std::vector<Step>& steps) {
+    const CtTensor& tensor = m_call->operands[number];
+    const Place from{Place::Kind::Operand, number, dense.desc()},
+        to = place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, dense.desc());
+    const auto bytes = static_cast<size_t>(ct::bytesOf(tensor.dtype));
+    const int64_t rows = elementsOf(tensor) / tensor.sizes[tensor.rank - 1];
+    const auto work = [tensor, bytes, rows, threads = m_threads](const std::vector<void*>& at, const LibraryRun&) {
+        CtTensor given = tensor;
+        given.data = at[0];
+        runRange(rows, 1, threads, [&](int64_t begin, int64_t end) {
+            copyRows(given, bytes, begin, end, static_cast<std::byte*>(at[1]));
+        });
+    };
+    Dims numbers = sizesOf(tensor);
+    for (const int64_t stride : stridesOf(tensor)) numbers.push_back(stride);
+    steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, std::move(numbers)});
+    return to;
 }
 
 OneDnnPlan::Place OneDnnPlan::operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted) {
-    Place from{Place::Kind::Operand, number, given.desc()};
-    if (from.layout == wanted) return from;
     const bool constant = m_call->constant[number] != 0;
     std::vector<Step>& steps = constant ? m_packing : m_steps;
+    Place from = given.copied ? copied(number, given, steps) : Place{Place::Kind::Operand, number, given.desc()};
+    if (from.layout == wanted && from.kind != Place::Kind::Temporary) return from;
     const auto kept = constant ? Place::Kind::Packed : Place::Kind::Scratch;
     if (isConverted(given, wanted)) {
         const auto wide = given.as(Type::f32).desc();
@@ -187,10 +225,12 @@ void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run, 
         return nullptr;
     };
     std::unordered_map<int, dnnl::memory> arguments;
+    std::vector<void*> addresses;
     for (const Step& step : steps) {
-        if (!step.primitive) {
-            convertElements(step.arguments[0].second.layout, addressOf(step.arguments[0].second),
-                            addressOf(step.arguments[1].second), step.elements, m_threads);
+        if (step.work) {
+            addresses.clear();
+            for (const auto& argument : step.arguments) addresses.push_back(addressOf(argument.second));
+            step.work(addresses, run);
             continue;
         }
         arguments.clear();
@@ -216,7 +256,8 @@ bool OneDnnPlan::packsLike(const LibraryPlan& other) const {
     };
     return plan != nullptr && std::equal(m_packing.begin(), m_packing.end(), plan->m_packing.begin(),
                                          plan->m_packing.end(), [&](const Step& a, const Step& b) {
-                                             return std::equal(a.arguments.begin(), a.arguments.end(),
+                                             return a.numbers == b.numbers &&
+                                                    std::equal(a.arguments.begin(), a.arguments.end(),
                                                                b.arguments.begin(), b.arguments.end(), same);
                                          });
 }

@@ -2,6 +2,7 @@
 // What all calls of oneDNN are made of: primitives one after the other, with reorders where a primitive wants another
 // layout than a tensor has. Versions 2 and 3 of the library.
 #include <dnnl.hpp>
+#include <functional>
 #include <vector>
 
 #include "engine/runtime/libraries/call_reader.h"
@@ -15,13 +16,21 @@ dnnl::engine& oneDnnEngine();
 struct DnnlLayout {
     dnnl::memory::data_type type = dnnl::memory::data_type::f32;
     Dims sizes, strides;
+    bool copied = false;  // of a copy without gaps
 
     DnnlLayout() = default;
     DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides);
-    /// Throws a refusal if the library has no such type, or reads no such strides.
+    /// Throws a refusal if the library has no such type. Elements that repeat, or lie in reverse, are copied before the
+    /// library reads them (OneDnnPlan::operand): the layout is the copy's.
     explicit DnnlLayout(const CtTensor& tensor);
     dnnl::memory::desc desc() const { return {sizes, type, strides}; }
-    DnnlLayout as(dnnl::memory::data_type other) const { return {other, sizes, strides}; }
+    DnnlLayout as(dnnl::memory::data_type other) const { return with(other, sizes, strides); }
+    /// The same elements, counted in another way.
+    DnnlLayout with(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides) const {
+        DnnlLayout made(ofType, std::move(ofSizes), std::move(ofStrides));
+        made.copied = copied;
+        return made;
+    }
     /// Elements from the first to the end of the last.
     int64_t extent() const;
     /// The library chooses.
@@ -79,6 +88,7 @@ class OneDnnPlan final : public LibraryPlan {
         body(dnnl::memory::data_type::f32);
     }
 
+    int threads() const { return m_threads; }
     /// The operand as a primitive wants it: reordered where that differs, once if it is constant.
     Place operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted);
     /// Where a primitive leaves a result, which is reordered into place behind it.
@@ -101,17 +111,22 @@ class OneDnnPlan final : public LibraryPlan {
     bool packsLike(const LibraryPlan& other) const override;
     void run(const LibraryRun& run) const override;
 
+    /// Work of ours between primitives, with the addresses of its arguments.
+    using Work = std::function<void(const std::vector<void*>& addresses, const LibraryRun& run)>;
+    void add(Work work, Arguments arguments) { m_steps.push_back({{}, std::move(arguments), std::move(work), {}}); }
+
   private:
     struct Step {
-        dnnl::primitive
-            primitive;  // none: the first argument's float16 become the second's f32, or the other way round
+        dnnl::primitive primitive;  // none: `work`
         Arguments arguments;
-        int64_t elements = 0;  // of a conversion
+        Work work;
+        Dims numbers;  // of work that packs: what it was made for
     };
     static bool uses(const std::vector<Step>& steps, int operand);
     Place place(Place::Kind kind, const dnnl::memory::desc& layout);
     void reorder(const Place& from, const Place& to, std::vector<Step>& steps);
-    static void convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps);
+    void convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps) const;
+    Place copied(int number, const DnnlLayout& dense, std::vector<Step>& steps);
     void execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary) const;
 
     const CtCall* m_call;  // while it is built

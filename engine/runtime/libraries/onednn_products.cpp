@@ -22,10 +22,10 @@ DnnlLayout asMatrix(const DnnlLayout& tensor) {
         step = tensor.strides[d];
     }
     if (rows == 1) step = tensor.sizes.back() * std::max<int64_t>(tensor.strides.back(), 1);
-    return {tensor.type, {rows, tensor.sizes.back()}, {step, tensor.strides.back()}};
+    return tensor.with(tensor.type, {rows, tensor.sizes.back()}, {step, tensor.strides.back()});
 }
 DnnlLayout transposed(const DnnlLayout& matrix) {
-    return {matrix.type, {matrix.sizes[1], matrix.sizes[0]}, {matrix.strides[1], matrix.strides[0]}};
+    return matrix.with(matrix.type, {matrix.sizes[1], matrix.sizes[0]}, {matrix.strides[1], matrix.strides[0]});
 }
 
 /// What is added to a product, as many dims as that: where elements repeat, one stands for all.

@@ -48,7 +48,7 @@ DnnlLayout groupedWeights(const DnnlLayout& w, const Windows& windows) {
         sizes.insert(sizes.begin(), windows.groups);
         strides.insert(strides.begin(), groupStride);
     }
-    return {w.type, sizes, strides};
+    return w.with(w.type, sizes, strides);
 }
 bool isChannelsLast(const DnnlLayout& x) { return x.strides[1] == 1 && x.strides.back() == x.sizes[1]; }
 
