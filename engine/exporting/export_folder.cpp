@@ -31,8 +31,11 @@ bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) 
         return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
     };
     const std::string_view file = path.substr(path.rfind('/') + 1);
-    if (startsWith(path, "engine/runtime/portable/") || file == "portable.cpp") return calls("portable");
-    if (startsWith(file, "onednn")) return calls("oneDNN");
+    // Quantized layers that the library refuses are portable functions.
+    if (startsWith(path, "engine/runtime/portable/") || file == "portable.cpp")
+        return calls("portable") || calls("oneDNN int8");
+    if (file == "onednn_quantized.cpp") return calls("oneDNN int8");
+    if (startsWith(file, "onednn")) return calls("oneDNN") || calls("oneDNN int8");
     if (startsWith(file, "attention")) return calls("attention");
     if (file == "copies.cpp") return calls("copies");
     return !libraries.empty();
@@ -138,9 +141,7 @@ class Writer {
         from.includes = {place("src")};
         if (!archive.empty()) from.linked = {archive, "-Wl,--exclude-libs,ALL"};
         from.linked.push_back("-Wl,-z,defs");
-        if (std::any_of(m_libraries.begin(), m_libraries.end(),
-                        [](const std::string& name) { return name == "oneDNN" || name == "attention"; }))
-            from.linked.push_back(oneDnnPath());
+        if (needsOneDnn(m_libraries)) from.linked.push_back(oneDnnPath());
         from.linked.insert(from.linked.end(), {"-lgomp", "-lpthread"});
         return from;
     }

@@ -43,15 +43,10 @@ struct Carried {
     bool oneDnn;
 };
 constexpr Carried kLibraries[] = {{"oneDNN", "oneDnnLibrary", true},
+                                  {"oneDNN int8", "oneDnnBytesLibrary", true},
                                   {"copies", "copiesLibrary", false},
                                   {"attention", "attentionLibrary", true},
                                   {"portable", "portableLibrary", false}};
-
-bool needsOneDnn(const std::vector<std::string>& libraries) {
-    return std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](const Carried& each) {
-        return each.oneDnn && std::find(libraries.begin(), libraries.end(), each.name) != libraries.end();
-    });
-}
 
 std::string dimsText(const SymDims& dims) {
     std::string all;
@@ -74,6 +69,12 @@ std::string listText(const std::vector<std::string>& rows) {
 }
 
 }  // namespace
+
+bool needsOneDnn(const std::vector<std::string>& libraries) {
+    return std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](const Carried& each) {
+        return each.oneDnn && std::find(libraries.begin(), libraries.end(), each.name) != libraries.end();
+    });
+}
 
 std::vector<std::string> librariesOf(const HostProgram& program) {
     std::vector<std::string> names;
@@ -142,7 +143,8 @@ std::string manifestText(const ExportedProgram& exported) {
                           (symbol.most ? ", \"most\": " + std::to_string(*symbol.most) : "") + "}");
     for (const std::string& name : librariesOf(program))
         libraries.push_back("{\"name\": " + jsonString(name) +
-                            (name == "oneDNN" ? ", \"version\": " + jsonString(oneDnnVersion()) : "") + "}");
+                            (name.rfind("oneDNN", 0) == 0 ? ", \"version\": " + jsonString(oneDnnVersion()) : "") +
+                            "}");
     for (const std::string& file : exported.files) files.push_back(jsonString(file));
     size_t kernels = 0, calls = 0;
     for (const HostFunction& function : program.functions)

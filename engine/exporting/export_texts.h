@@ -17,6 +17,8 @@ struct ExportedProgram {
 
 /// Names of the libraries that the program's steps call, each once.
 std::vector<std::string> librariesOf(const HostProgram& program);
+/// Whether one of them stands on oneDNN.
+bool needsOneDnn(const std::vector<std::string>& libraries);
 
 /// The program's header: the interface of libraries, of programs, and its own functions.
 std::string headerText(const std::string& name);

@@ -59,8 +59,8 @@ const Node& callOf(const LoweringCase& one, const std::string& op) {
     throw std::runtime_error("a graph without " + op);
 }
 /// The operands as the graph makes them, and the call.
-Result<LibraryCallCase> libraryCallOf(const LoweringCase& one, const Node& call) {
-    LibraryCallCase made{call.op().name(), "portable", {call.args().begin(), call.args().end()}, {}, {}};
+Result<LibraryCallCase> libraryCallOf(const LoweringCase& one, const Node& call, const char* library) {
+    LibraryCallCase made{call.op().name(), library, {call.args().begin(), call.args().end()}, {}, {}};
     NodeValues values;
     size_t next = 0;
     for (const Node& node : one.module->graph().nodes()) {
@@ -91,10 +91,16 @@ std::vector<Tensor> resultsOf(const Node& call) {
     else add(call.type());
     return results;
 }
+/// Those that compute the operator with the bits of its portable function.
+std::vector<const char*> librariesOf(const std::string& op) {
+    for (const LibraryRow& row : libraryRows())
+        if (row.op == op && row.library == "oneDNN int8") return {"portable", "oneDNN int8"};
+    return {"portable"};
+}
 /// Empty, or what is wrong.
-std::string wrongOf(const LoweringCase& one, const std::string& op) {
+std::string wrongOf(const LoweringCase& one, const std::string& op, const char* library) {
     const Node& call = callOf(one, op);
-    const auto made = libraryCallOf(one, call);
+    const auto made = libraryCallOf(one, call, library);
     if (!made) return made.error().message;
     std::vector<Tensor> first;
     for (const int threads : {1, 4}) {
@@ -130,7 +136,7 @@ class PortableTest : public QObject {
     void everyFunctionHasItsRow() {
         std::set<std::string_view> scheduled, present;
         for (const LibraryRow& row : libraryRows())
-            if (row.library == "portable") scheduled.insert(row.op);
+            if (row.library == "portable" || row.library == "oneDNN int8") scheduled.insert(row.op);
         for (const auto file : portable::allFunctions())
             for (const portable::Function& function : file) {
                 QVERIFY2(present.insert(function.op).second, function.op);
@@ -154,8 +160,9 @@ class PortableTest : public QObject {
                 continue;
             }
             ++compared;
-            if (const std::string wrong = ::wrongOf(*one, name); !wrong.empty())
-                QTest::qFail(("\n" + one->name + "\n    " + wrong).c_str(), __FILE__, __LINE__);
+            for (const char* const library : librariesOf(name))
+                if (const std::string wrong = ::wrongOf(*one, name, library); !wrong.empty())
+                    QTest::qFail(("\n" + one->name + "\n    " + library + ": " + wrong).c_str(), __FILE__, __LINE__);
         }
         QVERIFY2(compared > 0, "no sample");
         qInfo("%zu calls, %zu refused", compared, refused);
@@ -172,6 +179,7 @@ class PortableTest : public QObject {
             for (const KernelInfo& kernel : preview->kernels) {
                 QVERIFY2(!kernel.kind.starts_with("reference: " + op.toStdString()), one->name.c_str());
                 if (QString::fromStdString(kernel.kind) == "portable: " + op) return;
+                if (kernel.kind.ends_with(" (oneDNN int8)")) return;
             }
         }
         if (op != "aten.copy.default") QFAIL("never");  // that is a kernel; in place it is none

@@ -151,6 +151,11 @@ struct Epilogue {
 void planProduct(const CallReader& call, OneDnnPlan& plan);
 void planConvolution(const CallReader& call, OneDnnPlan& plan);
 void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan);
+/// Sums of products of bytes, in rows of one position's channels: [rows, columns] and [n, positions..., channels].
+OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
+                                  OneDnnPlan::Arguments arguments);
+OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
+                                      OneDnnPlan::Arguments arguments);
 /// What is computed of the result before it is stored; `out` is the result as the primitive sees it.
 Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other);
 

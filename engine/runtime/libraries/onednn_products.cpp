@@ -130,6 +130,22 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
 
 }  // namespace
 
+OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
+                                  OneDnnPlan::Arguments arguments) {
+    const int first = call.operand("qx").value(), second = call.operand("qw").value();
+    const DnnlLayout a = asMatrix(DnnlLayout(call.call().operands[first])), b(call.call().operands[second]);
+    const DnnlLayout sums = dense({Type::s32, {a.sizes[0], b.sizes[1]}, {}});
+    const auto description = describePrimitive<dnnl::matmul>(
+        attributes, a.desc(), call.call().constant[second] != 0 ? b.any() : b.desc(), sums.desc());
+    refuseSlow(a.type, description.impl_info_str());
+    const OneDnnPlan::Place place = plan.scratch(sums.desc());
+    arguments.emplace_back(DNNL_ARG_SRC, plan.operand(first, a, description.src_desc()));
+    arguments.emplace_back(DNNL_ARG_WEIGHTS, plan.operand(second, b, description.weights_desc()));
+    arguments.emplace_back(DNNL_ARG_DST, place);
+    plan.add(dnnl::matmul(description), description, std::move(arguments));
+    return place;
+}
+
 void planProduct(const CallReader& call, OneDnnPlan& plan) {
     const Product product = productOf(call);
     plan.inOwnTypeOrF32(product.out.type, [&](Type type) { planAs(call, plan, product, type); });

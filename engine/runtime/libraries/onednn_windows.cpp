@@ -50,6 +50,14 @@ DnnlLayout groupedWeights(const DnnlLayout& w, const Windows& windows) {
     }
     return w.with(w.type, sizes, strides);
 }
+Dims channelsLastStridesOf(const Dims& sizes) {
+    Dims strides(sizes.size());
+    int64_t step = sizes[1];
+    for (size_t d = sizes.size(); d-- > 2; step *= sizes[d]) strides[d] = step;
+    strides[0] = step;
+    strides[1] = 1;
+    return strides;
+}
 bool isChannelsLast(const DnnlLayout& x) { return x.strides[1] == 1 && x.strides.back() == x.sizes[1]; }
 
 template <class Primitive>
@@ -135,6 +143,26 @@ void planConvolution(const CallReader& call, OneDnnPlan& plan) {
             planForward<dnnl::deconvolution_forward>(call, plan, dnnl::algorithm::deconvolution_direct, type);
         else planForward<dnnl::convolution_forward>(call, plan, dnnl::algorithm::convolution_direct, type);
     });
+}
+
+OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
+                                      OneDnnPlan::Arguments arguments) {
+    const int first = call.operand("qx").value(), second = call.operand("qw").value();
+    const DnnlLayout x(call.call().operands[first]), w(call.call().operands[second]);
+    DnnlLayout sums(Type::s32, sizesOf(call.call().results[0]), {});
+    const Windows windows = windowsOf(call, x, w, sums);
+    const DnnlLayout weights = groupedWeights(w, windows);
+    sums.strides = channelsLastStridesOf(sums.sizes);
+    const auto description = describePrimitive<dnnl::convolution_forward>(
+        attributes, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x.any(), weights.any(),
+        sums.desc(), windows.stride, windows.gaps, windows.left, windows.right);
+    refuseSlow(x.type, description.impl_info_str());
+    const OneDnnPlan::Place place = plan.scratch(sums.desc());
+    arguments.emplace_back(DNNL_ARG_SRC, plan.operand(first, x, description.src_desc()));
+    arguments.emplace_back(DNNL_ARG_WEIGHTS, plan.operand(second, weights, description.weights_desc()));
+    arguments.emplace_back(DNNL_ARG_DST, place);
+    plan.add(dnnl::convolution_forward(description), description, std::move(arguments));
+    return place;
 }
 
 void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan) {

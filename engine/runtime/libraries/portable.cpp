@@ -33,6 +33,8 @@ void check(const CtTensor& tensor, const char* what) {
         throw LibraryRefusal(std::string(what) + " has a dtype that portable functions do not compute in");
 }
 
+}  // namespace
+
 std::unique_ptr<LibraryPlan> planPortable(const CtCall& call, int threads, CtNeeds& needs) {
     const portable::Function* const function = portable::functionOf(call.op);
     if (function == nullptr) throw LibraryRefusal("there is no portable function for " + std::string(call.op));
@@ -42,8 +44,6 @@ std::unique_ptr<LibraryPlan> planPortable(const CtCall& call, int threads, CtNee
     if (function->scratch) needs.scratch = function->scratch(call, tasks);
     return std::make_unique<PortablePlan>(*function, call, tasks);
 }
-
-}  // namespace
 
 const CtLibrary& portableLibrary() {
     static const CtLibrary library = makeLibrary<planPortable>("portable");

@@ -3,16 +3,21 @@
 #include <string_view>
 
 #include "engine/libraries/library.h"
+#include "engine/runtime/libraries/library_plan.h"
 
 namespace cutaway {
 
 /// Null if there is none of that name.
 const CtLibrary* libraryNamed(std::string_view name);
 
-const CtLibrary& oneDnnLibrary();     // products, convolutions and their gradients
-const CtLibrary& copiesLibrary();     // concatenations
-const CtLibrary& attentionLibrary();  // our own
-const CtLibrary& portableLibrary();   // operators as plain C++ (runtime/portable): the slowest, for every dtype
+const CtLibrary& oneDnnLibrary();       // products, convolutions and their gradients
+const CtLibrary& oneDnnBytesLibrary();  // quantized layers
+const CtLibrary& copiesLibrary();       // concatenations
+const CtLibrary& attentionLibrary();    // our own
+const CtLibrary& portableLibrary();     // operators as plain C++ (runtime/portable): the slowest, for every dtype
+
+/// Throws a refusal if there is no function for the call.
+std::unique_ptr<LibraryPlan> planPortable(const CtCall& call, int threads, CtNeeds& needs);
 
 /// "3.0.0".
 const char* oneDnnVersion();
