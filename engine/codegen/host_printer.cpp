@@ -364,7 +364,7 @@ class HostPrinter {
         line("if (" + (any.empty() ? std::string("false") : any + " > 0") + ") {");
         line("    void* const b[] = {" + listed(buffers) + "};");
         line("    const int64_t n[] = {" + listed(sizes) + "};");
-        const int64_t time = std::max(step.flops / 2, step.bytes / kBytesPerNanosecond);
+        const int64_t time = std::max(step.flops / kKernelOperationsPerNanosecond, step.bytes / kBytesPerNanosecond);
         for (const HostKernel::Launch& launch : kernel.launches)
             line("    if (const int f = c.launch(" + launch.function + ", b, n, " + size(launch.range) + ", " +
                  integer(time) + ")) return c.failed(f, " + quoted(step.checking.empty() ? step.node : step.checking) +

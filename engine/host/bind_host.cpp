@@ -6,9 +6,6 @@
 namespace cutaway {
 namespace {
 
-/// What a kernel's vector loop does per nanosecond on one core.
-constexpr int64_t kOperations = 2;
-
 std::string described(const Tensor& tensor) {
     return TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text();
 }
@@ -108,7 +105,7 @@ class Binder {
                 if (kernel.written[b]) written += numel(m_bound->values[static_cast<size_t>(step.buffers[b])].sizes);
             if (written > 0)
                 for (const HostKernel::Launch& launch : kernel.launches) bound.ranges.push_back(number(launch.range));
-            computing = std::max(written, computing) / kOperations;
+            computing = std::max(written, computing) / kKernelOperationsPerNanosecond;
         } else {
             for (const Argument& arg : step.args)
                 bound.args.push_back(filled(arg).mapNodes(

@@ -209,7 +209,8 @@ CtNeeds OneDnnPlan::finish() {
     return m_needs;
 }
 
-void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary) const {
+void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary,
+                         Handles& handles) const {
     // The library splits its work among the threads for which a primitive was made.
     lendThreads(m_threads);
     thread_local dnnl::stream stream(oneDnnEngine());
@@ -224,19 +225,24 @@ void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run, 
         }
         return nullptr;
     };
-    std::unordered_map<int, dnnl::memory> arguments;
+    handles.resize(steps.size());
     std::vector<void*> addresses;
-    for (const Step& step : steps) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+        const Step& step = steps[i];
         if (step.work) {
             addresses.clear();
             for (const auto& argument : step.arguments) addresses.push_back(addressOf(argument.second));
             step.work(addresses, run);
             continue;
         }
-        arguments.clear();
-        for (const auto& [argument, place] : step.arguments)
-            arguments.emplace(argument, dnnl::memory(place.layout, oneDnnEngine(), addressOf(place)));
-        step.primitive.execute(stream, arguments);
+        auto& own = handles[i];
+        for (const auto& [argument, place] : step.arguments) {
+            void* const address = addressOf(place);
+            const auto known = own.find(argument);
+            if (known == own.end()) own.emplace(argument, dnnl::memory(place.layout, oneDnnEngine(), address));
+            else if (known->second.get_data_handle() != address) known->second.set_data_handle(address);
+        }
+        step.primitive.execute(stream, own);
     }
     stream.wait();
 }
@@ -268,8 +274,21 @@ void OneDnnPlan::pack(const CtTensor* operands, std::byte* packed) const {
     };
     const std::unique_ptr<std::byte, Freed> temporary(
         static_cast<std::byte*>(::operator new(static_cast<size_t>(m_temporary), kAlignment)));
-    execute(m_packing, {operands, nullptr, packed, nullptr, nullptr}, temporary.get());
+    Handles handles;
+    execute(m_packing, {operands, nullptr, packed, nullptr, nullptr}, temporary.get(), handles);
 }
-void OneDnnPlan::run(const LibraryRun& run) const { execute(m_steps, run, nullptr); }
+void OneDnnPlan::run(const LibraryRun& run) const {
+    Handles handles;
+    {
+        const std::lock_guard lock(m_mutex);
+        if (!m_idle.empty()) {
+            handles = std::move(m_idle.back());
+            m_idle.pop_back();
+        }
+    }
+    execute(m_steps, run, nullptr, handles);
+    const std::lock_guard lock(m_mutex);
+    m_idle.push_back(std::move(handles));
+}
 
 }  // namespace cutaway

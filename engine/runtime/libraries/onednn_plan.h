@@ -3,6 +3,8 @@
 // layout than a tensor has. Versions 2 and 3 of the library.
 #include <dnnl.hpp>
 #include <functional>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/runtime/libraries/call_reader.h"
@@ -127,13 +129,18 @@ class OneDnnPlan final : public LibraryPlan {
     void reorder(const Place& from, const Place& to, std::vector<Step>& steps);
     void convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps) const;
     Place copied(int number, const DnnlLayout& dense, std::vector<Step>& steps);
-    void execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary) const;
+    /// The library's handles of memory, by step: made once, since that may write zeros behind a packed weight's end,
+    /// and takes a while.
+    using Handles = std::vector<std::unordered_map<int, dnnl::memory>>;
+    void execute(const std::vector<Step>& steps, const LibraryRun& run, std::byte* temporary, Handles& handles) const;
 
     const CtCall* m_call;  // while it is built
     int m_threads;
     CtNeeds m_needs{};
     int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
+    mutable std::mutex m_mutex;
+    mutable std::vector<Handles> m_idle;  // as many as have run at once
 };
 
 /// Throws for what the library computes in this type, other than f32, by its plain loops.
