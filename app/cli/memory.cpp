@@ -24,6 +24,7 @@ std::string kindOf(const MemoryPlan& plan, const MemoryValue& value) {
     std::string kind(nameOf(plan.calls[static_cast<size_t>(value.first)].maker));
     if (value.workspace) kind += ", workspace";
     if (value.place == MemoryValue::Place::Own) kind += ", own memory";
+    if (!value.over.empty()) kind += ", over " + value.over;
     if (value.output) kind += ", returned";
     return kind;
 }
@@ -89,6 +90,7 @@ Json toJson(const MemoryPlan& plan) {
                           {"offset", value.offset},
                           {"first_call", shownNumber(value.first)},
                           {"last_call", shownNumber(value.last)},
+                          {"over", value.over.empty() ? Json() : Json(value.over)},
                           {"returned", value.output},
                           {"workspace", value.workspace}});
     for (const auto& [symbol, value] : plan.sizes) sizes[symbol] = value;

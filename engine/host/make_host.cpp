@@ -137,9 +137,14 @@ class Maker {
             }
             const ScheduledCall& call = m_scheduled->calls[static_cast<size_t>(value.definedBy)];
             if (call.kind == CallKind::Reference) own.kind = HostValue::Kind::Own;
+            if (value.over >= 0) {
+                own.kind = HostValue::Kind::View;
+                own.index = m_number.at(m_scheduled->values[static_cast<size_t>(value.over)].key);
+            }
+            const bool placed = own.kind == HostValue::Kind::Slot;
             const int64_t number = addValue(std::move(own));
             m_number[value.key] = number;
-            if (call.kind != CallKind::Reference) m_lives.push_back({number, value.definedBy, value.lastUse});
+            if (placed) m_lives.push_back({number, value.definedBy, value.memoryUntil});
         }
     }
     int64_t constantNumber(const Node& node) {

@@ -32,6 +32,10 @@ Hash128 Schedule::fingerprint() const {
         for (const SymInt& size : group.space.sizes) add(hasher, size);
         for (const bool reduced : group.space.reduced) hasher.add(reduced);
     }
+    hasher.add(static_cast<uint64_t>(reuses.size()));
+    for (const auto& [result, operand] : reuses)
+        for (const auto& [node, number] : {result, operand})
+            hasher.add(static_cast<uint64_t>(index(node))).add(static_cast<uint64_t>(number));
     return hasher.finish();
 }
 

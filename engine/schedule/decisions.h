@@ -27,6 +27,8 @@ struct Schedule final : ModulePlan {
     std::map<NodeId, std::string> libraries;  // calls that a library computes, and what it is: "mm (oneDNN)"
     std::vector<Group> groups;
     std::vector<FusionDecision> decisions;  // each yes and no
+    /// Values that are written over operands of their kernels; a node and which of its results.
+    std::map<std::pair<NodeId, size_t>, std::pair<NodeId, size_t>> reuses;
 
     /// Of what is computed how; without the sentences.
     Hash128 fingerprint() const override;
@@ -42,5 +44,8 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter);
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
 /// Which nodes share a kernel: greedy, in graph order (fusion.h).
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter);
+/// Which values are written over operands that nobody reads afterwards (reuse.h). The last to decide: it asks when each
+/// value is used for the last time.
+Result<bool> reuseMemory(Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway

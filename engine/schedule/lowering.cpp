@@ -147,16 +147,12 @@ Expr Lowering::value(const ValueKey& key, const std::vector<Expr>& at) {
 
 Expr Lowering::value(const Node& node, const std::vector<Expr>& at) { return value(resolve(node), at); }
 
-namespace {
-/// What tests ask for in kernels: 1 + 2 |x| in place of x, or NaN.
-Expr spoiled(const Op& op, const Expr& value, bool shared) {
-    if (!faultsAsked() || !isFloating(value->dtype)) return value;
-    FaultEffect effect = faultEffect("kernel", op.name());
-    if (shared && effect == FaultEffect::None) effect = faultEffect("fusion", op.name());
+Expr spoiled(const Expr& value, std::string_view where, const Op& op) {
+    const FaultEffect effect =
+        faultsAsked() && isFloating(value->dtype) ? faultEffect(where, op.name()) : FaultEffect::None;
     if (effect == FaultEffect::Nan) return constantLike(value, std::numeric_limits<double>::quiet_NaN());
     return effect == FaultEffect::Wrong ? constantLike(value, 1) + constantLike(value, 2) * call1("abs", value) : value;
 }
-}  // namespace
 
 Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at) {
     const DType dtype = computeTypeOf(tensorOf({&node, result})->dtype);
@@ -170,7 +166,8 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
         fail(node.name() + " (" + node.op().name() + ") needs its operand in memory");
         return constantOf(Scalar(int64_t{0}), dtype);
     }
-    return spoiled(node.op(), Expr::cast(expr, dtype), m_shared);
+    expr = spoiled(Expr::cast(expr, dtype), "kernel", node.op());
+    return m_shared ? spoiled(expr, "fusion", node.op()) : expr;
 }
 
 namespace {

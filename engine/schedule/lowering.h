@@ -69,6 +69,8 @@ class Lowering {
     std::optional<ReductionAxes> m_axes;
 };
 
+/// What tests ask for of an operator at this place ("kernel", "fusion", "reuse"): 1 + 2 |value|, or NaN.
+Expr spoiled(const Expr& value, std::string_view place, const Op& op);
 /// Tries the rule of a call with all operands loaded.
 RuleFacts probe(const Node& node);
 /// Cost of computing an expression once, shared parts counted once, loads as 1; bodies of reductions count once.

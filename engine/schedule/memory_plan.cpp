@@ -96,12 +96,13 @@ Result<ProgramMemory> memoryOf(const ScheduledProgram& program) {
         const bool made = value.kind == ScheduledValue::Kind::Temporary || value.kind == ScheduledValue::Kind::Output;
         // What a reference kernel returns has memory of its own.
         if (!made || program.calls[static_cast<size_t>(value.definedBy)].kind == CallKind::Reference) continue;
+        if (value.over >= 0) continue;  // it lies where that does
         const TensorType& type = *tensorOf(value.key);
         if (!allInts(type.sizes) || !allInts(type.strides))
             return unsupported("the size of " + value.key.node->name() + ", " + type.text() +
                                ", is known only at run time");
         const int64_t bytes = checkedMul(extent(toInts(type.sizes), toInts(type.strides)), byteSize(type.dtype));
-        blocks.push_back({bytes, value.definedBy, value.lastUse, 0});
+        blocks.push_back({bytes, value.definedBy, value.memoryUntil, 0});
         memory.bars.push_back({i, blocks.back()});
     }
     memory.arena = planMemory(blocks);

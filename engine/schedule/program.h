@@ -48,6 +48,8 @@ struct ScheduledValue {
     enum class Kind : uint8_t { Input, Constant, Temporary, Output } kind = Kind::Temporary;
     size_t position = 0;               // which input (placeholder order)
     int definedBy = -1, lastUse = -1;  // positions in calls; -1 = before the first
+    int over = -1;                     // index of the value whose memory it is written over
+    int memoryUntil = -1;              // last use of what lies in its memory, this value and those written over it
 };
 
 struct PlannedKernel {

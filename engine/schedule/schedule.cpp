@@ -9,6 +9,7 @@
 #include "engine/ops/alias.h"
 #include "engine/rewrite/dead_code.h"
 #include "engine/schedule/fusion.h"
+#include "engine/schedule/reuse.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
 
@@ -192,6 +193,7 @@ class Scheduler {
         const FusionGroup& group = m_grouping.groups[static_cast<size_t>(groupNumber)];
         BuiltKernel built = buildKernel(m_grouping, group);
         if (!built.problem.empty()) return Error{ErrorCode::Internal, built.problem, group.members[0]->name(), {}};
+        writeOverOperands(built);
         collapseLoops(built.kernel);
         ScheduledCall call;
         call.bindings = std::move(built.bindings);
@@ -206,9 +208,11 @@ class Scheduler {
                                    ": nothing to fuse with, its operands and readers are not computed by kernels");
         for (size_t i = 0; i < call.bindings.size(); ++i) {
             const TensorType& type = *tensorOf(call.bindings[i]);
-            addProduct(built.kernel.buffers[i].written ? call.bytesWritten : call.bytesRead,
-                       {elements(type.sizes), byteSize(type.dtype)});
-            if (built.kernel.buffers[i].written) define(call.bindings[i]);
+            const bool written = built.kernel.buffers[i].written;
+            const auto add = [&](int64_t& bytes) { addProduct(bytes, {elements(type.sizes), byteSize(type.dtype)}); };
+            if (written) add(call.bytesWritten);
+            if (!written || m_over.contains(call.bindings[i])) add(call.bytesRead);
+            if (written) define(call.bindings[i]);
         }
         const auto [slot, fresh] = m_kernelOf.emplace(structureKey(built.kernel), m_program.kernels.size());
         if (fresh) {
@@ -219,6 +223,22 @@ class Scheduler {
         call.kernel = slot->second;
         m_program.calls.push_back(std::move(call));
         return {};
+    }
+    void writeOverOperands(BuiltKernel& built) {
+        const std::vector<ValueKey> bindings = built.bindings;
+        for (const ValueKey& result : bindings) {
+            const auto found = m_schedule.reuses.find({result.node->id(), result.result});
+            if (found == m_schedule.reuses.end()) continue;
+            for (const ValueKey& operand : bindings)
+                if (std::pair(operand.node->id(), operand.result) == found->second) {
+                    writeOver(built.kernel, built.bindings, result, operand);
+                    m_over[result] = operand;
+                    const auto at =
+                        std::find(built.bindings.begin(), built.bindings.end(), result) - built.bindings.begin();
+                    for (KernelStore& store : built.kernel.stores)
+                        if (store.buffer == at) store.value = spoiled(store.value, "reuse", result.node->op());
+                }
+        }
     }
     /// What was decided of the kernel's nodes, in the order in which it was.
     void addReasons(ScheduledCall& call) const {
@@ -278,6 +298,17 @@ class Scheduler {
                 if (const TupleType* tuple = input->type().tuple())
                     for (size_t r = 0; r < tuple->size(); ++r) keep({input, r});
             }
+        for (ScheduledValue& value : values) value.memoryUntil = value.lastUse;
+        for (size_t i = 0; i < values.size(); ++i) {
+            const auto over = m_over.find(values[i].key);
+            if (over == m_over.end()) continue;
+            values[i].over = static_cast<int>(slot.at(over->second));
+            // Values stand in the order in which they are made.
+            for (int base = values[i].over; base >= 0; base = values[static_cast<size_t>(base)].over) {
+                int& until = values[static_cast<size_t>(base)].memoryUntil;
+                until = std::max(until, values[i].lastUse);
+            }
+        }
         m_program.values = std::move(values);
     }
 
@@ -287,6 +318,7 @@ class Scheduler {
     ScheduledProgram m_program;
     std::vector<Unit> m_units;
     std::map<std::string, size_t> m_kernelOf;
+    std::map<ValueKey, ValueKey> m_over;  // what is written over what
     LoopTarget m_target;
     SymbolValues m_hints;
 };
@@ -324,7 +356,7 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
     if (Schedule::of(*module)) return module;
     auto own = std::make_shared<Module>(*module);
     const CompileRequest options;
-    for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes}) {
+    for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes, reuseMemory}) {
         Rewriter rewriter("schedule", options, {}, progress.cancel.get());
         CT_TRY_VOID(pass(*own, rewriter));
     }

@@ -29,7 +29,7 @@ struct ProgramMemory {
         size_t value = 0;  // index into ScheduledProgram::values
         MemoryBlock block;
     };
-    std::vector<Bar> bars;    // in order of definition
+    std::vector<Bar> bars;    // in order of definition, without values that are written over others
     int64_t arena = 0;        // bytes
     int64_t largestLive = 0;  // bytes that live at once at the peak, in blocks of 64: no plan needs fewer
     int peak = 0;             // the call at which they do

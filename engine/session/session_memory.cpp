@@ -59,6 +59,7 @@ class MemoryPlanner {
         if (freeSymbols(*m_program.module).empty()) m_plan.arena = place(MemoryValue::Place::Arena);
         else CT_TRY_VOID(takePlaces());
         m_plan.own = place(MemoryValue::Place::Own);
+        placeOverOthers();
         std::stable_sort(m_plan.values.begin(), m_plan.values.end(),
                          [](const MemoryValue& a, const MemoryValue& b) { return a.first < b.first; });
         findPeak();
@@ -105,7 +106,16 @@ class MemoryPlanner {
             shown.output = value.kind == ScheduledValue::Kind::Output;
             const bool reference = m_program.calls[static_cast<size_t>(value.definedBy)].kind == CallKind::Reference;
             shown.place = reference ? MemoryValue::Place::Own : MemoryValue::Place::Arena;
-            m_plan.values.push_back(std::move(shown));
+            const auto number = static_cast<size_t>(&value - m_program.values.data());
+            m_shownOf[number] = m_plan.values.size();
+            Memory memory{value.memoryUntil, std::nullopt};
+            if (value.over >= 0) {
+                memory.over = m_shownOf.at(static_cast<size_t>(value.over));
+                MemoryValue& before = m_plan.values[*memory.over];
+                before.last = value.definedBy - 1;
+                shown.over = before.name;
+            }
+            add(std::move(shown), memory);
         }
         return {};
     }
@@ -134,21 +144,38 @@ class MemoryPlanner {
                 shown.bytes = checkedMul(count, byteSize(space.dtype));
                 shown.first = shown.last = static_cast<int>(at);
                 shown.workspace = true;
-                m_plan.values.push_back(std::move(shown));
+                add(std::move(shown), {static_cast<int>(at), std::nullopt});
             }
         }
         return {};
+    }
+    /// How long something lies in a value's memory; the value whose memory it is, if not its own.
+    struct Memory {
+        int until = 0;
+        std::optional<size_t> over;
+    };
+    void add(MemoryValue value, Memory memory) {
+        m_plan.values.push_back(std::move(value));
+        m_memory.push_back(memory);
+    }
+    bool takes(size_t value, MemoryValue::Place where) const {
+        return m_plan.values[value].place == where && !m_memory[value].over;
+    }
+    void placeOverOthers() {
+        for (size_t i = 0; i < m_memory.size(); ++i)
+            if (m_memory[i].over) m_plan.values[i].offset = m_plan.values[*m_memory[i].over].offset;
     }
 
     /// In the order and by the lifetimes of the compiled program, so that the offsets are its own.
     int64_t place(MemoryValue::Place where) {
         std::vector<MemoryBlock> blocks;
-        for (const MemoryValue& value : m_plan.values)
-            if (value.place == where) blocks.push_back({value.bytes, value.first, value.last, 0});
+        for (size_t i = 0; i < m_plan.values.size(); ++i)
+            if (takes(i, where))
+                blocks.push_back({m_plan.values[i].bytes, m_plan.values[i].first, m_memory[i].until, 0});
         const int64_t height = planMemory(blocks);
         size_t next = 0;
-        for (MemoryValue& value : m_plan.values)
-            if (value.place == where) value.offset = blocks[next++].offset;
+        for (size_t i = 0; i < m_plan.values.size(); ++i)
+            if (takes(i, where)) m_plan.values[i].offset = blocks[next++].offset;
         return height;
     }
 
@@ -156,8 +183,8 @@ class MemoryPlanner {
     Result<void> takePlaces() {
         CT_TRY(const std::vector<int64_t> places, placesOf(m_program, m_plan.sizes, m_plan.arena));
         size_t next = 0;
-        for (MemoryValue& value : m_plan.values)
-            if (value.place == MemoryValue::Place::Arena) value.offset = places.at(next++);
+        for (size_t i = 0; i < m_plan.values.size(); ++i)
+            if (takes(i, MemoryValue::Place::Arena)) m_plan.values[i].offset = places.at(next++);
         return {};
     }
 
@@ -179,6 +206,8 @@ class MemoryPlanner {
     const ScheduledProgram& m_program;
     const ScheduledTrack& m_track;
     MemoryPlan m_plan;
+    std::vector<Memory> m_memory;        // of m_plan.values
+    std::map<size_t, size_t> m_shownOf;  // from the program's values to those
 };
 
 Result<MemoryPlan> planOf(Session::State::Run& run, const ScheduledTrack& track, const Progress& progress) {

@@ -160,16 +160,18 @@ class BisectFaultsTest : public QObject {
         if (found) QCOMPARE(QString::fromStdString(report->rewrite.rule), QStringLiteral("twice"));
     }
 
-    void fusions_data() {
+    void decisions_data() {
         QTest::addColumn<QString>("fault");
         QTest::addColumn<QString>("node");
         for (const char* kind : {"wrong", "nan"}) {
             QTest::addRow("a chain, %s", kind) << QString("fusion:aten.tanh.default:%1").arg(kind) << "e";
             QTest::addRow("a reduction, %s", kind) << QString("fusion:aten.sum.dim_IntList:%1").arg(kind) << "d";
+            QTest::addRow("a value over another, %s", kind) << QString("reuse:aten.div.Tensor:%1").arg(kind) << "d";
         }
     }
-    /// A node goes wrong where it shares a kernel with others: the one decision that made it share one.
-    void fusions() {
+    /// A node goes wrong where it shares a kernel with others, or is written over another: the one decision that did
+    /// that.
+    void decisions() {
         QFETCH(QString, fault);
         QFETCH(QString, node);
         const QString graph = m_folder.filePath("fused.py"), json = m_folder.filePath("fused.json");
@@ -189,11 +191,14 @@ class BisectFaultsTest : public QObject {
         const QJsonObject step = found["step"].toObject(), rewrite = found["rewrite"].toObject();
         QVERIFY2(found["found"].toBool(), text.constData());
         QCOMPARE(step["stage"].toString(), QStringLiteral("schedule"));
-        QCOMPARE(step["name"].toString(), QStringLiteral("fuse_nodes"));
-        QCOMPARE(rewrite["rule"].toString(), QStringLiteral("fuse"));
+        const bool fused = fault.startsWith("fusion");
+        QCOMPARE(step["name"].toString(), fused ? QStringLiteral("fuse_nodes") : QStringLiteral("reuse_memory"));
+        QCOMPARE(rewrite["rule"].toString(), fused ? QStringLiteral("fuse") : QStringLiteral("write_over"));
         QCOMPARE(rewrite["node"].toString(), node);
-        // Two libraries and three fusions; what passes trace while they are looking for patterns is not among them.
-        QCOMPARE(found["searched"].toInt(), 5);
+        // Two libraries, three fusions, two values over others (not all of them where the last is not needed to be
+        // wrong); what passes trace while they are looking for patterns is not among them.
+        const int searched = found["searched"].toInt();
+        QVERIFY2(searched >= 5 && searched <= 7, text.constData());
     }
 
     /// A run that failed is looked at where the search has been.

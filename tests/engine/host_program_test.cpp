@@ -116,13 +116,12 @@ def forward(self, x: "f32[s0, 8]", w: "f32[8, 4]"):
 function run(x: f32[s0, 8], w: f32[8, 4])
     s0 = size 0 of x
     slot0: 16*s0 bytes
-    slot1: 16*s0 bytes
     v0: f32[s0, 8] = x  # x
     v1: f32[8, 4] = w  # w
     v2: f32[s0, 4] = slot0  # mm
-    v3: f32[s0, 4] = slot1  # relu
+    v3: f32[s0, 4] = view of v2  # relu
     v2 = aten.mm.default(v0, v1) by oneDNN  # mm
-    kernel0(v3, v2) over 4*s0  # relu (kernel0)
+    kernel0(v3) over 4*s0  # relu (kernel0)
     return v3
 )";
         QVERIFY2(said.endsWith(wanted.mid(1)), qPrintable(said));

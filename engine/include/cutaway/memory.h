@@ -33,6 +33,7 @@ struct MemoryValue {
     int first = 0, last = 0;  // calls between which it lives, both included
     bool output = false;      // returned: it lives to the end
     bool workspace = false;
+    std::string over{};  // the value in whose place it is written, which ends with the call before
 };
 
 struct MemoryTotal {

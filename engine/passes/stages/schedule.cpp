@@ -14,6 +14,9 @@ constexpr CodeRewrite kChooseLibraries[] = {{"call_library", "A library computes
 constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel that reads it", "call"},
                                  {"share_loop", "Two that read the same memory share a kernel", "call"}};
 
+constexpr CodeRewrite kReuse[] = {
+    {"write_over", "A value is written over an operand that nobody reads afterwards", "call"}};
+
 /// What a forward saves is laid out as the joint graph says.
 bool isInference(const CompileRequest& request) { return request.mode == Mode::Inference; }
 
@@ -46,6 +49,11 @@ constexpr Row kRows[] = {
          .run = fuseNodes,
          .functional = false,
          .rewrites = kFuse},
+    Pass{.name = "reuse_memory",
+         .summary = "Decides which values are written over operands",
+         .run = reuseMemory,
+         .functional = false,
+         .rewrites = kReuse},
 };
 
 }  // namespace
