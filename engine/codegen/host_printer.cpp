@@ -2,87 +2,13 @@
 
 #include <set>
 
-#include "engine/codegen/cpp_expr.h"
-#include "engine/host/bind_host.h"
+#include "engine/codegen/host_function_printer.h"
+#include "engine/codegen/host_words.h"
 #include "engine/libraries/library.h"
-#include "engine/ops/op_registry.h"
 #include "engine/support/checked.h"
-#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
-
-/// A literal of C++: anything that is not plain becomes an escape.
-std::string quoted(std::string_view text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool plain = byte >= ' ' && byte < 127 && c != '"' && c != '\\' && c != '?';
-        if (plain) {
-            result += c;
-            continue;
-        }
-        const char digits[] = {'\\', static_cast<char>('0' + byte / 64), static_cast<char>('0' + byte / 8 % 8),
-                               static_cast<char>('0' + byte % 8), 0};
-        result += digits;
-    }
-    return result + "\"";
-}
-std::string listed(const std::vector<std::string>& items) {
-    std::string all;
-    for (const std::string& item : items) all += (all.empty() ? "" : ", ") + item;
-    return all;
-}
-std::string integer(int64_t value) {
-    if (value == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807L - 1)";
-    return std::to_string(value) + (value == static_cast<int32_t>(value) ? "" : "L");
-}
-
-/// Sizes are int64_t, conditions among them bool.
-class SizePrinter {
-  public:
-    explicit SizePrinter(const std::vector<std::string>& symbols) : m_symbols(&symbols) {}
-
-    std::string text(const Expr& e) const {
-        switch (e->kind) {
-            case ExprKind::Int: return integer(e->integer);
-            case ExprKind::Bool: return e->integer != 0 ? "true" : "false";
-            case ExprKind::Symbol: return symbol(e->name);
-            case ExprKind::Add: return joined(e, " + ");
-            case ExprKind::Mul: return joined(e, " * ");
-            case ExprKind::FloorDiv: return called("floor_div", e);
-            case ExprKind::Mod: return called("floor_mod", e);
-            case ExprKind::Min: return called("least", e);
-            case ExprKind::Max: return called("most", e);
-            case ExprKind::Pow: return called("power", e);
-            case ExprKind::Eq: return joined(e, " == ");
-            case ExprKind::Ne: return joined(e, " != ");
-            case ExprKind::Lt: return joined(e, " < ");
-            case ExprKind::Le: return joined(e, " <= ");
-            default: throw SizeError("the size " + cutaway::text(e) + " has no form in C++");
-        }
-    }
-
-  private:
-    std::string symbol(const std::string& name) const {
-        const auto found = std::find(m_symbols->begin(), m_symbols->end(), name);
-        if (found == m_symbols->end()) throw SizeError("the size " + name + " does not follow from the inputs");
-        return "n" + std::to_string(found - m_symbols->begin());
-    }
-    std::string joined(const Expr& e, const char* sign) const {
-        std::string all;
-        for (const Expr& operand : e->operands) all += (all.empty() ? "" : sign) + text(operand);
-        return "(" + all + ")";
-    }
-    std::string called(const char* function, const Expr& e) const {
-        std::string all = text(e->operands[0]);
-        for (size_t i = 1; i < e->operands.size(); ++i)
-            all = std::string(function) + "(" + all + ", " + text(e->operands[i]) + ")";
-        return all;
-    }
-
-    const std::vector<std::string>* m_symbols;
-};
 
 constexpr const char* kBegin = R"(#include "engine/runtime/exported/interface.h"
 
@@ -95,15 +21,6 @@ inline int64_t power(int64_t a, int64_t b) {
     int64_t result = 1;
     for (; b > 0; --b) result *= a;
     return result;
-}
-inline int64_t number_in(const CtTensor& t) {
-    switch (t.dtype) {
-        case CT_I32: return *static_cast<const int32_t*>(t.data);
-        case CT_F64: return static_cast<int64_t>(*static_cast<const double*>(t.data));
-        case CT_F32: return static_cast<int64_t>(*static_cast<const float*>(t.data));
-        case CT_BOOL: return *static_cast<const uint8_t*>(t.data) != 0;
-        default: return *static_cast<const int64_t*>(t.data);
-    }
 }
 constexpr CtArgument none() { return {CT_NONE, 0, 0, nullptr, nullptr}; }
 constexpr CtArgument operand(int64_t n) { return {CT_OPERAND, n, 0, nullptr, nullptr}; }
@@ -139,41 +56,27 @@ CT_EXPORTED const char* NAME_error(void) { return ct::lastFailure().c_str(); }
 class HostPrinter {
   public:
     HostPrinter(const HostProgram& program, const HostPrinting& how)
-        : m_program(&program), m_how(&how), m_function(&program.functions.at(0)) {
-        for (const HostSymbol& symbol : m_function->symbols) m_symbols.push_back(symbol.name);
-    }
+        : m_program(&program), m_how(&how), m_function(&program.functions.at(0)) {}
 
     Result<std::string> run() {
-        CT_TRY_VOID(check());
+        for (const HostFunction& function : m_program->functions) CT_TRY_VOID(check(function));
         m_out = kBegin;
         declareKernels();
         printInfo();
-        m_out += "namespace {\nint32_t run(ct::Frame& c, const CtTensor* in, CtTensor* out) {\n";
-        line("const CtTensor* const k = c.constants();");
-        printSizes();
-        printMemory();
-        for (size_t i = 0; i < m_function->steps.size(); ++i) printStep(i, m_function->steps[i]);
-        printResults();
-        m_out += "    return 0;\n}\n}  // namespace\n\n";
+        m_out += "namespace {\n";
+        for (size_t i = 0; i < m_program->functions.size(); ++i)
+            m_out += printFunction(*m_program, i, functionName(i)) + "\n";
+        m_out += "}  // namespace\n\n";
         printInterface();
         return std::move(m_out);
     }
 
   private:
-    void line(const std::string& text) { m_out += "    " + text + "\n"; }
-    std::string size(const SymInt& value) const {
-        return value.isInt() ? integer(value.value()) : SizePrinter(m_symbols).text(value.expr());
-    }
-    static std::string value(int64_t number) { return "v" + std::to_string(number); }
+    static std::string functionName(size_t number) { return "run" + std::to_string(number); }
 
-    Result<void> check() const {
-        if (m_function->segments.size() > 1)
-            return unsupported("sizes of this program follow from data, which no exported program can do yet");
-        for (const HostStep& step : m_function->steps)
-            if (step.kind == HostStepKind::Functions)
-                return unsupported(step.op + " runs graphs, which no exported program can do yet", step.node,
-                                   {"run the graph here"});
-            else if (step.kind == HostStepKind::Reference)
+    static Result<void> check(const HostFunction& function) {
+        for (const HostStep& step : function.steps)
+            if (step.kind == HostStepKind::Reference && step.library.empty() && !step.type.sym())
                 return unsupported(step.op + " is computed by the engine, and no exported program has that", step.node,
                                    {"run the graph here, or write the call with other operators"});
         return {};
@@ -189,27 +92,6 @@ class HostPrinter {
         m_out += "}\n\n";
     }
 
-    // ---- what the program is given
-    /// A parameter's place among those of its kind: inputs, or constants, of which the program's own come first.
-    size_t placeOf(size_t parameter) const {
-        const bool own = m_function->parameters[parameter].isHeld();
-        size_t place = own ? m_program->constants.size() : 0;
-        for (size_t i = 0; i < parameter; ++i) place += m_function->parameters[i].isHeld() == own;
-        return place;
-    }
-    std::string given(size_t parameter) const {
-        return (m_function->parameters[parameter].isHeld() ? "k[" : "in[") + std::to_string(placeOf(parameter)) + "]";
-    }
-    /// Where a parameter's elements lie.
-    std::string dataOf(size_t parameter) const {
-        const HostParameter& own = m_function->parameters[parameter];
-        if (own.state) {
-            size_t number = 0;
-            for (size_t i = 0; i < parameter; ++i) number += m_function->parameters[i].state;
-            return "c.state(" + std::to_string(number) + ")";
-        }
-        return own.constant ? given(parameter) + ".data" : "x" + std::to_string(placeOf(parameter));
-    }
     void printInfo() {
         std::vector<std::string> constants, inputs, outputs;
         for (const std::string& name : m_program->constants) constants.push_back(port(name, constantType(name), false));
@@ -237,10 +119,11 @@ class HostPrinter {
     }
     /// Of the program's own constants, which are no parameters.
     const TensorType* constantType(const std::string& name) const {
-        for (const HostValue& value : m_function->values)
-            if (value.kind == HostValue::Kind::Constant &&
-                m_program->constants[static_cast<size_t>(value.index)] == name)
-                return &value.type;
+        for (const HostFunction& function : m_program->functions)
+            for (const HostValue& value : function.values)
+                if (value.kind == HostValue::Kind::Constant &&
+                    m_program->constants[static_cast<size_t>(value.index)] == name)
+                    return &value.type;
         return nullptr;
     }
     /// `type` null: a number, or a None.
@@ -262,205 +145,12 @@ class HostPrinter {
                array(type->sizes) + ", " + (fixed ? array(type->strides) : "nullptr") + ", " + (state ? "1}" : "0}");
     }
 
-    // ---- sizes
-    void printSizes() {
-        std::vector<std::string> all;
-        for (size_t i = 0; i < m_function->symbols.size(); ++i) {
-            printSymbol("n" + std::to_string(i), m_function->symbols[i]);
-            all.push_back("n" + std::to_string(i));
-        }
-        line("c.begin({" + listed(all) + "});");
-        for (size_t i = 0; i < m_function->parameters.size(); ++i) {
-            const HostParameter& parameter = m_function->parameters[i];
-            const TensorType* type = parameter.type.tensor();
-            if (type == nullptr || parameter.isHeld()) continue;
-            const std::string place = std::to_string(placeOf(i)), own = "x" + place;
-            line("char* const " + own + " = c.given(" + quoted(parameter.name) + ", " + given(i) + ", {nullptr, " +
-                 std::to_string(static_cast<int>(type->dtype)) + ", " + std::to_string(type->rank()) + ", " +
-                 dims(type->sizes) + ", " + dims(type->strides) + "}, " + (isWritten(i) ? "true" : "false") + ", " +
-                 place + ");");
-            line("if (" + own + " == nullptr && " + size(numel(type->sizes)) + " > 0) return 1;");
-        }
-    }
-    void printSymbol(const std::string& name, const HostSymbol& symbol) {
-        const std::string from = given(symbol.parameter), where = quoted(m_function->parameters[symbol.parameter].name);
-        const auto dim = std::to_string(symbol.dim);
-        if (symbol.dim >= 0)
-            line("if (" + from + ".rank <= " + dim + ") return c.fail(" + where + ", \"too few dims\");");
-        std::string number = symbol.dim < 0 ? "number_in(" + from + ")" : from + ".sizes[" + dim + "]";
-        if (symbol.offset != 0) number = "(" + number + " - " + integer(symbol.offset) + ")";
-        if (symbol.scale != 1) number += " / " + integer(symbol.scale);
-        line("const int64_t " + name + " = " + number + ";  // " + "size of input " + std::to_string(symbol.parameter));
-        std::string outside = name + " < " + integer(symbol.least);
-        if (symbol.most) outside += " || " + name + " > " + integer(*symbol.most);
-        line("if (" + outside + ") return c.fail(" + where + ", \"the size is outside the range of the program\");");
-    }
-    /// The name of an array of these numbers.
-    std::string dims(const SymDims& sizes) {
-        if (sizes.empty()) return "nullptr";
-        std::vector<std::string> numbers;
-        for (const SymInt& each : sizes) numbers.push_back(size(each));
-        const std::string all = listed(numbers);
-        const auto [known, fresh] = m_dims.emplace(all, "d" + std::to_string(m_dims.size()));
-        if (fresh) line("const int64_t " + known->second + "[] = {" + all + "};");
-        return known->second;
-    }
-
-    // ---- memory
-    void printMemory() {
-        std::string total = "0";
-        for (size_t i = 0; i < m_function->memory.size(); ++i) {
-            line("const int64_t s" + std::to_string(i) + " = " + total + ";");
-            total = "s" + std::to_string(i) + " + (" + size(m_function->memory[i].bytes) + " + 63) / 64 * 64";
-        }
-        line("char* const arena = c.arena.grow(" + total + ");");
-        for (size_t i = 0; i < m_function->values.size(); ++i) {
-            const HostValue& own = m_function->values[i];
-            const int bytes = byteSize(own.type.dtype);
-            std::string at;
-            switch (own.kind) {
-                case HostValue::Kind::Input: at = dataOf(static_cast<size_t>(own.index)); break;
-                case HostValue::Kind::Constant: at = "k[" + std::to_string(own.index) + "].data"; break;
-                case HostValue::Kind::View:
-                    at = value(own.index) + " + (" + size(own.offset) + ") * " + std::to_string(bytes);
-                    break;
-                default: at = "arena + s" + std::to_string(own.index) + " + " + size(own.offset);
-            }
-            line("char* const " + value(static_cast<int64_t>(i)) + " = static_cast<char*>(static_cast<void*>(" + at +
-                 "));");
-        }
-    }
-    bool isWritten(size_t parameter) const {
-        return std::any_of(m_function->values.begin(), m_function->values.end(), [&](const HostValue& value) {
-            return value.kind == HostValue::Kind::Input && value.index == static_cast<int64_t>(parameter) &&
-                   value.written;
-        });
-    }
-    std::string tensor(int64_t number) {
-        if (number < 0) return "{nullptr, 0, -1, nullptr, nullptr}";
-        const TensorType& type = m_function->values[static_cast<size_t>(number)].type;
-        return "{" + value(number) + ", " + std::to_string(static_cast<int>(type.dtype)) + ", " +
-               std::to_string(type.rank()) + ", " + dims(type.sizes) + ", " + dims(type.strides) + "}";
-    }
-
-    // ---- steps
-    void printStep(size_t number, const HostStep& step) {
-        if (step.kind == HostStepKind::Kernel) printKernel(step);
-        else printCall(number, step);
-    }
-    void printKernel(const HostStep& step) {
-        const HostKernel& kernel = m_program->kernels[step.kernel];
-        std::vector<std::string> buffers, sizes, written;
-        for (const int64_t buffer : step.buffers) buffers.push_back(value(buffer));
-        for (const std::string& symbol : kernel.sizes) sizes.push_back(size(SymInt(Expr::symbol(symbol))));
-        if (sizes.empty()) sizes.push_back("0");
-        for (size_t b = 0; b < kernel.written.size(); ++b) {
-            const SymInt count = numel(m_function->values[static_cast<size_t>(step.buffers[b])].type.sizes);
-            if (kernel.written[b]) written.push_back(size(count));
-        }
-        // What stores nothing is not run: a kernel without loops would store once.
-        std::string any;
-        for (const std::string& count : written) any += (any.empty() ? "" : " + ") + count;
-        line("if (" + (any.empty() ? std::string("false") : any + " > 0") + ") {");
-        line("    void* const b[] = {" + listed(buffers) + "};");
-        line("    const int64_t n[] = {" + listed(sizes) + "};");
-        const int64_t time = std::max(step.flops / kKernelOperationsPerNanosecond, step.bytes / kBytesPerNanosecond);
-        for (const HostKernel::Launch& launch : kernel.launches)
-            line("    if (const int f = c.launch(" + launch.function + ", b, n, " + size(launch.range) + ", " +
-                 integer(time) + ")) return c.failed(f, " + quoted(step.checking.empty() ? step.node : step.checking) +
-                 ");");
-        line("}");
-    }
-    void printCall(size_t number, const HostStep& step) {
-        m_operands.clear();
-        for (const Argument& arg : step.args) collect(arg);
-        std::vector<std::string> operands, constant, results;
-        for (const int64_t each : m_operands) {
-            operands.push_back(tensor(each));
-            constant.push_back(m_function->values[static_cast<size_t>(each)].constant ? "1" : "0");
-        }
-        for (const int64_t each : step.results) results.push_back(tensor(each));
-        line("{");
-        m_lists = 0;
-        std::vector<std::string> args;
-        for (const Argument& arg : step.args) args.push_back(argument(arg));
-        const auto array = [&](const char* type, const char* name, std::vector<std::string> items) {
-            if (items.empty()) items.push_back("{}");
-            line(std::string("    const ") + type + " " + name + "[] = {" + listed(items) + "};");
-        };
-        std::vector<std::string> params;
-        for (const Param& param : requireOp(step.op).schema()->params) params.push_back(quoted(param.name));
-        if (params.empty()) params.push_back("nullptr");
-        line("    static const char* const p[] = {" + listed(params) + "};");
-        array("CtArgument", "a", args);
-        array("CtTensor", "x", operands);
-        array("uint8_t", "k", constant);
-        array("CtTensor", "r", results);
-        line("    const CtCall call = {" + quoted(step.op) + ", p, a, " + std::to_string(args.size()) + ", " +
-             std::to_string(operands.size()) + ", " + std::to_string(results.size()) + ", x, k, r};");
-        const int64_t time = std::max(step.flops / kLibraryOperationsPerNanosecond, step.bytes / kBytesPerNanosecond);
-        line("    if (c.call(" + std::to_string(number) + ", " + quoted(step.node) + ", " + quoted(step.library) +
-             ", call, " + integer(time) + ")) return 1;");
-        line("}");
-    }
-    void collect(const Argument& arg) {
-        if (const Node* node = arg.node()) {
-            const int64_t number = m_function->numberOf(*node);
-            if (std::find(m_operands.begin(), m_operands.end(), number) == m_operands.end())
-                m_operands.push_back(number);
-        } else if (const auto* items = arg.list()) {
-            for (const Argument& item : *items) collect(item);
-        }
-    }
-    std::string argument(const Argument& arg) {
-        if (const Node* node = arg.node()) {
-            const auto at = std::find(m_operands.begin(), m_operands.end(), m_function->numberOf(*node));
-            return "operand(" + std::to_string(at - m_operands.begin()) + ")";
-        }
-        if (const bool* truth = arg.get<bool>()) return *truth ? "truth(true)" : "truth(false)";
-        if (const int64_t* whole = arg.get<int64_t>()) return "whole(" + integer(*whole) + ")";
-        if (const Expr* expr = arg.get<Expr>()) return "whole(" + SizePrinter(m_symbols).text(*expr) + ")";
-        if (const DType* dtype = arg.get<DType>()) return "type(" + std::to_string(static_cast<int>(*dtype)) + ")";
-        if (const double* real = arg.get<double>()) return "real(" + cppLiteral(Expr::real(*real, DType::F64)) + ")";
-        if (const auto* text = arg.get<std::string>()) return "words(" + quoted(*text) + ")";
-        if (const auto* items = arg.list()) {
-            std::vector<std::string> all;
-            for (const Argument& item : *items) all.push_back(argument(item));
-            if (all.empty()) return "list(0, nullptr)";
-            const std::string name = "l" + std::to_string(m_lists++);
-            line("    const CtArgument " + name + "[] = {" + listed(all) + "};");
-            return "list(" + std::to_string(all.size()) + ", " + name + ")";
-        }
-        return "none()";
-    }
-
-    void printResults() {
-        const size_t count = m_function->results.size();
-        line("c.dims.resize(" + std::to_string(2 * count) + ");");
-        for (size_t i = 0; i < count; ++i) {
-            const int64_t number = m_function->results[i];
-            const std::string at = std::to_string(i), sizes = "c.dims[" + std::to_string(2 * i) + "]",
-                              strides = "c.dims[" + std::to_string(2 * i + 1) + "]";
-            if (number < 0) {
-                line("out[" + at + "] = {nullptr, 0, -1, nullptr, nullptr};");
-                continue;
-            }
-            const TensorType& type = m_function->values[static_cast<size_t>(number)].type;
-            const auto all = [&](const SymDims& wanted) {
-                std::vector<std::string> numbers;
-                for (const SymInt& each : wanted) numbers.push_back(size(each));
-                return "{" + listed(numbers) + "}";
-            };
-            line(sizes + " = " + all(type.sizes) + ";");
-            line(strides + " = " + all(type.strides) + ";");
-            line("out[" + at + "] = {" + value(number) + ", " + std::to_string(static_cast<int>(type.dtype)) + ", " +
-                 std::to_string(type.rank()) + ", " + sizes + ".data(), " + strides + ".data()};");
-        }
-    }
-
     void printInterface() {
-        m_out += "namespace {\nconst ct::Code kCode = {&kInfo, {" + std::to_string(m_function->steps.size()) +
-                 "}, run};\n}  // namespace\n";
+        std::vector<std::string> all;
+        for (size_t i = 0; i < m_program->functions.size(); ++i)
+            all.push_back("{" + std::to_string(m_program->functions[i].steps.size()) + ", " +
+                          std::to_string(m_program->functions[i].results.size()) + ", " + functionName(i) + "}");
+        m_out += "namespace {\nconst ct::Code kCode = {&kInfo, {" + listed(all) + "}};\n}  // namespace\n";
         std::string functions = kInterface;
         for (size_t at = 0; (at = functions.find("NAME", at)) != std::string::npos;)
             functions.replace(at, 4, m_how->name);
@@ -470,10 +160,7 @@ class HostPrinter {
     const HostProgram* m_program;
     const HostPrinting* m_how;
     const HostFunction* m_function;
-    std::vector<std::string> m_symbols;
-    std::map<std::string, std::string> m_dims, m_fixed;  // arrays by their contents: of a run, and of all runs
-    std::vector<int64_t> m_operands;                     // of the call that is printed
-    int m_lists = 0;
+    std::map<std::string, std::string> m_fixed;  // arrays by their contents
     std::string m_out;
 };
 

@@ -80,8 +80,7 @@ std::vector<std::string> librariesOf(const HostProgram& program) {
     std::vector<std::string> names;
     for (const HostFunction& function : program.functions)
         for (const HostStep& step : function.steps)
-            if (step.kind == HostStepKind::Library &&
-                std::find(names.begin(), names.end(), step.library) == names.end())
+            if (!step.library.empty() && std::find(names.begin(), names.end(), step.library) == names.end())
                 names.push_back(step.library);
     std::sort(names.begin(), names.end());
     return names;

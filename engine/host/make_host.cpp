@@ -233,6 +233,7 @@ class Maker {
         step.op = node.op().name();
         if (const LibraryRow* const row = libraryRowOf(node); row && step.kind == HostStepKind::Library)
             step.library = row->library;
+        if (step.kind == HostStepKind::Reference && hasFinder(step.op)) step.library = kPortable;
         step.node = node.name();
         step.type = node.type();
         step.found = foundBy(call);

@@ -242,13 +242,14 @@ Result<TensorList> wrapped(const Operands& operands) {
 struct HigherOrder {
     std::string_view name;
     Result<TensorList> (*evaluate)(const Operands&);
+    std::string_view kind = "run";
 };
-constexpr HigherOrder kHigherOrder[] = {{"cond", cond},
-                                        {"while_loop", whileLoop},
-                                        {"map_impl", mapItems},
-                                        {"map", mapItems},
-                                        {"scan", scan},
-                                        {"associative_scan", associativeScan},
+constexpr HigherOrder kHigherOrder[] = {{"cond", cond, "cond"},
+                                        {"while_loop", whileLoop, "while_loop"},
+                                        {"map_impl", mapItems, "map"},
+                                        {"map", mapItems, "map"},
+                                        {"scan", scan, "scan"},
+                                        {"associative_scan", associativeScan, "associative_scan"},
                                         {"invoke_subgraph", invokeSubgraph},
                                         {"wrap_with_set_grad_enabled", wrapped},
                                         {"wrap_with_autocast", wrapped},
@@ -275,6 +276,11 @@ const HigherOrder* find(std::string_view name) {
 }  // namespace
 
 bool isHigherOrder(std::string_view opName) { return find(opName) != nullptr; }
+
+std::string_view graphKindOf(std::string_view opName) {
+    const HigherOrder* const row = find(opName);
+    return row ? row->kind : std::string_view();
+}
 
 Result<TensorList> evaluateHigherOrder(const Module& module, const Node& call, const ValueSource& values,
                                        const RunGraph& run) {

@@ -11,6 +11,10 @@ namespace cutaway {
 /// True for operators of the list above.
 bool isHigherOrder(std::string_view opName);
 
+/// How it runs its graphs: "cond", "while_loop", "map", "scan", "associative_scan", or "run" for one graph, once; empty
+/// for other operators.
+std::string_view graphKindOf(std::string_view opName);
+
 /// Runs a subgraph with these inputs, one per placeholder.
 using RunGraph = std::function<Result<std::vector<Tensor>>(const Module& body, const std::vector<Tensor>& inputs)>;
 

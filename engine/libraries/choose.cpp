@@ -117,6 +117,11 @@ std::string whyNotPortable(const Node& node) {
     return why;
 }
 
+/// Here the engine's own functions find sizes in runs, and check them; exported programs have none of those.
+std::string whyNotFound(const Node&) {
+    return "the engine's own function computes or checks sizes that follow from data";
+}
+
 constexpr LibraryRow kRows[] = {
     {"aten.cat.default", "copies", whyNotCopies},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", "attention", whyNotAttention},
@@ -207,6 +212,17 @@ constexpr LibraryRow kRows[] = {
     {"aten.mv.default", kPortable, whyNotPortable},
     {"aten.dot.default", kPortable, whyNotPortable},
     {"aten._int_mm.default", kPortable, whyNotPortable},
+    {"aten._assert_scalar.default", kPortable, whyNotFound},
+    {"aten._assert_async.default", kPortable, whyNotFound},
+    {"aten._assert_async.msg", kPortable, whyNotFound},
+    {"aten.sym_constrain_range.default", kPortable, whyNotFound},
+    {"aten.sym_constrain_range_for_size.default", kPortable, whyNotFound},
+    {"aten.index.Tensor", kPortable, whyNotFound},
+    {"aten.nonzero.default", kPortable, whyNotFound},
+    {"aten.nonzero_numpy.default", kPortable, whyNotFound},
+    {"aten.where.default", kPortable, whyNotFound},
+    {"aten.masked_select.default", kPortable, whyNotFound},
+    {"aten.repeat_interleave.Tensor", kPortable, whyNotFound},
     {"aten.rand.default", kPortable, whyNotPortable},
     {"aten.randn.default", kPortable, whyNotPortable},
     {"aten.randint.low", kPortable, whyNotPortable},
@@ -235,6 +251,11 @@ const LibraryRow* libraryRowOf(const Node& call) {
     for (const LibraryRow& row : kRows)
         if (isRowOf(row, call) && row.whyNot(call).empty()) return &row;
     return nullptr;
+}
+
+bool hasFinder(std::string_view op) {
+    return std::any_of(std::begin(kRows), std::end(kRows),
+                       [&](const LibraryRow& row) { return row.op == op && row.whyNot == whyNotFound; });
 }
 
 std::string whyNoLibrary(const Node& node) {

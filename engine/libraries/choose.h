@@ -23,6 +23,8 @@ const LibraryRow* libraryRowOf(const Node& call);
 
 /// The library that computes a call, as users read it: "mm (oneDNN)", "portable: aten.cumsum.default", or empty.
 std::string libraryFor(const Node& node);
+/// Whether exported programs have a portable function for an operator whose results' sizes follow from its data.
+bool hasFinder(std::string_view op);
 /// Why no library computes a call, as a sentence (of the first that has the operator), or empty if one does.
 std::string whyNoLibrary(const Node& node);
 

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_LIBRARY_VERSION 3
+#define CT_LIBRARY_VERSION 4
 #define CT_MAX_RANK 16
 
 /* Element types; the numbers are part of the interface. */
@@ -75,6 +75,13 @@ typedef struct CtRandom {
     uint64_t seed, draws;
 } CtRandom;
 
+/* Memory for results whose sizes follow from a call's data; their tensors have no sizes then. */
+typedef struct CtResults {
+    void* own;
+    /* Room for a result of these sizes, row by row. */
+    void* (*take)(struct CtResults* self, int32_t result, int32_t rank, const int64_t* sizes);
+} CtResults;
+
 /* Who shares work among `threads`, and what else a run lends a call. `run` calls body(state, begin, end) for parts of
    [0, range) and returns when all are done; bounds are multiples of `unit`. The parts do not depend on the number of
    threads if `unit` says them all. */
@@ -83,7 +90,8 @@ typedef struct CtParallel {
     int32_t threads;
     void (*run)(const struct CtParallel* self, int64_t range, int64_t unit,
                 void (*body)(void* state, int64_t begin, int64_t end), void* state);
-    CtRandom* random; /* of the run; null: its calls draw nothing */
+    CtRandom* random;   /* of the run; null: its calls draw nothing */
+    CtResults* results; /* null: the call's results have their memory */
 } CtParallel;
 
 typedef struct CtNeeds {

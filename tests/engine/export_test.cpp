@@ -281,9 +281,9 @@ class ExportTest : public QObject {
         QTest::newRow("training") << plain << "a" << true << "a run for training is not exported";
         QTest::newRow("a folder of somebody else") << plain << "taken" << false << "the folder holds what is no export";
         QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
-        QTest::newRow("sizes found in data")
-            << "def forward(x: \"f32[4]\"):\n    n: \"i64[u0, 1]\" = aten.nonzero.default(x)\n    return (n,)\n"
-            << "b" << false << "n: aten.nonzero.default is computed by the engine";
+        QTest::newRow("an operator that only the engine has")
+            << "def forward(x: \"f32[4, 4]\"):\n    n = aten.linalg_eigh.default(x)\n    v: \"f32[4]\" = n[0]\n    return (v,)\n"
+            << "b" << false << "_linalg_eigh: aten._linalg_eigh.default is computed by the engine";
     }
     void refusals() {
         QFETCH(QString, text);

@@ -87,6 +87,33 @@ def forward(self, x: "f32[40]"):
     sum_1: "f32[]" = torch.ops.aten.sum.default(index)
     return (mul, index, sum_1)
 )py";
+        QTest::newRow("masks and assertions") << R"py(
+def forward(self, x: "f32[5, 4, 3]", y: "f32[4]"):
+    gt: "b8[5, 4, 3]" = torch.ops.aten.gt.Scalar(x, 0.5)
+    index: "f32[u0]" = torch.ops.aten.index.Tensor(x, [gt])
+    le: "b8[4]" = torch.ops.aten.le.Scalar(y, 0.25)
+    index_1: "f32[5, u1, 3]" = torch.ops.aten.index.Tensor(x, [None, le])
+    select: "f32[5, 4]" = torch.ops.aten.select.int(x, 2, 1)
+    ge: "b8[5, 4]" = torch.ops.aten.ge.Scalar(select, 0)
+    masked_select: "f32[u2]" = torch.ops.aten.masked_select.default(y, ge)
+    select_1: "f32[5]" = torch.ops.aten.select.int(select, 1, 0)
+    round_1: "i64[5]" = torch.ops.prims.convert_element_type.default(select_1, torch.int64)
+    add: "i64[5]" = torch.ops.aten.add.Tensor(round_1, 5)
+    full: "i64[5]" = torch.ops.aten.full.default([5], 2, dtype=torch.int64)
+    repeat: "i64[10]" = torch.ops.aten.repeat_interleave.Tensor(full, output_size=10)
+    where = torch.ops.aten.where.default(ge)
+    where_1: "i64[u3]" = where[0]
+    where_2: "i64[u3]" = where[1]
+    any_1: "b8[]" = torch.ops.aten.any.default(add)
+    _assert = torch.ops.aten._assert_async.msg(any_1, 'none')
+    sum_1: "i64[]" = torch.ops.aten.sum.default(add)
+    u4: "Sym(u4)" = torch.ops.aten._local_scalar_dense.default(sum_1)
+    ge_1 = u4 >= 1
+    _assert_2 = torch.ops.aten._assert_scalar.default(ge_1, 'too few')
+    _assert_1 = torch.ops.aten.sym_constrain_range_for_size.default(u4, min=1, max=40)
+    cat: "f32[u0 + u2]" = torch.ops.aten.cat.default([index, masked_select])
+    return (cat, index_1, repeat, where_1, where_2)
+)py";
         QTest::newRow("two segments") << R"py(
 def forward(self, x: "f32[40]"):
     gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)
@@ -107,9 +134,12 @@ def forward(self, x: "f32[40]"):
         HostContext context((*made)->loaded, 0);
         for (const uint64_t seed : {1, 2, 3}) {
             const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
-            QCOMPARE(runProblem(context, *module, inputs), QString());
+            std::vector<Tensor> outputs;
+            QCOMPARE(runProblem(context, *module, inputs, Agree::Closely, &outputs), QString());
+            const auto source = printHost((*made)->host);
+            QVERIFY2(source.has_value(), source ? "" : source.error().text().c_str());
+            QCOMPARE(printedProblem(**made, *source, inputs, outputs), QString());
         }
-        QVERIFY(!printHost((*made)->host));
     }
 
     /// Graphs that calls run are functions of the program.
@@ -213,9 +243,12 @@ def forward(n: "i64[]", items: "f32[5, 2]"):
         HostContext context((*made)->loaded, 0);
         for (const uint64_t seed : {1, 2, 3, 4}) {
             const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
-            QCOMPARE(runProblem(context, *module, inputs), QString());
+            std::vector<Tensor> outputs;
+            QCOMPARE(runProblem(context, *module, inputs, Agree::Closely, &outputs), QString());
+            const auto source = printHost((*made)->host);
+            QVERIFY2(source.has_value(), source ? "" : source.error().text().c_str());
+            QCOMPARE(printedProblem(**made, *source, inputs, outputs), QString());
         }
-        QVERIFY(!printHost((*made)->host));
     }
 
     /// As much work, of another form: plans of libraries are those of the form.

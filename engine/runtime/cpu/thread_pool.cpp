@@ -21,7 +21,7 @@ CtParallel lentThreads(const ThreadPool& pool, int threads) {
             body(state, begin, end);
         });
     };
-    return {const_cast<ThreadPool*>(&pool), threads, run, nullptr};
+    return {const_cast<ThreadPool*>(&pool), threads, run, nullptr, nullptr};
 }
 
 }  // namespace cutaway

@@ -3,6 +3,7 @@
 // What printed host programs (codegen/host_printer.h) stand on: memory of a context, shared loops, and the plans of
 // library calls. C++17 and nothing of the engine, since exported programs carry this file. Memory that cannot be had is
 // std::bad_alloc, which interface.h makes an error of.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +92,22 @@ inline std::string shapeOf(const CtTensor& tensor) {
     return all;
 }
 
+/// The number in a tensor of one element, without its fraction.
+inline int64_t numberIn(const CtTensor& t) {
+    switch (t.dtype) {
+        case CT_BOOL: return *static_cast<const uint8_t*>(t.data) != 0;
+        case CT_U8: return *static_cast<const uint8_t*>(t.data);
+        case CT_I8: return *static_cast<const int8_t*>(t.data);
+        case CT_I16: return *static_cast<const int16_t*>(t.data);
+        case CT_U16: return *static_cast<const uint16_t*>(t.data);
+        case CT_I32: return *static_cast<const int32_t*>(t.data);
+        case CT_U32: return *static_cast<const uint32_t*>(t.data);
+        case CT_F64: return static_cast<int64_t>(*static_cast<const double*>(t.data));
+        case CT_F32: return static_cast<int64_t>(*static_cast<const float*>(t.data));
+        default: return *static_cast<const int64_t*>(t.data);
+    }
+}
+
 /// A call that a library has planned: all that its CtCall points to is here.
 class Planned {
   public:
@@ -123,6 +140,7 @@ class Planned {
         if (m_library->pack == nullptr || m_needs.packed == 0) return true;
         return m_library->pack(m_plan, m_call.operands, m_packed.grow(m_needs.packed)) == 0;
     }
+    bool isPlanned() const { return m_plan != nullptr; }
     int64_t scratch() const { return m_needs.scratch; }
     const char* error() const { return m_library->error(); }
     bool run(const CtTensor* operands, const CtTensor* results, void* scratch, const CtParallel& parallel) const {
@@ -133,7 +151,8 @@ class Planned {
     CtTensor copied(CtTensor tensor) {
         const auto own = [&](const int64_t* dims) {
             m_dims.push_back(std::make_unique<int64_t[]>(static_cast<size_t>(tensor.rank > 0 ? tensor.rank : 1)));
-            if (tensor.rank > 0) std::memcpy(m_dims.back().get(), dims, sizeof(int64_t) * size_t(tensor.rank));
+            if (tensor.rank > 0 && dims != nullptr)
+                std::memcpy(m_dims.back().get(), dims, sizeof(int64_t) * size_t(tensor.rank));
             return m_dims.back().get();
         };
         tensor.sizes = own(tensor.sizes);
@@ -163,12 +182,18 @@ class Planned {
 };
 
 class Frame;
-/// A printed program.
-struct Code {
-    const CtProgramInfo* info;
-    std::vector<size_t> steps;  // of each function
+/// A printed program: what is run, and the graphs that its calls run.
+struct Function {
+    size_t steps, results;
     int32_t (*run)(Frame& frame, const CtTensor* inputs, CtTensor* outputs);
 };
+struct Code {
+    const CtProgramInfo* info;
+    std::vector<Function> functions;
+};
+
+/// How a call runs graphs (cond, while_loop, map, scan, associative_scan, or one graph once).
+enum class Graphs { Cond, WhileLoop, Map, Scan, AssociativeScan, Run };
 
 /// One function in one context: its memory, and what it has planned for the sizes of the latest run.
 class Frame {
@@ -176,8 +201,9 @@ class Frame {
     Frame(CtContext& context, size_t function, size_t steps)
         : m_context(&context), m_function(function), m_planned(steps) {}
 
-    Memory arena;
     std::vector<std::vector<int64_t>> dims;  // of what was returned
+    /// Of the steps that come before a size that data gives, between two of those, ...
+    Memory& arena(size_t segment) { return at(m_arenas, segment); }
     const CtTensor* constants() const;
     /// Buffer `number` of those that the graph writes to.
     void* state(size_t number) const;
@@ -185,7 +211,8 @@ class Frame {
     int32_t fail(const std::string& where, const std::string& what);
     /// Plans of other sizes are looked for again.
     void begin(const std::vector<int64_t>& now) {
-        if (now == m_symbols) return;
+        m_known = now.size();
+        if (m_symbols.size() >= m_known && std::equal(now.begin(), now.end(), m_symbols.begin())) return;
         m_symbols = now;
         for (auto& plan : m_planned) plan.reset();
     }
@@ -197,8 +224,8 @@ class Frame {
         const bool lies = same && liesAs(given, wanted.strides);
         if (lies) return static_cast<char*>(given.data);
         if (same && !written) {
-            while (m_inputs.size() <= number) m_inputs.push_back(std::make_unique<Memory>());
-            char* const own = m_inputs[number]->grow(extentOf(wanted.dtype, wanted.rank, wanted.sizes, wanted.strides));
+            char* const own =
+                at(m_inputs, number).grow(extentOf(wanted.dtype, wanted.rank, wanted.sizes, wanted.strides));
             layOut(given, wanted.strides, own);
             return own;
         }
@@ -238,6 +265,38 @@ class Frame {
         return fail(checking,
                     fault == 1 ? "an index that comes from data is out of range" : "integer division by zero");
     }
+    /// The graphs of a call, as Graphs says; a list of tensors for each of its other operands. `results` say what they
+    /// are, without memory: that is made(step, result). 0 on success.
+    int32_t graphs(Graphs kind, size_t step, const char* node, const std::vector<size_t>& functions,
+                   const std::vector<std::vector<CtTensor>>& operands, std::vector<CtTensor> results);
+    /// A call whose results' sizes follow from its data. 0 on success: made(step, result) and foundSize() have them.
+    int32_t find(size_t step, const char* node, const char* library, const CtCall& wanted);
+    int64_t foundSize(size_t step, size_t result, size_t dim) const { return m_found.at(step).at(result).at(dim); }
+    /// What a step has found at these strides.
+    void restride(size_t step, size_t result, int32_t dtype, const int64_t* strides) {
+        const std::vector<int64_t>& sizes = m_found.at(step).at(result);
+        std::vector<int64_t> rows(sizes.size(), 1);
+        for (size_t d = sizes.size(); d-- > 1;) rows[d - 1] = rows[d] * sizes[d];
+        const auto rank = static_cast<int32_t>(sizes.size());
+        auto laid = std::make_unique<Memory>();
+        laid->grow(extentOf(dtype, rank, sizes.data(), strides));
+        ct::layOut({made(step, result).data(), dtype, rank, sizes.data(), rows.data()}, strides, laid->data());
+        m_made[step][result] = std::move(laid);
+    }
+    /// A size that a step has found: where it is another one than in the latest run, later steps are planned again.
+    void found(int64_t size, size_t step) {
+        if (m_known < m_symbols.size() && m_symbols[m_known] == size) {
+            ++m_known;
+            return;
+        }
+        m_symbols.resize(m_known++);
+        m_symbols.push_back(size);
+        for (size_t later = step; later < m_planned.size(); ++later) m_planned[later].reset();
+    }
+    /// Memory for a result of a step that is no kernel's and no library's.
+    Memory& made(size_t step, size_t result) { return at(m_made[step], result); }
+    /// 0 on success. The outputs are there until the function runs again.
+    int32_t runFunction(size_t function, const std::vector<CtTensor>& inputs, std::vector<CtTensor>& outputs);
     /// 0 on success.
     int32_t call(size_t step, const char* node, const char* library, const CtCall& wanted, int64_t nanoseconds) {
         const CtParallel lent = lentFor(nanoseconds);
@@ -251,13 +310,21 @@ class Frame {
     /// As many threads as are worth waking.
     CtParallel lentFor(int64_t nanoseconds) const;
     bool plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads);
+    static Memory& at(std::vector<std::unique_ptr<Memory>>& memories, size_t number) {
+        while (memories.size() <= number) memories.push_back(std::make_unique<Memory>());
+        return *memories[number];
+    }
 
     CtContext* m_context;
     size_t m_function;
     Memory m_scratch;
-    std::vector<int64_t> m_symbols;                   // of the latest run
-    std::vector<std::shared_ptr<Planned>> m_planned;  // by step, for these
-    std::vector<std::unique_ptr<Memory>> m_inputs;    // that were given in another layout
+    std::vector<std::unique_ptr<Memory>> m_arenas;
+    std::map<size_t, std::vector<std::unique_ptr<Memory>>> m_made;  // by step
+    std::vector<int64_t> m_symbols;                                 // of the latest run
+    size_t m_known = 0;                                             // of them, so far in this run
+    std::map<size_t, std::vector<std::vector<int64_t>>> m_found;    // sizes of results, by step
+    std::vector<std::shared_ptr<Planned>> m_planned;                // by step, for these
+    std::vector<std::unique_ptr<Memory>> m_inputs;                  // that were given in another layout
 };
 
 }  // namespace ct
@@ -284,6 +351,37 @@ struct CtContext {
 
 namespace ct {
 
+inline int32_t Frame::find(size_t step, const char* node, const char* library, const CtCall& wanted) {
+    const CtLibrary* const found = m_context->program->host->library(library);
+    if (found == nullptr) return fail(node, std::string("there is no library ") + library);
+    struct Taking {
+        Frame* frame;
+        size_t step;
+        const CtCall* call;
+    } taking{this, step, &wanted};
+    m_found[step].assign(static_cast<size_t>(wanted.resultCount), {});
+    CtResults results{&taking, [](CtResults* self, int32_t result, int32_t rank, const int64_t* sizes) -> void* {
+                          Taking& own = *static_cast<Taking*>(self->own);
+                          const auto number = static_cast<size_t>(result);
+                          own.frame->m_found[own.step][number].assign(sizes, sizes + rank);
+                          int64_t bytes = bytesOf(own.call->results[result].dtype);
+                          for (int32_t d = 0; d < rank; ++d) bytes *= sizes[d];
+                          return own.frame->made(own.step, number).grow(bytes);
+                      }};
+    CtParallel lent = lentFor(0);
+    lent.results = &results;
+    const Planned planned(*found, wanted, lent.threads);
+    if (!planned.isPlanned()) return fail(node, planned.error());
+    return planned.run(wanted.operands, wanted.results, m_scratch.grow(planned.scratch()), lent)
+               ? 0
+               : fail(node, planned.error());
+}
+inline int32_t Frame::runFunction(size_t function, const std::vector<CtTensor>& inputs,
+                                  std::vector<CtTensor>& outputs) {
+    const Function& own = m_context->program->code->functions[function];
+    outputs.assign(own.results, {});
+    return own.run(*m_context->frames[function], inputs.data(), outputs.data());
+}
 inline const CtTensor* Frame::constants() const { return m_context->program->constants.data(); }
 inline void* Frame::state(size_t number) const { return m_context->state[number]->data(); }
 inline int32_t Frame::fail(const std::string& where, const std::string& what) {
@@ -298,7 +396,7 @@ inline CtParallel Frame::lentFor(int64_t nanoseconds) const {
 }
 inline bool Frame::plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads) {
     std::vector<int64_t> key = {static_cast<int64_t>(m_function), static_cast<int64_t>(step), threads};
-    key.insert(key.end(), m_symbols.begin(), m_symbols.end());
+    key.insert(key.end(), m_symbols.begin(), m_symbols.begin() + static_cast<std::ptrdiff_t>(m_known));
     CtProgram& program = *m_context->program;
     const std::lock_guard<std::mutex> lock(program.mutex);
     auto& known = program.planned[key];

@@ -3,7 +3,7 @@
 // What the functions of an exported program's C interface do. Nothing is thrown through them.
 #include <exception>
 
-#include "engine/runtime/exported/host_support.h"
+#include "engine/runtime/exported/graphs.h"
 
 /// What the library shows; all else is its own.
 #define CT_EXPORTED __attribute__((visibility("default")))
@@ -69,11 +69,11 @@ inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
             [](const CtParallel*, int64_t range, int64_t, void (*body)(void*, int64_t, int64_t), void* state) {
                 if (range > 0) body(state, 0, range);
             },
-            nullptr};
+            nullptr, nullptr};
         if (parallel != nullptr) context->parallel = *parallel;
         const Code& code = *program->code;
-        for (size_t f = 0; f < code.steps.size(); ++f)
-            context->frames.push_back(std::make_unique<Frame>(*context, f, code.steps[f]));
+        for (size_t f = 0; f < code.functions.size(); ++f)
+            context->frames.push_back(std::make_unique<Frame>(*context, f, code.functions[f].steps));
         for (int32_t i = 0; i < code.info->constantCount; ++i) {
             const CtPort& port = code.info->constants[i];
             if (port.state == 0) continue;
@@ -89,8 +89,9 @@ inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
 inline int32_t run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) {
     context->error.clear();
     context->random = {};  // each run draws the same numbers
-    return guarded<int32_t>(1, context->error,
-                            [&] { return context->program->code->run(*context->frames[0], inputs, outputs); });
+    return guarded<int32_t>(1, context->error, [&] {
+        return context->program->code->functions[0].run(*context->frames[0], inputs, outputs);
+    });
 }
 
 }  // namespace ct

@@ -30,7 +30,7 @@ CtParallel parallel(int32_t threads) {
                         void* state) {
         cutaway::runRange(range, unit, self->threads, [&](int64_t begin, int64_t end) { body(state, begin, end); });
     };
-    return {nullptr, threads > 0 ? threads : cutaway::threadCount(), run, nullptr};
+    return {nullptr, threads > 0 ? threads : cutaway::threadCount(), run, nullptr, nullptr};
 }
 
 CtTensorFile* readFile(const char* path) {

@@ -42,6 +42,8 @@ struct Function {
     void (*run)(const Run& run);
     /// Bytes of scratch memory for so many tasks; null: none.
     int64_t (*scratch)(const CtCall& call, int32_t tasks) = nullptr;
+    /// The sizes of its results follow from its data: it takes their memory from the run.
+    bool finds = false;
 };
 
 /// One run of a call. Its parts are shared among `tasks`, whose number results do not depend on.
@@ -246,6 +248,8 @@ std::span<const Function> windowFunctions();
 std::span<const Function> gridFunctions();
 std::span<const Function> productFunctions();
 std::span<const Function> drawFunctions();
+std::span<const Function> findFunctions();
+std::span<const Function> findIndexFunctions();
 std::span<const Function> quantizedFunctions();
 
 /// That of an operator in place ("aten.index_put_.default") is the functional one's. Null if there is none.
