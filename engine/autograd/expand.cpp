@@ -1,5 +1,7 @@
 #include "engine/autograd/expand.h"
 
+#include <algorithm>
+
 #include "engine/autograd/gradient_flow.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/support/check.h"
@@ -12,9 +14,11 @@ bool takesGradient(const Node& node) {
     const TensorType* type = node.type().tensor();
     return type != nullptr && type->requiresGrad;
 }
-/// What takes the place of a value that a gradient flows through is such a value, too.
-void takeGradient(Node* node) {
+/// What takes the place of a value that a gradient flows through is such a value, too, if it was made for that: of what
+/// was there before it is known (an input broadcast beside a parameter stays one without a gradient).
+void takeGradient(Node* node, const std::vector<Node*>& made) {
     if (node == nullptr || node->type().tensor() == nullptr || takesGradient(*node)) return;
+    if (std::find(made.begin(), made.end(), node) == made.end()) return;
     ValueType type = node->type();
     type.tensor()->requiresGrad = true;
     node->graph().setType(*node, std::move(type));
@@ -48,13 +52,13 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
         for (const Node* user : node.users())
             if (const auto position = user->isCall("operator.getitem") ? user->arg(1).asInt() : std::nullopt;
                 position && takesGradient(*user) && *position >= 0 && *position < static_cast<int64_t>(nodes.size()))
-                takeGradient(nodes[static_cast<size_t>(*position)]);
+                takeGradient(nodes[static_cast<size_t>(*position)], builder.created());
         CT_TRY_VOID(rewriter.replaceTuple(node, nodes));
     } else if (values.values().empty() || values.values()[0].node() == nullptr) {
         CT_CHECK(!node.hasUsers(), "an expansion without a value replaces a call that has none");
         graph.erase(node);
     } else {
-        if (takesGradient(node)) takeGradient(values.values()[0].node());
+        if (takesGradient(node)) takeGradient(values.values()[0].node(), builder.created());
         rewriter.replace(node, *values.values()[0].node());
     }
     return true;
