@@ -121,6 +121,13 @@ std::string whyNotPortable(const Node& node) {
 std::string whyNotFound(const Node&) {
     return "the engine's own function computes or checks sizes that follow from data";
 }
+/// Kernels make rows alone; their gradient reads the other results, which have other sizes.
+std::string whyNotBag(const Node& node) {
+    const bool rowsAlone = std::all_of(node.users().begin(), node.users().end(), [](const Node* user) {
+        return user->isCall("operator.getitem") && user->arg(1).asInt() == 0;
+    });
+    return rowsAlone ? "of its results the rows alone are read, which a kernel makes" : whyNotPortable(node);
+}
 
 constexpr LibraryRow kRows[] = {
     {"aten.cat.default", "copies", whyNotCopies},
@@ -183,6 +190,10 @@ constexpr LibraryRow kRows[] = {
     {"aten.index_fill.int_Tensor", kPortable, whyNotPortable},
     {"aten.put.default", kPortable, whyNotPortable},
     {"aten.embedding_dense_backward.default", kPortable, whyNotPortable},
+    {"aten._embedding_bag.default", kPortable, whyNotBag},
+    {"aten._embedding_bag_forward_only.default", kPortable, whyNotBag},
+    {"aten._embedding_bag_backward.default", kPortable, whyNotPortable},
+    {"aten._embedding_bag_dense_backward.default", kPortable, whyNotPortable},
     {"aten.masked_scatter.default", kPortable, whyNotPortable},
     {"aten.masked_scatter_backward.default", kPortable, whyNotPortable},
     {"aten.copy.default", kPortable, whyNotPortable},

@@ -51,6 +51,16 @@ constexpr Wrong kWrong[] = {
      "def forward(x: \"f32[8]\", y: \"f32[2]\"):\n    m = aten.ge.Scalar(x, -100)\n"
      "    r = aten.masked_scatter.default(x, m, y)\n    return (r,)",
      "the source has fewer elements than the mask selects"},
+    {"a bag of a row beyond the table",
+     "def forward(x: \"f32[3, 2]\", i: \"i64[4]\", o: \"i64[1]\"):\n    at = aten.add.Tensor(i, 9)\n"
+     "    zero = aten.zeros_like.default(o)\n    b = aten._embedding_bag.default(x, at, zero)\n    y = b[0]\n"
+     "    n = b[2]\n    return (y, n)",
+     "out of range for a table of 3 rows"},
+    {"a bag that ends behind all indices",
+     "def forward(g: \"f32[2, 2]\", i: \"i64[4]\", o: \"i64[0]\", n: \"i64[2]\"):\n"
+     "    wrong = aten.arange.start_step(0, 10, 5)\n"
+     "    y = aten._embedding_bag_backward.default(g, i, wrong, o, n, n, 3, False, 0, False, None)\n    return (y,)",
+     "offset 5 follows 0 with 4 indices"},
 };
 
 const Node& callOf(const LoweringCase& one, const std::string& op) {

@@ -126,9 +126,10 @@ class TrainingTest : public QObject {
 
     /// An input that an expansion hands on as it is, beside a value that has a gradient, gets none by that.
     void inputsBesideParameters() {
-        const Ran ran = run("def forward(w: \"f32[4]\", x: \"f32[4]\"):\n    b = aten.broadcast_tensors.default([w, x])\n"
-                            "    b0 = b[0]\n    b1 = b[1]\n    y = aten.mul.Tensor(b0, b1)\n    return (y,)\n",
-                            {"w"}, {});
+        const Ran ran =
+            run("def forward(w: \"f32[4]\", x: \"f32[4]\"):\n    b = aten.broadcast_tensors.default([w, x])\n"
+                "    b0 = b[0]\n    b1 = b[1]\n    y = aten.mul.Tensor(b0, b1)\n    return (y,)\n",
+                {"w"}, {});
         QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
         QVERIFY(ran.tensors.contains("w"));
         QVERIFY(!ran.tensors.contains("x"));

@@ -374,6 +374,10 @@ int64_t flatScratch(const CtCall& call, int32_t) {
     return sumsBytes(operandOf(call, 0)) + tableBytes(1, operandOf(call, 1).elements());
 }
 
+/// Whether rows are summed where they stay: memory for a table of words twice is a lot.
+bool sumsInPlace(const Strided& out) {
+    return (out.dtype == CT_F32 || out.dtype == CT_F64) && out.strides[1] == 1 && out.strides[0] == out.sizes[1];
+}
 /// (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq): rows of the gradient added up at the rows of
 /// the table that they were looked up in.
 template <class T>
@@ -383,7 +387,7 @@ void addRows(const Run& run) {
     const int64_t padding = integerOf(*run.call, 3);
     const bool byFrequency = integerOf(*run.call, 4) != 0;
     Room room(run.scratch);
-    T* const sums = room.take<T>(rows * columns);
+    T* const sums = sumsInPlace(out) ? reinterpret_cast<T*>(out.data) : room.take<T>(rows * columns);
     auto* const counts = room.take<int64_t>(byFrequency ? rows : 0);
     auto* const places = room.take<int64_t>(lookups);
     if (byFrequency) std::fill_n(counts, rows, 0);
@@ -409,6 +413,7 @@ void addRows(const Run& run) {
             }
         }
     });
+    if (sumsInPlace(out)) return;
     run.share(rows, [&](int64_t, int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row)
             store(out.dtype, out.at(row * out.strides[0]), out.strides[1], columns, sums + row * columns);
@@ -418,9 +423,9 @@ void embeddingBackward(const Run& run) {
     withFloat(run.out().dtype, [&](auto tag) { addRows<decltype(tag)>(run); });
 }
 int64_t embeddingScratch(const CtCall& call, int32_t) {
-    const Strided gradient = operandOf(call, 0);
-    const int64_t rows = integerOf(call, 2), columns = gradient.sizes[gradient.rank - 1];
-    return (rows * columns + rows + operandOf(call, 1).elements()) * 8 + 3 * kPadding;
+    const Strided out(call.results[0]);
+    const int64_t sums = sumsInPlace(out) ? 0 : out.elements();
+    return (sums + out.sizes[0] + operandOf(call, 1).elements()) * 8 + 3 * kPadding;
 }
 
 constexpr Function kFunctions[] = {

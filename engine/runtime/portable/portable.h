@@ -251,6 +251,7 @@ std::span<const Function> drawFunctions();
 std::span<const Function> findFunctions();
 std::span<const Function> findIndexFunctions();
 std::span<const Function> quantizedFunctions();
+std::span<const Function> bagFunctions();
 
 /// That of an operator in place ("aten.index_put_.default") is the functional one's. Null if there is none.
 const Function* functionOf(std::string_view op);
