@@ -201,6 +201,9 @@ class GraphReader {
             InputSpec spec;
             if (i < all.size()) CT_TRY_VOID(readInputSpec(all[i], spec, declared, where));
             if (declared.name.empty()) declared.name = "arg" + std::to_string(i);
+            // The graph has of a buffer what it became when a result was written to it while PyTorch traced.
+            if (spec.kind == InputSpec::Kind::Buffer && declared.type.tensor())
+                declared.type.tensor()->requiresGrad = false;
             Node& node = m_module.graph().placeholder(declared.name, std::move(declared.type));
             Provenance provenance;
             provenance.sourceName = declared.name;

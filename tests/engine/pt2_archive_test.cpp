@@ -18,6 +18,7 @@ class Pt2ArchiveTest : public QObject {
 
   private slots:
     void readsWeights();
+    void buffersTakeNoGradient();
     void readsSampleInputs();
     void readsOldLayout();
     void opensSeveralGraphs();
@@ -92,6 +93,18 @@ void Pt2ArchiveTest::readsWeights() {
     const auto early = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model.pt", saved}}));
     QCOMPARE(failureOf(early), QString());
     QCOMPARE(toDouble(early->graphs[0].module->tensors.at("w").item(1)), 3.0);
+}
+
+/// A result with a gradient was written to the buffer, so PyTorch noted one for the buffer, which has none.
+void Pt2ArchiveTest::buffersTakeNoGradient() {
+    Pt2Program program = weightProgram();
+    for (size_t at = 0; (at = program.tensors.find("\"requires_grad\": false", at)) != std::string::npos;)
+        program.tensors.replace(at, 22, "\"requires_grad\": true");
+    const auto file = openArchive(pt2Archive(program.json(), {}));
+    QCOMPARE(failureOf(file), QString());
+    const std::vector<Node*> inputs = file->graphs[0].module->graph().placeholders();
+    QVERIFY(inputs[0]->type().tensor()->requiresGrad);
+    QVERIFY(!inputs[1]->type().tensor()->requiresGrad);
 }
 
 void Pt2ArchiveTest::readsSampleInputs() {
