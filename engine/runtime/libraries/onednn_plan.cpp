@@ -157,6 +157,8 @@ OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& dense, std::v
 OneDnnPlan::Place OneDnnPlan::operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted) {
     const bool constant = m_call->constant[number] != 0;
     std::vector<Step>& steps = constant ? m_packing : m_steps;
+    for (const Laid& known : m_laid)  // what two primitives want alike is laid out once
+        if (known.operand == number && known.given == given.desc() && known.place.layout == wanted) return known.place;
     Place from = given.copied ? copied(number, given, steps) : Place{Place::Kind::Operand, number, given.desc()};
     if (from.layout == wanted && from.kind != Place::Kind::Temporary) return from;
     const auto kept = constant ? Place::Kind::Packed : Place::Kind::Scratch;
@@ -169,6 +171,7 @@ OneDnnPlan::Place OneDnnPlan::operand(int number, const DnnlLayout& given, const
     }
     const Place to = place(kept, wanted);
     reorder(from, to, steps);
+    m_laid.push_back({number, given.desc(), to});
     return to;
 }
 

@@ -85,6 +85,7 @@ class OneDnnPlan final : public LibraryPlan {
         } catch (const std::exception&) {
             m_needs = {};
             m_temporary = 0;
+            m_laid.clear();
             for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
         }
         body(dnnl::memory::data_type::f32);
@@ -124,6 +125,12 @@ class OneDnnPlan final : public LibraryPlan {
         Work work;
         Dims numbers;  // of work that packs: what it was made for
     };
+    /// An operand in another layout than it is given in.
+    struct Laid {
+        int operand;
+        dnnl::memory::desc given;
+        Place place;
+    };
     static bool uses(const std::vector<Step>& steps, int operand);
     Place place(Place::Kind kind, const dnnl::memory::desc& layout);
     void reorder(const Place& from, const Place& to, std::vector<Step>& steps);
@@ -139,6 +146,7 @@ class OneDnnPlan final : public LibraryPlan {
     CtNeeds m_needs{};
     int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
+    std::vector<Laid> m_laid;
     mutable std::mutex m_mutex;
     mutable std::vector<Handles> m_idle;  // as many as have run at once
 };

@@ -50,15 +50,15 @@ DnnlLayout groupedWeights(const DnnlLayout& w, const Windows& windows) {
     }
     return w.with(w.type, sizes, strides);
 }
-Dims channelsLastStridesOf(const Dims& sizes) {
-    Dims strides(sizes.size());
-    int64_t step = sizes[1];
-    for (size_t d = sizes.size(); d-- > 2; step *= sizes[d]) strides[d] = step;
-    strides[0] = step;
-    strides[1] = 1;
-    return strides;
-}
 bool isChannelsLast(const DnnlLayout& x) { return x.strides[1] == 1 && x.strides.back() == x.sizes[1]; }
+
+DnnlLayout channelsLast(DnnlLayout x) {
+    int64_t stride = x.strides[1] = 1;
+    stride *= x.sizes[1];
+    for (size_t d = x.sizes.size(); d-- > 2; stride *= x.sizes[d]) x.strides[d] = stride;
+    x.strides[0] = stride;
+    return x;
+}
 
 template <class Primitive>
 void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
@@ -97,21 +97,51 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
     plan.add(Primitive(description), description, std::move(arguments));
 }
 
+/// Layouts of what a convolution reads and makes.
+struct Layouts {
+    dnnl::memory::desc x, w, y;
+};
+/// Not by unfolding windows into a matrix, and not by plain loops: these take several times as long.
+bool isDirect(std::string_view implementation) {
+    return implementation.find("jit") != std::string_view::npos &&
+           implementation.find("gemm") == std::string_view::npos;
+}
+/// As the first of the layouts is computed directly, else as the library chooses. Its own choice unfolds where channels
+/// last do not (windows of 5 by 5 and of 7 by 7 over single channels), and the other way round.
+template <class Describe>
+auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Describe&& describe) {
+    for (const Layouts& way : ways) {
+        try {
+            if (auto made = describe(way); isDirect(made.impl_info_str())) return made;
+        } catch (const dnnl::error&) {
+            continue;  // not in this layout
+        }
+    }
+    return describe(any);
+}
+
 template <class Forward, class Data, class Weights>
 void planGradients(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
     const DnnlLayout x(*call.tensor("input")), w(*call.tensor("weight")), dy(*call.tensor("grad_output"));
     const Windows windows = windowsOf(call, x, w, dy);
     const DnnlLayout weights = groupedWeights(w, windows);
     const auto &s = windows.stride, &g = windows.gaps, &l = windows.left, &r = windows.right;
-    const auto anyX = x.as(type).any(), anyW = weights.as(type).any(), anyY = dy.as(type).any();
+    const Layouts any{x.as(type).any(), weights.as(type).any(), dy.as(type).any()};
+    const Layouts last{channelsLast(x).as(type).desc(), any.w, channelsLast(dy).as(type).desc()};
+    const bool lies = isChannelsLast(x) || isChannelsLast(dy);
+    const std::vector<Layouts> ways = lies ? std::vector<Layouts>{last, any} : std::vector<Layouts>{any, last};
     const dnnl::primitive_attr attributes = callersScratch();
-    const auto forward = describePrimitive<Forward>(attributes, dnnl::prop_kind::forward_training, algorithm, anyX,
-                                                    anyW, anyY, s, g, l, r);
+    const auto forwardOf = [&](const Layouts& way) {
+        return describePrimitive<Forward>(attributes, dnnl::prop_kind::forward_training, algorithm, way.x, way.w, way.y,
+                                          s, g, l, r);
+    };
     const int dyNumber = *call.operand("grad_output");
     const CtTensor* const results = call.call().results;
     const bool bias = results[2].rank >= 0;
     if (results[0].rank >= 0) {
-        const auto description = describeGradient<Data>(attributes, forward, algorithm, anyX, anyW, anyY, s, g, l, r);
+        const auto description = describeDirect(ways, any, [&](const Layouts& way) {
+            return describeGradient<Data>(attributes, forwardOf(way), algorithm, way.x, way.w, way.y, s, g, l, r);
+        });
         refuseSlow(type, description.impl_info_str());
         plan.add(Data(description), description,
                  {{DNNL_ARG_DIFF_DST, plan.operand(dyNumber, dy, description.diff_dst_desc())},
@@ -120,9 +150,12 @@ void planGradients(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm alg
     }
     if (results[1].rank < 0 && !bias) return;
     const DnnlLayout row(type, {dy.sizes[1]}, {1});
-    const auto description =
-        bias ? describeGradient<Weights>(attributes, forward, algorithm, anyX, anyW, row.desc(), anyY, s, g, l, r)
-             : describeGradient<Weights>(attributes, forward, algorithm, anyX, anyW, anyY, s, g, l, r);
+    const auto description = describeDirect(ways, any, [&](const Layouts& way) {
+        const auto forward = forwardOf(way);
+        return bias ? describeGradient<Weights>(attributes, forward, algorithm, way.x, way.w, row.desc(), way.y, s, g,
+                                                l, r)
+                    : describeGradient<Weights>(attributes, forward, algorithm, way.x, way.w, way.y, s, g, l, r);
+    });
     refuseSlow(type, description.impl_info_str());
     const auto made = description.diff_weights_desc();
     OneDnnPlan::Arguments arguments = {
@@ -149,10 +182,10 @@ OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, 
                                       OneDnnPlan::Arguments arguments) {
     const int first = call.operand("qx").value(), second = call.operand("qw").value();
     const DnnlLayout x(call.call().operands[first]), w(call.call().operands[second]);
-    DnnlLayout sums(Type::s32, sizesOf(call.call().results[0]), {});
+    const Dims sizes = sizesOf(call.call().results[0]);
+    const DnnlLayout sums = channelsLast({Type::s32, sizes, sizes});
     const Windows windows = windowsOf(call, x, w, sums);
     const DnnlLayout weights = groupedWeights(w, windows);
-    sums.strides = channelsLastStridesOf(sums.sizes);
     const auto description = describePrimitive<dnnl::convolution_forward>(
         attributes, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x.any(), weights.any(),
         sums.desc(), windows.stride, windows.gaps, windows.left, windows.right);
