@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "engine/ops/special.h"
 #include "engine/support/check.h"
+#include "engine/support/special.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {

@@ -7,7 +7,7 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
-#include "engine/ops/special.h"
+#include "engine/support/special.h"
 
 namespace cutaway {
 

@@ -1,4 +1,4 @@
-#include "engine/ops/special.h"
+#include "engine/support/special.h"
 
 #include <cmath>
 #include <limits>
