@@ -2,6 +2,7 @@
 // those of the run that draw, and the element's.
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,7 @@ Source sourceOf(const Run& run) {
 
 /// Each element of the result is draw(bits, its number).
 template <class Draw>
-void drawAll(const Run& run, Draw draw) {
-    const Source source = sourceOf(run);
+void drawAll(const Run& run, const Source& source, Draw draw) {
     const Strided out = run.out();
     using Number = decltype(draw(source(0), int64_t{0}));
     run.share(out.elements(), [&](int64_t, int64_t begin, int64_t end) {
@@ -37,6 +37,11 @@ void drawAll(const Run& run, Draw draw) {
             storeRange(out, first, first + count, numbers);
         }
     });
+}
+
+template <class Draw>
+void drawAll(const Run& run, Draw draw) {
+    drawAll(run, sourceOf(run), draw);
 }
 
 /// The largest number of the dtype below 1 where rounding would reach it.
@@ -60,6 +65,18 @@ void randint(const Run& run) {
     if (high <= low) throw Failure("high must lie above low");
     drawAll(run, [=](const auto& bits, int64_t) { return integerBetween(bits, low, high); });
 }
+/// One seed for each draw of a graph.
+void seeds(const Run& run) {
+    drawAll(run, [](const auto& bits, int64_t) { return static_cast<int64_t>(wideBits(bits) >> 1); });
+}
+/// (low, high, size, seed): drawn under the seed, not under the run's.
+void randintOfSeed(const Run& run) {
+    const int64_t low = integerOf(*run.call, 0), high = integerOf(*run.call, 1);
+    if (high <= low) throw Failure("high must lie above low");
+    const Strided given = run.in(3);
+    const auto seed = static_cast<uint64_t>(Indices(given)[0]);
+    drawAll(run, Source{seed, 0}, [=](const auto& bits, int64_t) { return integerBetween(bits, low, high); });
+}
 void randperm(const Run& run) {
     const Source source = sourceOf(run);
     const Strided out = run.out();
@@ -69,6 +86,47 @@ void randperm(const Run& run) {
         std::swap(order[i - 1], order[static_cast<size_t>(integerBetween(source(i), 0, static_cast<int64_t>(i)))]);
     storeRange(out, 0, out.elements(), order.data());
 }
+
+// -- numbers of the operand's sizes, whatever its values: (self, bounds or parameters)
+
+void uniformBetween(const Run& run) {
+    const double from = numberOf<double>(run.call->args[1]), to = numberOf<double>(run.call->args[2]);
+    drawAll(run, [=](const auto& bits, int64_t) { return from + uniform(bits) * (to - from); });
+}
+void normalOf(const Run& run) {
+    const double mean = numberOf<double>(run.call->args[1]), deviation = numberOf<double>(run.call->args[2]);
+    drawAll(run, [=](const auto& bits, int64_t) { return mean + deviation * normal(bits); });
+}
+void bernoulliOf(const Run& run) {
+    const double p = numberOf<double>(run.call->args[1]);
+    drawAll(run, [=](const auto& bits, int64_t) { return uniform(bits) < p ? 1.0 : 0.0; });
+}
+/// The largest integer up to which the dtype tells all apart.
+int64_t greatestInteger(int32_t dtype) {
+    switch (dtype) {
+        case CT_BOOL: return 1;
+        case CT_U8: return 0xff;
+        case CT_I8: return 0x7f;
+        case CT_I16: return 0x7fff;
+        case CT_I32: return 0x7fffffff;
+        case CT_BF16: return int64_t{1} << 8;
+        case CT_F16: return int64_t{1} << 11;
+        case CT_F32: return int64_t{1} << 24;
+        case CT_F64: return int64_t{1} << 53;
+        default: return std::numeric_limits<int64_t>::max();
+    }
+}
+/// Integers from `low` to below `high`; null: from 0, to all that the dtype tells apart.
+void integers(const Run& run, const CtArgument* low, const CtArgument* high) {
+    const int64_t from = low ? low->integer : 0;
+    const bool bounded = high != nullptr && high->kind != CT_NONE;
+    const uint64_t count =
+        bounded ? integersBetween(from, high->integer) : integersBetween(from, greatestInteger(run.out().dtype)) + 1;
+    drawAll(run, [=](const auto& bits, int64_t) { return integerFrom(bits, from, count); });
+}
+void random(const Run& run) { integers(run, nullptr, nullptr); }
+void randomTo(const Run& run) { integers(run, nullptr, &run.call->args[1]); }
+void randomFrom(const Run& run) { integers(run, &run.call->args[1], &run.call->args[2]); }
 
 /// Of an operand that is repeated to the result's sizes, or a number that stands for all elements.
 std::vector<double> spread(const Run& run, int32_t parameter) {
@@ -93,6 +151,47 @@ void normalAround(const Run& run) {
     drawAll(run, [&](const auto& bits, int64_t i) {
         return mean[static_cast<size_t>(i)] + deviation[static_cast<size_t>(i)] * normal(bits);
     });
+}
+
+// -- counts, by the standard library's distributions: one after the other, since each takes as many bits as it needs
+
+class Bits {
+  public:
+    using result_type = uint64_t;
+    explicit Bits(const Source& source) : m_source(source) {}
+    static constexpr uint64_t min() { return 0; }
+    static constexpr uint64_t max() { return std::numeric_limits<uint64_t>::max(); }
+    uint64_t operator()() { return wideBits(m_source(m_counter++)); }
+
+  private:
+    Source m_source;
+    uint64_t m_counter = 0;
+};
+constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
+
+void poisson(const Run& run) {
+    std::vector<double> numbers = spread(run, 0);
+    Bits bits(sourceOf(run));
+    for (double& number : numbers) {
+        if (!(number >= 0)) throw Failure("the rates must not be negative");
+        if (number > kMostTrials) throw Failure("a rate of " + std::to_string(number) + " is too large to draw from");
+        if (number > 0) number = static_cast<double>(std::poisson_distribution<int64_t>(number)(bits));
+    }
+    storeRange(run.out(), 0, run.out().elements(), numbers.data());
+}
+void binomial(const Run& run) {
+    std::vector<double> counts = spread(run, 0);
+    const std::vector<double> chances = spread(run, 1);
+    Bits bits(sourceOf(run));
+    for (size_t i = 0; i < counts.size(); ++i) {
+        if (!(chances[i] >= 0 && chances[i] <= 1) || !(counts[i] >= 0 && counts[i] <= kMostTrials))
+            throw Failure(
+                "counts must not be negative or beyond what floats tell apart, and probabilities must lie between 0 "
+                "and 1");
+        counts[i] =
+            static_cast<double>(std::binomial_distribution<int64_t>(static_cast<int64_t>(counts[i]), chances[i])(bits));
+    }
+    storeRange(run.out(), 0, run.out().elements(), counts.data());
 }
 
 /// Classes by their weights. Without replacement by a race: each class arrives after an exponential time, the faster
@@ -146,6 +245,16 @@ constexpr Function kFunctions[] = {
     {"aten.randn.default", randn},
     {"aten.randint.low", randint},
     {"aten.randperm.default", randperm},
+    {"prims.inductor_seeds.default", seeds},
+    {"prims.inductor_randint.default", randintOfSeed},
+    {"aten.uniform.default", uniformBetween},
+    {"aten.normal_functional.default", normalOf},
+    {"aten.bernoulli.p", bernoulliOf},
+    {"aten.random.default", random},
+    {"aten.random.to", randomTo},
+    {"aten.random.from", randomFrom},
+    {"aten.poisson.default", poisson},
+    {"aten.binomial.default", binomial},
     {"aten.bernoulli.Tensor", bernoulli},
     {"aten.normal.Tensor_Tensor", normalAround},
     {"aten.normal.Tensor_float", normalAround},

@@ -1,4 +1,4 @@
-// Elements chosen by a mask, counted in bins, or copied as they are.
+// Elements chosen by a mask or for not being 0, counted in bins, or copied as they are.
 #include "engine/runtime/portable/portable.h"
 
 namespace cutaway::portable {
@@ -66,6 +66,24 @@ void copy(const Run& run) {
     });
 }
 
+/// (self, size, fill_value): the coordinates of the first `size` elements that are not 0.
+void nonzeroStatic(const Run& run) {
+    const Strided self = run.in(0), out = run.out();
+    const int64_t fill = integerOf(*run.call, 2), count = self.elements();
+    const int32_t rank = run.operands[run.call->args[0].integer].rank;
+    int64_t found = 0;
+    for (int64_t i = 0; i < count && found < out.sizes[0] && rank > 0; ++i) {
+        std::complex<double> element;
+        load(self.dtype, self.at(self.offsetOf(i)), 1, 1, &element);
+        if (element == 0.0) continue;
+        int64_t place[CT_MAX_RANK], rest = i;
+        for (int32_t d = rank; d-- > 0; rest /= self.sizes[d]) place[d] = rest % self.sizes[d];
+        storeRange(out, found * rank, (found + 1) * rank, place);
+        ++found;
+    }
+    for (int64_t i = found * rank; i < out.elements(); ++i) storeRange(out, i, i + 1, &fill);
+}
+
 /// (self, bins, min, max): equal bounds stand for those of the elements; if these are equal too, the bins reach one to
 /// either side.
 template <class T>
@@ -117,6 +135,7 @@ constexpr Function kFunctions[] = {
     {"aten.masked_scatter.default", maskedScatter},
     {"aten.masked_scatter_backward.default", maskedScatterBackward},
     {"aten.copy.default", copy},
+    {"aten.nonzero_static.default", nonzeroStatic},
     {"aten.histc.default", histogram, histogramScratch},
 };
 

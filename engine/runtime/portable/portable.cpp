@@ -4,9 +4,10 @@ namespace cutaway::portable {
 
 std::span<const std::span<const Function>> allFunctions() {
     static const std::span<const Function> all[] = {
-        scanFunctions(),   orderFunctions(),     scatterFunctions(), indexFunctions(), maskFunctions(),
-        windowFunctions(), gridFunctions(),      productFunctions(), drawFunctions(),  quantizedFunctions(),
-        findFunctions(),   findIndexFunctions(), bagFunctions()};
+        scanFunctions(),   orderFunctions(),     scatterFunctions(), indexFunctions(),      maskFunctions(),
+        windowFunctions(), gridFunctions(),      productFunctions(), drawFunctions(),       quantizedFunctions(),
+        findFunctions(),   findIndexFunctions(), bagFunctions(),     bagWeightsFunctions(), antialiasFunctions(),
+        poolFunctions(),   makeFunctions()};
     return all;
 }
 

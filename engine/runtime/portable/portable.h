@@ -252,6 +252,10 @@ std::span<const Function> findFunctions();
 std::span<const Function> findIndexFunctions();
 std::span<const Function> quantizedFunctions();
 std::span<const Function> bagFunctions();
+std::span<const Function> bagWeightsFunctions();
+std::span<const Function> antialiasFunctions();
+std::span<const Function> poolFunctions();
+std::span<const Function> makeFunctions();
 
 /// That of an operator in place ("aten.index_put_.default") is the functional one's. Null if there is none.
 const Function* functionOf(std::string_view op);

@@ -1,0 +1,219 @@
+// Pooling to a given size, whose windows divide each dim into so many parts and overlap where it does not divide; the
+// maxima of quantized bytes; and the gradients of padding with repeated elements. All work plane by plane.
+#include "engine/runtime/libraries/call_reader.h"
+#include "engine/runtime/portable/portable.h"
+
+namespace cutaway::portable {
+namespace {
+
+constexpr int32_t kMostDims = 3;
+constexpr int64_t kWidest = sizeof(std::complex<double>);
+
+/// A tensor as planes: its last dims, and where each plane begins.
+struct Planes {
+    Strided tensor;
+    int32_t spatial;
+    int64_t sizes[kMostDims], strides[kMostDims], plane = 1, count = 1;
+
+    Planes(const Strided& from, int32_t dims) : tensor(from), spatial(dims) {
+        const int32_t lead = from.rank - dims;
+        for (int32_t d = 0; d < dims; ++d) {
+            sizes[d] = from.sizes[lead + d];
+            strides[d] = from.strides[lead + d];
+            plane *= sizes[d];
+        }
+        for (int32_t d = 0; d < lead; ++d) count *= from.sizes[d];
+    }
+    int64_t begin(int64_t number) const {
+        Strided lead = tensor;
+        lead.rank = tensor.rank - spatial;
+        return lead.offsetOf(number);
+    }
+    /// Where element `number` of a plane lies in it.
+    int64_t place(int64_t number) const {
+        int64_t offset = 0;
+        for (int32_t d = spatial; d-- > 0; number /= sizes[d]) offset += number % sizes[d] * strides[d];
+        return offset;
+    }
+    char* at(int64_t first, int64_t number) const { return tensor.at(first + place(number)); }
+};
+
+/// The window of an element of the smaller plane in the larger one.
+struct Part {
+    int32_t dims;
+    int64_t start[kMostDims], end[kMostDims], count = 1;
+
+    Part(const Planes& large, const Planes& small, int64_t number) : dims(large.spatial) {
+        for (int32_t d = dims; d-- > 0; number /= small.sizes[d]) {
+            const int64_t o = number % small.sizes[d], in = large.sizes[d], out = small.sizes[d];
+            start[d] = o * in / out;
+            end[d] = ((o + 1) * in + out - 1) / out;
+            count *= end[d] - start[d];
+        }
+    }
+    /// body(offset in the plane, number of the element) row by row.
+    template <class Body>
+    void forEach(const Planes& large, Body&& body) const {
+        int64_t at[kMostDims];
+        std::copy_n(start, dims, at);
+        for (bool more = true; more;) {
+            int64_t offset = 0, number = 0;
+            for (int32_t d = 0; d < dims; ++d) {
+                offset += at[d] * large.strides[d];
+                number = number * large.sizes[d] + at[d];
+            }
+            body(offset, number);
+            more = false;
+            for (int32_t d = dims; d-- > 0 && !more;) {
+                more = ++at[d] < end[d];
+                if (!more) at[d] = start[d];
+            }
+        }
+    }
+};
+
+/// The mean of each part. Planes of two dims divide before they add, as the operator of the name does.
+template <int32_t dims>
+void average(const Run& run) {
+    const Planes in(run.in(0), dims), out(run.out(), dims);
+    run.share(out.count * out.plane, [&](int64_t, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const Part part(in, out, i % out.plane);
+            const int64_t from = in.begin(i / out.plane);
+            const auto count = static_cast<double>(part.count);
+            double sum = 0;
+            part.forEach(in, [&](int64_t offset, int64_t) {
+                double element;
+                load(in.tensor.dtype, in.tensor.at(from + offset), 1, 1, &element);
+                sum += dims == 2 ? element / count : element;
+            });
+            if (dims != 2) sum /= count;
+            store(out.tensor.dtype, out.at(out.begin(i / out.plane), i % out.plane), 1, 1, &sum);
+        }
+    });
+}
+/// (grad_output, self)
+template <int32_t dims>
+void averageBackward(const Run& run) {
+    const Planes dy(run.in(0), dims), dx(run.out(), dims);
+    run.share(dx.count, [&](int64_t task, int64_t begin, int64_t end) {
+        auto* const sums = reinterpret_cast<double*>(run.scratch) + task * dx.plane;
+        for (int64_t p = begin; p < end; ++p) {
+            std::fill_n(sums, dx.plane, 0.0);
+            const int64_t from = dy.begin(p);
+            for (int64_t o = 0; o < dy.plane; ++o) {
+                const Part part(dx, dy, o);
+                double element;
+                load(dy.tensor.dtype, dy.at(from, o), 1, 1, &element);
+                element /= static_cast<double>(part.count);
+                part.forEach(dx, [&](int64_t, int64_t number) { sums[number] += element; });
+            }
+            storeRange(dx.tensor, p * dx.plane, (p + 1) * dx.plane, sums);
+        }
+    });
+}
+template <int32_t dims>
+int64_t planeScratch(const CtCall& call, int32_t tasks) {
+    return Planes(Strided(call.results[0]), dims).plane * kWidest * tasks;
+}
+/// The largest of each part and where it stands in its plane: the first of equals, the last NaN.
+template <int32_t dims>
+void largest(const Run& run) {
+    const Planes in(run.in(0), dims);
+    if (!run.wants(0) && !run.wants(1)) return;
+    const Planes out(run.out(run.wants(0) ? 0 : 1), dims);
+    withFloat(in.tensor.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        run.share(out.count * out.plane, [&](int64_t, int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                const int64_t from = in.begin(i / out.plane);
+                T best{};
+                int64_t where = -1;
+                Part(in, out, i % out.plane).forEach(in, [&](int64_t offset, int64_t number) {
+                    T value;
+                    load(in.tensor.dtype, in.tensor.at(from + offset), 1, 1, &value);
+                    if (where >= 0 && !(value > best) && !isNan(value)) return;
+                    best = value;
+                    where = number;
+                });
+                if (run.wants(0)) storeRange(run.out(0), i, i + 1, &best);
+                if (run.wants(1)) storeRange(run.out(1), i, i + 1, &where);
+            }
+        });
+    });
+}
+
+/// (qx, kernel_size, stride, padding, dilation, ceil_mode)
+void largestByte(const Run& run) {
+    const Planes in(run.in(0), 2), out(run.out(), 2);
+    const CallReader reader(*run.call);
+    const std::vector<int64_t> kernel = reader.integers("kernel_size", 2), given = reader.integers("stride", 2),
+                               padding = reader.integers("padding", 2), dilation = reader.integers("dilation", 2);
+    const std::vector<int64_t>& stride = run.call->args[2].integer == 0 ? kernel : given;
+    run.share(out.count * out.plane, [&](int64_t, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t from = in.begin(i / out.plane), o = i % out.plane;
+            const int64_t top = o / out.sizes[1] * stride[0] - padding[0],
+                          left = o % out.sizes[1] * stride[1] - padding[1];
+            int64_t best = 0;
+            bool first = true;
+            for (int64_t a = 0; a < kernel[0] * kernel[1]; ++a) {
+                const int64_t y = top + a / kernel[1] * dilation[0], x = left + a % kernel[1] * dilation[1];
+                if (y < 0 || y >= in.sizes[0] || x < 0 || x >= in.sizes[1]) continue;
+                int64_t value;
+                load(in.tensor.dtype, in.tensor.at(from + y * in.strides[0] + x * in.strides[1]), 1, 1, &value);
+                if (first || value > best) best = value;
+                first = false;
+            }
+            storeRange(out.tensor, i, i + 1, &best);
+        }
+    });
+}
+
+/// (grad_output, self, padding in pairs from the last dim backwards): each element of the gradient is added where the
+/// padded element came from.
+template <int32_t dims>
+void repeatedBackward(const Run& run) {
+    const Planes dy(run.in(0), dims), dx(run.out(), dims);
+    const CtArgument* const padding = run.call->args[2].items;
+    withWide(dx.tensor.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        run.share(dx.count, [&](int64_t task, int64_t begin, int64_t end) {
+            auto* const sums = reinterpret_cast<T*>(run.scratch + task * dx.plane * kWidest);
+            for (int64_t p = begin; p < end; ++p) {
+                std::fill_n(sums, dx.plane, T{});
+                const int64_t from = dy.begin(p);
+                for (int64_t i = 0; i < dy.plane; ++i) {
+                    int64_t rest = i, to = 0, step = 1;
+                    for (int32_t d = dims; d-- > 0; rest /= dy.sizes[d], step *= dx.sizes[d]) {
+                        const int64_t before = padding[2 * (dims - 1 - d)].integer;
+                        to += step * std::clamp<int64_t>(rest % dy.sizes[d] - before, 0, dx.sizes[d] - 1);
+                    }
+                    T element;
+                    load(dy.tensor.dtype, dy.at(from, i), 1, 1, &element);
+                    sums[to] = sumOf(sums[to], element);
+                }
+                storeRange(dx.tensor, p * dx.plane, (p + 1) * dx.plane, sums);
+            }
+        });
+    });
+}
+
+constexpr Function kFunctions[] = {
+    {"aten._adaptive_avg_pool2d.default", average<2>},
+    {"aten._adaptive_avg_pool3d.default", average<3>},
+    {"aten._adaptive_avg_pool2d_backward.default", averageBackward<2>, planeScratch<2>},
+    {"aten._adaptive_avg_pool3d_backward.default", averageBackward<3>, planeScratch<3>},
+    {"aten.adaptive_max_pool2d.default", largest<2>},
+    {"aten.adaptive_max_pool3d.default", largest<3>},
+    {"quantized.max_pool2d.default", largestByte},
+    {"aten.replication_pad1d_backward.default", repeatedBackward<1>, planeScratch<1>},
+    {"aten.replication_pad2d_backward.default", repeatedBackward<2>, planeScratch<2>},
+    {"aten.replication_pad3d_backward.default", repeatedBackward<3>, planeScratch<3>},
+};
+
+}  // namespace
+
+std::span<const Function> poolFunctions() { return kFunctions; }
+
+}  // namespace cutaway::portable
