@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/ir/data_dependent.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/readers.h"
 #include "engine/libraries/library.h"
@@ -129,6 +130,10 @@ std::string whyNotBag(const Node& node) {
     return rowsAlone ? "of its results the rows alone are read, which a kernel makes" : whyNotPortable(node);
 }
 
+std::string whyNotIndex(const Node& node) {
+    return sizeDependsOnData(node.op(), node.args()) ? whyNotFound(node) : whyNotPortable(node);
+}
+
 constexpr LibraryRow kRows[] = {
     {"aten.cat.default", "copies", whyNotCopies},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", "attention", whyNotAttention},
@@ -229,6 +234,7 @@ constexpr LibraryRow kRows[] = {
     {"aten.sym_constrain_range.default", kPortable, whyNotFound},
     {"aten.sym_constrain_range_for_size.default", kPortable, whyNotFound},
     {"aten.index.Tensor", kPortable, whyNotFound},
+    {"aten._unsafe_index.Tensor", kPortable, whyNotFound},
     {"aten.nonzero.default", kPortable, whyNotFound},
     {"aten.nonzero_numpy.default", kPortable, whyNotFound},
     {"aten.where.default", kPortable, whyNotFound},
@@ -287,6 +293,64 @@ constexpr LibraryRow kRows[] = {
     {"aten._upsample_bicubic2d_aa_backward.default", kPortable, whyNotPortable},
     {"aten._embedding_bag_per_sample_weights_backward.default", kPortable, whyNotPortable},
     {"aten.nonzero_static.default", kPortable, whyNotPortable},
+    {"aten.add.Tensor", kPortable, whyNotPortable},
+    {"aten.add.Scalar", kPortable, whyNotPortable},
+    {"aten.sub.Tensor", kPortable, whyNotPortable},
+    {"aten.sub.Scalar", kPortable, whyNotPortable},
+    {"aten.mul.Tensor", kPortable, whyNotPortable},
+    {"aten.mul.Scalar", kPortable, whyNotPortable},
+    {"aten.div.Tensor", kPortable, whyNotPortable},
+    {"aten.div.Scalar", kPortable, whyNotPortable},
+    {"aten.neg.default", kPortable, whyNotPortable},
+    {"aten.abs.default", kPortable, whyNotPortable},
+    {"aten._conj.default", kPortable, whyNotPortable},
+    {"aten._conj_physical.default", kPortable, whyNotPortable},
+    {"aten.exp.default", kPortable, whyNotPortable},
+    {"aten.log.default", kPortable, whyNotPortable},
+    {"aten.sqrt.default", kPortable, whyNotPortable},
+    {"aten.reciprocal.default", kPortable, whyNotPortable},
+    {"aten.sin.default", kPortable, whyNotPortable},
+    {"aten.cos.default", kPortable, whyNotPortable},
+    {"aten.sinh.default", kPortable, whyNotPortable},
+    {"aten.cosh.default", kPortable, whyNotPortable},
+    {"aten.complex.default", kPortable, whyNotPortable},
+    {"aten.polar.default", kPortable, whyNotPortable},
+    {"aten.where.self", kPortable, whyNotPortable},
+    {"aten.gcd.default", kPortable, whyNotPortable},
+    {"aten.lcm.default", kPortable, whyNotPortable},
+    {"aten.pow.Tensor_Scalar", kPortable, whyNotPortable},
+    {"aten.pow.Tensor_Tensor", kPortable, whyNotPortable},
+    {"aten.pow.Scalar", kPortable, whyNotPortable},
+    {"aten.signbit.default", kPortable, whyNotPortable},
+    {"aten.nextafter.default", kPortable, whyNotPortable},
+    {"aten.ldexp.Tensor", kPortable, whyNotPortable},
+    {"aten.i0.default", kPortable, whyNotPortable},
+    {"aten.special_i0e.default", kPortable, whyNotPortable},
+    {"aten.special_i1.default", kPortable, whyNotPortable},
+    {"aten.special_i1e.default", kPortable, whyNotPortable},
+    {"aten.special_erfcx.default", kPortable, whyNotPortable},
+    {"aten.special_ndtri.default", kPortable, whyNotPortable},
+    {"aten.special_zeta.default", kPortable, whyNotPortable},
+    {"aten.polygamma.default", kPortable, whyNotPortable},
+    {"aten.clone.default", kPortable, whyNotPortable},
+    {"aten.lift_fresh_copy.default", kPortable, whyNotPortable},
+    {"prims.convert_element_type.default", kPortable, whyNotPortable},
+    {"aten.reshape.default", kPortable, whyNotPortable},
+    {"aten.full.default", kPortable, whyNotPortable},
+    {"aten.scalar_tensor.default", kPortable, whyNotPortable},
+    {"aten.cat.default", kPortable, whyNotPortable},
+    {"aten.constant_pad_nd.default", kPortable, whyNotPortable},
+    {"aten.repeat.default", kPortable, whyNotPortable},
+    {"prims.rev.default", kPortable, whyNotPortable},
+    {"aten.select_scatter.default", kPortable, whyNotPortable},
+    {"aten.slice_scatter.default", kPortable, whyNotPortable},
+    {"aten.sum.default", kPortable, whyNotPortable},
+    {"aten.sum.dim_IntList", kPortable, whyNotPortable},
+    {"aten.prod.default", kPortable, whyNotPortable},
+    {"aten.prod.dim_int", kPortable, whyNotPortable},
+    {"aten.index.Tensor", kPortable, whyNotIndex},
+    {"aten._unsafe_index.Tensor", kPortable, whyNotIndex},
+    {"aten.embedding.default", kPortable, whyNotPortable},
 };
 
 }  // namespace

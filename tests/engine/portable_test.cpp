@@ -63,6 +63,19 @@ constexpr Wrong kWrong[] = {
      "offset 5 follows 0 with 4 indices"},
 };
 
+/// The samples that name a dtype, with a complex one in its place.
+Texts complexSamples(const Texts& rows) {
+    constexpr std::string_view kNamed = "dtype = torch.";
+    Texts texts;
+    for (std::string text : rows) {
+        const size_t at = text.find(kNamed);
+        if (at == std::string::npos) continue;
+        const size_t name = at + kNamed.size();
+        texts.push_back(text.replace(name, text.find_first_of(",)", name) - name, "complex64"));
+    }
+    return texts;
+}
+
 const Node& callOf(const LoweringCase& one, const std::string& op) {
     for (const Node& node : one.module->graph().nodes())
         if (node.isCall(op)) return node;
@@ -317,6 +330,7 @@ class PortableTest : public QObject {
         add(rows);
         add(resizedSamples(rows, kSizes, recorded));
         add(retypedSamples(rows, kDtypes, recorded));
+        add(complexSamples(rows));
         add(oddSamples(rows));
         for (const std::string& row : rows)
             for (const Operands operands : kLayouts) texts.push_back({row, operands});

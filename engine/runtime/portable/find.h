@@ -42,4 +42,7 @@ inline int64_t offsetAt(const Strided& tensor, const int64_t* index) {
     return offset;
 }
 
+/// index.Tensor, with masks among the indices.
+void findIndexed(const Run& run);
+
 }  // namespace cutaway::portable

@@ -74,8 +74,10 @@ std::vector<int64_t> offsetsOf(const std::vector<Index>& indices, const std::vec
     return offsets;
 }
 
+}  // namespace
+
 /// self[indices]: the indices' dims stand where theirs were if those are side by side, else in front.
-void index(const Run& run) {
+void findIndexed(const Run& run) {
     const CtTensor& given = run.operands[run.call->args[0].integer];
     const Strided self(given);
     const CtArgument& list = run.call->args[1];
@@ -125,11 +127,5 @@ void index(const Run& run) {
             });
     });
 }
-
-constexpr Function kFunctions[] = {{.op = "aten.index.Tensor", .run = index, .finds = true}};
-
-}  // namespace
-
-std::span<const Function> findIndexFunctions() { return kFunctions; }
 
 }  // namespace cutaway::portable

@@ -1,6 +1,6 @@
 // Elements written to, or added at, places that tensors of indices name: index_put, the forms that index one dim, and
 // the gradient of embedding. Slices are independent; within one, elements come in the order of the indices.
-#include "engine/runtime/portable/portable.h"
+#include "engine/runtime/portable/find.h"
 
 namespace cutaway::portable {
 namespace {
@@ -275,6 +275,36 @@ void indexPut(const Run& run) {
     put(run, values, integerOf(*run.call, 3) != 0, nullptr, room,
         [&](const Strided& target, Room& rest) { return placesOf(target, list, true, values, rest); });
 }
+/// (self, indices): what indexPut would write to.
+void indexTensor(const Run& run) {
+    const Strided self = run.in(0), out = run.out();
+    Room room(run.scratch);
+    const IndexList list = listOf(run, 1, self, room);
+    const Places p = placesOf(self, list, true, out, room);
+    const int64_t bytes = bytesOf(self.dtype);
+    forPairs(run, p, [&](int64_t from, int64_t to) { copyElement(bytes, self.at(from), out.at(to)); });
+}
+/// Where masks are among the indices the run lends memory for what they find.
+void index(const Run& run) {
+    if (run.parallel->results != nullptr) findIndexed(run);
+    else indexTensor(run);
+}
+/// (weight, indices)
+void embedding(const Run& run) {
+    const Strided table = run.in(0), index = run.in(1), out = run.out();
+    const int32_t last = out.rank - 1;
+    const int64_t width = out.sizes[last], bytes = bytesOf(out.dtype);
+    const Indices rows(index);
+    run.share(index.elements(), [&](int64_t, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = rows[index.offsetOf(i)], to = out.offsetOf(i, last);
+            if (row < 0 || row >= table.sizes[0]) failOutside(row, 0, table.sizes[0]);
+            for (int64_t k = 0; k < width; ++k)
+                copyElement(bytes, table.at(row * table.strides[0] + k * table.strides[1]),
+                            out.at(to + k * out.strides[last]));
+        }
+    });
+}
 /// No group of the tensor's dims has more elements, also where the tensor has none.
 int64_t boundOf(const Strided& tensor) {
     int64_t bound = 1;
@@ -302,6 +332,9 @@ int64_t putScratch(const CtCall& call, int32_t) {
     const int64_t positions = product(list.sizes, list.sizesRank);
     return bytes + sumsBytes(self) +
            tableBytes(boundOf(self), std::max<int64_t>(positions, 1) * std::max<int64_t>(masks, 1));
+}
+int64_t indexScratch(const CtCall& call, int32_t tasks) {
+    return call.results[0].sizes == nullptr ? 0 : putScratch(call, tasks);
 }
 
 // -- one dim: (self, dim, index, source or value)
@@ -429,6 +462,9 @@ int64_t embeddingScratch(const CtCall& call, int32_t) {
 }
 
 constexpr Function kFunctions[] = {
+    {"aten.index.Tensor", index, indexScratch},
+    {"aten._unsafe_index.Tensor", index, indexScratch},
+    {"aten.embedding.default", embedding},
     {"aten.index_put.default", indexPut, putScratch},
     {"aten._unsafe_index_put.default", indexPut, putScratch},
     {"aten.index_add.default", indexAdd, sliceScratch},

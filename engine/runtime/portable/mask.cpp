@@ -1,10 +1,8 @@
-// Elements chosen by a mask or for not being 0, counted in bins, or copied as they are.
+// Elements chosen by a mask or for not being 0, or counted in bins.
 #include "engine/runtime/portable/portable.h"
 
 namespace cutaway::portable {
 namespace {
-
-constexpr int64_t kChunk = 256;
 
 /// body(place) for all places where the mask holds, row by row.
 template <class Body>
@@ -45,25 +43,6 @@ void maskedScatterBackward(const Run& run) {
     });
     constexpr char kZero[16] = {};
     for (; next < count; ++next) copyElement(bytes, kZero, out.at(out.offsetOf(next)));
-}
-
-/// (self, src): the source, repeated to the sizes of self and in its dtype.
-void copy(const Run& run) {
-    const Strided out = run.out(), from = broadcast(run.in(1), out.sizes, out.rank);
-    if (from.dtype == out.dtype) return copyAll(run, from, out);
-    const int32_t last = out.rank - 1;
-    withWide(from.dtype, [&](auto tag) {
-        run.share(rowsOf(out), [&](int64_t, int64_t begin, int64_t end) {
-            forRows(from, out, begin, end, [&](int64_t x, int64_t y, int64_t) {
-                decltype(tag) chunk[kChunk];
-                for (int64_t first = 0; first < out.sizes[last]; first += kChunk) {
-                    const int64_t count = std::min(kChunk, out.sizes[last] - first);
-                    load(from.dtype, from.at(x + first * from.strides[last]), from.strides[last], count, chunk);
-                    store(out.dtype, out.at(y + first * out.strides[last]), out.strides[last], count, chunk);
-                }
-            });
-        });
-    });
 }
 
 /// (self, size, fill_value): the coordinates of the first `size` elements that are not 0.
@@ -134,7 +113,6 @@ int64_t histogramScratch(const CtCall& call, int32_t tasks) { return integerOf(c
 constexpr Function kFunctions[] = {
     {"aten.masked_scatter.default", maskedScatter},
     {"aten.masked_scatter_backward.default", maskedScatterBackward},
-    {"aten.copy.default", copy},
     {"aten.nonzero_static.default", nonzeroStatic},
     {"aten.histc.default", histogram, histogramScratch},
 };

@@ -118,6 +118,8 @@ inline void copyElement(int64_t bytes, const char* from, char* to) {
 }
 /// Elements to the same places of another tensor of the same sizes and dtype.
 void copyAll(const Run& run, const Strided& from, const Strided& to);
+/// The same into a tensor of any dtype.
+void convertAll(const Run& run, const Strided& from, const Strided& to);
 /// All elements, row by row.
 template <class T>
 void loadAll(const Strided& tensor, T* to);
@@ -249,8 +251,10 @@ std::span<const Function> gridFunctions();
 std::span<const Function> productFunctions();
 std::span<const Function> drawFunctions();
 std::span<const Function> findFunctions();
-std::span<const Function> findIndexFunctions();
 std::span<const Function> quantizedFunctions();
+std::span<const Function> reduceFunctions();
+std::span<const Function> moveFunctions();
+std::span<const Function> pointwiseFunctions();
 std::span<const Function> bagFunctions();
 std::span<const Function> bagWeightsFunctions();
 std::span<const Function> antialiasFunctions();

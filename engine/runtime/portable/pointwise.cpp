@@ -1,0 +1,286 @@
+// Elementwise operators of which no kernel is made: on complex numbers, integer powers and divisors, and special
+// functions. Each takes all dtypes of its operator.
+#include <type_traits>
+
+#include "engine/runtime/portable/elementwise.h"
+#include "engine/support/special.h"
+
+namespace cutaway::portable {
+namespace {
+
+/// f(x) of each element of a parameter, in the type that the result is computed in.
+template <class F>
+void map(const Run& run, F f, int32_t parameter = 0) {
+    const Strided out = run.out();
+    const Spread x(run, parameter, out);
+    withNumber(out.dtype, [&](auto tag) { elementwise<decltype(tag), 1>(run, out, {&x}, f); });
+}
+template <class F>
+void mapFloat(const Run& run, F f, int32_t parameter = 0) {
+    const Strided out = run.out();
+    const Spread x(run, parameter, out);
+    withFloat(out.dtype, [&](auto tag) { elementwise<decltype(tag), 1>(run, out, {&x}, f); });
+}
+/// f(a, b) of the first two parameters.
+template <class F>
+void zip(const Run& run, F f) {
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    withNumber(out.dtype, [&](auto tag) { elementwise<decltype(tag), 2>(run, out, {&a, &b}, f, out.dtype); });
+}
+template <class F>
+void zipFloat(const Run& run, F f) {
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    withFloat(out.dtype, [&](auto tag) { elementwise<decltype(tag), 2>(run, out, {&a, &b}, f); });
+}
+
+template <class T>
+constexpr bool kIsInteger = std::is_integral_v<T>;
+
+// -- arithmetic
+
+template <class T>
+T negated(T x) {
+    if constexpr (kIsInteger<T>) return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
+    else return -x;
+}
+/// (self, other, alpha)
+template <int sign>
+void sum(const Run& run) {
+    zip(run, [&](auto a, auto b) {
+        const auto term = productOf(b, numberOf<decltype(b)>(run.call->args[2]));
+        if constexpr (sign > 0) return sumOf(a, term);
+        else if constexpr (kIsInteger<decltype(a)>) return sumOf(a, negated(term));
+        else return a - term;
+    });
+}
+void product(const Run& run) {
+    zip(run, [](auto a, auto b) { return productOf(a, b); });
+}
+void quotient(const Run& run) {
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    withNumber(out.dtype, [&](auto tag) {
+        elementwise<decltype(tag), 2>(run, out, {&a, &b}, [](auto x, auto y) {
+            if constexpr (kIsInteger<decltype(x)>) return x;  // not reached: the result is floating
+            else return x / y;
+        });
+    });
+}
+void negative(const Run& run) {
+    map(run, [](auto x) { return negated(x); });
+}
+/// Of complex numbers a real one; the most negative integer stays itself.
+void absolute(const Run& run) {
+    const Strided out = run.out();
+    const Spread x(run, 0, out);
+    if (x.elements.dtype == CT_C128)
+        return elementwise<std::complex<double>, 1>(run, out, {&x}, [](auto z) { return std::abs(z); });
+    if (isComplex(x.elements.dtype))
+        return elementwise<std::complex<float>, 1>(run, out, {&x}, [](auto z) { return std::abs(z); });
+    withReal(out.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        elementwise<T, 1>(run, out, {&x}, [](T y) { return y < 0 ? negated(y) : y == 0 ? T(0) : y; });
+    });
+}
+void conjugate(const Run& run) {
+    map(run, [](auto x) {
+        if constexpr (kIsComplex<decltype(x)>) return std::conj(x);
+        else return x;
+    });
+}
+/// A function that real and complex numbers have; of integers it is that of floats.
+template <class F>
+void floatOrComplex(const Run& run, F f) {
+    if (isComplex(run.out().dtype))
+        return map(run, [f](auto x) {
+            if constexpr (kIsComplex<decltype(x)>) return f(x);
+            else return x;
+        });
+    mapFloat(run, f);
+}
+#define CUTAWAY_PORTABLE_FUNCTION(name, formula)             \
+    void name(const Run& run) {                              \
+        floatOrComplex(run, [](auto x) { return formula; }); \
+    }
+CUTAWAY_PORTABLE_FUNCTION(exponential, std::exp(x))
+CUTAWAY_PORTABLE_FUNCTION(logarithm, std::log(x))
+CUTAWAY_PORTABLE_FUNCTION(root, std::sqrt(x))
+CUTAWAY_PORTABLE_FUNCTION(reciprocal, decltype(x)(1) / x)
+CUTAWAY_PORTABLE_FUNCTION(sine, std::sin(x))
+CUTAWAY_PORTABLE_FUNCTION(cosine, std::cos(x))
+CUTAWAY_PORTABLE_FUNCTION(hyperbolicSine, std::sinh(x))
+CUTAWAY_PORTABLE_FUNCTION(hyperbolicCosine, std::cosh(x))
+#undef CUTAWAY_PORTABLE_FUNCTION
+
+/// A complex number of two real ones: its parts, or its length and its angle.
+template <bool polar>
+void pair(const Run& run) {
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    const auto fill = [&](auto tag) {
+        using T = decltype(tag);
+        elementwise<std::complex<T>, 2>(run, out, {&a, &b}, [](std::complex<T> x, std::complex<T> y) {
+            if (!polar) return std::complex<T>(x.real(), y.real());
+            return std::complex<T>(x.real() * std::cos(y.real()), x.real() * std::sin(y.real()));
+        });
+    };
+    if (out.dtype == CT_C128) fill(double{});
+    else fill(float{});
+}
+/// (condition, self, other)
+void where(const Run& run) {
+    const Strided out = run.out();
+    const Spread condition(run, 0, out), yes(run, 1, out), no(run, 2, out);
+    withNumber(out.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        elementwise<T, 3>(run, out, {&condition, &yes, &no}, [](T c, T a, T b) { return c != T(0) ? a : b; });
+    });
+}
+
+// -- integers
+
+int64_t commonDivisor(int64_t a, int64_t b) {
+    while (b != 0) {
+        const int64_t rest = b == -1 ? 0 : a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? negated(a) : a;
+}
+template <class F>
+void zipIntegers(const Run& run, F f) {
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    elementwise<int64_t, 2>(run, out, {&a, &b}, f);
+}
+void gcd(const Run& run) { zipIntegers(run, commonDivisor); }
+void lcm(const Run& run) {
+    zipIntegers(run, [](int64_t a, int64_t b) {
+        const int64_t divisor = commonDivisor(a, b), multiple = divisor == 0 ? 0 : productOf(a / divisor, b);
+        return multiple < 0 ? negated(multiple) : multiple;  // the least number stays itself
+    });
+}
+/// By squaring, wrapping; a negative exponent gives 0 unless the base is 1 or -1.
+int64_t integerPower(int64_t base, int64_t exponent) {
+    if (exponent < 0 && base == -1) return exponent % 2 == 0 ? 1 : -1;
+    if (exponent < 0) return base == 1 ? 1 : 0;
+    int64_t result = 1;
+    for (; exponent > 0; exponent >>= 1) {
+        if (exponent & 1) result = productOf(result, base);
+        base = productOf(base, base);
+    }
+    return result;
+}
+/// The exponents that PyTorch's kernels know are roots and products.
+template <class T>
+T knownPower(T base, double exponent) {
+    if (exponent == 0.5) return std::sqrt(base);
+    if (exponent == -0.5) return T(1) / std::sqrt(base);
+    if (exponent == 2) return base * base;
+    if (exponent == 3) return base * base * base;
+    if (exponent == -2) return T(1) / (base * base);
+    return std::pow(base, static_cast<T>(exponent));
+}
+void power(const Run& run) {
+    const CtArgument& exponent = run.call->args[1];
+    const bool literal = exponent.kind != CT_OPERAND;
+    const double number = literal ? numberOf<double>(exponent) : 0;
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    withReal(out.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        const auto raised = [=](T x, T y) {
+            if constexpr (kIsInteger<T>) return integerPower(x, y);
+            else return literal ? knownPower(x, number) : std::pow(x, y);
+        };
+        elementwise<T, 2>(run, out, {&a, &b}, raised, out.dtype);
+    });
+}
+
+// -- floats
+
+void signBit(const Run& run) {
+    const Strided out = run.out();
+    const Spread x(run, 0, out);
+    withReal(x.elements.dtype, [&](auto tag) {
+        elementwise<decltype(tag), 1>(run, out, {&x}, [](auto y) { return std::signbit(static_cast<double>(y)); });
+    });
+}
+void nextAfter(const Run& run) {
+    const int32_t dtype = run.out().dtype;
+    if (dtype == CT_F16 || dtype == CT_BF16) throw Failure("there is no kernel for half floats; convert to float32");
+    zipFloat(run, [](auto a, auto b) { return std::nextafter(a, b); });
+}
+void timesPowerOfTwo(const Run& run) {
+    zipFloat(run, [](auto a, auto b) { return a * std::exp2(b); });
+}
+
+// -- special functions, in double
+
+template <double (*f)(double)>
+void special(const Run& run) {
+    mapFloat(run, [](auto x) { return f(static_cast<double>(x)); });
+}
+template <int64_t order, bool scaled>
+void bessel(const Run& run) {
+    mapFloat(run, [](auto x) { return modifiedBessel(order, static_cast<double>(x), scaled); });
+}
+void hurwitzZeta(const Run& run) {
+    zipFloat(run, [](auto s, auto q) { return zeta(static_cast<double>(s), static_cast<double>(q)); });
+}
+/// (n, self)
+void polygammaOfOrder(const Run& run) {
+    const int64_t n = integerOf(*run.call, 0);
+    mapFloat(
+        run, [n](auto x) { return polygamma(n, static_cast<double>(x)); }, 1);
+}
+
+constexpr Function kFunctions[] = {
+    {"aten.add.Tensor", sum<1>},
+    {"aten.add.Scalar", sum<1>},
+    {"aten.sub.Tensor", sum<-1>},
+    {"aten.sub.Scalar", sum<-1>},
+    {"aten.mul.Tensor", product},
+    {"aten.mul.Scalar", product},
+    {"aten.div.Tensor", quotient},
+    {"aten.div.Scalar", quotient},
+    {"aten.neg.default", negative},
+    {"aten.abs.default", absolute},
+    {"aten._conj.default", conjugate},
+    {"aten._conj_physical.default", conjugate},
+    {"aten.exp.default", exponential},
+    {"aten.log.default", logarithm},
+    {"aten.sqrt.default", root},
+    {"aten.reciprocal.default", reciprocal},
+    {"aten.sin.default", sine},
+    {"aten.cos.default", cosine},
+    {"aten.sinh.default", hyperbolicSine},
+    {"aten.cosh.default", hyperbolicCosine},
+    {"aten.complex.default", pair<false>},
+    {"aten.polar.default", pair<true>},
+    {"aten.where.self", where},
+    {"aten.gcd.default", gcd},
+    {"aten.lcm.default", lcm},
+    {"aten.pow.Tensor_Scalar", power},
+    {"aten.pow.Tensor_Tensor", power},
+    {"aten.pow.Scalar", power},
+    {"aten.signbit.default", signBit},
+    {"aten.nextafter.default", nextAfter},
+    {"aten.ldexp.Tensor", timesPowerOfTwo},
+    {"aten.i0.default", bessel<0, false>},
+    {"aten.special_i0e.default", bessel<0, true>},
+    {"aten.special_i1.default", bessel<1, false>},
+    {"aten.special_i1e.default", bessel<1, true>},
+    {"aten.special_erfcx.default", special<scaledErfc>},
+    {"aten.special_ndtri.default", special<inverseNormal>},
+    {"aten.special_zeta.default", hurwitzZeta},
+    {"aten.polygamma.default", polygammaOfOrder},
+};
+
+}  // namespace
+
+std::span<const Function> pointwiseFunctions() { return kFunctions; }
+
+}  // namespace cutaway::portable

@@ -1,0 +1,76 @@
+// Sums and products over dims, in double, complex double or wrapping integers, each group row by row.
+#include <vector>
+
+#include "engine/runtime/portable/portable.h"
+
+namespace cutaway::portable {
+namespace {
+
+/// The dims of a tensor that stay and those that are reduced, each as a tensor of its own.
+struct Groups {
+    Strided kept, reduced;
+};
+/// `dims`: a list (an empty one stands for all), one dim, or null for all.
+Groups groupsOf(const Strided& self, const CtArgument* dims) {
+    bool reduces[CT_MAX_RANK] = {};
+    const auto mark = [&](int64_t dim) { reduces[dim < 0 ? dim + self.rank : dim] = true; };
+    if (dims != nullptr && dims->kind == CT_INT) mark(dims->integer);
+    else if (dims != nullptr && dims->kind == CT_LIST && dims->integer > 0)
+        for (int64_t i = 0; i < dims->integer; ++i) mark(dims->items[i].integer);
+    else std::fill_n(reduces, self.rank, true);
+    Groups groups{self, self};
+    groups.kept.rank = groups.reduced.rank = 0;
+    for (int32_t d = 0; d < self.rank; ++d) {
+        Strided& group = reduces[d] ? groups.reduced : groups.kept;
+        group.sizes[group.rank] = self.sizes[d];
+        group.strides[group.rank++] = self.strides[d];
+    }
+    return groups;
+}
+
+/// step(accumulator, element) from `initial` on; elements are rounded to the result's dtype before.
+template <class Step>
+void fold(const Run& run, const CtArgument* dims, int64_t initial, Step step) {
+    const Strided self = run.in(0), out = run.out();
+    const Groups groups = groupsOf(self, dims);
+    const int64_t count = groups.reduced.elements();
+    const auto foldAs = [&](auto given, auto tag) {
+        using T = decltype(tag);
+        run.share(groups.kept.elements(), [&](int64_t, int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                const int64_t from = groups.kept.offsetOf(i);
+                T total = loaded<T>(initial);
+                for (int64_t k = 0; k < count; ++k) {
+                    decltype(given) element;
+                    load(self.dtype, self.at(from + groups.reduced.offsetOf(k)), 1, 1, &element);
+                    std::complex<double> memory;
+                    T rounded;
+                    store(out.dtype, &memory, 1, 1, &element);
+                    load(out.dtype, &memory, 1, 1, &rounded);
+                    total = step(total, rounded);
+                }
+                storeRange(out, i, i + 1, &total);
+            }
+        });
+    };
+    withWide(self.dtype, [&](auto given) { withWide(out.dtype, [&](auto tag) { foldAs(given, tag); }); });
+}
+void sum(const Run& run, const CtArgument* dims) {
+    fold(run, dims, 0, [](auto a, auto b) { return sumOf(a, b); });
+}
+void product(const Run& run, const CtArgument* dims) {
+    fold(run, dims, 1, [](auto a, auto b) { return productOf(a, b); });
+}
+
+constexpr Function kFunctions[] = {
+    {"aten.sum.default", [](const Run& run) { sum(run, nullptr); }},
+    {"aten.sum.dim_IntList", [](const Run& run) { sum(run, &run.call->args[1]); }},
+    {"aten.prod.default", [](const Run& run) { product(run, nullptr); }},
+    {"aten.prod.dim_int", [](const Run& run) { product(run, &run.call->args[1]); }},
+};
+
+}  // namespace
+
+std::span<const Function> reduceFunctions() { return kFunctions; }
+
+}  // namespace cutaway::portable
