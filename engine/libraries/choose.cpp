@@ -118,6 +118,19 @@ std::string whyNotPortable(const Node& node) {
     return why;
 }
 
+/// For operators that kernels compute, but not on complex numbers, and not always where there is nothing to compute.
+std::string whyNotLeft(const Node& node) {
+    bool left = false;
+    const auto check = [&](const ValueType& type) {
+        const TensorType* tensor = type.tensor();
+        left |=
+            tensor && (isComplex(tensor->dtype) || std::count(tensor->sizes.begin(), tensor->sizes.end(), SymInt(0)));
+    };
+    check(node.type());
+    for (const Node* input : node.inputs()) check(input->type());
+    return left ? whyNotPortable(node) : "kernels compute real numbers";
+}
+
 /// Here the engine's own functions find sizes in runs, and check them; exported programs have none of those.
 std::string whyNotFound(const Node&) {
     return "the engine's own function computes or checks sizes that follow from data";
@@ -131,7 +144,7 @@ std::string whyNotBag(const Node& node) {
 }
 
 std::string whyNotIndex(const Node& node) {
-    return sizeDependsOnData(node.op(), node.args()) ? whyNotFound(node) : whyNotPortable(node);
+    return sizeDependsOnData(node.op(), node.args()) ? whyNotFound(node) : whyNotLeft(node);
 }
 
 constexpr LibraryRow kRows[] = {
@@ -293,29 +306,29 @@ constexpr LibraryRow kRows[] = {
     {"aten._upsample_bicubic2d_aa_backward.default", kPortable, whyNotPortable},
     {"aten._embedding_bag_per_sample_weights_backward.default", kPortable, whyNotPortable},
     {"aten.nonzero_static.default", kPortable, whyNotPortable},
-    {"aten.add.Tensor", kPortable, whyNotPortable},
-    {"aten.add.Scalar", kPortable, whyNotPortable},
-    {"aten.sub.Tensor", kPortable, whyNotPortable},
-    {"aten.sub.Scalar", kPortable, whyNotPortable},
-    {"aten.mul.Tensor", kPortable, whyNotPortable},
-    {"aten.mul.Scalar", kPortable, whyNotPortable},
-    {"aten.div.Tensor", kPortable, whyNotPortable},
-    {"aten.div.Scalar", kPortable, whyNotPortable},
-    {"aten.neg.default", kPortable, whyNotPortable},
-    {"aten.abs.default", kPortable, whyNotPortable},
+    {"aten.add.Tensor", kPortable, whyNotLeft},
+    {"aten.add.Scalar", kPortable, whyNotLeft},
+    {"aten.sub.Tensor", kPortable, whyNotLeft},
+    {"aten.sub.Scalar", kPortable, whyNotLeft},
+    {"aten.mul.Tensor", kPortable, whyNotLeft},
+    {"aten.mul.Scalar", kPortable, whyNotLeft},
+    {"aten.div.Tensor", kPortable, whyNotLeft},
+    {"aten.div.Scalar", kPortable, whyNotLeft},
+    {"aten.neg.default", kPortable, whyNotLeft},
+    {"aten.abs.default", kPortable, whyNotLeft},
     {"aten._conj.default", kPortable, whyNotPortable},
     {"aten._conj_physical.default", kPortable, whyNotPortable},
-    {"aten.exp.default", kPortable, whyNotPortable},
-    {"aten.log.default", kPortable, whyNotPortable},
-    {"aten.sqrt.default", kPortable, whyNotPortable},
-    {"aten.reciprocal.default", kPortable, whyNotPortable},
-    {"aten.sin.default", kPortable, whyNotPortable},
-    {"aten.cos.default", kPortable, whyNotPortable},
-    {"aten.sinh.default", kPortable, whyNotPortable},
-    {"aten.cosh.default", kPortable, whyNotPortable},
+    {"aten.exp.default", kPortable, whyNotLeft},
+    {"aten.log.default", kPortable, whyNotLeft},
+    {"aten.sqrt.default", kPortable, whyNotLeft},
+    {"aten.reciprocal.default", kPortable, whyNotLeft},
+    {"aten.sin.default", kPortable, whyNotLeft},
+    {"aten.cos.default", kPortable, whyNotLeft},
+    {"aten.sinh.default", kPortable, whyNotLeft},
+    {"aten.cosh.default", kPortable, whyNotLeft},
     {"aten.complex.default", kPortable, whyNotPortable},
     {"aten.polar.default", kPortable, whyNotPortable},
-    {"aten.where.self", kPortable, whyNotPortable},
+    {"aten.where.self", kPortable, whyNotLeft},
     {"aten.gcd.default", kPortable, whyNotPortable},
     {"aten.lcm.default", kPortable, whyNotPortable},
     {"aten.pow.Tensor_Scalar", kPortable, whyNotPortable},
@@ -332,25 +345,48 @@ constexpr LibraryRow kRows[] = {
     {"aten.special_ndtri.default", kPortable, whyNotPortable},
     {"aten.special_zeta.default", kPortable, whyNotPortable},
     {"aten.polygamma.default", kPortable, whyNotPortable},
-    {"aten.clone.default", kPortable, whyNotPortable},
-    {"aten.lift_fresh_copy.default", kPortable, whyNotPortable},
-    {"prims.convert_element_type.default", kPortable, whyNotPortable},
-    {"aten.reshape.default", kPortable, whyNotPortable},
-    {"aten.full.default", kPortable, whyNotPortable},
-    {"aten.scalar_tensor.default", kPortable, whyNotPortable},
-    {"aten.cat.default", kPortable, whyNotPortable},
-    {"aten.constant_pad_nd.default", kPortable, whyNotPortable},
-    {"aten.repeat.default", kPortable, whyNotPortable},
-    {"prims.rev.default", kPortable, whyNotPortable},
-    {"aten.select_scatter.default", kPortable, whyNotPortable},
-    {"aten.slice_scatter.default", kPortable, whyNotPortable},
-    {"aten.sum.default", kPortable, whyNotPortable},
-    {"aten.sum.dim_IntList", kPortable, whyNotPortable},
-    {"aten.prod.default", kPortable, whyNotPortable},
-    {"aten.prod.dim_int", kPortable, whyNotPortable},
+    {"aten.clone.default", kPortable, whyNotLeft},
+    {"aten.lift_fresh_copy.default", kPortable, whyNotLeft},
+    {"prims.convert_element_type.default", kPortable, whyNotLeft},
+    {"aten.reshape.default", kPortable, whyNotLeft},
+    {"aten.full.default", kPortable, whyNotLeft},
+    {"aten.scalar_tensor.default", kPortable, whyNotLeft},
+    {"aten.cat.default", kPortable, whyNotLeft},
+    {"aten.constant_pad_nd.default", kPortable, whyNotLeft},
+    {"aten.repeat.default", kPortable, whyNotLeft},
+    {"prims.rev.default", kPortable, whyNotLeft},
+    {"aten.select_scatter.default", kPortable, whyNotLeft},
+    {"aten.slice_scatter.default", kPortable, whyNotLeft},
+    {"aten.sum.default", kPortable, whyNotLeft},
+    {"aten.sum.dim_IntList", kPortable, whyNotLeft},
+    {"aten.prod.default", kPortable, whyNotLeft},
+    {"aten.prod.dim_int", kPortable, whyNotLeft},
     {"aten.index.Tensor", kPortable, whyNotIndex},
     {"aten._unsafe_index.Tensor", kPortable, whyNotIndex},
-    {"aten.embedding.default", kPortable, whyNotPortable},
+    {"aten.embedding.default", kPortable, whyNotLeft},
+    {"aten.linalg_lu_factor_ex.default", kPortable, whyNotPortable},
+    {"aten.linalg_lu.default", kPortable, whyNotPortable},
+    {"aten.lu_unpack.default", kPortable, whyNotPortable},
+    {"aten.linalg_lu_solve.default", kPortable, whyNotPortable},
+    {"aten.linalg_solve_triangular.default", kPortable, whyNotPortable},
+    {"aten._linalg_solve_ex.default", kPortable, whyNotPortable},
+    {"aten.linalg_inv_ex.default", kPortable, whyNotPortable},
+    {"aten._linalg_det.default", kPortable, whyNotPortable},
+    {"aten._linalg_slogdet.default", kPortable, whyNotPortable},
+    {"aten.linalg_cholesky_ex.default", kPortable, whyNotPortable},
+    {"aten.cholesky.default", kPortable, whyNotPortable},
+    {"aten.cholesky_solve.default", kPortable, whyNotPortable},
+    {"aten.cholesky_inverse.default", kPortable, whyNotPortable},
+    {"aten.linalg_qr.default", kPortable, whyNotPortable},
+    {"aten.linalg_householder_product.default", kPortable, whyNotPortable},
+    {"aten._linalg_eigh.default", kPortable, whyNotPortable},
+    {"aten.linalg_eig.default", kPortable, whyNotPortable},
+    {"aten._linalg_svd.default", kPortable, whyNotPortable},
+    {"aten.linalg_pinv.atol_rtol_tensor", kPortable, whyNotPortable},
+    {"aten.linalg_matrix_exp.default", kPortable, whyNotPortable},
+    {"aten._fft_c2c.default", kPortable, whyNotPortable},
+    {"aten._fft_r2c.default", kPortable, whyNotPortable},
+    {"aten._fft_c2r.default", kPortable, whyNotPortable},
 };
 
 }  // namespace

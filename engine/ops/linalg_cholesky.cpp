@@ -46,13 +46,6 @@ Result<ValueType> inferCholeskyInverse(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", true));
     return ValueType(batchType(a, {a.sizes.back(), a.sizes.back()}, a.dtype, true));
 }
-/// A X = B from the triangle `l` (or `upper`) of A = L L^H.
-template <class T>
-void solveCholesky(const Dense<T>& triangle, bool upper, Dense<T>& b) {
-    const Dense<T> turned = adjoint(triangle);
-    solveTriangle(upper ? turned : triangle, b, false, false);
-    solveTriangle(upper ? triangle : turned, b, true, false);
-}
 EvalResult evalCholeskyInverse(const EvalContext& c) {
     Tensor out = c.result();
     withMatrix(out.dtype(), [&](auto tag) {

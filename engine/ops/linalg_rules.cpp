@@ -4,6 +4,30 @@
 
 namespace cutaway {
 
+template <class T>
+std::vector<Dense<T>> matricesOf(const Tensor& tensor) {
+    const std::vector<T> elements = packElements<T>(tensor);
+    const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
+    int64_t count = 1;
+    for (int64_t i = 0; i + 2 < tensor.rank(); ++i) count *= tensor.size(i);
+    std::vector<Dense<T>> out;
+    for (int64_t k = 0; k < count; ++k) {
+        Dense<T>& one = out.emplace_back(rows, columns);
+        std::copy_n(elements.begin() + k * rows * columns, rows * columns, one.elements.begin());
+    }
+    return out;
+}
+template <class T>
+void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor) {
+    std::vector<T> elements;
+    for (const Dense<T>& one : matrices) elements.insert(elements.end(), one.elements.begin(), one.elements.end());
+    unpackElements(elements, tensor);
+}
+template std::vector<Dense<double>> matricesOf(const Tensor&);
+template std::vector<Dense<std::complex<double>>> matricesOf(const Tensor&);
+template void storeMatrices(const std::vector<Dense<double>>&, Tensor&);
+template void storeMatrices(const std::vector<Dense<std::complex<double>>>&, Tensor&);
+
 Result<TensorType> matricesAt(const InferContext& c, std::string_view param, bool square) {
     CT_TRY(TensorType type, c.tensor(param));
     if (type.rank() < 2) return c.fail("needs matrices, not " + type.text());

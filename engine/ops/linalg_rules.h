@@ -1,10 +1,25 @@
 #pragma once
 // What the rows of linalg.* share: shapes of batches of matrices, and the arithmetic of their derivatives.
 #include "engine/ops/build.h"
-#include "engine/ops/dense_matrix.h"
+#include "engine/ops/eval.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/dense_matrix.h"
 
 namespace cutaway {
+
+/// The matrices that a tensor's last two dims hold, in row-major order of the others.
+template <class T>
+std::vector<Dense<T>> matricesOf(const Tensor& tensor);
+/// The inverse, into a tensor of any strides and dtype.
+template <class T>
+void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor);
+
+/// Calls body(T{}) with double or complex<double>.
+template <class Body>
+void withMatrix(DType dtype, Body&& body) {
+    if (isComplex(dtype)) body(std::complex<double>{});
+    else body(double{});
+}
 
 /// The tensor at a parameter, refused unless it is a batch of matrices (of square ones, if asked) of a dtype that has
 /// linear algebra: f32, f64 or complex.

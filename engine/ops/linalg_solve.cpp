@@ -69,26 +69,6 @@ Result<ValueType> inferUnpack(const InferContext& c) {
                                data ? batchType(lu, {rows, least}, lu.dtype) : none,
                                data ? batchType(lu, {least, columns}, lu.dtype) : none});
 }
-template <class T>
-void splitFactors(const Dense<T>& lu, Dense<T>& lower, Dense<T>& upper) {
-    const int64_t least = std::min(lu.rows, lu.columns);
-    lower = Dense<T>(lu.rows, least);
-    upper = Dense<T>(least, lu.columns);
-    for (int64_t i = 0; i < lu.rows; ++i)
-        for (int64_t k = 0; k < lu.columns; ++k) {
-            if (i > k && k < least) lower(i, k) = lu(i, k);
-            if (i <= k) upper(i, k) = lu(i, k);
-            if (i == k) lower(i, k) = T(1);
-        }
-}
-/// The matrix P with A = P L U.
-template <class T>
-Dense<T> permutationOf(const std::vector<int64_t>& pivots, int64_t rows) {
-    Dense<T> p = Dense<T>::identity(rows);
-    for (size_t i = pivots.size(); i-- > 0;)
-        for (int64_t j = 0; j < rows; ++j) std::swap(p(static_cast<int64_t>(i), j), p(pivots[i], j));
-    return p;
-}
 EvalResult evalUnpack(const EvalContext& c) {
     const Tensor data = c.in("LU_data");
     TensorList out = {c.result(0), c.result(1), c.result(2)};
@@ -363,16 +343,10 @@ EvalResult evalDeterminant(const EvalContext& c) {
             std::vector<int64_t> pivots;
             if (transposed) one = adjoint(one);
             factorLu(one, pivots);
-            T value = 1;
-            double size = 0;
-            for (int64_t i = 0; i < one.rows; ++i) {
-                const T pivot = pivots[static_cast<size_t>(i)] == i ? one(i, i) : -one(i, i);
-                size += std::log(std::abs(pivot));
-                value *= !logarithm ? pivot : std::abs(pivot) == 0 ? T(0) : pivot / std::abs(pivot);
-                allPivots.push_back(pivots[static_cast<size_t>(i)] + 1);
-            }
-            values.push_back(value);
-            sizes.push_back(size);
+            const Determinant<T> found = determinantOf(one, pivots);
+            for (const int64_t row : pivots) allPivots.push_back(row + 1);
+            values.push_back(logarithm ? found.direction : found.value);
+            sizes.push_back(found.logarithm);
         }
         storeMatrices(matrices, factors);
         unpackElements(values, first);

@@ -125,11 +125,7 @@ EvalResult evalEigenHermitian(const EvalContext& c) {
         std::vector<double> values;
         auto matrices = matricesOf<T>(c.in("A"));
         for (auto& one : matrices) {
-            for (int64_t i = 0; i < one.rows; ++i) {
-                one(i, i) = (one(i, i) + conjugate(one(i, i))) * 0.5;
-                for (int64_t k = 0; k < i; ++k)
-                    upper ? one(i, k) = conjugate(one(k, i)) : one(k, i) = conjugate(one(i, k));
-            }
+            mirrorTriangle(one, upper);
             Dense<T> vectors;
             const auto own = eigenHermitian(one, vectors);
             values.insert(values.end(), own.begin(), own.end());
@@ -272,17 +268,8 @@ EvalResult evalPseudoInverse(const EvalContext& c) {
     if (rtol.defined()) relative = toDouble(rtol.item());
     else if (absolute > 0) relative = 0;
     withMatrix(out.dtype(), [&](auto tag) {
-        using T = decltype(tag);
-        auto matrices = matricesOf<T>(a);
-        for (auto& one : matrices) {
-            Dense<T> u, vh;
-            const auto values = singularValues(one, u, vh);
-            const double least = values.empty() ? 0 : std::max(absolute, relative * values[0]);
-            for (int64_t k = 0; k < u.columns; ++k)
-                for (int64_t i = 0; i < u.rows; ++i)
-                    u(i, k) = values[static_cast<size_t>(k)] > least ? u(i, k) / values[static_cast<size_t>(k)] : T(0);
-            one = product(adjoint(vh), adjoint(u));
-        }
+        auto matrices = matricesOf<decltype(tag)>(a);
+        for (auto& one : matrices) one = pseudoInverse(one, absolute, relative);
         storeMatrices(matrices, out);
     });
     return out;

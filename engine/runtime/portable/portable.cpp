@@ -7,7 +7,7 @@ std::span<const std::span<const Function>> allFunctions() {
         scanFunctions(),   orderFunctions(),     scatterFunctions(),    indexFunctions(),     maskFunctions(),
         windowFunctions(), gridFunctions(),      productFunctions(),    drawFunctions(),      quantizedFunctions(),
         findFunctions(),   bagFunctions(),       bagWeightsFunctions(), antialiasFunctions(), reduceFunctions(),
-        moveFunctions(),   pointwiseFunctions(), poolFunctions(),       makeFunctions()};
+        moveFunctions(),   pointwiseFunctions(), poolFunctions(),       makeFunctions(),      linearFunctions()};
     return all;
 }
 

@@ -2,9 +2,8 @@
 // Factorisations of one small dense matrix, row-major, in double or complex<double>: what the kernels of linalg.*
 // compute with. Written for exactness of a reference, not for speed.
 #include <complex>
+#include <cstdint>
 #include <vector>
-
-#include "engine/ops/eval.h"
 
 namespace cutaway {
 
@@ -70,18 +69,28 @@ Dense<T> exponential(const Dense<T>& a);
 /// Eigenvalues and eigenvectors (columns, of length 1) of any square matrix.
 std::vector<std::complex<double>> eigenGeneral(Dense<std::complex<double>> a, Dense<std::complex<double>>& vectors);
 
-/// The matrices that a tensor's last two dims hold, in row-major order of the others.
+/// L and U apart; L has ones on the diagonal.
 template <class T>
-std::vector<Dense<T>> matricesOf(const Tensor& tensor);
-/// The inverse, into a tensor of any strides and dtype.
+void splitFactors(const Dense<T>& lu, Dense<T>& lower, Dense<T>& upper);
+/// The matrix P with A = P L U.
 template <class T>
-void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor);
-
-/// Calls body(T{}) with double or complex<double>.
-template <class Body>
-void withMatrix(DType dtype, Body&& body) {
-    if (isComplex(dtype)) body(std::complex<double>{});
-    else body(double{});
-}
+Dense<T> permutationOf(const std::vector<int64_t>& pivots, int64_t rows);
+/// Of the matrix with these factors; also as a number of size 1 (or 0) and the logarithm of the size.
+template <class T>
+struct Determinant {
+    T value = 1, direction = 1;
+    double logarithm = 0;
+};
+template <class T>
+Determinant<T> determinantOf(const Dense<T>& lu, const std::vector<int64_t>& pivots);
+/// A X = B from the triangle L (or L^H, `upper`) of A = L L^H.
+template <class T>
+void solveCholesky(const Dense<T>& triangle, bool upper, Dense<T>& b);
+/// The Hermitian matrix that has this triangle.
+template <class T>
+void mirrorTriangle(Dense<T>& a, bool upper);
+/// Moore and Penrose's inverse; singular values up to max(absolute, relative * largest) count as 0.
+template <class T>
+Dense<T> pseudoInverse(const Dense<T>& a, double absolute, double relative);
 
 }  // namespace cutaway

@@ -1,10 +1,8 @@
-#include "engine/ops/dense_matrix.h"
+#include "engine/support/dense_matrix.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-
-#include "engine/ops/packed.h"
 
 namespace cutaway {
 namespace {
@@ -307,145 +305,58 @@ Dense<T> exponential(const Dense<T>& a) {
     return total;
 }
 
-namespace {
-
-using Complex = std::complex<double>;
-/// An eigenvalue of the lower right 2 x 2 block, the one nearer to its last element.
-Complex shiftOf(const Dense<Complex>& h, int64_t last) {
-    const Complex a = h(last - 1, last - 1), b = h(last - 1, last), c = h(last, last - 1), d = h(last, last);
-    const Complex half = (a + d) / 2.0, root = std::sqrt((a - d) * (a - d) / 4.0 + b * c);
-    return std::abs(half + root - d) < std::abs(half - root - d) ? half + root : half - root;
-}
-/// One step of the QR iteration on rows and columns first..last of T, by Givens' rotations, gathered in Z.
-void qrStep(Dense<Complex>& t, Dense<Complex>& z, int64_t first, int64_t last, Complex shift) {
-    const int64_t n = t.rows;
-    std::vector<std::pair<double, Complex>> rotations;
-    for (int64_t i = first; i <= last; ++i) t(i, i) -= shift;
-    for (int64_t k = first; k < last; ++k) {
-        const double length = std::sqrt(std::norm(t(k, k)) + std::norm(t(k + 1, k)));
-        const Complex c = length == 0 ? 1.0 : t(k, k) / length, s = length == 0 ? 0.0 : t(k + 1, k) / length;
-        for (int64_t j = k; j < n; ++j) {
-            const Complex x = t(k, j), y = t(k + 1, j);
-            t(k, j) = std::conj(c) * x + std::conj(s) * y;
-            t(k + 1, j) = -s * x + c * y;
-        }
-        rotations.emplace_back(0.0, c);
-        rotations.emplace_back(0.0, s);
-    }
-    for (int64_t k = first; k < last; ++k) {
-        const Complex c = rotations[static_cast<size_t>(2 * (k - first))].second,
-                      s = rotations[static_cast<size_t>(2 * (k - first) + 1)].second;
-        const auto turn = [&](Complex& x, Complex& y) {
-            const Complex a = x, b = y;
-            x = c * a + s * b;
-            y = -std::conj(s) * a + std::conj(c) * b;
-        };
-        for (int64_t i = 0; i <= std::min(k + 1, last); ++i) turn(t(i, k), t(i, k + 1));
-        for (int64_t i = 0; i < n; ++i) turn(z(i, k), z(i, k + 1));
-    }
-    for (int64_t i = first; i <= last; ++i) t(i, i) += shift;
-}
-/// Zeros below the first subdiagonal, by reflections gathered in Z.
-void reduceToHessenberg(Dense<Complex>& a, Dense<Complex>& z) {
-    const int64_t n = a.rows;
-    for (int64_t k = 0; k + 2 < n; ++k) {
-        double length = 0;
-        for (int64_t i = k + 1; i < n; ++i) length += std::norm(a(i, k));
-        length = std::sqrt(length);
-        if (length == 0) continue;
-        std::vector<Complex> v(static_cast<size_t>(n), 0.0);
-        for (int64_t i = k + 1; i < n; ++i) v[static_cast<size_t>(i)] = a(i, k);
-        const Complex head = a(k + 1, k);
-        v[static_cast<size_t>(k + 1)] += std::abs(head) == 0 ? Complex(length) : head / std::abs(head) * length;
-        double square = 0;
-        for (const Complex& x : v) square += std::norm(x);
-        const auto reflectColumns = [&](Dense<Complex>& m) {
-            for (int64_t i = 0; i < n; ++i) {
-                Complex along = 0;
-                for (int64_t j = k + 1; j < n; ++j) along += m(i, j) * v[static_cast<size_t>(j)];
-                for (int64_t j = k + 1; j < n; ++j)
-                    m(i, j) -= 2.0 / square * along * std::conj(v[static_cast<size_t>(j)]);
-            }
-        };
-        for (int64_t j = 0; j < n; ++j) {
-            Complex along = 0;
-            for (int64_t i = k + 1; i < n; ++i) along += std::conj(v[static_cast<size_t>(i)]) * a(i, j);
-            for (int64_t i = k + 1; i < n; ++i) a(i, j) -= 2.0 / square * along * v[static_cast<size_t>(i)];
-        }
-        reflectColumns(a);
-        reflectColumns(z);
-    }
-}
-/// Eigenvectors of an upper triangle, in the basis Z.
-Dense<Complex> triangleVectors(const Dense<Complex>& t, const Dense<Complex>& z) {
-    const int64_t n = t.rows;
-    Dense<Complex> vectors(n, n);
-    for (int64_t k = 0; k < n; ++k) {
-        std::vector<Complex> x(static_cast<size_t>(n), 0.0);
-        x[static_cast<size_t>(k)] = 1;
-        for (int64_t i = k - 1; i >= 0; --i) {
-            Complex sum = 0;
-            for (int64_t j = i + 1; j <= k; ++j) sum += t(i, j) * x[static_cast<size_t>(j)];
-            Complex apart = t(k, k) - t(i, i);
-            if (std::abs(apart) < 1e-15) apart = 1e-15;
-            x[static_cast<size_t>(i)] = sum / apart;
-        }
-        double length = 0;
-        for (int64_t i = 0; i < n; ++i) {
-            for (int64_t j = 0; j <= k; ++j) vectors(i, k) += z(i, j) * x[static_cast<size_t>(j)];
-            length += std::norm(vectors(i, k));
-        }
-        for (int64_t i = 0; i < n; ++i) vectors(i, k) /= std::sqrt(length);
-    }
-    return vectors;
-}
-
-}  // namespace
-
-std::vector<Complex> eigenGeneral(Dense<Complex> a, Dense<Complex>& vectors) {
-    Dense<Complex> z = Dense<Complex>::identity(a.rows);
-    reduceToHessenberg(a, z);
-    int64_t last = a.rows - 1;
-    int steps = 0;
-    while (last > 0 && steps < 1000 * static_cast<int>(a.rows)) {
-        int64_t first = last;
-        while (first > 0 &&
-               std::abs(a(first, first - 1)) > 1e-16 * (std::abs(a(first, first)) + std::abs(a(first - 1, first - 1))))
-            --first;
-        if (first == last) {
-            a(last, last - 1) = 0;
-            --last;
-            continue;
-        }
-        // Now and then another shift, where the usual one goes round in a circle.
-        const Complex shift =
-            ++steps % 11 == 10 ? Complex(std::abs(a(last, last - 1)) + std::abs(a(last, last))) : shiftOf(a, last);
-        qrStep(a, z, first, last, shift);
-    }
-    vectors = triangleVectors(a, z);
-    std::vector<Complex> values;
-    for (int64_t i = 0; i < a.rows; ++i) values.push_back(a(i, i));
-    return values;
-}
-
 template <class T>
-std::vector<Dense<T>> matricesOf(const Tensor& tensor) {
-    const std::vector<T> elements = packElements<T>(tensor);
-    const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
-    int64_t count = 1;
-    for (int64_t i = 0; i + 2 < tensor.rank(); ++i) count *= tensor.size(i);
-    std::vector<Dense<T>> out;
-    for (int64_t k = 0; k < count; ++k) {
-        Dense<T>& one = out.emplace_back(rows, columns);
-        std::copy_n(elements.begin() + k * rows * columns, rows * columns, one.elements.begin());
-    }
-    return out;
+void splitFactors(const Dense<T>& lu, Dense<T>& lower, Dense<T>& upper) {
+    const int64_t least = std::min(lu.rows, lu.columns);
+    lower = Dense<T>(lu.rows, least);
+    upper = Dense<T>(least, lu.columns);
+    for (int64_t i = 0; i < lu.rows; ++i)
+        for (int64_t k = 0; k < lu.columns; ++k) {
+            if (i > k && k < least) lower(i, k) = lu(i, k);
+            if (i <= k) upper(i, k) = lu(i, k);
+            if (i == k) lower(i, k) = T(1);
+        }
 }
 template <class T>
-void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor) {
-    std::vector<T> elements;
-    for (const Dense<T>& one : matrices) elements.insert(elements.end(), one.elements.begin(), one.elements.end());
-    unpackElements(elements, tensor);
+Dense<T> permutationOf(const std::vector<int64_t>& pivots, int64_t rows) {
+    Dense<T> p = Dense<T>::identity(rows);
+    for (size_t i = pivots.size(); i-- > 0;)
+        for (int64_t j = 0; j < rows; ++j) std::swap(p(static_cast<int64_t>(i), j), p(pivots[i], j));
+    return p;
+}
+template <class T>
+Determinant<T> determinantOf(const Dense<T>& lu, const std::vector<int64_t>& pivots) {
+    Determinant<T> found;
+    for (int64_t i = 0; i < lu.rows; ++i) {
+        const T pivot = pivots[static_cast<size_t>(i)] == i ? lu(i, i) : -lu(i, i);
+        found.logarithm += std::log(std::abs(pivot));
+        found.value *= pivot;
+        found.direction *= std::abs(pivot) == 0 ? T(0) : pivot / std::abs(pivot);
+    }
+    return found;
+}
+template <class T>
+void solveCholesky(const Dense<T>& triangle, bool upper, Dense<T>& b) {
+    const Dense<T> turned = adjoint(triangle);
+    solveTriangle(upper ? turned : triangle, b, false, false);
+    solveTriangle(upper ? triangle : turned, b, true, false);
+}
+template <class T>
+void mirrorTriangle(Dense<T>& a, bool upper) {
+    for (int64_t i = 0; i < a.rows; ++i) {
+        a(i, i) = (a(i, i) + conjugate(a(i, i))) * 0.5;
+        for (int64_t k = 0; k < i; ++k) upper ? a(i, k) = conjugate(a(k, i)) : a(k, i) = conjugate(a(i, k));
+    }
+}
+template <class T>
+Dense<T> pseudoInverse(const Dense<T>& a, double absolute, double relative) {
+    Dense<T> u, vh;
+    const auto values = singularValues(a, u, vh);
+    const double least = values.empty() ? 0 : std::max(absolute, relative * values[0]);
+    for (int64_t k = 0; k < u.columns; ++k)
+        for (int64_t i = 0; i < u.rows; ++i)
+            u(i, k) = values[static_cast<size_t>(k)] > least ? u(i, k) / values[static_cast<size_t>(k)] : T(0);
+    return product(adjoint(vh), adjoint(u));
 }
 
 #define CUTAWAY_MATRIX(T)                                                                   \
@@ -461,8 +372,12 @@ void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor) {
     template std::vector<double> singularValues(const Dense<T>&, Dense<T>&, Dense<T>&);     \
     template void completeBasis(Dense<T>&);                                                 \
     template Dense<T> exponential(const Dense<T>&);                                         \
-    template std::vector<Dense<T>> matricesOf(const Tensor&);                               \
-    template void storeMatrices(const std::vector<Dense<T>>&, Tensor&);
+    template void splitFactors(const Dense<T>&, Dense<T>&, Dense<T>&);                      \
+    template Dense<T> permutationOf(const std::vector<int64_t>&, int64_t);                  \
+    template Determinant<T> determinantOf(const Dense<T>&, const std::vector<int64_t>&);    \
+    template void solveCholesky(const Dense<T>&, bool, Dense<T>&);                          \
+    template void mirrorTriangle(Dense<T>&, bool);                                          \
+    template Dense<T> pseudoInverse(const Dense<T>&, double, double);
 CUTAWAY_MATRIX(double)
 CUTAWAY_MATRIX(std::complex<double>)
 #undef CUTAWAY_MATRIX
