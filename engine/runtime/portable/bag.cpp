@@ -143,8 +143,9 @@ struct GradientArguments {
     int32_t offsets, bagOf, counts, positions, byFrequency, mode, factors, padding;
 };
 GradientArguments argumentsOf(const CtCall& call) {
-    const int32_t skip = call.argCount == 12 ? 1 : 0;  // else (grad, indices, offset2bag, ...)
-    return {skip ? 2 : -1, 2 + skip, 3 + skip, 4 + skip, 6 + skip, 7 + skip, skip ? 10 : 8, skip ? 11 : 9};
+    constexpr int32_t kWithOffsets = 12;
+    if (call.argCount == kWithOffsets) return {2, 3, 4, 5, 7, 8, 10, 11};
+    return {-1, 2, 3, 4, 6, 7, 8, 9};
 }
 
 /// Adds rows of the bags' gradient to the table's. `m_order` has what is added to row r at starts[r] to starts[r + 1]:
