@@ -137,15 +137,17 @@ std::vector<JsonReport> reports() {
                     {"kind", "string: pointwise, reduction, or what computes it"},
                     {"nodes", Json::array({"string: name of a node that it computes"})},
                     {"live_bytes", "integer: that live while it runs, in blocks of 64"}};
-    const Json value{{"name", "string: its node's, with [N] for a tuple's item"},
-                     {"type", "string"},
-                     {"bytes", "integer"},
-                     {"own_memory", "boolean: returned by a reference call, outside of the arena"},
-                     {"offset", "integer: bytes from the arena's start; own memory: beside others of its kind"},
-                     {"first_call", "integer: from 1 on"},
-                     {"last_call", "integer"},
-                     {"returned", "boolean: it lives to the end"},
-                     {"workspace", "boolean: a kernel's own, of no node"}};
+    const Json value{
+        {"name", "string: its node's, with [N] for a tuple's item"},
+        {"type", "string"},
+        {"bytes", "integer"},
+        {"own_memory", "boolean: returned by a reference call, outside of the arena"},
+        {"offset", "integer: bytes from the arena's start; own memory: beside others of its kind"},
+        {"first_call", "integer: from 1 on"},
+        {"last_call", "integer"},
+        {"over?", "string: name of the value in whose place it is written; null: it has a place of its own"},
+        {"returned", "boolean: it lives to the end"},
+        {"workspace", "boolean: a kernel's own, of no node"}};
     return {{"--json",
              {{"plans", Json::array({{{"track", "string: main, forward, backward"},
                                       {"arena_bytes", "integer: what the compiled program allocates"},

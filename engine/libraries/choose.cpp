@@ -128,7 +128,7 @@ std::string whyNotLeft(const Node& node) {
     };
     check(node.type());
     for (const Node* input : node.inputs()) check(input->type());
-    return left ? whyNotPortable(node) : "kernels compute real numbers";
+    return left ? whyNotPortable(node) : "kernels compute it of real numbers";
 }
 
 /// Here the engine's own functions find sizes in runs, and check them; exported programs have none of those.

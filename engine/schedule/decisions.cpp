@@ -12,13 +12,12 @@ void add(Hasher& hasher, const SymInt& size) {
     else hasher.add(true).add(size.expr()->hash);
 }
 
-/// The module's schedule, to be changed. Snapshots keep theirs.
-std::shared_ptr<Schedule> copyOf(const Module& module) {
+}  // namespace
+
+std::shared_ptr<Schedule> copyOfSchedule(const Module& module) {
     const Schedule* known = Schedule::of(module);
     return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>();
 }
-
-}  // namespace
 
 Hash128 Schedule::fingerprint() const {
     Hasher hasher;
@@ -52,7 +51,7 @@ Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
 }
 
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
-    const std::shared_ptr<Schedule> schedule = copyOf(module);
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
     for (const Node& node : module.graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
         const std::string library = libraryFor(node);
@@ -73,7 +72,7 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
 }
 
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
-    const std::shared_ptr<Schedule> schedule = copyOf(module);
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
     if (!schedule->groups.empty()) return false;  // decided before
     Grouping grouping = groupNodes(module.graph(), *schedule, rewriter);
     schedule->decisions = std::move(grouping.decisions);

@@ -36,6 +36,9 @@ struct Schedule final : ModulePlan {
     static const Schedule* of(const Module& module);
 };
 
+/// The module's schedule, to be changed; an empty one if it has none. Snapshots keep theirs.
+std::shared_ptr<Schedule> copyOfSchedule(const Module& module);
+
 /// An empty schedule: each call by itself. Errors: a call that can be computed by nothing.
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
 /// The layouts of values that libraries make. What is returned keeps its own.

@@ -81,14 +81,17 @@ class Overwriting {
 /// Of the module as it is scheduled.
 class Reuser {
   public:
-    Reuser(const ScheduledProgram& program, Schedule& schedule, Rewriter& rewriter)
-        : m_program(&program), m_schedule(&schedule), m_rewriter(&rewriter) {
+    /// `program` has a copy of the graph.
+    Reuser(const Graph& graph, const ScheduledProgram& program, Schedule& schedule, Rewriter& rewriter)
+        : m_graph(&graph), m_program(&program), m_schedule(&schedule), m_rewriter(&rewriter) {
         for (const ScheduledValue& value : program.values) m_values.emplace(value.key, &value);
     }
 
     void run() {
         for (size_t at = 0; at < m_program->calls.size(); ++at)
             if (m_program->calls[at].kind == CallKind::Kernel && !decide(static_cast<int>(at))) return;
+        for (const Node& node : m_graph->nodes())
+            if (m_rewriter->watches(node)) m_rewriter->refuse("write_over", node, whyNotWritten(node));
     }
 
   private:
@@ -100,16 +103,19 @@ class Reuser {
         for (int result = 0; result < static_cast<int>(kernel.buffers.size()); ++result) {
             if (!kernel.buffers[static_cast<size_t>(result)].written) continue;
             const ValueKey& written = call.bindings[static_cast<size_t>(result)];
+            const Node& node = *m_graph->find(written.node->id());
             for (int operand = 0; operand < static_cast<int>(kernel.buffers.size()); ++operand) {
                 const ValueKey& over = call.bindings[static_cast<size_t>(operand)];
                 if (kernel.buffers[static_cast<size_t>(operand)].written || taken.contains(operand)) continue;
-                if (!isLastUse(over, at) || !areAlike(written, over)) continue;
-                if (const std::string why = whyNotOver(kernel, result, operand); !why.empty()) {
-                    if (m_rewriter->watches(*written.node))
-                        m_rewriter->refuse("write_over", *written.node, over.node->name() + ": " + why);
+                std::string why = whyNotGivenUp(over, at);
+                if (why.empty() && !areAlike(written, over)) why = "it has another dtype, size or layout";
+                if (why.empty()) why = whyNotOver(kernel, result, operand);
+                if (!why.empty()) {
+                    if (m_rewriter->watches(node))
+                        m_rewriter->refuse("write_over", node, over.node->name() + ": " + why);
                     continue;
                 }
-                const Go go = m_rewriter->begin("write_over", *written.node,
+                const Go go = m_rewriter->begin("write_over", node,
                                                 "it is written over " + over.node->name() +
                                                     ", of which it is the last reader: each element is read before");
                 if (go == Go::Stop) return false;
@@ -122,13 +128,37 @@ class Reuser {
         }
         return true;
     }
-    /// Whether the value lies in memory that the program gives away again after this call.
-    bool isLastUse(const ValueKey& key, int at) const {
+    /// Of a node that no kernel writes, or whose kernel reads nothing.
+    std::string whyNotWritten(const Node& node) const {
+        if (node.isOutput() || !node.isCall()) return "nothing is computed here";
+        for (const ScheduledCall& call : m_program->calls) {
+            if (call.node && call.node->id() == node.id())
+                return call.kind == CallKind::Library ? "a library computes it, in memory of its own"
+                                                      : "it is computed in memory of its own";
+            if (call.kind != CallKind::Kernel ||
+                std::find(call.nodes.begin(), call.nodes.end(), node.id()) == call.nodes.end())
+                continue;
+            for (const ValueKey& key : call.bindings)
+                if (key.node->id() == node.id()) return "its kernel reads no operand that it could be written over";
+            return "its kernel does not write it to memory";
+        }
+        return "no call computes it: it is a view, or computed where it is read";
+    }
+    /// Why the value's memory is not given away after this call; empty if it is.
+    std::string whyNotGivenUp(const ValueKey& key, int at) const {
         const auto found = m_values.find(key);
-        if (found == m_values.end() || found->second->kind != ScheduledValue::Kind::Temporary) return false;
+        if (found == m_values.end()) return "it has no memory of its own";
         const ScheduledValue& value = *found->second;
-        return value.lastUse == at &&
-               m_program->calls[static_cast<size_t>(value.definedBy)].kind != CallKind::Reference;
+        switch (value.kind) {
+            case ScheduledValue::Kind::Input: return "it is the caller's";
+            case ScheduledValue::Kind::Constant: return "it is a constant";
+            case ScheduledValue::Kind::Output: return "it is returned";
+            case ScheduledValue::Kind::Temporary: break;
+        }
+        if (value.lastUse != at) return "it is read later";
+        return m_program->calls[static_cast<size_t>(value.definedBy)].kind == CallKind::Reference
+                   ? "a function of the engine has made it, in memory of its own"
+                   : "";
     }
     static bool areAlike(const ValueKey& a, const ValueKey& b) {
         const TensorType &x = *tensorOf(a), &y = *tensorOf(b);
@@ -141,6 +171,7 @@ class Reuser {
         return last == numel(type.sizes);
     }
 
+    const Graph* m_graph;
     const ScheduledProgram* m_program;
     Schedule* m_schedule;
     Rewriter* m_rewriter;
@@ -192,12 +223,14 @@ void writeOver(Kernel& kernel, std::vector<ValueKey>& bindings, const ValueKey& 
 }
 
 Result<bool> reuseMemory(Module& module, Rewriter& rewriter) {
-    const Schedule* const decided = Schedule::of(module);
-    if (decided == nullptr || !decided->reuses.empty()) return false;
-    CT_TRY(const ScheduledProgram program, scheduleModule(std::make_shared<const Module>(module)));
-    const auto schedule = std::make_shared<Schedule>(*decided);
-    Reuser(program, *schedule, rewriter).run();
-    if (rewriter.changed()) module.plan = schedule;
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
+    if (!schedule->reuses.empty()) return false;  // decided before
+    const auto copy = std::make_shared<Module>(module);
+    copy->plan = schedule;
+    CT_TRY(const ScheduledProgram program, scheduleModule(copy));
+    const auto decided = std::make_shared<Schedule>(*schedule);
+    Reuser(module.graph(), program, *decided, rewriter).run();
+    if (rewriter.changed()) module.plan = decided;
     return rewriter.changed();
 }
 
