@@ -432,7 +432,7 @@ class SessionTest : public QObject {
             for (const StepInfo& step : *steps)
                 if (optional(step)) used += step.rewrites;
             QCOMPARE(used, std::min<int64_t>(fuel, all));
-            QCOMPARE(steps->back().name, std::string("fuse_nodes"));
+            QCOMPARE(steps->back().name, std::string("reuse_memory"));
         }
     }
 
