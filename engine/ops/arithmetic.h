@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/support/powers.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {
@@ -96,21 +97,10 @@ T fmodOf(T a, T b) {
     else return std::fmod(a, b);
 }
 
-/// Integer powers by squaring, wrapping; a negative exponent gives 0 unless the base is 1 or -1.
 template <class T>
 T powerOf(T base, T exponent) {
-    if constexpr (std::is_integral_v<T>) {
-        if (exponent < 0 && base == -1) return exponent % 2 == 0 ? 1 : -1;
-        if (exponent < 0) return base == 1 ? 1 : 0;
-        T result = 1;
-        for (; exponent > 0; exponent >>= 1) {
-            if (exponent & 1) result = wrapMul(result, base);
-            base = wrapMul(base, base);
-        }
-        return result;
-    } else {
-        return std::pow(base, exponent);
-    }
+    if constexpr (std::is_integral_v<T>) return integerPower(base, exponent);
+    else return std::pow(base, exponent);
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/powers.h"
 
 namespace cutaway {
 namespace {
@@ -36,17 +37,6 @@ Result<ValueType> inferPow(const InferContext& c) {
             return c.fail("integers to negative integer powers are not integers; convert to a float first");
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
-}
-/// The exponents that PyTorch's kernels know: roots and products in place of pow, which differ from it at -0.0 and
-/// -inf and in the last place.
-template <class T>
-T knownPower(T base, double exponent) {
-    if (exponent == 0.5) return std::sqrt(base);
-    if (exponent == -0.5) return T(1) / std::sqrt(base);
-    if (exponent == 2) return base * base;
-    if (exponent == 3) return base * base * base;
-    if (exponent == -2) return T(1) / (base * base);
-    return std::pow(base, static_cast<T>(exponent));
 }
 EvalResult evalPow(const EvalContext& c) {
     const auto literal = c.op().schema()->find("exponent") == 1 ? c.scalar("exponent") : std::nullopt;

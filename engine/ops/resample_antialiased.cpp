@@ -1,60 +1,19 @@
-// Antialiased resampling of planes: where a plane shrinks, the filter widens with the step, so that every element of
-// the operand counts. The filters are separable: one matrix of weights per dim.
-#include <cmath>
-
+// Antialiased resampling of planes (support/antialias.h). The filters are separable: one matrix of weights per dim.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/antialias.h"
 
 namespace cutaway {
 namespace {
 
-/// A filter: how far it reaches, in elements of the denser side, and its weight at a distance.
-struct Filter {
-    double reach;
-    double (*weight)(double distance);
-};
-double triangle(double x) { return std::max(0.0, 1 - std::fabs(x)); }
-/// Cubic convolution with A = -0.5; the form without antialiasing has A = -0.75.
-double cubic(double x) {
-    constexpr double kA = -0.5;
-    x = std::fabs(x);
-    if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
-    return x < 2 ? ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA : 0;
-}
-constexpr Filter kTriangle = {1, triangle}, kCubic = {2, cubic};
+using namespace antialias;
 
-/// The elements that one output element is made of: from `first`, with these weights.
-struct Span {
-    int64_t first = 0;
-    std::vector<double> weights;
-};
-std::vector<Span> spansAlong(const Filter& filter, int64_t in, int64_t out, std::optional<double> scale,
-                             bool alignCorners) {
-    double step = scale && *scale > 0 ? 1 / *scale : static_cast<double>(in) / static_cast<double>(out);
-    if (alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-    const double wide = std::max(step, 1.0), reach = filter.reach * wide;
-    std::vector<Span> spans(static_cast<size_t>(out));
-    for (int64_t o = 0; o < out; ++o) {
-        Span& span = spans[static_cast<size_t>(o)];
-        const double centre = step * (static_cast<double>(o) + 0.5);
-        span.first = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
-        const int64_t end = std::min(static_cast<int64_t>(centre + reach + 0.5), in);
-        double total = 0;
-        for (int64_t i = span.first; i < end; ++i) {
-            span.weights.push_back(filter.weight((static_cast<double>(i) - centre + 0.5) / wide));
-            total += span.weights.back();
-        }
-        if (total != 0)
-            for (double& weight : span.weights) weight /= total;
-    }
-    return spans;
-}
-std::optional<double> scaleOf(const EvalContext& c, const char* param) {
+double scaleOf(const EvalContext& c, const char* param) {
     const auto scale = c.scalar(param);
-    return scale ? std::optional(toDouble(*scale)) : std::nullopt;
+    return scale ? toDouble(*scale) : 0;
 }
 /// The spans of both dims of a plane.
 struct Spans {

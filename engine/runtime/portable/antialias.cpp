@@ -1,5 +1,7 @@
-// Antialiased resampling of planes: where a plane shrinks, the filter widens with the step, so that every element of
-// the operand counts. Each element of the larger sum is a product of weights along both dims.
+// Antialiased resampling of planes (support/antialias.h). Each element of the larger sum is a product of weights along
+// both dims.
+#include "engine/support/antialias.h"
+
 #include <vector>
 
 #include "engine/runtime/portable/portable.h"
@@ -7,52 +9,12 @@
 namespace cutaway::portable {
 namespace {
 
-/// A filter: how far it reaches, in elements of the denser side, and its weight at a distance.
-struct Filter {
-    double reach;
-    double (*weight)(double distance);
-};
-double triangle(double x) { return std::max(0.0, 1 - std::fabs(x)); }
-/// Cubic convolution with A = -0.5; the form without antialiasing has A = -0.75.
-double cubic(double x) {
-    constexpr double kA = -0.5;
-    x = std::fabs(x);
-    if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
-    return x < 2 ? ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA : 0;
-}
-constexpr Filter kTriangle = {1, triangle}, kCubic = {2, cubic};
-
-/// The elements that one output element is made of: from `first`, with these weights.
-struct Range {
-    int64_t first = 0;
-    std::vector<double> weights;
-};
-/// `scale`: 0 if not given.
-std::vector<Range> rangesAlong(const Filter& filter, int64_t in, int64_t out, double scale, bool alignCorners) {
-    double step = scale > 0 ? 1 / scale : static_cast<double>(in) / static_cast<double>(out);
-    if (alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-    const double wide = std::max(step, 1.0), reach = filter.reach * wide;
-    std::vector<Range> ranges(static_cast<size_t>(out));
-    for (int64_t o = 0; o < out; ++o) {
-        Range& range = ranges[static_cast<size_t>(o)];
-        const double centre = step * (static_cast<double>(o) + 0.5);
-        range.first = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
-        const int64_t end = std::min(static_cast<int64_t>(centre + reach + 0.5), in);
-        double total = 0;
-        for (int64_t i = range.first; i < end; ++i) {
-            range.weights.push_back(filter.weight((static_cast<double>(i) - centre + 0.5) / wide));
-            total += range.weights.back();
-        }
-        if (total != 0)
-            for (double& weight : range.weights) weight /= total;
-    }
-    return ranges;
-}
+using namespace antialias;
 
 /// Between a tensor and what it is resampled to, plane by plane. (self, output_size, [input_size,] align_corners,
 /// scales_h, scales_w)
 struct Resampling {
-    std::vector<Range> rows, columns;
+    std::vector<Span> rows, columns;
     int64_t plane, resampled, width;
 
     Resampling(const CtCall& call, const Filter& filter, const Strided& from, const Strided& to, int32_t options)
@@ -61,7 +23,7 @@ struct Resampling {
         const auto along = [&](int32_t dim) {
             const int32_t scale = options + dim - 1;
             const double given = isGiven(call, scale) ? numberOf<double>(call.args[scale]) : 0;
-            return rangesAlong(filter, from.sizes[dim], to.sizes[dim], given, aligns);
+            return spansAlong(filter, from.sizes[dim], to.sizes[dim], given, aligns);
         };
         rows = along(2);
         columns = along(3);
@@ -70,8 +32,8 @@ struct Resampling {
     template <class Body>
     void forEach(Body&& body) const {
         int64_t at = 0;
-        for (const Range& row : rows)
-            for (const Range& column : columns) {
+        for (const Span& row : rows)
+            for (const Span& column : columns) {
                 for (size_t i = 0; i < row.weights.size(); ++i)
                     for (size_t k = 0; k < column.weights.size(); ++k)
                         body(at, (row.first + static_cast<int64_t>(i)) * width + column.first + static_cast<int64_t>(k),

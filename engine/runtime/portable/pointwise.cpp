@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "engine/runtime/portable/elementwise.h"
+#include "engine/support/powers.h"
 #include "engine/support/special.h"
 
 namespace cutaway::portable {
@@ -161,27 +162,6 @@ void lcm(const Run& run) {
         const int64_t divisor = commonDivisor(a, b), multiple = divisor == 0 ? 0 : productOf(a / divisor, b);
         return multiple < 0 ? negated(multiple) : multiple;  // the least number stays itself
     });
-}
-/// By squaring, wrapping; a negative exponent gives 0 unless the base is 1 or -1.
-int64_t integerPower(int64_t base, int64_t exponent) {
-    if (exponent < 0 && base == -1) return exponent % 2 == 0 ? 1 : -1;
-    if (exponent < 0) return base == 1 ? 1 : 0;
-    int64_t result = 1;
-    for (; exponent > 0; exponent >>= 1) {
-        if (exponent & 1) result = productOf(result, base);
-        base = productOf(base, base);
-    }
-    return result;
-}
-/// The exponents that PyTorch's kernels know are roots and products.
-template <class T>
-T knownPower(T base, double exponent) {
-    if (exponent == 0.5) return std::sqrt(base);
-    if (exponent == -0.5) return T(1) / std::sqrt(base);
-    if (exponent == 2) return base * base;
-    if (exponent == 3) return base * base * base;
-    if (exponent == -2) return T(1) / (base * base);
-    return std::pow(base, static_cast<T>(exponent));
 }
 void power(const Run& run) {
     const CtArgument& exponent = run.call->args[1];
