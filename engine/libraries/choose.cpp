@@ -1,7 +1,9 @@
 #include "engine/libraries/choose.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <unordered_map>
 
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/graph.h"
@@ -394,30 +396,44 @@ constexpr LibraryRow kRows[] = {
 std::span<const LibraryRow> libraryRows() { return kRows; }
 
 namespace {
+using Rows = std::vector<const LibraryRow*>;
+
+/// In their order. Every node is asked about, more than once.
+const Rows& rowsNamed(std::string_view op) {
+    static const auto& byOp = *new std::unordered_map<std::string_view, Rows>([] {
+        std::unordered_map<std::string_view, Rows> all;
+        for (const LibraryRow& row : kRows) all[row.op].push_back(&row);
+        return all;
+    }());
+    static const Rows none;
+    const auto found = byOp.find(op);
+    return found == byOp.end() ? none : found->second;
+}
 /// Portable functions take their operators' twins in place, too.
-bool isRowOf(const LibraryRow& row, const Node& call) {
-    if (!call.isCall()) return false;
-    const Op* functional = call.op().functional();
-    return row.op == call.op().name() || (row.library == kPortable && functional && row.op == functional->name());
+Rows rowsOf(const Node& call) {
+    if (!call.isCall()) return {};
+    Rows rows = rowsNamed(call.op().name());
+    if (const Op* functional = call.op().functional())
+        std::ranges::copy_if(rowsNamed(functional->name()), std::back_inserter(rows),
+                             [](const LibraryRow* row) { return row->library == kPortable; });
+    return rows;
 }
 }  // namespace
 
 const LibraryRow* libraryRowOf(const Node& call) {
-    for (const LibraryRow& row : kRows)
-        if (isRowOf(row, call) && row.whyNot(call).empty()) return &row;
+    for (const LibraryRow* row : rowsOf(call))
+        if (row->whyNot(call).empty()) return row;
     return nullptr;
 }
 
 bool hasFinder(std::string_view op) {
-    return std::any_of(std::begin(kRows), std::end(kRows),
-                       [&](const LibraryRow& row) { return row.op == op && row.whyNot == whyNotFound; });
+    return std::ranges::any_of(rowsNamed(op), [](const LibraryRow* row) { return row->whyNot == whyNotFound; });
 }
 
 std::string whyNoLibrary(const Node& node) {
     std::string first;
-    for (const LibraryRow& row : kRows) {
-        if (!isRowOf(row, node)) continue;
-        std::string why = row.whyNot(node);
+    for (const LibraryRow* row : rowsOf(node)) {
+        std::string why = row->whyNot(node);
         if (why.empty()) return {};
         if (first.empty()) first = std::move(why);
     }
