@@ -166,6 +166,19 @@ struct Epilogue {
 void planProduct(const CallReader& call, OneDnnPlan& plan);
 void planConvolution(const CallReader& call, OneDnnPlan& plan);
 void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan);
+/// A primitive that leaves its results at `made`, in scratch memory.
+template <class Primitive>
+OneDnnPlan::Place addToScratch(OneDnnPlan& plan, const typename Primitive::primitive_desc& description,
+                               OneDnnPlan::Place source, OneDnnPlan::Place weights, const dnnl::memory::desc& made,
+                               OneDnnPlan::Arguments arguments) {
+    const OneDnnPlan::Place place = plan.scratch(made);
+    arguments.emplace_back(DNNL_ARG_SRC, std::move(source));
+    arguments.emplace_back(DNNL_ARG_WEIGHTS, std::move(weights));
+    arguments.emplace_back(DNNL_ARG_DST, place);
+    plan.add(Primitive(description), description, std::move(arguments));
+    return place;
+}
+
 /// Sums of products of bytes, in rows of one position's channels: [rows, columns] and [n, positions..., channels].
 OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
                                   OneDnnPlan::Arguments arguments);

@@ -138,12 +138,9 @@ OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, cons
     const auto description = describePrimitive<dnnl::matmul>(
         attributes, a.desc(), call.call().constant[second] != 0 ? b.any() : b.desc(), sums.desc());
     refuseSlow(a.type, description.impl_info_str());
-    const OneDnnPlan::Place place = plan.scratch(sums.desc());
-    arguments.emplace_back(DNNL_ARG_SRC, plan.operand(first, a, description.src_desc()));
-    arguments.emplace_back(DNNL_ARG_WEIGHTS, plan.operand(second, b, description.weights_desc()));
-    arguments.emplace_back(DNNL_ARG_DST, place);
-    plan.add(dnnl::matmul(description), description, std::move(arguments));
-    return place;
+    return addToScratch<dnnl::matmul>(plan, description, plan.operand(first, a, description.src_desc()),
+                                      plan.operand(second, b, description.weights_desc()), sums.desc(),
+                                      std::move(arguments));
 }
 
 void planProduct(const CallReader& call, OneDnnPlan& plan) {

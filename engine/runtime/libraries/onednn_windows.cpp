@@ -190,12 +190,9 @@ OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, 
         attributes, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x.any(), weights.any(),
         sums.desc(), windows.stride, windows.gaps, windows.left, windows.right);
     refuseSlow(x.type, description.impl_info_str());
-    const OneDnnPlan::Place place = plan.scratch(sums.desc());
-    arguments.emplace_back(DNNL_ARG_SRC, plan.operand(first, x, description.src_desc()));
-    arguments.emplace_back(DNNL_ARG_WEIGHTS, plan.operand(second, weights, description.weights_desc()));
-    arguments.emplace_back(DNNL_ARG_DST, place);
-    plan.add(dnnl::convolution_forward(description), description, std::move(arguments));
-    return place;
+    return addToScratch<dnnl::convolution_forward>(plan, description, plan.operand(first, x, description.src_desc()),
+                                                   plan.operand(second, weights, description.weights_desc()),
+                                                   sums.desc(), std::move(arguments));
 }
 
 void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan) {
