@@ -12,6 +12,8 @@
 namespace cutaway {
 namespace {
 
+using namespace host_words;
+
 /// Sizes are int64_t, conditions among them bool.
 class SizePrinter {
   public:

@@ -10,6 +10,8 @@
 namespace cutaway {
 namespace {
 
+using namespace host_words;
+
 constexpr const char* kBegin = R"(#include "engine/runtime/exported/interface.h"
 
 namespace {

@@ -1,12 +1,13 @@
 #pragma once
-// How printed host programs write texts, lists and numbers.
+// How printed host programs write texts, lists and numbers. A namespace of its own: literals of FX text are quoted in
+// another way (text/literal.h), by a function of the same name.
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace cutaway {
+namespace cutaway::host_words {
 
 /// A literal of C++: anything that is not plain becomes an escape.
 inline std::string quoted(std::string_view text) {
@@ -34,4 +35,4 @@ inline std::string integer(int64_t value) {
     return std::to_string(value) + (value == static_cast<int32_t>(value) ? "" : "L");
 }
 
-}  // namespace cutaway
+}  // namespace cutaway::host_words
