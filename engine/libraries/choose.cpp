@@ -389,6 +389,19 @@ constexpr LibraryRow kRows[] = {
     {"aten._fft_c2c.default", kPortable, whyNotPortable},
     {"aten._fft_r2c.default", kPortable, whyNotPortable},
     {"aten._fft_c2r.default", kPortable, whyNotPortable},
+    {"aten.convolution.default", kPortable, whyNotPortable},
+    {"aten.convolution_backward.default", kPortable, whyNotPortable},
+    {"quantized_decomposed.choose_qparams.tensor", kPortable, whyNotPortable},
+    {"quantized_decomposed.choose_qparams_symmetric.tensor", kPortable, whyNotPortable},
+    {"quantized_decomposed.choose_qparams_per_token.default", kPortable, whyNotPortable},
+    {"quantized_decomposed.choose_qparams_per_token_asymmetric.default", kPortable, whyNotPortable},
+    {"quantized_decomposed.fake_quant_per_channel.default", kPortable, whyNotPortable},
+    {"aten.fake_quantize_per_channel_affine_cachemask.default", kPortable, whyNotPortable},
+    {"aten.fake_quantize_per_tensor_affine_cachemask.default", kPortable, whyNotPortable},
+    {"aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default", kPortable, whyNotPortable},
+    {"aten._grouped_mm.default", kPortable, whyNotPortable},
+    {"transformers.grouped_mm_fallback.default", kPortable, whyNotPortable},
+    {"transformers.grouped_mm_fallback_backward.default", kPortable, whyNotPortable},
 };
 
 }  // namespace

@@ -252,6 +252,8 @@ std::span<const Function> productFunctions();
 std::span<const Function> drawFunctions();
 std::span<const Function> findFunctions();
 std::span<const Function> quantizedFunctions();
+std::span<const Function> observeFunctions();
+std::span<const Function> convolveFunctions();
 std::span<const Function> linearFunctions();
 std::span<const Function> reduceFunctions();
 std::span<const Function> moveFunctions();

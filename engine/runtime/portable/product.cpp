@@ -152,10 +152,71 @@ void vectorProduct(const Run& run) {
     multiplyAny(run, p);
 }
 
+/// (self, mat2, offs, ...): matrices whose shared dim the offsets cut into groups, or batches without offsets. What
+/// belongs to no group is 0. `cuts`: offsets beyond the end stand for it, as where Python slices.
+void multiplyGroups(const Run& run, const Strided& a, const Strided& b, const Strided* offsets, const Strided& out,
+                    bool cuts) {
+    Product p;
+    if (offsets == nullptr) {
+        p.a = a, p.b = b, p.result = out;
+        return multiplyAny(run, p);
+    }
+    const bool rows = a.rank == 2, columns = b.rank == 2, deep = rows && columns;
+    const int64_t length = rows ? a.sizes[deep ? 1 : 0] : b.sizes[1], bytes = bytesOf(out.dtype);
+    for (int64_t i = 0; i < out.elements(); ++i) std::memset(out.at(out.offsetOf(i)), 0, static_cast<size_t>(bytes));
+    const Indices ends(*offsets);
+    const auto between = [](Strided matrix, int32_t dim, int64_t from, int64_t to) {
+        matrix.data = matrix.at(from * matrix.strides[dim]);
+        matrix.sizes[dim] = to - from;
+        return asBatch(matrix, 2);
+    };
+    const auto item = [](Strided batch, int64_t index) {
+        batch.data = batch.at(index * batch.strides[0]);
+        batch.sizes[0] = 1;
+        return batch;
+    };
+    int64_t start = 0;
+    for (int64_t group = 0; group < offsets->sizes[0]; ++group) {
+        int64_t end = ends[group * offsets->strides[0]];
+        if (cuts) end = std::min(end, length);
+        if (end < start || end > length)
+            throw Failure("the offsets must rise from 0 to at most " + std::to_string(length));
+        p.a = rows ? between(a, deep ? 1 : 0, start, end) : item(a, group);
+        p.b = columns ? between(b, deep ? 0 : 1, start, end) : item(b, group);
+        p.result = deep ? item(out, group) : between(out, rows ? 0 : 1, start, end);
+        if (p.result.elements() > 0) multiplyAny(run, p);
+        start = end;
+    }
+}
+template <bool cuts>
+void groupedProduct(const Run& run) {
+    const bool given = isGiven(*run.call, 2);
+    Strided offsets;
+    if (given) offsets = run.in(2);
+    multiplyGroups(run, run.in(0), run.in(1), given ? &offsets : nullptr, run.out(), cuts);
+}
+/// (input, weight, offs, grad_output): the gradients of input and weight.
+void groupedProductBackward(const Run& run) {
+    const auto turned = [](Strided matrix) {
+        std::swap(matrix.sizes[matrix.rank - 1], matrix.sizes[matrix.rank - 2]);
+        std::swap(matrix.strides[matrix.rank - 1], matrix.strides[matrix.rank - 2]);
+        return matrix;
+    };
+    const Strided offsets = run.in(2), gradient = run.in(3);
+    if (run.wants(0)) multiplyGroups(run, gradient, turned(run.in(1)), &offsets, run.out(0), true);
+    if (run.wants(1)) multiplyGroups(run, turned(run.in(0)), gradient, &offsets, run.out(1), true);
+}
+
 constexpr Function kFunctions[] = {
-    {"aten.mm.default", product<2>, scratchOf},          {"aten.bmm.default", product<3>, scratchOf},
-    {"aten.addmm.default", scaledProduct<2>, scratchOf}, {"aten.baddbmm.default", scaledProduct<3>, scratchOf},
-    {"aten.mv.default", vectorProduct<2>, scratchOf},    {"aten.dot.default", vectorProduct<1>, scratchOf},
+    {"aten._grouped_mm.default", groupedProduct<false>, scratchOf},
+    {"transformers.grouped_mm_fallback.default", groupedProduct<true>, scratchOf},
+    {"transformers.grouped_mm_fallback_backward.default", groupedProductBackward, scratchOf},
+    {"aten.mm.default", product<2>, scratchOf},
+    {"aten.bmm.default", product<3>, scratchOf},
+    {"aten.addmm.default", scaledProduct<2>, scratchOf},
+    {"aten.baddbmm.default", scaledProduct<3>, scratchOf},
+    {"aten.mv.default", vectorProduct<2>, scratchOf},
+    {"aten.dot.default", vectorProduct<1>, scratchOf},
     {"aten._int_mm.default", product<2>, scratchOf},
 };
 
