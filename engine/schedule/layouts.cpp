@@ -14,7 +14,9 @@ constexpr std::string_view kRule = "channels_last";
 bool wantsChannelsLast(const Node& node, Rewriter& rewriter) {
     const Refusing no(rewriter, kRule, node);
     if (!node.isCall("aten.convolution.default")) return no("it is no convolution");
-    if (const std::string why = whyNoLibrary(node); !why.empty()) return no(why);
+    const LibraryRow* const row = libraryRowOf(node);
+    if (row == nullptr) return no(whyNoLibrary(node));
+    if (row->library == kPortable) return no("the function that computes it is as fast in any layout");
     const TensorType* type = node.type().tensor();
     if (type->sizes.size() != 4) return no("its result, ", *type, ", has not four dims");
     if (!allInts(type->sizes) || !allInts(type->strides))
