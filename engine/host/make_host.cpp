@@ -231,7 +231,7 @@ class Maker {
                     : isHigherOrder(node.op().name()) ? HostStepKind::Functions
                                                       : HostStepKind::Reference;
         step.op = node.op().name();
-        if (const LibraryRow* const row = libraryRowOf(node); row && step.kind == HostStepKind::Library)
+        if (const LibraryRow* const row = libraryRowOf(node, true); row && step.kind == HostStepKind::Library)
             step.library = row->library;
         if (step.kind == HostStepKind::Reference && hasFinder(step.op)) step.library = kPortable;
         step.node = node.name();

@@ -120,12 +120,13 @@ std::string whyNotPortable(const Node& node) {
     return why;
 }
 
-/// Half floats stay with the engine's function, which has oneDNN compute them in float32: many times as fast.
-std::string whyNotPlainConvolution(const Node& node) {
+/// Where the engine's function has oneDNN compute in float32.
+std::string whySlowProduct(const Node& node) {
     for (const Node* input : node.inputs())
-        if (const TensorType* type = input->type().tensor(); type && type->dtype == DType::F16)
-            return "'" + input->name() + "' is float16, which the engine's own function computes faster";
-    return whyNotPortable(node);
+        if (const TensorType* type = input->type().tensor())
+            if (type->dtype == DType::F32 || isHalf(type->dtype))
+                return "the engine's own function is faster at " + nameOf(type->dtype);
+    return {};
 }
 
 /// For operators that kernels compute, but not on complex numbers, and not always where there is nothing to compute.
@@ -397,8 +398,8 @@ constexpr LibraryRow kRows[] = {
     {"aten._fft_c2c.default", kPortable, whyNotPortable},
     {"aten._fft_r2c.default", kPortable, whyNotPortable},
     {"aten._fft_c2r.default", kPortable, whyNotPortable},
-    {"aten.convolution.default", kPortable, whyNotPlainConvolution},
-    {"aten.convolution_backward.default", kPortable, whyNotPlainConvolution},
+    {"aten.convolution.default", kPortable, whyNotPortable, whySlowProduct},
+    {"aten.convolution_backward.default", kPortable, whyNotPortable, whySlowProduct},
     {"quantized_decomposed.choose_qparams.tensor", kPortable, whyNotPortable},
     {"quantized_decomposed.choose_qparams_symmetric.tensor", kPortable, whyNotPortable},
     {"quantized_decomposed.choose_qparams_per_token.default", kPortable, whyNotPortable},
@@ -407,9 +408,9 @@ constexpr LibraryRow kRows[] = {
     {"aten.fake_quantize_per_channel_affine_cachemask.default", kPortable, whyNotPortable},
     {"aten.fake_quantize_per_tensor_affine_cachemask.default", kPortable, whyNotPortable},
     {"aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default", kPortable, whyNotPortable},
-    {"aten._grouped_mm.default", kPortable, whyNotPortable},
-    {"transformers.grouped_mm_fallback.default", kPortable, whyNotPortable},
-    {"transformers.grouped_mm_fallback_backward.default", kPortable, whyNotPortable},
+    {"aten._grouped_mm.default", kPortable, whyNotPortable, whySlowProduct},
+    {"transformers.grouped_mm_fallback.default", kPortable, whyNotPortable, whySlowProduct},
+    {"transformers.grouped_mm_fallback_backward.default", kPortable, whyNotPortable, whySlowProduct},
 };
 
 }  // namespace
@@ -441,9 +442,11 @@ Rows rowsOf(const Node& call) {
 }
 }  // namespace
 
-const LibraryRow* libraryRowOf(const Node& call) {
-    for (const LibraryRow* row : rowsOf(call))
-        if (row->whyNot(call).empty()) return row;
+const LibraryRow* libraryRowOf(const Node& call, bool alone) {
+    for (const LibraryRow* row : rowsOf(call)) {
+        if (!row->whyNot(call).empty()) continue;
+        if (alone || row->whySlow == nullptr || row->whySlow(call).empty()) return row;
+    }
     return nullptr;
 }
 
@@ -455,14 +458,15 @@ std::string whyNoLibrary(const Node& node) {
     std::string first;
     for (const LibraryRow* row : rowsOf(node)) {
         std::string why = row->whyNot(node);
+        if (why.empty() && row->whySlow) why = row->whySlow(node);
         if (why.empty()) return {};
         if (first.empty()) first = std::move(why);
     }
     return first.empty() ? "no library computes it" : first;
 }
 
-std::string libraryFor(const Node& node) {
-    const LibraryRow* const row = libraryRowOf(node);
+std::string libraryFor(const Node& node, bool alone) {
+    const LibraryRow* const row = libraryRowOf(node, alone);
     if (row == nullptr) return {};
     if (row->library == kPortable) return std::string(kPortable) + ": " + node.op().name();
     return std::string(node.op().baseName()) + " (" + std::string(row->library) + ")";

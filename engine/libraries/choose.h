@@ -16,13 +16,15 @@ struct LibraryRow {
     std::string_view op;                      // "aten.mm.default"
     std::string_view library;                 // the name of its CtLibrary (libraries/library.h)
     std::string (*whyNot)(const Node& call);  // empty: the library computes this call
+    /// Why the engine's own function computes the call where there is an engine; null or empty: it does not.
+    std::string (*whySlow)(const Node& call) = nullptr;
 };
 std::span<const LibraryRow> libraryRows();
-/// Of the library that computes the call; null if none does.
-const LibraryRow* libraryRowOf(const Node& call);
+/// Of the library that computes the call; null if none does. `alone`: in a program that has no engine beside it.
+const LibraryRow* libraryRowOf(const Node& call, bool alone = false);
 
 /// The library that computes a call, as users read it: "mm (oneDNN)", "portable: aten.cumsum.default", or empty.
-std::string libraryFor(const Node& node);
+std::string libraryFor(const Node& node, bool alone = false);
 /// Whether exported programs have a portable function for an operator whose results' sizes follow from its data.
 bool hasFinder(std::string_view op);
 /// Why no library computes a call, as a sentence (of the first that has the operator), or empty if one does.

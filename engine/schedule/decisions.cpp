@@ -71,6 +71,19 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
     return rewriter.changed();
 }
 
+std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module) {
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(*module);
+    schedule->alone = true;
+    for (const Node& node : module->graph().nodes()) {
+        if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
+        std::string library = libraryFor(node, true);
+        if (!library.empty() && !probe(node).lowers) schedule->libraries.emplace(node.id(), std::move(library));
+    }
+    auto alone = std::make_shared<Module>(*module);
+    alone->plan = schedule;
+    return alone;
+}
+
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
     const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
     if (!schedule->groups.empty()) return false;  // decided before

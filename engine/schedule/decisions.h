@@ -29,6 +29,7 @@ struct Schedule final : ModulePlan {
     std::vector<FusionDecision> decisions;  // each yes and no
     /// Values that are written over operands of their kernels; a node and which of its results.
     std::map<std::pair<NodeId, size_t>, std::pair<NodeId, size_t>> reuses;
+    bool alone = false;  // of a program without the engine beside it; so are those of its bodies
 
     /// Of what is computed how; without the sentences.
     Hash128 fingerprint() const override;
@@ -45,6 +46,9 @@ Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter);
 /// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
+/// The scheduled module without the engine's functions where a library has them, too, though slower: for programs that
+/// stand alone.
+std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module);
 /// Which nodes share a kernel: greedy, in graph order (fusion.h).
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter);
 /// Which values are written over operands that nobody reads afterwards (reuse.h). The last to decide: it asks when each

@@ -184,7 +184,10 @@ class Scheduler {
         CT_TRY(const auto bodies, bodiesOf(*m_program.module, node));
         for (const auto& [name, body] : bodies) {
             if (m_program.bodies.contains(name)) continue;
-            CT_TRY(ScheduledProgram own, scheduleModule(std::shared_ptr<const Module>(m_program.module, body)));
+            CT_TRY(std::shared_ptr<const Module> planned,
+                   scheduled(std::shared_ptr<const Module>(m_program.module, body), {}));
+            if (m_schedule.alone) planned = standingAlone(planned);
+            CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned)));
             m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
         }
         return {};
@@ -351,19 +354,6 @@ Result<void> checkViews(const Graph& graph) {
     return {};
 }
 
-/// The module with a schedule: its own, or one without limits.
-Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress) {
-    if (Schedule::of(*module)) return module;
-    auto own = std::make_shared<Module>(*module);
-    const CompileRequest options;
-    for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes, reuseMemory}) {
-        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
-        CT_TRY_VOID(pass(*own, rewriter));
-    }
-    if (!own->plan) own->plan = std::make_shared<const Schedule>();  // of a graph that returns nothing
-    return std::shared_ptr<const Module>(std::move(own));
-}
-
 }  // namespace
 
 Result<void> checkSchedulable(const Module& module) {
@@ -377,6 +367,18 @@ Result<void> checkSchedulable(const Module& module) {
             for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second));
         }
     return {};
+}
+
+Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress) {
+    if (Schedule::of(*module)) return module;
+    auto own = std::make_shared<Module>(*module);
+    const CompileRequest options;
+    for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes, reuseMemory}) {
+        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
+        CT_TRY_VOID(pass(*own, rewriter));
+    }
+    if (!own->plan) own->plan = std::make_shared<const Schedule>();  // of a graph that returns nothing
+    return std::shared_ptr<const Module>(std::move(own));
 }
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {

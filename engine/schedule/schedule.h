@@ -6,6 +6,9 @@
 
 namespace cutaway {
 
+/// The module with a schedule: its own, or one without limits.
+Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress = {});
+
 /// By the module's schedule (decisions.h), or by one that is made for it. Errors: a call that nothing can compute (no
 /// rule, no library, no reference kernel), named.
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress = {});

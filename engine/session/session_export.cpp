@@ -8,6 +8,7 @@
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/cpu/host_package.h"
+#include "engine/schedule/decisions.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
@@ -26,7 +27,8 @@ struct Made {
 
 Result<Made> made(const Snapshot& module, const HostPrinting& how, const Progress& progress) {
     Made all;
-    CT_TRY(ScheduledProgram scheduled, scheduleModule(module, progress));
+    CT_TRY(const Snapshot planned, scheduled(module, progress));
+    CT_TRY(ScheduledProgram scheduled, scheduleModule(standingAlone(planned), progress));
     all.scheduled = std::make_shared<const ScheduledProgram>(std::move(scheduled));
     all.printed = printKernels(*all.scheduled);
     CT_TRY(all.program, hostProgramOf(*all.scheduled, all.printed));

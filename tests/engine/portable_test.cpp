@@ -13,6 +13,8 @@
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/portable/elements.h"
+#include "engine/schedule/decisions.h"
+#include "engine/schedule/schedule.h"
 #include "tests/engine/library_call.h"
 #include "tests/engine/lowering_samples.h"
 #include "tests/support/graph_eval.h"
@@ -191,14 +193,15 @@ class PortableTest : public QObject {
         QVERIFY2(compared > 0, "no sample");
         qInfo("%zu calls, %zu refused", compared, refused);
     }
-    /// In a program at least one of an operator's samples is a call of the portable function.
+    /// In a program that stands alone at least one of an operator's samples is a call of the portable function.
     void isScheduled_data() { agrees_data(); }
     void isScheduled() {
         QFETCH(QString, op);
         QString kinds;
         for (const Text& text : textsOf(op.toStdString())) {
             const auto one = makeCase(requireOp(op.toStdString()), text.arguments, text.operands);
-            const auto preview = one ? previewCpu(one->module) : Result<BuildInfo>(one.error());
+            const auto planned = one ? scheduled(one->module) : Result<std::shared_ptr<const Module>>(one.error());
+            const auto preview = planned ? previewCpu(standingAlone(*planned)) : Result<BuildInfo>(planned.error());
             if (!preview) continue;
             for (const KernelInfo& kernel : preview->kernels) {
                 QVERIFY2(!kernel.kind.starts_with("reference: " + op.toStdString()), one->name.c_str());
@@ -207,6 +210,20 @@ class PortableTest : public QObject {
             }
         }
         if (op != "aten.copy.default") QFAIL("never");  // that is a kernel; in place it is none
+    }
+    /// Beside the engine its own function computes what it is faster at.
+    void isLeftToTheEngine() {
+        const auto one =
+            makeCase(requireOp("aten._grouped_mm.default"), "f32[2, 4, 8], f32[2, 8, 4]", Operands::Stored);
+        QVERIFY(one);
+        const auto planned = scheduled(one->module);
+        QVERIFY(planned);
+        const auto beside = previewCpu(*planned), alone = previewCpu(standingAlone(*planned));
+        QVERIFY(beside && alone);
+        QCOMPARE(beside->kernels.at(0).kind, std::string("reference: aten._grouped_mm.default"));
+        QCOMPARE(alone->kernels.at(0).kind, std::string("portable: aten._grouped_mm.default"));
+        QCOMPARE(whyNoLibrary(callOf(*one, "aten._grouped_mm.default")),
+                 std::string("the engine's own function is faster at float32"));
     }
     /// Whatever the interpreter runs can be scheduled, also where what it reads is computed in the same kernel.
     void nothingFailsTheSchedule() {
