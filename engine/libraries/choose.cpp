@@ -411,6 +411,8 @@ constexpr LibraryRow kRows[] = {
     {"aten._grouped_mm.default", kPortable, whyNotPortable, whySlowProduct},
     {"transformers.grouped_mm_fallback.default", kPortable, whyNotPortable, whySlowProduct},
     {"transformers.grouped_mm_fallback_backward.default", kPortable, whyNotPortable, whySlowProduct},
+    {"onednn.qlinear_pointwise.binary", kPortable, whyNotPortable},
+    {"onednn.qlinear_pointwise.binary_tensor", kPortable, whyNotPortable},
 };
 
 }  // namespace

@@ -68,7 +68,7 @@ Result<QuantizedCall> readLinear(const InferContext& c) {
     return readQuantizedCall(c, post == "none" ? std::span<const std::string_view>(kUnaries) : kUnariesOfSums,
                              kBinaries);
 }
-/// A sum goes into the other operand's memory in PyTorch, so it has its type; what is added may be broadcast.
+/// A sum goes into the other operand's memory in PyTorch, so it has its layout; what is added may be broadcast.
 Result<TensorType> withOther(const InferContext& c, const QuantizedCall& call, TensorType result) {
     if (!c.has("other")) return c.fail("has no other operand for the post-op '" + call.binary + "'");
     CT_TRY(const TensorType other, c.tensor("other"));
@@ -88,7 +88,9 @@ Result<TensorType> withOther(const InferContext& c, const QuantizedCall& call, T
     bool fits = other.rank() == result.rank();
     for (size_t d = 0; fits && d < other.sizes.size(); ++d) fits = !differ(other.sizes[d], result.sizes[d]);
     if (!fits) return c.fail("sums into an operand of the result's sizes, not " + other.text());
-    return other;
+    // Its layout, but memory of its own: elements that share some, or lie apart, do so in the operand only.
+    result.strides = preservedStrides(other);
+    return result;
 }
 Result<ValueType> inferLinear(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));

@@ -136,6 +136,8 @@ void convolution(const Run& run) {
 constexpr Function kFunctions[] = {
     {"onednn.qlinear_pointwise.default", linear},
     {"onednn.qlinear_pointwise.tensor", linear},
+    {"onednn.qlinear_pointwise.binary", linear},
+    {"onednn.qlinear_pointwise.binary_tensor", linear},
     {"onednn.qconv_pointwise.default", convolution},
     {"onednn.qconv_pointwise.tensor", convolution},
     {"onednn.qconv1d_pointwise.default", convolution},
