@@ -413,6 +413,12 @@ constexpr LibraryRow kRows[] = {
     {"transformers.grouped_mm_fallback_backward.default", kPortable, whyNotPortable, whySlowProduct},
     {"onednn.qlinear_pointwise.binary", kPortable, whyNotPortable},
     {"onednn.qlinear_pointwise.binary_tensor", kPortable, whyNotPortable},
+    {"quantized_decomposed.quantize_per_channel_group.default", kPortable, whyNotPortable},
+    {"quantized_decomposed.dequantize_per_channel_group.default", kPortable, whyNotPortable},
+    {"aten._weight_int8pack_mm.default", kPortable, whyNotPortable, whySlowProduct},
+    {"onednn.linear_dynamic_fp16.default", kPortable, whyNotPortable, whySlowProduct},
+    {"onednn.linear_relu_dynamic_fp16.default", kPortable, whyNotPortable, whySlowProduct},
+    {"onednn.linear_prepack_fp16.default", kPortable, whyNotPortable},
 };
 
 }  // namespace

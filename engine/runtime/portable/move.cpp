@@ -31,6 +31,13 @@ void copy(const Run& run) {
     const Strided out = run.out();
     convertAll(run, broadcast(run.in(1), out.sizes, out.rank), out);
 }
+/// A matrix on its side.
+void turn(const Run& run) {
+    Strided from = run.in(0);
+    std::swap(from.sizes[0], from.sizes[1]);
+    std::swap(from.strides[0], from.strides[1]);
+    convertAll(run, from, run.out());
+}
 /// The same elements, row by row, under other sizes.
 void reshape(const Run& run) {
     const Strided from = run.in(0), out = run.out();
@@ -154,6 +161,7 @@ constexpr Function kFunctions[] = {
     {"aten.copy.default", copy},
     {"aten.clone.default", convert},
     {"aten.lift_fresh_copy.default", convert},
+    {"onednn.linear_prepack_fp16.default", turn},
     {"prims.convert_element_type.default", convert},
     {"aten.reshape.default", reshape},
     {"aten.full.default", full<1>},

@@ -125,7 +125,56 @@ void fake(const Run& run, const Fake& where) {
     withFloat(run.in(0).dtype, [&](auto tag) { fakeAs<decltype(tag)>(run, where, enabled); });
 }
 
+// -- one scale and zero point for each group of a row: (input, scales, zero_points, quant_min, quant_max, dtype,
+// group_size)
+
+template <class T>
+T ofGroup(const Strided& numbers, int64_t group) {
+    T value;
+    load(numbers.dtype, numbers.at(numbers.offsetOf(group)), 1, 1, &value);
+    return value;
+}
+/// result = f(element, scale, zero point), computed in T.
+template <class T, class F>
+void overGroups(const Run& run, F f) {
+    const Strided x = run.in(0), out = run.out(), scales = run.in(1);
+    const bool given = isGiven(*run.call, 2);
+    const Strided zeros = given ? run.in(2) : scales;
+    const int64_t size = integerOf(*run.call, 6), groups = size > 0 ? x.sizes[1] / size : 0;
+    if (out.elements() == 0) return;
+    run.share(x.sizes[0] * groups, [&](int64_t, int64_t begin, int64_t end) {
+        std::vector<T> elements(static_cast<size_t>(size));
+        for (int64_t group = begin; group < end; ++group) {
+            const T scale = ofGroup<T>(scales, group), zero = given ? ofGroup<T>(zeros, group) : T(0);
+            const int64_t row = group / groups, column = group % groups * size;
+            load(x.dtype, x.at(row * x.strides[0] + column * x.strides[1]), x.strides[1], size, elements.data());
+            for (T& element : elements) element = f(element, scale, zero);
+            store(out.dtype, out.at(row * out.strides[0] + column * out.strides[1]), out.strides[1], size,
+                  elements.data());
+        }
+    });
+}
+void quantizeGroups(const Run& run) {
+    const auto low = static_cast<double>(integerOf(*run.call, 3)), high = static_cast<double>(integerOf(*run.call, 4));
+    withFloat(run.in(1).dtype, [&](auto tag) {
+        using T = decltype(tag);
+        overGroups<T>(run, [=](T x, T scale, T zero) {
+            const T number = std::nearbyint(x * (T(1) / scale) + zero);
+            return std::min(std::max(number, static_cast<T>(low)), static_cast<T>(high));
+        });
+    });
+}
+void dequantizeGroups(const Run& run) {
+    const bool wide = run.out().dtype == CT_F64 || run.in(1).dtype == CT_F64;
+    withFloat(wide ? CT_F64 : CT_F32, [&](auto tag) {
+        using T = decltype(tag);
+        overGroups<T>(run, [](T q, T scale, T zero) { return (q - zero) * scale; });
+    });
+}
+
 constexpr Function kFunctions[] = {
+    {"quantized_decomposed.quantize_per_channel_group.default", quantizeGroups},
+    {"quantized_decomposed.dequantize_per_channel_group.default", dequantizeGroups},
     {"quantized_decomposed.choose_qparams.tensor", chooseForAll<false>},
     {"quantized_decomposed.choose_qparams_symmetric.tensor", chooseForAll<true>},
     {"quantized_decomposed.choose_qparams_per_token.default", chooseForRows<true>},

@@ -133,7 +133,58 @@ void convolution(const Run& run) {
     });
 }
 
+/// out = f(product, column): rows times the columns of a weight, which lie `step` apart, summed in double and rounded
+/// to float.
+template <class F>
+void narrowProduct(const Run& run, const Strided& weight, int32_t columns, F f) {
+    const Strided x = run.in(0), out = run.out();
+    const int32_t last = x.rank - 1, deep = 1 - columns;
+    const int64_t width = weight.sizes[columns], inner = weight.sizes[deep];
+    if (out.elements() == 0) return;
+    std::vector<float> w(static_cast<size_t>(width * inner));  // [column, inner]
+    for (int64_t n = 0; n < width; ++n)
+        load(weight.dtype, weight.at(n * weight.strides[columns]), weight.strides[deep], inner, w.data() + n * inner);
+    run.share(out.elements() / width, [&](int64_t, int64_t begin, int64_t end) {
+        std::vector<double> line(static_cast<size_t>(inner));
+        std::vector<float> y(static_cast<size_t>(width));
+        for (int64_t row = begin; row < end; ++row) {
+            load(x.dtype, x.at(x.offsetOf(row, last)), x.strides[last], inner, line.data());
+            for (int64_t n = 0; n < width; ++n) {
+                double sum = 0;
+                for (int64_t k = 0; k < inner; ++k)
+                    sum += line[static_cast<size_t>(k)] * static_cast<double>(w[static_cast<size_t>(n * inner + k)]);
+                y[static_cast<size_t>(n)] = f(static_cast<float>(sum), n);
+            }
+            storeRange(out, row * width, (row + 1) * width, y.data());
+        }
+    });
+}
+/// Row by row, in float.
+std::vector<float> floatsOf(const Strided& tensor) {
+    std::vector<float> all(static_cast<size_t>(tensor.elements()));
+    if (!all.empty()) loadAll(tensor, all.data());
+    return all;
+}
+/// (self, mat2 of [columns, inner] bytes, scales)
+void int8Product(const Run& run) {
+    const std::vector<float> scales = floatsOf(run.in(2));
+    narrowProduct(run, run.in(1), 0,
+                  [&](float y, int64_t n) { return y * scales[scales.size() == 1 ? 0 : static_cast<size_t>(n)]; });
+}
+/// (x, w of [inner, columns] half floats, bias)
+template <bool relu>
+void halfLinear(const Run& run) {
+    const std::vector<float> bias = isGiven(*run.call, 2) ? floatsOf(run.in(2)) : std::vector<float>();
+    narrowProduct(run, run.in(1), 1, [&](float y, int64_t n) {
+        y += bias.empty() ? 0.0f : bias[static_cast<size_t>(n)];
+        return relu ? std::max(y, 0.0f) : y;
+    });
+}
+
 constexpr Function kFunctions[] = {
+    {"aten._weight_int8pack_mm.default", int8Product},
+    {"onednn.linear_dynamic_fp16.default", halfLinear<false>},
+    {"onednn.linear_relu_dynamic_fp16.default", halfLinear<true>},
     {"onednn.qlinear_pointwise.default", linear},
     {"onednn.qlinear_pointwise.tensor", linear},
     {"onednn.qlinear_pointwise.binary", linear},
