@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_LIBRARY_VERSION 4
+#define CT_LIBRARY_VERSION 5
 #define CT_MAX_RANK 16
 
 /* Element types; the numbers are part of the interface. */
@@ -100,6 +100,10 @@ typedef struct CtNeeds {
 
 typedef struct CtPlan CtPlan; /* a library's own */
 
+/* What a plan does with an operand: runs read it where it lies, packing reads it. One that is only packed need not be
+   kept. */
+enum { CT_READS = 1, CT_PACKS = 2 };
+
 typedef struct CtLibrary {
     uint32_t version, bytes; /* CT_LIBRARY_VERSION, sizeof(CtLibrary) */
     const char* name;        /* "oneDNN" */
@@ -112,6 +116,10 @@ typedef struct CtLibrary {
     int32_t (*run)(const CtPlan* plan, const CtTensor* operands, const CtTensor* results, const void* packed,
                    void* scratch, const CtParallel* parallel);
     void (*drop)(CtPlan* plan);
+    /* CT_READS, CT_PACKS, both or 0. Null: runs read every operand, and packing what it likes. */
+    int32_t (*uses)(const CtPlan* plan, int32_t operand);
+    /* Whether two of its plans make the same of the same numbers, so that one packed memory serves both. Null: no. */
+    int32_t (*packAlike)(const CtPlan* a, const CtPlan* b);
     const char* (*error)(void); /* of the last failure on this thread */
 } CtLibrary;
 

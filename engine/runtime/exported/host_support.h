@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -134,20 +135,34 @@ class Planned {
     Planned(const Planned&) = delete;
     Planned& operator=(const Planned&) = delete;
 
-    /// Constants in the library's own layouts. False: the library says why.
-    bool pack() {
+    /// Constants in the library's own layouts: those of a plan among `known` that packs alike, or new ones. False: the
+    /// library says why.
+    template <class Plans>
+    bool pack(const Plans& known) {
         if (m_plan == nullptr) return false;
         if (m_library->pack == nullptr || m_needs.packed == 0) return true;
-        return m_library->pack(m_plan, m_call.operands, m_packed.grow(m_needs.packed)) == 0;
+        for (const auto& [key, other] : known)
+            if (packsLike(*other)) {
+                m_packed = other->m_packed;
+                return true;
+            }
+        m_packed = std::make_shared<Memory>();
+        return m_library->pack(m_plan, m_call.operands, m_packed->grow(m_needs.packed)) == 0;
     }
     bool isPlanned() const { return m_plan != nullptr; }
     int64_t scratch() const { return m_needs.scratch; }
     const char* error() const { return m_library->error(); }
     bool run(const CtTensor* operands, const CtTensor* results, void* scratch, const CtParallel& parallel) const {
-        return m_library->run(m_plan, operands, results, m_packed.data(), scratch, &parallel) == 0;
+        return m_library->run(m_plan, operands, results, m_packed ? m_packed->data() : nullptr, scratch, &parallel) ==
+               0;
     }
 
   private:
+    /// Of the same call, so of the same constants.
+    bool packsLike(const Planned& other) const {
+        return m_library == other.m_library && m_needs.packed == other.m_needs.packed &&
+               m_library->packAlike != nullptr && m_library->packAlike(m_plan, other.m_plan) != 0;
+    }
     CtTensor copied(CtTensor tensor) {
         const auto own = [&](const int64_t* dims) {
             m_dims.push_back(std::make_unique<int64_t[]>(static_cast<size_t>(tensor.rank > 0 ? tensor.rank : 1)));
@@ -178,7 +193,7 @@ class Planned {
     CtCall m_call{};
     CtPlan* m_plan = nullptr;
     CtNeeds m_needs{};
-    Memory m_packed;
+    std::shared_ptr<Memory> m_packed;
 };
 
 class Frame;
@@ -336,8 +351,11 @@ struct CtProgram {
     std::vector<std::unique_ptr<ct::Memory>> owned;  // of constants that were given in another layout
     std::shared_ptr<const void> kept;                // that constants lie in
     std::mutex mutex;
-    /// By function, step, threads and sizes: contexts of the same sizes share plans and packed constants.
-    std::map<std::vector<int64_t>, std::shared_ptr<ct::Planned>> planned;
+    /// By function and step, each for its threads and sizes: contexts of the same sizes share plans and packed
+    /// constants. The latest first, and no more than kKeptPlans: sizes that come from data may never come again.
+    using Plans = std::list<std::pair<std::vector<int64_t>, std::shared_ptr<ct::Planned>>>;
+    std::map<std::pair<size_t, size_t>, Plans> planned;
+    static constexpr size_t kKeptPlans = 8;
 };
 
 struct CtContext {
@@ -395,19 +413,23 @@ inline CtParallel Frame::lentFor(int64_t nanoseconds) const {
     return lent;
 }
 inline bool Frame::plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads) {
-    std::vector<int64_t> key = {static_cast<int64_t>(m_function), static_cast<int64_t>(step), threads};
+    std::vector<int64_t> key = {threads};
     key.insert(key.end(), m_symbols.begin(), m_symbols.begin() + static_cast<std::ptrdiff_t>(m_known));
     CtProgram& program = *m_context->program;
     const std::lock_guard<std::mutex> lock(program.mutex);
-    auto& known = program.planned[key];
-    if (!known) {
+    CtProgram::Plans& kept = program.planned[{m_function, step}];
+    const auto known = std::find_if(kept.begin(), kept.end(), [&](const auto& entry) { return entry.first == key; });
+    if (known != kept.end()) {
+        kept.splice(kept.begin(), kept, known);
+    } else {
         const CtLibrary* const library = program.host->library(name);
         if (library == nullptr) return fail(node, std::string("there is no library ") + name) == 0;
         auto fresh = std::make_shared<Planned>(*library, wanted, threads);
-        if (!fresh->pack()) return fail(node, library->error()) == 0;
-        known = std::move(fresh);
+        if (!fresh->pack(kept)) return fail(node, library->error()) == 0;
+        kept.emplace_front(std::move(key), std::move(fresh));
+        if (kept.size() > CtProgram::kKeptPlans) kept.pop_back();
     }
-    m_planned[step] = known;
+    m_planned[step] = kept.front().second;
     return true;
 }
 

@@ -45,8 +45,6 @@ using LibraryPlanner = std::unique_ptr<LibraryPlan> (*)(const CtCall& call, int 
 template <class Body>
 bool toldIfThrown(Body&& body);
 const char* lastLibraryError();
-/// The plan of a library that makeLibrary has made; null of any other.
-const LibraryPlan* ownPlan(const CtLibrary& library, const CtPlan* plan);
 void setLibraryError(std::string text);
 
 template <LibraryPlanner kPlan>
@@ -76,6 +74,13 @@ CtLibrary makeLibrary(const char* name) {
                    : 1;
     };
     library.drop = [](CtPlan* plan) { delete reinterpret_cast<LibraryPlan*>(plan); };
+    library.uses = [](const CtPlan* plan, int32_t operand) -> int32_t {
+        const auto& own = *reinterpret_cast<const LibraryPlan*>(plan);
+        return (own.reads(operand) ? CT_READS : 0) | (own.packs(operand) ? CT_PACKS : 0);
+    };
+    library.packAlike = [](const CtPlan* a, const CtPlan* b) -> int32_t {
+        return reinterpret_cast<const LibraryPlan*>(a)->packsLike(*reinterpret_cast<const LibraryPlan*>(b)) ? 1 : 0;
+    };
     library.error = lastLibraryError;
     return library;
 }

@@ -40,24 +40,21 @@ Result<void> PlannedCall::pack(std::span<const void* const> operands) {
 }
 
 bool PlannedCall::sharePacked(const PlannedCall& other) {
-    const LibraryPlan *const own = ownPlan(*m_library, m_plan), *const known = ownPlan(*other.m_library, other.m_plan);
-    if (own == nullptr || known == nullptr || m_packed || !other.m_packed || m_needs.packed != other.m_needs.packed ||
-        !own->packsLike(*known))
+    if (m_packed || !other.m_packed || m_needs.packed != other.m_needs.packed || m_library != other.m_library ||
+        m_library->packAlike == nullptr || m_library->packAlike(m_plan, other.m_plan) == 0)
         return false;
     const CtCall &a = m_call->call(), &b = other.m_call->call();
     for (int i = 0; i < a.operandCount; ++i)
-        if (own->packs(i) && a.operands[i].data != b.operands[i].data) return false;
+        if (packs(static_cast<size_t>(i)) && a.operands[i].data != b.operands[i].data) return false;
     m_packed = other.m_packed;
     return true;
 }
 
 bool PlannedCall::reads(size_t operand) const {
-    const LibraryPlan* const own = ownPlan(*m_library, m_plan);
-    return own == nullptr || own->reads(static_cast<int>(operand));
+    return m_library->uses == nullptr || (m_library->uses(m_plan, static_cast<int32_t>(operand)) & CT_READS) != 0;
 }
 bool PlannedCall::packs(size_t operand) const {
-    const LibraryPlan* const own = ownPlan(*m_library, m_plan);
-    return own == nullptr || own->packs(static_cast<int>(operand));
+    return m_library->uses == nullptr || (m_library->uses(m_plan, static_cast<int32_t>(operand)) & CT_PACKS) != 0;
 }
 
 Result<void> PlannedCall::run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,
