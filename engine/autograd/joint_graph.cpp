@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cutaway/words.h"
 #include "engine/autograd/backward.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/gradient_flow.h"
@@ -176,6 +177,10 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
 
 namespace {
 
+bool isNamed(const Node& input, const std::string& name) {
+    return input.name() == name || input.target() == name || input.provenance().sourceName == name;
+}
+
 /// Marks an input as one whose gradient is wanted; false where it is no floating tensor.
 bool want(Graph& graph, Node& placeholder) {
     ValueType type = placeholder.type();
@@ -188,16 +193,32 @@ bool want(Graph& graph, Node& placeholder) {
 
 }  // namespace
 
+Result<void> checkInputNames(const Module& module, std::span<const std::string> names) {
+    const std::vector<Node*> inputs = module.graph().placeholders();
+    for (const std::string& name : names) {
+        if (std::ranges::any_of(inputs, [&](const Node* input) { return isNamed(*input, name); })) continue;
+        std::vector<std::string_view> known;
+        std::string all = "there are:";
+        for (const Node* input : inputs) {
+            known.push_back(input->name());
+            all += " " + input->name();
+        }
+        Error error{ErrorCode::NotFound, "no input named '" + visibleText(name) + "'", {}, {}};
+        if (std::string near = suggestion(name, known); !near.empty()) error.notes.push_back(std::move(near));
+        error.notes.push_back(std::move(all));
+        return error;
+    }
+    return {};
+}
+
 Result<void> requireGradient(Module& module, const std::string& name) {
     Graph& graph = module.graph();
     for (Node* input : graph.placeholders())
-        if (input->name() == name || input->target() == name || input->provenance().sourceName == name) {
+        if (isNamed(*input, name)) {
             if (want(graph, *input)) return {};
             return invalidInput("input '" + name + "' is not a floating tensor, so it has no gradient", name);
         }
-    std::vector<std::string> notes = {"there are:"};
-    for (const Node* input : graph.placeholders()) notes.front() += " " + input->name();
-    return Error{ErrorCode::NotFound, "no input named '" + name + "'", {}, std::move(notes)};
+    return checkInputNames(module, {&name, 1});
 }
 
 Result<void> requireGradients(Module& module, const JointOptions& options) {

@@ -2,6 +2,7 @@
 // From a forward graph to the joint graph of training (spec: autograd A.6, A.11): placeholders primals_1.. and
 // tangents_1.., the forward nodes, the backward nodes; returned are the forward's values, then one gradient or None per
 // primal.
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct JointOptions {
     /// All floating inputs; for functions without parameters, such as rewrite rules.
     bool allInputs = false;
 };
+
+/// Errors: an input that the graph does not have, by its name or its name in the file.
+Result<void> checkInputNames(const Module& module, std::span<const std::string> names);
 
 /// Marks an input, by its name or its name in the file, as one whose gradient is wanted. Errors: an unknown name, or
 /// not a floating tensor.

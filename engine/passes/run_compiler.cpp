@@ -1,6 +1,7 @@
 // Runs the compiler's passes on a graph, and records every step.
 #include <chrono>
 
+#include "engine/autograd/joint_graph.h"
 #include "engine/interpret/constants.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/body_round.h"
@@ -279,6 +280,7 @@ Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
     CT_TRY_VOID(checkNames(trace.request));
     CT_TRY(trace.own, UserPasses::make(trace.request, trace.services));
     CT_TRY_VOID(checkDisabled(trace.request, *trace.own));
+    CT_TRY_VOID(checkInputNames(*trace.input, trace.request.gradients));
     CT_TRY_VOID(checkCalls(*trace.input, Calls::Possible));
     CT_TRY(std::vector<PlannedPass> plan, makePlan(compiler, trace.request, *trace.own, trace.input->origin.stage));
     return Run(trace, ended, progress, ends).run(std::move(plan));

@@ -187,6 +187,7 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --freeze --mode training", 1, "!--freeze makes parameters constants");
         row("cutaway-cli compile two.py --device cuda", 0, " passes, ");
         row("cutaway-cli compile two.py --json - --stages-json -", 1, "!cannot both go to stdout");
+        row("cutaway-cli compile two.py --mode training --grad nosuch", 1, "!cutaway-cli: no input named 'nosuch'");
         row("cutaway-cli run two.py --backend cuda", 2, "!cuda is not in this version");
         for (const char* backend : {"reference", "cpu"})
             row(QStringLiteral("cutaway-cli run " CUTAWAY_SOURCE_DIR
