@@ -1,12 +1,20 @@
 #include "engine/ir/data_dependent.h"
 
+#include <algorithm>
+
 #include "engine/ir/node.h"
 
 namespace cutaway {
 
 bool sizeDependsOnData(const Op& op, std::span<const Argument> args) {
-    if (op.is(Tag::DataDependent)) return true;
-    if (op.schema() == nullptr || op.mutates()) return false;
+    if (op.schema() == nullptr) return op.is(Tag::DataDependent);
+    if (op.is(Tag::DataDependent)) {
+        const auto& params = op.schema()->params;
+        const auto told = std::ranges::find(params, "output_size", &Param::name);
+        const auto at = static_cast<size_t>(told - params.begin());
+        return at >= std::min(args.size(), params.size()) || args[at].isNone();
+    }
+    if (op.mutates()) return false;
     for (size_t i = 0; i < std::min(args.size(), op.schema()->params.size()); ++i) {
         const Param& param = op.schema()->params[i];
         if (param.kind != ParamKind::Tensor || !param.itemOptional || !args[i].list()) continue;  // Tensor?[] indices

@@ -103,9 +103,7 @@ Value GraphBuilder::call(const Op& op, std::vector<Argument> positional, NamedAr
         auto type = inferTorchCall(op, positional, keywords);
         Node& node = m_graph->call(op, std::move(positional), type ? std::move(*type) : ValueType(OpaqueType{}),
                                    m_before, name, std::move(keywords));
-        m_graph->setProvenance(node, m_provenance);
-        m_created.push_back(&node);
-        return Value(*this, &node);
+        return add(node);
     }
     auto bound = bindArguments(op, std::move(positional), std::move(keywords));
     if (!bound) {
@@ -121,7 +119,13 @@ Value GraphBuilder::callBound(const Op& op, std::vector<Argument> args, std::str
         fail(std::move(type).error());
         return Value(*this, nullptr);
     }
-    Node& node = m_graph->call(op, std::move(args), std::move(*type), m_before, name);
+    return add(m_graph->call(op, std::move(args), std::move(*type), m_before, name));
+}
+Value GraphBuilder::callAs(ValueType type, std::string_view op, std::vector<Argument> args) {
+    if (m_error) return Value(*this, nullptr);
+    return add(m_graph->call(requireOp(op), std::move(args), std::move(type), m_before));
+}
+Value GraphBuilder::add(Node& node) {
     m_graph->setProvenance(node, m_provenance);
     m_created.push_back(&node);
     return Value(*this, &node);

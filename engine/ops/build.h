@@ -56,6 +56,8 @@ class GraphBuilder {
     }
     /// With arguments that are bound already: one per schema parameter, as Node::args() has them.
     Value callBound(const Op& op, std::vector<Argument> args, std::string_view name = {});
+    /// A call whose type does not follow from its operands' types.
+    Value callAs(ValueType type, std::string_view op, std::vector<Argument> args);
     Value value(Node& node) { return Value(*this, &node); }
     Graph& graph() { return *m_graph; }
     Node* before() const { return m_before; }
@@ -73,6 +75,8 @@ class GraphBuilder {
     const std::vector<Node*>& created() const { return m_created; }
 
   private:
+    Value add(Node& node);
+
     Graph* m_graph;
     Node* m_before;
     std::shared_ptr<const Provenance> m_provenance = std::make_shared<const Provenance>();

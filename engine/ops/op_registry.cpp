@@ -86,7 +86,7 @@ class OpRegistry {
             lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(),
-            joinOps(), rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
+            joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), indexDimOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(),
             dataDependentOps(),

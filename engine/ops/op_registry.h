@@ -34,6 +34,7 @@ std::span<const OpDef> movementOps();
 std::span<const OpDef> padOps();
 std::span<const OpDef> joinOps();
 std::span<const OpDef> rearrangeOps();
+std::span<const OpDef> repeatOps();
 std::span<const OpDef> rangeOps();
 std::span<const OpDef> reinterpretOps();
 std::span<const OpDef> reduceOps();

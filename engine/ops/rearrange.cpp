@@ -1,4 +1,4 @@
-// Elements rearranged between dims: pixel and channel shuffles, sliding blocks, repeats, diagonals.
+// Elements rearranged between dims: pixel and channel shuffles, sliding blocks, diagonals.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -191,66 +191,6 @@ Values decomposeCol2im(Decomposition& d) {
     return batched ? out : d.call("aten.squeeze.dim", {out, 0});
 }
 
-// -- repeats
-
-Values decomposeRepeatEach(Decomposition& d) {
-    const auto repeats = read(d, d.size("repeats"));
-    if (!repeats) return Value(d.builder(), nullptr);
-    if (repeats->isInt() && repeats->value() < 0) return refuse(d, "a negative number of repeats");
-    const Value self = d.has("dim") ? d.in(0) : d.call("aten.flatten.using_ints", {d.in(0)});
-    const auto dim = d.has("dim") ? read(d, d.dim("dim", self.rank())) : std::optional<int64_t>(0);
-    if (!dim || !self) return Value(d.builder(), nullptr);
-    if (self.rank() == 0) return refuse(d, "a 0-d tensor has no such dim");
-    SymDims sizes = self.sizes();
-    sizes.insert(sizes.begin() + *dim + 1, *repeats);
-    const Value expanded = expand(unsqueeze(self, *dim + 1), sizes);
-    return d.call(
-        "aten.flatten.using_ints",
-        {d.call("aten.clone.default", {expanded}, {{"memory_format", MemoryFormat::Contiguous}}), *dim, *dim + 1});
-}
-Error needsOutputSize(const InferContext& c) {
-    return unsupported(c.op().name() + ": the size of the result depends on the values of 'repeats'", {},
-                       {"give output_size"});
-}
-Values decomposeRepeatByTensor(Decomposition& d) {
-    const Value self = d.has("dim") ? d.in(0) : d.call("aten.flatten.using_ints", {d.in(0)});
-    const auto dim = d.has("dim") ? read(d, d.dim("dim", self.rank())) : std::optional<int64_t>(0);
-    if (!d.has("output_size")) d.builder().fail(needsOutputSize(d));
-    if (!dim || !self || d.builder().error()) return Value(d.builder(), nullptr);
-    Value repeats = d.in("repeats");
-    if (repeats.rank() > 1) return refuse(d, "'repeats' has more than one dim");
-    if (repeats.rank() == 0) repeats = expand(reshape(repeats, {SymInt(1)}), {self.size(*dim)});
-    if (!(repeats.size(0) == self.size(*dim)) && repeats.size(0).isInt() && self.size(*dim).isInt())
-        return refuse(d, repeats.size(0).text() + " repeats for a dim of size " + self.size(*dim).text());
-    const Value at = d.call("aten.repeat_interleave.Tensor", {repeats}, {{"output_size", d.arg("output_size")}});
-    return d.call("aten.index_select.default", {self, *dim, at});
-}
-/// Element i is the position whose repeats cover i.
-Values decomposeRepeatPositions(Decomposition& d) {
-    const Value repeats = d.in(0);
-    const SymInt length = *d.size("output_size");
-    const Value ends = d.call("aten.cumsum.default", {repeats, 0});
-    const Value range = iota(d.builder(), length, repeats.type().device);
-    const Value at = d.call("aten.searchsorted.Tensor", {ends, range},
-                            {{"out_int32", repeats.dtype() == DType::I32}, {"right", true}});
-    return d.call("aten.clamp.default", {at, Argument(), Argument(repeats.size(0) - SymInt(1))});
-}
-EvalResult evalRepeatPositions(const EvalContext& c) {
-    std::vector<int64_t> out;
-    const std::vector<int64_t> repeats = packElements<int64_t>(c.in(size_t{0}));
-    const int64_t length = c.resultSizes()[0];
-    int64_t left = length;
-    for (size_t i = 0; i < repeats.size(); ++i) {
-        if (repeats[i] < 0) return c.fail("a negative number of repeats");
-        left = checkedSub(left, repeats[i]);
-        if (left >= 0) out.insert(out.end(), static_cast<size_t>(repeats[i]), static_cast<int64_t>(i));
-    }
-    if (left != 0) return c.fail("the repeats do not add up to output_size " + std::to_string(length));
-    Tensor result = c.result();
-    unpackElements(out, result);
-    return result;
-}
-
 // -- diagonals
 
 Result<ValueType> inferDiagEmbed(const InferContext& c) {
@@ -386,36 +326,6 @@ f32[12, 42], [6, 5], [2, 2], [1, 1], [1, 1], [1, 1]
 f64[1, 9, 9], [3, 3], [3, 3], [1, 1], [1, 1], [1, 1]
 f32[2, 8, 4], [4, 4], [2, 2], [1, 1], [0, 0], [2, 2]
 )"},
-    // Every element repeated, next to itself.
-    shorthand(
-        "aten.repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        decomposeRepeatEach, R"(
-f32[2, 3, 4], 2, 1
-f32[2, 3], 3
-f32[2, 3], 2, -1
-i64[3], 1, 0
-f32[2, 3], 0, 0
-f32[2, 3][1, 2], 2, 0
-f32[], 3
-b8[2, 0], 2, 1
-)"),
-    shorthand(
-        "aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        decomposeRepeatByTensor,
-        "f32[2, 3], i64[3]>0, 1, output_size=12\nf32[4], i64[4]>0, output_size=16\nf32[3, 2], i32[3]>0, 0, output_size=12"),
-    {.schema = "aten.repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-     .infer = [](const InferContext& c) -> Result<ValueType> {
-         CT_TRY(const TensorType repeats, c.tensor(size_t{0}));
-         if (!c.has("output_size")) return needsOutputSize(c);
-         CT_TRY(const SymInt length, c.size("output_size"));
-         if (repeats.rank() != 1) return c.fail("needs a vector");
-         if (repeats.dtype != DType::I64 && repeats.dtype != DType::I32) return c.fail("needs int64 or int32");
-         return ValueType(TensorType::contiguous(repeats.dtype, {length}, repeats.device));
-     },
-     .eval = evalRepeatPositions,
-     .expand = Expand::Decompose,
-     .decompose = decomposeRepeatPositions,
-     .samples = "i64[3]>0, output_size=15\ni32[3]>0, output_size=15"},
     // Zeros with the last dim on a diagonal.
     {.schema = "aten.diag_embed.default(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
      .infer = inferDiagEmbed,

@@ -1,3 +1,4 @@
+#include "engine/ir/data_dependent.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
 #include "engine/text/packed_weights.h"
@@ -58,7 +59,7 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
         m_state.fail(statement.begin, error);
         return {};
     }
-    const bool refused = inferred.error().code == ErrorCode::InvalidInput && !op.is(Tag::DataDependent);
+    const bool refused = inferred.error().code == ErrorCode::InvalidInput && !sizeDependsOnData(op, args);
     if (!blind)
         m_state.remark(statement.begin,
                        inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
