@@ -114,6 +114,17 @@ def forward(self, x: "f32[5, 4, 3]", y: "f32[4]"):
     cat: "f32[u0 + u2]" = torch.ops.aten.cat.default([index, masked_select])
     return (cat, index_1, repeat, where_1, where_2)
 )py";
+        QTest::newRow("repeats") << R"py(
+def forward(self, x: "f32[4, 6]", y: "f32[6]"):
+    abs_1: "f32[6]" = torch.ops.aten.abs.default(y)
+    mul: "f32[6]" = torch.ops.aten.mul.Tensor(abs_1, 3)
+    times: "i64[6]" = torch.ops.prims.convert_element_type.default(mul, torch.int64)
+    repeat: "i64[u0]" = torch.ops.aten.repeat_interleave.Tensor(times)
+    index: "f32[4, u0]" = torch.ops.aten.index.Tensor(x, [None, repeat])
+    relu: "f32[4, u0]" = torch.ops.aten.relu.default(index)
+    sum_1: "f32[4]" = torch.ops.aten.sum.dim_IntList(relu, [1])
+    return (relu, sum_1, repeat)
+)py";
         QTest::newRow("two segments") << R"py(
 def forward(self, x: "f32[40]"):
     gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)

@@ -261,6 +261,7 @@ class RefusalsTest : public QObject {
         row("x: \"f32[3]\"", "aten.l1_loss.default(x, x, -1)", "reduction is 0 (none), 1 (mean) or 2 (sum)");
         row(x, "aten.tril_indices.default(4611686018427387904, 5, -3)", "64 bits");
         row("x: \"i64[3]\"", "aten.repeat_interleave.Tensor(x, output_size=99)", "do not add up");
+        row("x: \"f32[3]\", r: \"i64[3]\"", "aten.repeat_interleave.self_Tensor(x, r)", "annotate the result");
         // quantized products
         const char* quantized = "x: \"u8[5, 8]\", w: \"i8[8, 4]\", s: \"f32[4]\", o: \"f32[5, 4]\"";
         const auto linear = [&](const std::string& tail, const char* says) {
