@@ -4,8 +4,10 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QToolButton>
 #include <QtTest>
 
 #include "engine/support/fault_points.h"
@@ -14,6 +16,7 @@
 #include "ui/graph/graph_view.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/minify_settings.h"
 #include "ui/windows/plot_view.h"
 #include "ui/windows/theme.h"
 
@@ -108,6 +111,39 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
         }
         QVERIFY(search().report().has_value());
         QVERIFY(!search().report()->stopped);
+        QVERIFY(search().report()->nodes <= 3);
+    }
+
+    /// What the command's output says decides, and strategies that are left out are not tried.
+    void moreSettings() {
+        auto* check = window().findChildren<QComboBox*>().front();
+        auto* settings = window().findChild<MinifySettings*>();
+        auto* strategies = settings->findChild<QListWidget*>();
+        QVERIFY(!strategies->isVisible());
+        settings->findChild<QToolButton*>()->click();
+        QVERIFY(strategies->isVisible());
+        QCOMPARE(strategies->count(), static_cast<int>(minifyStrategies().size()));
+        QVERIFY(!field("Its exit status")->isEnabled());
+        check->setCurrentIndex(check->findData(static_cast<int>(MinifyCheck::Numbers)));
+        field("0.0001")->setText("small");
+        button("Start")->click();
+        QVERIFY(!search().isRunning());
+        QVERIFY2(summary().contains("not 'small'"), qPrintable(summary()));
+        field("0.0001")->setText("1e-3");
+        check->setCurrentIndex(check->findData(static_cast<int>(MinifyCheck::Command)));
+        QVERIFY(!field("0.0001")->isEnabled());
+        field("Its exit status")->setText("GELU IS THERE");
+        field("Shell command")->setText("grep -q aten.gelu {} && echo GELU IS THERE; true");
+        for (int i = 0; i < strategies->count(); ++i) strategies->item(i)->setCheckState(Qt::Unchecked);
+        picture("minify-settings", 500);
+        button("Start")->click();
+        end();
+        QVERIFY2(search().report().has_value(), qPrintable(summary()));
+        QCOMPARE(search().report()->nodes, search().report()->nodesBefore);
+        for (int i = 0; i < strategies->count(); ++i) strategies->item(i)->setCheckState(Qt::Checked);
+        button("Start Afresh")->click();
+        end();
+        QVERIFY2(search().report().has_value(), qPrintable(summary()));
         QVERIFY(search().report()->nodes <= 3);
     }
 

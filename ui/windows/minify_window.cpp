@@ -1,7 +1,6 @@
 #include "ui/windows/minify_window.h"
 
 #include <QComboBox>
-#include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFontDatabase>
@@ -18,6 +17,7 @@
 #include <QVBoxLayout>
 
 #include "ui/graph/graph_view.h"
+#include "ui/windows/minify_settings.h"
 #include "ui/windows/plot_view.h"
 
 namespace cutaway::ui {
@@ -47,6 +47,7 @@ MinifyWindow::MinifyWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_command(new QLineEdit),
       m_folder(new QLineEdit),
       m_signature(new QLineEdit),
+      m_settings(new MinifySettings),
       m_browse(new QPushButton(tr("Choose…"))),
       m_start(new QPushButton),
       m_afresh(new QPushButton(tr("Start &Afresh"))),
@@ -128,6 +129,7 @@ QWidget* MinifyWindow::makeForm() {
     for (QPushButton* button : {m_start, m_afresh, m_open}) buttons->addWidget(button);
     buttons->addStretch();
     rows->addRow(buttons);
+    rows->addRow(m_settings);
     return form;
 }
 
@@ -139,9 +141,8 @@ void MinifyWindow::connectParts() {
         m_restart = false;
     });
     connect(m_open, &QPushButton::clicked, this, [this] {
-        if (m_search.report()) emit openWanted(QString::fromStdString(m_search.report()->graph));
+        if (m_search.report()) m_controller.open(QString::fromStdString(m_search.report()->graph));
     });
-    connect(this, &MinifyWindow::openWanted, &m_controller, [this](const QString& file) { m_controller.open(file); });
     connect(m_browse, &QPushButton::clicked, this, &MinifyWindow::chooseFolder);
     connect(m_check, &QComboBox::currentIndexChanged, this, &MinifyWindow::followCheck);
     connect(&m_search, &MinifySearch::changed, this, &MinifyWindow::showState);
@@ -154,12 +155,13 @@ void MinifyWindow::followCheck() {
     const auto check = static_cast<MinifyCheck>(m_check->currentData().toInt());
     m_command->setEnabled(check == MinifyCheck::Command);
     m_backend->setEnabled(check != MinifyCheck::Command);
+    m_settings->follow(check);
 }
 
 void MinifyWindow::prepare() {
     if (m_folder->text().isEmpty() && m_controller.model()) {
         const QFileInfo file(m_controller.path());
-        m_folder->setText(file.absoluteDir().filePath(file.completeBaseName() + QStringLiteral(".minified")));
+        m_folder->setText(file.absolutePath() + '/' + file.completeBaseName() + QStringLiteral(".minified"));
     }
     m_check->setFocus();
 }
@@ -177,6 +179,7 @@ MinifyOptions MinifyWindow::options() const {
     options.signature = m_signature->text().trimmed().toStdString();
     options.folder = m_folder->text().trimmed().toStdString();
     options.restart = m_restart;
+    m_settings->fill(options);
     // As the run that is looked at was compiled.
     if (m_selection.hasPlace())
         if (const Run* run = m_controller.runOf(m_selection.place().run)) options.request = run->options;
@@ -184,6 +187,7 @@ MinifyOptions MinifyWindow::options() const {
 }
 
 void MinifyWindow::start() {
+    if (const QString wrong = m_settings->problem(); !wrong.isEmpty()) return m_summary->setText(wrong);
     if (m_folder->text().trimmed().isEmpty()) prepare();
     m_search.start(options());
 }
@@ -223,11 +227,10 @@ QString MinifyWindow::summary() const {
         return tr(
             "Makes the open graph smaller as long as it fails in the same way, and leaves a folder that shows "
             "the failure alone.");
-    const int now = state.steps.empty() ? state.nodesBefore : state.steps.back().nodes;
     if (state.steps.empty()) return tr("Trying the whole graph…");
     return tr("Trial %1: %2 of %3 nodes are left%4\nFailure: %5")
         .arg(state.trials)
-        .arg(now)
+        .arg(state.steps.back().nodes)
         .arg(state.nodesBefore)
         .arg(m_search.isStopping() ? tr("; writing the best…") : QString())
         .arg(QString::fromStdString(state.signature.title()));

@@ -12,6 +12,7 @@ class QSplitter;
 namespace cutaway::ui {
 
 class GraphView;
+class MinifySettings;
 class PlotView;
 
 class MinifyWindow : public Window {
@@ -26,10 +27,6 @@ class MinifyWindow : public Window {
     void prepare();
     /// Begins, or goes on where the folder was left.
     void start();
-
-  signals:
-    /// The user wants the result opened as a model.
-    void openWanted(const QString& file);
 
   protected:
     void resizeEvent(QResizeEvent* event) override;
@@ -50,6 +47,7 @@ class MinifyWindow : public Window {
     MinifySearch& m_search;
     QComboBox *m_check, *m_backend;
     QLineEdit *m_command, *m_folder, *m_signature;
+    MinifySettings* m_settings;
     QPushButton *m_browse, *m_start, *m_afresh, *m_open;
     QLabel* m_summary;
     PlotView* m_plot;
