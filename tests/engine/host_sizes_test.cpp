@@ -125,6 +125,35 @@ def forward(self, x: "f32[4, 6]", y: "f32[6]"):
     sum_1: "f32[4]" = torch.ops.aten.sum.dim_IntList(relu, [1])
     return (relu, sum_1, repeat)
 )py";
+        QTest::newRow("distinct elements and counts") << R"py(
+def forward(self, x: "f32[40]"):
+    i: "i64[40]" = torch.ops.prims.convert_element_type.default(x, torch.int64)
+    unique = torch.ops.aten._unique2.default(i, True, True, True)
+    unique_0: "i64[u0]" = unique[0]
+    unique_1: "i64[40]" = unique[1]
+    unique_2: "i64[u0]" = unique[2]
+    view: "i64[20, 2]" = torch.ops.aten.view.default(i, [20, 2])
+    consecutive = torch.ops.aten.unique_consecutive.default(view, True, True, 0)
+    consecutive_0: "i64[u1, 2]" = consecutive[0]
+    consecutive_1: "i64[20]" = consecutive[1]
+    consecutive_2: "i64[u1]" = consecutive[2]
+    permute: "i64[2, 20]" = torch.ops.aten.permute.default(view, [1, 0])
+    slices = torch.ops.aten.unique_dim.default(permute, 1, True, True, False)
+    slices_0: "i64[2, u2]" = slices[0]
+    slices_1: "i64[20]" = slices[1]
+    halves: "f16[40]" = torch.ops.prims.convert_element_type.default(i, torch.float16)
+    plain = torch.ops.aten._unique.default(halves)
+    plain_0: "f16[u3]" = plain[0]
+    neg: "f16[u3]" = torch.ops.aten.neg.default(plain_0)
+    inverse = torch.ops.aten._unique2.default(halves, True, True)
+    inverse_0: "f16[u6]" = inverse[0]
+    inverse_1: "i64[40]" = inverse[1]
+    abs_1: "i64[40]" = torch.ops.aten.abs.default(i)
+    bincount: "i64[u4]" = torch.ops.aten.bincount.default(abs_1, None, 2)
+    weighted: "f32[u5]" = torch.ops.aten.bincount.default(abs_1, x)
+    relu: "f32[u5]" = torch.ops.aten.relu.default(weighted)
+    return (unique_0, unique_1, unique_2, consecutive_0, consecutive_1, consecutive_2, slices_0, slices_1, neg, inverse_1, bincount, relu)
+)py";
         QTest::newRow("two segments") << R"py(
 def forward(self, x: "f32[40]"):
     gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)

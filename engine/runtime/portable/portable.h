@@ -251,6 +251,7 @@ std::span<const Function> gridFunctions();
 std::span<const Function> productFunctions();
 std::span<const Function> drawFunctions();
 std::span<const Function> findFunctions();
+std::span<const Function> findDistinctFunctions();
 std::span<const Function> quantizedFunctions();
 std::span<const Function> observeFunctions();
 std::span<const Function> convolveFunctions();
