@@ -54,7 +54,9 @@ void printPlan(const MemoryPlan& plan, bool all) {
           bytesText(plan.inputs.bytes).c_str(), counted(static_cast<size_t>(plan.constants.count), "constant").c_str(),
           bytesText(plan.constants.bytes).c_str());
     for (const auto& [symbol, value] : plan.sizes)
-        print("size %s = %lld, the example's\n", symbol.c_str(), static_cast<long long>(value));
+        print("size %s = %lld, %s\n", symbol.c_str(), static_cast<long long>(value),
+              plan.assumed.contains(symbol) ? "which data decide: shown for as many as they have elements"
+                                            : "the example's");
     if (plan.peak < 0) return;
     const MemoryCall& peak = plan.calls[static_cast<size_t>(plan.peak)];
     const std::vector<size_t> living = livingAt(plan, plan.peak);
@@ -104,6 +106,7 @@ Json toJson(const MemoryPlan& plan) {
             {"inputs", toJson(plan.inputs)},
             {"constants", toJson(plan.constants)},
             {"sizes", sizes},
+            {"assumed_sizes", plan.assumed},
             {"calls", calls},
             {"values", values}};
 }
@@ -157,6 +160,7 @@ std::vector<JsonReport> reports() {
                                       {"inputs", total},
                                       {"constants", total},
                                       {"sizes", {{"*", "integer: what stands for a size symbol"}}},
+                                      {"assumed_sizes", {"string: a symbol whose size data decide"}},
                                       {"calls", Json::array({call})},
                                       {"values", Json::array({value})}}})}}}};
 }

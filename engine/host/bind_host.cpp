@@ -269,5 +269,13 @@ Result<BoundFunction> bindMemory(const HostFunction& function, const SymbolValue
         return bound;
     });
 }
+Result<BoundFunction> bindAllMemory(const HostFunction& function, const SymbolValues& sizes) {
+    return withCheckedSizes({}, {}, [&]() -> Result<BoundFunction> {
+        BoundFunction bound;
+        for (size_t segment = 0; segment < function.segments.size(); ++segment)
+            CT_TRY_VOID(Binder(function, sizes, bound).bindMemory(segment));
+        return bound;
+    });
+}
 
 }  // namespace cutaway

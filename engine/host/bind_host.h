@@ -44,5 +44,7 @@ Result<void> bindSegment(const HostProgram& program, const HostFunction& functio
                          const SymbolValues& sizes, BoundFunction& bound);
 /// Values and memory of the first segment, without steps: all that is known before a run.
 Result<BoundFunction> bindMemory(const HostFunction& function, const SymbolValues& sizes);
+/// The same of all segments, for sizes of which none is left to be found.
+Result<BoundFunction> bindAllMemory(const HostFunction& function, const SymbolValues& sizes);
 
 }  // namespace cutaway

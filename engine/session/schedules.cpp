@@ -4,6 +4,7 @@
 #include "engine/runtime/cpu/host_package.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/execution.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -34,12 +35,37 @@ Snapshot lastGraph(const CompileTrace& trace, const std::string& track) {
 Result<std::vector<int64_t>> placesOf(const ScheduledProgram& program, const SymbolValues& sizes, int64_t& bytes) {
     CT_TRY(const HostProgram host, hostProgramOf(program));
     const HostFunction& function = host.functions[0];
-    CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
+    CT_TRY(const BoundFunction bound, bindAllMemory(function, sizes));
     bytes = bound.arenaBytes();
-    std::vector<int64_t> places;
-    for (size_t i = 0; i < function.values.size(); ++i)
-        if (function.values[i].kind == HostValue::Kind::Slot) places.push_back(bound.values[i].offset);
+    std::vector<int64_t> starts(1, 0), places;
+    for (const int64_t segment : bound.bytes) starts.push_back(starts.back() + segment);
+    for (size_t i = 0; i < function.values.size(); ++i) {
+        const HostValue& value = function.values[i];
+        if (value.kind != HostValue::Kind::Slot) continue;
+        const size_t segment = function.memory[static_cast<size_t>(value.index)].segment;
+        places.push_back(starts[segment] + bound.values[i].offset);
+    }
     return places;
+}
+
+SymbolValues assumedSizes(const ScheduledProgram& program, const SymbolValues& known) {
+    SymbolValues all = known, assumed;
+    const auto host = hostProgramOf(program);
+    if (!host) return assumed;
+    const HostFunction& function = host->functions[0];
+    for (const HostStep& step : function.steps) {
+        int64_t most = 1;
+        for (const int64_t operand : step.operands) {
+            if (operand < 0 || step.found.empty()) continue;
+            int64_t elements = 1;
+            for (const SymInt& size : function.values[static_cast<size_t>(operand)].type.sizes)
+                elements = checkedMul(elements, valueFor(size, all).value_or(1));
+            most = std::max(most, elements);
+        }
+        for (const HostStep::Found& found : step.found)
+            if (all.emplace(found.symbol, most).second) assumed.emplace(found.symbol, most);
+    }
+    return assumed;
 }
 
 Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& run, const std::string& track,

@@ -22,7 +22,11 @@ Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& 
                                                            const Progress& progress);
 
 /// Of a program with size symbols: where the values in its memory lie for these sizes, in the order of
-/// ScheduledProgram::values, then of the kernels' workspaces; and how many bytes there are.
+/// ScheduledProgram::values, then of the kernels' workspaces; and how many bytes there are. Segments, which begin where
+/// a size is found in data, lie one behind the other.
 Result<std::vector<int64_t>> placesOf(const ScheduledProgram& program, const SymbolValues& sizes, int64_t& bytes);
+/// Numbers for sizes that a run finds in its data: as many as these have elements. Without those that are known
+/// already.
+SymbolValues assumedSizes(const ScheduledProgram& program, const SymbolValues& known);
 
 }  // namespace cutaway

@@ -211,11 +211,15 @@ class MemoryPlanner {
 };
 
 Result<MemoryPlan> planOf(Session::State::Run& run, const ScheduledTrack& track, const Progress& progress) {
-    SymbolValues sizes;
-    CT_TRY_VOID(withNumbers(lastGraph(run.trace, track.name), nullptr, sizes));
+    const Snapshot module = lastGraph(run.trace, track.name);
     CT_TRY(const auto program, scheduleOf(run, track.name, progress));
     return withCheckedSizes("the memory plan", {}, [&]() -> Result<MemoryPlan> {
-        return MemoryPlanner(*program, track, std::move(sizes)).run(progress);
+        const SymbolValues assumed = assumedSizes(*program, hintedSymbols(*module));
+        SymbolValues sizes;
+        CT_TRY_VOID(withNumbers(module, nullptr, sizes, assumed));
+        CT_TRY(MemoryPlan plan, MemoryPlanner(*program, track, std::move(sizes)).run(progress));
+        for (const auto& [symbol, number] : assumed) plan.assumed.insert(symbol);
+        return plan;
     });
 }
 

@@ -186,11 +186,41 @@ class SessionMemoryTest : public QObject {
         }
     }
 
+    /// For as many as there are elements; what comes after a size that is found lies behind what comes before.
+    void sizesThatDataDecideAreAssumed() {
+        Session session;
+        const auto opened = session.open(file(R"(def forward(x: "f32[8, 5]"):
+    g = aten.gt.Scalar(x, 0.5)
+    n: "i64[u0, 2]" = aten.nonzero.default(g)
+    a: "i64[u0, 2]" = aten.add.Tensor(n, 1)
+    e = aten.eq.Scalar(a, 2)
+    m: "i64[u1]" = aten.masked_select.default(a, e)
+    c: "f32[u1]" = aten.cos.default(m)
+    s: "f32[u0, 2]" = aten.sin.default(a)
+    return (c, s)
+)")
+                                             .toStdString());
+        QVERIFY2(bool(opened), opened ? "" : opened.error().text().c_str());
+        const auto id = session.compile({});
+        QVERIFY2(bool(id), id ? "" : id.error().text().c_str());
+        const auto plans = memoryPlans(session, *id);
+        QVERIFY2(bool(plans), plans ? "" : plans.error().text().c_str());
+        const MemoryPlan& plan = plans->front();
+        QCOMPARE(problemOf(plan), QString());
+        QCOMPARE(plan.sizes, (std::map<std::string, int64_t>{{"u0", 40}, {"u1", 80}}));
+        QCOMPARE(plan.assumed, (std::set<std::string>{"u0", "u1"}));
+        const auto value = [&](const std::string& name) {
+            return *std::find_if(plan.values.begin(), plan.values.end(), [&](const auto& v) { return v.name == name; });
+        };
+        QCOMPARE(value("a").bytes, int64_t{40 * 2 * 8});
+        QCOMPARE(value("c").bytes, int64_t{80 * 4});
+        QVERIFY(value("a").offset >= value("g").offset + 64);
+    }
+
     void whatCannotBePlannedIsNamed() {
         Session session;
-        const auto opened = session.open(file(R"(def forward(x: "f32[8]"):
-    n: "i64[u0, 1]" = aten.nonzero.default(x)
-    c = aten.cos.default(n)
+        const auto opened = session.open(file(R"(def forward(x: "f32[s0, 8]"):
+    c = aten.cos.default(x)
     return (c,)
 )")
                                              .toStdString());

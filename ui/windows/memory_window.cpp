@@ -167,10 +167,14 @@ void MemoryWindow::showSummary() {
         run->title(), counted(static_cast<qsizetype>(plan.calls.size()), tr("call"), tr("calls")),
         tr("arena %1 for %2 that live at once").arg(bytes(plan.arena), bytes(plan.largestLive())),
         tr("beside it inputs %1, constants %2").arg(bytes(plan.inputs.bytes), bytes(plan.constants.bytes))};
-    QStringList sizes;
+    QStringList sizes, assumed;
     for (const auto& [symbol, value] : plan.sizes)
-        sizes << QStringLiteral("%1 = %2").arg(QString::fromStdString(symbol)).arg(value);
+        (plan.assumed.contains(symbol) ? assumed : sizes)
+            << QStringLiteral("%1 = %2").arg(QString::fromStdString(symbol)).arg(value);
     if (!sizes.isEmpty()) words << tr("example sizes %1").arg(sizes.join(QStringLiteral(", ")));
+    if (!assumed.isEmpty())
+        words << tr("sizes that data decide, shown for as many as they have elements: %1")
+                     .arg(assumed.join(QStringLiteral(", ")));
     m_summary->setText(words.join(QStringLiteral(" · ")));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The memory plan of a run: what each value takes in the arena, from which call to which, and what lives at the peak.
 #include <map>
+#include <set>
 
 #include "cutaway/session.h"
 
@@ -51,13 +52,15 @@ struct MemoryPlan {
     std::vector<int64_t> live;             // bytes that live at each call, in blocks of 64, own memory included
     int peak = -1;                         // the first call at which most live; -1 without calls
     std::map<std::string, int64_t> sizes;  // what stands for size symbols: the example sizes of the file
+    /// Those of them that a run finds in its data: as many as these have elements.
+    std::set<std::string> assumed;
     int64_t largestLive() const { return peak < 0 ? 0 : live[static_cast<size_t>(peak)]; }
 };
 /// Indices of the values that live at a call, the largest first.
 std::vector<size_t> livingAt(const MemoryPlan& plan, int call);
 
 /// One of a run for inference or forward mode; forward and backward of one for training. Errors: the run failed; a size
-/// that is known only at run time or has no example, named.
+/// that has no example, named.
 Result<std::vector<MemoryPlan>> memoryPlans(Session& session, RunId run, const Progress& progress = {});
 
 }  // namespace cutaway
