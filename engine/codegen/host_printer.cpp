@@ -1,5 +1,6 @@
 #include "engine/codegen/host_printer.h"
 
+#include <map>
 #include <set>
 
 #include "engine/codegen/host_function_printer.h"

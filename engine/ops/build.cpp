@@ -1,5 +1,7 @@
 #include "engine/ops/build.h"
 
+#include <numeric>
+
 #include "engine/ops/refused_argument.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/check.h"

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "engine/schedule/schedule.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"

@@ -1,5 +1,7 @@
 #include "cutaway/session.h"
 
+#include <numeric>
+
 #include "cutaway/guarded.h"
 #include "cutaway/words.h"
 #include "engine/interpret/interpret.h"

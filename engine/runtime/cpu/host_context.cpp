@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <numeric>
 
 #include "engine/interpret/higher_order.h"
 #include "engine/ops/op_registry.h"
