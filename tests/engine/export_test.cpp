@@ -282,8 +282,8 @@ class ExportTest : public QObject {
         QTest::newRow("a folder of somebody else") << plain << "taken" << false << "the folder holds what is no export";
         QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
         QTest::newRow("an operator that only the engine has")
-            << "def forward(x: \"i64[4]\"):\n    n: \"i64[u0]\" = aten.bincount.default(x)\n    return (n,)\n"
-            << "b" << false << "n: aten.bincount.default is computed by the engine";
+            << "def forward(x: \"f32[4]\"):\n    y = aten.complex.default(x, x)\n    n = aten.eq.Tensor(y, y)\n    return (n,)\n"
+            << "b" << false << "n: aten.eq.Tensor is computed by the engine";
     }
     void refusals() {
         QFETCH(QString, text);
