@@ -40,7 +40,7 @@ MinifySettings::MinifySettings(QWidget* parent)
       m_repeats(makeNumber(1, 1000, 1, {}, {})),
       m_jobs(makeNumber(0, 1024, 0, tr("One a core"), {})),
       m_strategies(new QListWidget) {
-    m_more->setText(tr("&More settings"));
+    m_more->setText(tr("F&urther settings"));
     m_more->setCheckable(true);
     m_more->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     m_more->setArrowType(Qt::RightArrow);
@@ -78,15 +78,15 @@ void MinifySettings::addFields(QFormLayout& rows) {
     inputs->addWidget(m_inputs, 1);
     inputs->addWidget(browse);
     const auto add = [&](const QString& text, QWidget* field) { rows.addRow(text, field); };
-    add(tr("Toleranc&e"), m_tolerance);
+    add(tr("Tolerance"), m_tolerance);
     add(tr("Te&xt in its output"), m_match);
-    auto* label = new QLabel(tr("In&puts"));
+    auto* label = new QLabel(tr("Inputs"));
     label->setBuddy(m_inputs);
     rows.addRow(label, inputs);
-    add(tr("Time o&f a trial, at most"), m_seconds);
-    add(tr("Memor&y of a trial, at most"), m_megabytes);
-    add(tr("T&rials of a graph"), m_repeats);
-    add(tr("Trials at o&nce"), m_jobs);
+    add(tr("Time of a trial, at most"), m_seconds);
+    add(tr("Memory of a trial, at most"), m_megabytes);
+    add(tr("Trials of a graph"), m_repeats);
+    add(tr("Trials at once"), m_jobs);
 }
 
 void MinifySettings::addStrategies(QFormLayout& rows) {
