@@ -1,5 +1,7 @@
 #include "engine/codegen/host_function_printer.h"
 
+#include <set>
+
 #include "engine/codegen/cpp_expr.h"
 #include "engine/codegen/host_words.h"
 #include "engine/host/bind_host.h"
@@ -24,8 +26,8 @@ class SizePrinter {
             case ExprKind::Int: return integer(e->integer);
             case ExprKind::Bool: return e->integer != 0 ? "true" : "false";
             case ExprKind::Symbol: return symbol(e->name);
-            case ExprKind::Add: return joined(e, " + ");
-            case ExprKind::Mul: return joined(e, " * ");
+            case ExprKind::Add: return called("plus", e);
+            case ExprKind::Mul: return called("times", e);
             case ExprKind::FloorDiv: return called("floor_div", e);
             case ExprKind::Mod: return called("floor_mod", e);
             case ExprKind::Min: return called("least", e);
@@ -164,15 +166,35 @@ class FunctionPrinter {
             return std::find(m_symbols.begin(), m_symbols.end(), symbol) != m_symbols.end();
         });
     }
+    /// Whether it may be negative: neither a number nor a size that an input has.
+    bool isChecked(const SymInt& size) const {
+        if (size.isInt()) return false;
+        return std::none_of(m_function->symbols.begin(), m_function->symbols.end(), [&](const HostSymbol& own) {
+            return own.least >= 0 && size.expr()->kind == ExprKind::Symbol && size.expr()->name == own.name;
+        });
+    }
+    /// Of values whose sizes are known now, and were not before.
+    void checkSizes() {
+        for (const HostValue& own : m_function->values) {
+            const SymDims& sizes = own.type.sizes;
+            if (!std::all_of(sizes.begin(), sizes.end(), [this](const SymInt& each) { return isKnown(each); }))
+                continue;
+            std::vector<std::string> checked;
+            for (const SymInt& each : sizes)
+                if (isChecked(each) && m_checked.insert(size(each)).second) checked.push_back(size(each));
+            if (!checked.empty()) line("if (!c.fits(" + quoted(own.name) + ", {" + listed(checked) + "})) return 1;");
+        }
+    }
     /// Memory of the values that the segment's steps make.
     void enter(size_t segment) {
+        checkSizes();
         std::string total = "0";
         bool any = false;
         for (size_t i = 0; i < m_function->memory.size(); ++i) {
             if (m_function->memory[i].segment != segment) continue;
             any = true;
             line("const int64_t s" + std::to_string(i) + " = " + total + ";");
-            total = "s" + std::to_string(i) + " + (" + size(m_function->memory[i].bytes) + " + 63) / 64 * 64";
+            total = "plus(s" + std::to_string(i) + ", lines(" + size(m_function->memory[i].bytes) + "))";
         }
         if (any)
             line("char* const arena" + std::to_string(segment) + " = c.arena(" + std::to_string(segment) + ").grow(" +
@@ -232,6 +254,7 @@ class FunctionPrinter {
             case HostStepKind::Functions: printGraphs(number, step); break;
             case HostStepKind::Reference: printFinding(number, step); break;
         }
+        checkSizes();
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0) declare(static_cast<size_t>(step.results[r]), made(number, r) + ".data()");
         declareValues();
@@ -437,6 +460,7 @@ class FunctionPrinter {
     const HostFunction* m_function;
     std::vector<std::string> m_symbols;         // known so far: "n0", "n1", ...
     std::map<std::string, std::string> m_dims;  // arrays by their contents
+    std::set<std::string> m_checked;            // sizes that may be negative
     std::vector<bool> m_declared;               // values
     size_t m_segment = 0;
     std::vector<int64_t> m_operands;  // of the call that is printed

@@ -15,16 +15,35 @@ using namespace host_words;
 
 constexpr const char* kBegin = R"(#include "engine/runtime/exported/interface.h"
 
+#include <stdexcept>
+
 namespace {
-inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+// Sizes may follow from data, so no number of theirs is taken for one that fits.
+inline void check(bool overflows) {
+    if (overflows) throw std::overflow_error("a size does not fit into 64 bits for these inputs");
+}
+inline int64_t plus(int64_t a, int64_t b) {
+    check(__builtin_add_overflow(a, b, &a));
+    return a;
+}
+inline int64_t times(int64_t a, int64_t b) {
+    check(__builtin_mul_overflow(a, b, &a));
+    return a;
+}
+inline int64_t floor_div(int64_t a, int64_t b) {
+    check(b == 0 || (b == -1 && a == INT64_MIN));
+    return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
 inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
 inline int64_t power(int64_t a, int64_t b) {
     int64_t result = 1;
-    for (; b > 0; --b) result *= a;
+    for (; b > 0; --b) result = times(result, a);
     return result;
 }
+/// Whole lines of memory.
+inline int64_t lines(int64_t bytes) { return plus(bytes, 63) / 64 * 64; }
 constexpr CtArgument none() { return {CT_NONE, 0, 0, nullptr, nullptr}; }
 constexpr CtArgument operand(int64_t n) { return {CT_OPERAND, n, 0, nullptr, nullptr}; }
 constexpr CtArgument whole(int64_t n) { return {CT_INT, n, 0, nullptr, nullptr}; }

@@ -182,6 +182,53 @@ def forward(self, x: "f32[40]"):
         }
     }
 
+    /// Sizes that data give and no tensor has: errors of the printed program, as of the one that is interpreted.
+    void sizesThatCannotBe_data() {
+        QTest::addColumn<QString>("graph");
+        QTest::addColumn<QList<qint64>>("numbers");
+        QTest::addColumn<QString>("words");
+        const char* const repeats = R"py(
+def forward(r: "i64[4]"):
+    repeat: "i64[u0]" = aten.repeat_interleave.Tensor(r)
+    return (repeat,)
+)py";
+        const qint64 large = qint64{1} << 61;
+        QTest::newRow("bytes beyond 64 bits") << repeats << QList<qint64>{large, 0, 0, 0} << "memory";
+        QTest::newRow("bytes just below 64 bits") << repeats << QList<qint64>{large - 1, 0, 0, 0} << "memory";
+        QTest::newRow("a sum beyond 64 bits") << repeats << QList<qint64>{2 * large, 2 * large, 0, 0} << "64 bits";
+        const char* const square = R"py(
+def forward(r: "i64[1]"):
+    item: "Sym(u0)" = aten.item.default(r)
+    full: "f32[u0, u0]" = aten.full.default([item, item], 1.0)
+    cumsum: "f32[u0, u0]" = aten.cumsum.default(full, 0)
+    return (cumsum,)
+)py";
+        for (const int bits : {31, 33, 62})
+            QTest::addRow("a product of 2**%d", bits) << square << QList<qint64>{qint64{1} << bits} << "64 bits";
+        QTest::newRow("a negative size") << square << QList<qint64>{-5} << "negative for these inputs";
+        QTest::newRow("a division by 0")
+            << "def forward(r: \"i64[1]\"):\n    item: \"Sym(u0)\" = aten.item.default(r)\n"
+               "    floordiv: \"Sym((12//u0))\" = 12 // item\n"
+               "    full: \"f32[(12//u0)]\" = aten.full.default([floordiv], 1.0)\n    return (full,)\n"
+            << QList<qint64>{0} << "64 bits";
+    }
+    void sizesThatCannotBe() {
+        QFETCH(QString, graph);
+        QFETCH(QList<qint64>, numbers);
+        QFETCH(QString, words);
+        const Snapshot module = moduleOf(graph.toStdString());
+        auto made = compiled(module, {});
+        QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
+        Tensor given = Tensor::empty(DType::I64, {numbers.size()});
+        std::copy(numbers.begin(), numbers.end(), static_cast<int64_t*>(given.data()));
+        HostContext context((*made)->loaded, 0);
+        QVERIFY(!runProblem(context, *module, {given}).isEmpty());
+        const auto source = printHost((*made)->host);
+        QVERIFY2(source.has_value(), source ? "" : source.error().text().c_str());
+        const QString problem = printedProblem(**made, *source, {given}, {});
+        QVERIFY2(problem.contains(words), qPrintable(problem));
+    }
+
     /// Graphs that calls run are functions of the program.
     void graphsOfCalls_data() {
         QTest::addColumn<QString>("graph");

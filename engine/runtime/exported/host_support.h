@@ -35,7 +35,7 @@ class Memory {
         if (bytes <= m_bytes && m_data != nullptr) return data();
         std::free(m_data);
         m_bytes = 0;
-        const size_t whole = static_cast<size_t>((bytes > 64 ? bytes + 63 : 64) / 64 * 64);
+        const size_t whole = (static_cast<size_t>(bytes > 64 ? bytes : 64) + 63) / 64 * 64;
         m_data = std::aligned_alloc(64, whole);
         if (m_data == nullptr) throw std::bad_alloc();
         m_bytes = static_cast<int64_t>(whole);
@@ -254,6 +254,11 @@ class Frame {
                                                       (same ? ", since the graph writes to it" : ""));
         return nullptr;
     }
+    /// Sizes of a value that follow from data. False: there is no such tensor.
+    bool fits(const char* name, std::initializer_list<int64_t> sizes) {
+        const bool counts = std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
+        return counts || fail(name, "its sizes are negative for these inputs") == 0;
+    }
     /// One function of a kernel over its loop over parts; what went wrong in it.
     int launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t range, int64_t nanoseconds) {
         if (range <= 0) return 0;
@@ -383,7 +388,8 @@ inline int32_t Frame::find(size_t step, const char* node, const char* library, c
                           const auto number = static_cast<size_t>(result);
                           own.frame->m_found[own.step][number].assign(sizes, sizes + rank);
                           int64_t bytes = bytesOf(own.call->results[result].dtype);
-                          for (int32_t d = 0; d < rank; ++d) bytes *= sizes[d];
+                          for (int32_t d = 0; d < rank; ++d)
+                              if (__builtin_mul_overflow(bytes, sizes[d], &bytes)) throw std::bad_alloc();
                           return own.frame->made(own.step, number).grow(bytes);
                       }};
     CtParallel lent = lentFor(0);

@@ -2,6 +2,7 @@
 // What a library written in C++ gives to be called through the C interface: a function that plans, and plans that run.
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -91,7 +92,8 @@ bool toldIfThrown(Body&& body) {
         body();
         return true;
     } catch (const std::exception& error) {
-        setLibraryError(error.what());
+        const bool memory = std::string(error.what()) == std::bad_alloc().what();
+        setLibraryError(memory ? "there is not enough memory" : error.what());
         return false;
     }
 }

@@ -58,7 +58,7 @@ void repeatInterleave(const Run& run) {
     for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
         const int64_t each = times[i * repeats.strides[0]];
         if (each < 0) throw Failure("repeats can not be negative");
-        count += each;
+        if (__builtin_add_overflow(count, each, &count)) throw Failure("the repeats sum up to more than 64 bits hold");
     }
     const CtArgument& said = run.call->args[1];
     if (said.kind == CT_INT && said.integer != count)
