@@ -152,6 +152,7 @@ Json toJson(const RunReport& report) {
              {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
              {"min_ms", report.minMilliseconds}, {"compared", report.compared},
              {"matches", report.matches},        {"outputs", toJson(report.outputs)}};
+    if (!report.written.empty()) out["written"] = toJson(report.written);
     if (report.cost) addCost(out, *report.cost);
     if (const auto& training = report.training) {
         out["loss"] = realJson(training->loss);
@@ -267,6 +268,7 @@ Json shapeOfRun() {
                {"compared", "boolean: whether anything was expected"},
                {"matches", "boolean: false if an output differs"},
                {"outputs", Json::array({output})},
+               {"written?", Json::array({output})},
                {"loss?", "real: of a training run, as all that follows"},
                {"loss_from?", "string: what it is made of"},
                {"gradients?", Json::array({output})},

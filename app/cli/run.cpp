@@ -34,6 +34,8 @@ void printRun(const RunReport& report) {
     std::cout << "inputs: " << report.inputsFrom << "\n";
     if (report.compared) std::cout << "expected: " << report.expectedFrom << "\n";
     printOutputs(report.outputs);
+    if (!report.written.empty()) std::cout << "written to buffers and inputs:\n";
+    printOutputs(report.written);
     if (report.training) printTraining(*report.training);
     if (report.repeats > 0)
         print("median %.3f ms, best %.3f ms of %d\n", report.medianMilliseconds, report.minMilliseconds,
@@ -75,7 +77,7 @@ void addOptions(CLI::App& command, Context& context) {
     command
         .add_option("--expect", arguments->run.expectFile,
                     "Expected outputs (safetensors), by the outputs' names, as output_0, output_1, or in the order of "
-                    "theirs; status 1 where one differs")
+                    "theirs; new values of buffers by the buffers' names; status 1 where one differs")
         ->type_name("FILE");
     command
         .add_option(
@@ -85,8 +87,8 @@ void addOptions(CLI::App& command, Context& context) {
     command
         .add_option(
             "--gradients", arguments->run.gradientsFile,
-            "With --mode training: write loss, outputs and gradients (safetensors), these under the parameters' "
-            "own names")
+            "With --mode training: write loss, outputs, gradients and new values of buffers (safetensors), these "
+            "under the own names of parameters and buffers")
         ->type_name("FILE");
     command
         .add_option("--expect-gradients", arguments->run.expectGradientsFile,

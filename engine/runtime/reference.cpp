@@ -54,13 +54,13 @@ bool sameSizes(const TensorList& a, const TensorList& b) {
                       [](const Tensor& x, const Tensor& y) { return x.sizes() == y.sizes(); });
 }
 
-/// What a watched run leaves behind beside its outputs.
+/// What a run leaves behind beside its outputs.
 struct Watched {
     Candidates candidates;
     Draws draws;
     std::vector<Tensor> inputs;
 
-    void observe(InterpretOptions& options, const std::vector<Tensor>& given) {
+    void observeDraws(InterpretOptions& options) {
         options.exchange = [this](const Node& node, TensorList& values) {
             if (!node.is(Tag::Random)) return;
             if (const auto known = candidates.find(node.name()); known != candidates.end())
@@ -71,6 +71,8 @@ struct Watched {
                     }
             draws[node.name()] = values;
         };
+    }
+    void observeInputs(InterpretOptions& options, const std::vector<Tensor>& given) {
         options.observe = [this, &given](const Node& node, const TensorList& values) {
             if (!node.isPlaceholder()) return;
             // A graph that mutates works on copies, which hold the result when it is done.
@@ -96,6 +98,7 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
     std::vector<Tensor> tensors;
     writeModule(out, graph, tensors);
     writeList(out, inputs, tensors);
+    out.pod(options.written || options.watched);
     out.pod(options.watched);
     if (options.watched) writeCandidates(out, options.candidates ? *options.candidates : Candidates(), tensors);
     CT_TRY_VOID(checkMemory("the run",
@@ -128,9 +131,10 @@ Result<Message> answerReference(const Message& request, Board& board) {
     const std::vector<Tensor> inputs = reader.take(in);
     Watched watched;
     InterpretOptions options;
+    if (in.pod<bool>()) watched.observeInputs(options, inputs);
     if (in.pod<bool>()) {
         watched.candidates = readCandidates(in, reader);
-        watched.observe(options, inputs);
+        watched.observeDraws(options);
     }
     if (in.failed()) return invalidInput("the graph that was sent is damaged");
 

@@ -15,7 +15,8 @@ struct ReferenceOptions {
     int repeat = 1;             // timed runs; the last one gives the results
     double timeoutSeconds = 0;  // 0 = no limit
     int64_t memoryBytes = 0;    // limit of the worker's address space; 0 = what the machine has left
-    bool watched = false;       // also gives what random ops drew and what became of the inputs
+    bool written = false;       // also gives what became of the inputs that the graph writes to
+    bool watched = false;       // the same, and what random ops drew
     /// Values for random ops instead of drawing: of the candidates of a node the first of the same shapes. Not null if
     /// watched.
     const std::map<std::string, std::vector<TensorList>>* candidates = nullptr;
@@ -26,7 +27,7 @@ struct ReferenceRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None
     std::vector<double> milliseconds;  // of every run, measured in the worker
     Draws draws;
-    std::vector<Tensor> inputs;  // as the run leaves them; undefined if the graph does not mutate
+    std::vector<Tensor> inputs;  // as the run leaves them; undefined where the graph does not write
 };
 /// interpret() in the worker. Errors: its own; the worker crashed, hung or ran out of memory, with the node.
 Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs,

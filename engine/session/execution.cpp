@@ -63,9 +63,12 @@ Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>
         CT_TRY_VOID(specialize(fixed, known));
         return runInterpreted(fixed, inputs, repeat, progress, {});
     }
-    CT_TRY(ReferenceRun run, runReference(module, inputs, {.repeat = repeat, .faultSide = FaultSide::After}, progress));
+    CT_TRY(ReferenceRun run,
+           runReference(module, inputs, {.repeat = repeat, .written = true, .faultSide = FaultSide::After}, progress));
     Execution execution;
     execution.outputs = std::move(run.outputs);
+    for (size_t i = 0; i < run.inputs.size(); ++i)
+        if (run.inputs[i].defined()) execution.written.emplace_back(i, std::move(run.inputs[i]));
     execution.minimum = *std::min_element(run.milliseconds.begin(), run.milliseconds.end());
     execution.median = median(run.milliseconds);
     return execution;
@@ -154,8 +157,12 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     runOptions.repeat = std::max(1, options.repeat);
     runOptions.timeoutSeconds = options.timeoutSeconds;
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
-    return Execution{std::move(result.outputs), result.minMilliseconds, result.medianMilliseconds,
-                     std::move(result.microseconds), result.cost};
+    return Execution{std::move(result.outputs),
+                     result.minMilliseconds,
+                     result.medianMilliseconds,
+                     std::move(result.microseconds),
+                     result.cost,
+                     std::move(result.written)};
 }
 
 }  // namespace cutaway

@@ -10,6 +10,8 @@ struct Execution {
     double minimum = 0, median = 0;         // milliseconds
     std::vector<double> microseconds = {};  // of compiled kernels, in their order
     std::optional<RunCost> cost = {};
+    /// What became of inputs that the graph writes to, by their place among the inputs.
+    std::vector<std::pair<size_t, Tensor>> written = {};
 };
 
 /// `known`, here and below: numbers of size symbols that the inputs do not tell, such as those of a backward that its

@@ -225,7 +225,8 @@ std::vector<size_t> userOutputs(const Module& module) {
     return positions;
 }
 
-Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path) {
+Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path,
+                               const std::set<std::string>& others, std::map<std::string, Tensor>& found) {
     const std::vector<size_t> positions = userOutputs(run), before = userOutputs(opened);
     const std::vector<Argument> returned = run.graph().outputs();
     const auto isNone = [&](size_t i) { return returned[positions[i]].isNone(); };  // which no file holds
@@ -242,15 +243,20 @@ Result<RunInputs> readExpected(const Module& opened, const Module& run, const st
         names[2].push_back("output_" + std::to_string(of) + ending);
     }
     CT_TRY(SafeTensors file, readSafeTensors(path));
-    CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "output", path));
-    if (found.tensors.size() != names[1].size())
-        return invalidInput("the file has " + std::to_string(found.tensors.size()) + " tensors, the model returns " +
+    std::set<std::string> results;
+    for (const std::vector<std::string>& scheme : names) results.insert(scheme.begin(), scheme.end());
+    std::erase_if(file.tensors, [&](const auto& one) {
+        return others.contains(one.first) && !results.contains(one.first) && found.emplace(one).second;
+    });
+    CT_TRY(PickedTensors picked, pickTensors(std::move(file.tensors), names, "output", path));
+    if (picked.tensors.size() != names[1].size())
+        return invalidInput("the file has " + std::to_string(picked.tensors.size()) + " tensors, the model returns " +
                                 std::to_string(names[1].size()),
                             path);
     for (size_t i = 0; i < positions.size(); ++i)
-        if (isNone(i)) found.tensors.emplace(found.tensors.begin() + static_cast<std::ptrdiff_t>(i));
-    std::string from = sourceText(path, found, "output");
-    return RunInputs{std::move(found.tensors), std::move(from)};
+        if (isNone(i)) picked.tensors.emplace(picked.tensors.begin() + static_cast<std::ptrdiff_t>(i));
+    std::string from = sourceText(path, picked, "output");
+    return RunInputs{std::move(picked.tensors), std::move(from)};
 }
 
 Result<Snapshot> withValues(const Module& module, const std::string& path, std::vector<Tensor>& user) {

@@ -1,5 +1,7 @@
 #pragma once
 // The inputs of a run, and the values that its results are compared with.
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,10 @@ std::vector<size_t> userOutputs(const Module& module);
 /// literal "output_2".
 std::string outputName(const Module& module, size_t position);
 /// Expected values of them (undefined for a None), and where they come from: by the names that the outputs have in the
-/// graph as opened or as it runs.
-Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path);
+/// graph as opened or as it runs. Tensors called as one of `others` and as no output are moved there: values that the
+/// run writes to.
+Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path,
+                               const std::set<std::string>& others, std::map<std::string, Tensor>& found);
 
 /// Alternative names of a graph's values: one list for each way of naming.
 using NameSchemes = std::vector<std::vector<std::string>>;

@@ -6,6 +6,7 @@
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 #include "engine/session/training_run.h"
+#include "engine/session/written_values.h"
 
 namespace cutaway {
 namespace {
@@ -60,9 +61,13 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     const Module& module = fixed ? *fixed : *found->trace.result();
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
     const std::vector<size_t> positions = userOutputs(module);
+    std::set<std::string> names;
+    for (const size_t position : positions) names.insert(outputName(module, position));
+    const std::vector<WrittenValue> written = writtenValues(module, names);
     std::optional<RunInputs> expected;
+    std::map<std::string, Tensor> expectedWritten;
     if (!options.expectFile.empty()) {
-        CT_TRY(expected, readExpected(*input, module, options.expectFile));
+        CT_TRY(expected, readExpected(*input, module, options.expectFile, namesOf(written), expectedWritten));
     }
     Execution execution;
     switch (options.backend) {
@@ -94,6 +99,12 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         report.outputs.push_back(reportOf(outputName(module, positions[i]), execution.outputs[positions[i]],
                                           expected && expected->user[i].defined() ? &expected->user[i] : nullptr));
         report.matches &= !report.outputs.back().compared || report.outputs.back().within;
+    }
+    for (const WrittenValue& value : written) {
+        const auto known = expectedWritten.find(value.name);
+        report.written.push_back(
+            reportOf(value.name, valueOf(value, execution), known != expectedWritten.end() ? &known->second : nullptr));
+        report.matches &= !report.written.back().compared || report.written.back().within;
     }
     return report;
 }

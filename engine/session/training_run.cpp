@@ -12,6 +12,7 @@
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/written_values.h"
 
 namespace cutaway {
 namespace {
@@ -267,13 +268,17 @@ class TrainingRun {
         }
         for (size_t i = 0; i < back.outputs.size() && i < m_backward->outputs.size(); ++i)
             if (back.outputs[i].defined()) gradients.emplace_back(gradientName(i), back.outputs[i]);
+        std::set<std::string> names = {"loss"};
+        for (const std::vector<NamedTensor>* list : {&outputs, &gradients})
+            for (const NamedTensor& one : *list) names.insert(one.first);
+        const std::vector<WrittenValue> written = writtenValues(forward, names);
 
         std::optional<RunInputs> expected;
+        std::map<std::string, Tensor> wanted;
         if (!m_options.expectFile.empty()) {
-            CT_TRY(expected, readExpected(*m_state.input, forward, m_options.expectFile));
+            CT_TRY(expected, readExpected(*m_state.input, forward, m_options.expectFile, namesOf(written), wanted));
             report.expectedFrom = expected->from;
         }
-        std::map<std::string, Tensor> wanted;
         if (!m_options.expectGradientsFile.empty()) {
             CT_TRY(const SafeTensors file, readSafeTensors(m_options.expectGradientsFile));
             wanted.insert(file.tensors.begin(), file.tensors.end());
@@ -305,22 +310,29 @@ class TrainingRun {
             const std::optional<Tensor> own = expectedOf(name);
             training.gradients.push_back(reportOf(name, tensor, own ? &*own : nullptr));
         }
+        std::vector<NamedTensor> left;
+        for (const WrittenValue& value : written) {
+            const std::optional<Tensor> own = expectedOf(value.name);
+            left.emplace_back(value.name, valueOf(value, ahead));
+            report.written.push_back(reportOf(value.name, left.back().second, own ? &*own : nullptr));
+        }
         const Tensor lossTensor = Tensor::full(lossType(forward, ahead.outputs), {}, Scalar(loss.value));
         if (const std::optional<Tensor> own = expectedOf("loss")) {
             Tensor same = Tensor::full(own->dtype(), own->sizes(), Scalar(loss.value));
             report.outputs.push_back(reportOf("loss", same, &*own));
         }
+        gradients.insert(gradients.end(), left.begin(), left.end());
         if (!wanted.empty()) return strangers(wanted, gradients);
-        for (const std::vector<OutputReport>* list : {&report.outputs, &training.gradients})
+        for (const std::vector<OutputReport>* list : {&report.outputs, &training.gradients, &report.written})
             for (const OutputReport& row : *list) report.matches &= !row.compared || row.within;
         report.training = std::move(training);
         if (m_options.gradientsFile.empty()) return {};
         SafeTensors file;
         file.tensors.emplace_back("loss", lossTensor);
-        std::set<std::string> written = {"loss"};  // a value may be returned twice
+        std::set<std::string> kept = {"loss"};  // a value may be returned twice
         for (const std::vector<NamedTensor>* list : {&outputs, &gradients})
             for (const NamedTensor& one : *list)
-                if (one.second.defined() && written.insert(one.first).second) file.tensors.push_back(one);
+                if (one.second.defined() && kept.insert(one.first).second) file.tensors.push_back(one);
         return writeSafeTensors(m_options.gradientsFile, file);
     }
 
@@ -331,11 +343,12 @@ class TrainingRun {
         return DType::F32;
     }
 
-    Error strangers(const std::map<std::string, Tensor>& unknown, const std::vector<NamedTensor>& gradients) const {
+    Error strangers(const std::map<std::string, Tensor>& unknown, const std::vector<NamedTensor>& values) const {
         std::string known = "there are: loss";
-        for (const NamedTensor& one : gradients) known += ", " + one.first;
+        for (const NamedTensor& one : values) known += ", " + one.first;
         return Error{ErrorCode::InvalidInput,
-                     "the file has '" + unknown.begin()->first + "', which is no result and no gradient of this run",
+                     "the file has '" + unknown.begin()->first +
+                         "', which is no result, no gradient and no new value of this run",
                      m_options.expectGradientsFile,
                      {known}};
     }

@@ -135,15 +135,91 @@ class TrainingTest : public QObject {
         QVERIFY(!ran.tensors.contains("x"));
     }
 
-    /// The backward reads a buffer as it was, though the forward has written to it at its end.
+    /// The backward reads a buffer as it was, though the forward has written to it at its end. Its new value is told.
     void writtenInputs() {
-        const Ran ran =
-            run("def forward(w: \"f32[2]\", b: \"f32[2]\"):\n    y = aten.mul.Tensor(w, b)\n"
-                "    add_ = aten.add_.Tensor(b, 100.0)\n    return (y,)\n",
+        const QString text =
+            "def forward(w: \"f32[2]\", b: \"f32[2]\"):\n    y = aten.mul.Tensor(w, b)\n"
+            "    add_ = aten.add_.Tensor(b, 100.0)\n    return (y,)\n";
+        const NamedTensors inputs = {{"w", Tensor::full(DType::F32, {2}, Scalar(1.0))},
+                                     {"b", Tensor::full(DType::F32, {2}, Scalar(2.0))}};
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            RunOptions options;
+            options.backend = backend;
+            options.repeat = 3;  // each on the inputs as given
+            const Ran ran = run(text, {"w"}, inputs, options);
+            QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+            QCOMPARE(number(ran.tensors.at("w")), 2 * 2.0 * 2.0 / 2);
+            QCOMPARE(ran.report.written.size(), size_t{1});
+            QCOMPARE(ran.report.written[0].name, std::string("b"));
+            QCOMPARE(number(ran.tensors.at("b"), 1), 102.0);
+            for (const double value : {102.0, 103.0}) {
+                options.expectGradientsFile = path("expected.safetensors");
+                if (!writeSafeTensors(options.expectGradientsFile,
+                                      {{{"b", Tensor::full(DType::F32, {2}, Scalar(value))}}, {}}))
+                    qFatal("cannot write");
+                const Ran compared = run(text, {"w"}, inputs, options);
+                QVERIFY2(!compared.error, compared.error ? compared.error->text().c_str() : "");
+                QVERIFY(compared.report.written[0].compared);
+                QCOMPARE(compared.report.matches, value == 102.0);
+            }
+        }
+    }
+
+    /// The new value of an input that has a gradient, too, does not take its name.
+    void writtenInputWithGradient() {
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            RunOptions options;
+            options.backend = backend;
+            const Ran ran = run(
+                "def forward(w: \"f32[2]\", x: \"f32[2]\"):\n    y = aten.mul.Tensor(x, w)\n"
+                "    copy_ = aten.copy_.default(w, y)\n    z = aten.mul.Tensor(y, 3.0)\n    return (z,)\n",
                 {"w"},
-                {{"w", Tensor::full(DType::F32, {2}, Scalar(1.0))}, {"b", Tensor::full(DType::F32, {2}, Scalar(2.0))}});
-        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
-        QCOMPARE(number(ran.tensors.at("w")), 2 * 2.0 * 2.0 / 2);
+                {{"w", Tensor::full(DType::F32, {2}, Scalar(2.0))}, {"x", Tensor::full(DType::F32, {2}, Scalar(5.0))}},
+                options);
+            QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+            QCOMPARE(ran.report.written.size(), size_t{1});
+            QCOMPARE(ran.report.written[0].name, std::string("w.new"));
+            QCOMPARE(number(ran.tensors.at("w.new")), 10.0);
+            QCOMPARE(number(ran.tensors.at("w")), 2 * 30.0 * 15.0 / 2);
+        }
+    }
+
+    /// Without training, too: of both backends, compared by the names of what is written.
+    void writtenInInference_data() {
+        QTest::addColumn<int>("backend");
+        QTest::newRow("reference") << static_cast<int>(Backend::Reference);
+        QTest::newRow("cpu") << static_cast<int>(Backend::Cpu);
+    }
+    void writtenInInference() {
+        QFETCH(int, backend);
+        QFile file(m_folder.filePath("graph.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(
+            "def forward(x: \"f32[2]\", b: \"f32[2]\"):\n    y = aten.mul.Tensor(x, b)\n"
+            "    add_ = aten.add_.Tensor(b, 100.0)\n    return (y,)\n");
+        file.close();
+        Session session;
+        QVERIFY(session.open(path("graph.py")));
+        const auto compiled = session.compile({});
+        QVERIFY(compiled);
+        RunOptions options;
+        options.backend = static_cast<Backend>(backend);
+        options.inputsFile = path("in.safetensors");
+        options.expectFile = path("expected.safetensors");
+        const Tensor two = Tensor::full(DType::F32, {2}, Scalar(2.0));
+        QVERIFY(writeSafeTensors(options.inputsFile, {{{"x", two}, {"b", two}}, {}}));
+        for (const double value : {102.0, 103.0}) {
+            const NamedTensors expected = {{"y", Tensor::full(DType::F32, {2}, Scalar(4.0))},
+                                           {"b", Tensor::full(DType::F32, {2}, Scalar(value))}};
+            QVERIFY(writeSafeTensors(options.expectFile, {expected, {}}));
+            const auto report = session.run(*compiled, options);
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QCOMPARE(report->written.size(), size_t{1});
+            QVERIFY(report->outputs[0].within);
+            QCOMPARE(report->written[0].mean, 102.0);
+            QCOMPARE(report->written[0].within, value == 102.0);
+            QCOMPARE(report->matches, value == 102.0);
+        }
     }
 
     void comparing() {
@@ -169,7 +245,7 @@ class TrainingTest : public QObject {
         const Ran stranger = expect({{"v", Tensor::scalar(DType::F32, 7.0)}});
         QVERIFY(stranger.error);
         QCOMPARE(stranger.error->message,
-                 std::string("the file has 'v', which is no result and no gradient of this run"));
+                 std::string("the file has 'v', which is no result, no gradient and no new value of this run"));
         QCOMPARE(stranger.error->notes[0], std::string("there are: loss, w"));
     }
 

@@ -303,11 +303,13 @@ class ModelsTest : public QObject {
         OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, {}, ""},
             bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, {}, "2 of 2 elements differ"},
             alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, {}, ""};
-        outputs.setOutputs({good, bad, alone});
+        outputs.setOutputs({good, bad, alone}, {OutputReport{"b.mean", "f32[1]"}}, {OutputReport{"w", "f32[1]"}});
         QCOMPARE(treeText(outputs),
                  "out0 | f32[2] | -1 | 1 | 0.5 | 0 | 1e-07 | ✓ within tolerance\n"
                  "out1 | f32[2] | 0 | 0 | 0 | 2 | 3 | ✗ 2 of 2 elements differ\n"
-                 "out2 | i64[] | 4 | 4 | 4 | 0 |  | not compared\n");
+                 "out2 | i64[] | 4 | 4 | 4 | 0 |  | not compared\n"
+                 "new value of b.mean | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n"
+                 "gradient of w | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n");
         KernelsModel kernels;
         QAbstractItemModelTester kernelTester(&kernels, kFatal);
         KernelInfo first, second;

@@ -23,9 +23,12 @@ QVariant sortValue(const OutputReport& output, int column) {
 
 }  // namespace
 
-void OutputsModel::setOutputs(std::vector<OutputReport> outputs, std::vector<OutputReport> gradients) {
+void OutputsModel::setOutputs(std::vector<OutputReport> outputs, std::vector<OutputReport> written,
+                              std::vector<OutputReport> gradients) {
     beginResetModel();
     m_outputs = std::move(outputs);
+    m_firstWritten = static_cast<int>(m_outputs.size());
+    for (OutputReport& value : written) m_outputs.push_back(std::move(value));
     m_firstGradient = static_cast<int>(m_outputs.size());
     for (OutputReport& gradient : gradients) m_outputs.push_back(std::move(gradient));
     endResetModel();
@@ -45,7 +48,8 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
     switch (at.column()) {
         case Name: {
             const QString name = QString::fromStdString(output.name);
-            return at.row() < m_firstGradient ? name : tr("gradient of %1").arg(name);
+            if (at.row() >= m_firstGradient) return tr("gradient of %1").arg(name);
+            return at.row() < m_firstWritten ? name : tr("new value of %1").arg(name);
         }
         case Type: return QString::fromStdString(output.type);
         case Minimum: return numberText(output.minimum);

@@ -13,8 +13,9 @@ class OutputsModel : public QAbstractTableModel {
     enum Column { Name, Type, Minimum, Maximum, Mean, NonFinite, Error, Verdict, ColumnCount };
     enum Role { SortRole = Qt::UserRole };
     using QAbstractTableModel::QAbstractTableModel;
-    /// `gradients`: of training, behind the outputs.
-    void setOutputs(std::vector<OutputReport> outputs, std::vector<OutputReport> gradients = {});
+    /// `written`: to buffers and inputs; `gradients`: of training. Both behind the outputs.
+    void setOutputs(std::vector<OutputReport> outputs, std::vector<OutputReport> written = {},
+                    std::vector<OutputReport> gradients = {});
 
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
@@ -22,8 +23,8 @@ class OutputsModel : public QAbstractTableModel {
     QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
   private:
-    std::vector<OutputReport> m_outputs;  // and behind them the gradients
-    int m_firstGradient = 0;
+    std::vector<OutputReport> m_outputs;  // and behind them what is written, and the gradients
+    int m_firstWritten = 0, m_firstGradient = 0;
 };
 
 /// "loss 0.25 (the returned scalar) · forward 1.2 ms, backward 3 ms · activations saved 1.5 MiB, estimated 1.5 MiB".

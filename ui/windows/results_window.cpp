@@ -37,7 +37,8 @@ ResultsWindow::ResultsWindow(const WindowRow& tableRow, const WindowParts& parts
 }
 
 void ResultsWindow::showReport(const RunReport& report, const QString& run) {
-    m_outputs.setOutputs(report.outputs, report.training ? report.training->gradients : std::vector<OutputReport>());
+    m_outputs.setOutputs(report.outputs, report.written,
+                         report.training ? report.training->gradients : std::vector<OutputReport>());
     fitColumns(*m_table);
     QString text = run + QStringLiteral(" · ") + tr("inputs: %1").arg(QString::fromStdString(report.inputsFrom)) +
                    QStringLiteral(" · ");

@@ -116,6 +116,8 @@ struct RunReport {
     std::string inputsFrom;    // "sample inputs of the file", "random, seed 0", a path
     std::string expectedFrom;  // the path, and how its tensors were told apart; empty if nothing was compared
     std::optional<TrainingReport> training;
+    /// What the run writes to buffers, parameters and inputs, by their names.
+    std::vector<OutputReport> written;
 };
 
 /// Whether each step of a run computes the same numbers as before: the interpreter runs the graphs on both sides of

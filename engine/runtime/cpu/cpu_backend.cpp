@@ -149,6 +149,10 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     run.cost.startMilliseconds = millisecondsSince(start) - reply.loadMilliseconds - in.pod<double>();
     run.cost.arenaBytes = in.pod<int64_t>();
     run.cost.weightsBytes = in.pod<int64_t>();
+    const size_t results = function.results.size();
+    for (size_t at = results; at < run.outputs.size(); ++at)
+        run.written.emplace_back(static_cast<size_t>(in.pod<uint64_t>()), std::move(run.outputs[at]));
+    run.outputs.resize(results);
     run.cost.peakBytes = reply.message.peakBytes;
     run.cost.programPeakBytes = peakMemory();
     std::sort(totals.begin(), totals.end());

@@ -68,6 +68,8 @@ struct CpuRun {
     std::vector<double> microseconds;  // median per kernel, in the order of BuildInfo::kernels
     double medianMilliseconds = 0, minMilliseconds = 0;
     RunCost cost;
+    /// What became of inputs that the graph writes to, by their place among the inputs.
+    std::vector<std::pair<size_t, Tensor>> written;
 };
 /// In a process that stays loaded for the next run, with few exceptions (ProgramWorker). Each run and repeat gets the
 /// inputs as given, whatever the graph writes to them.

@@ -151,18 +151,16 @@ class HostContext::Values final : public ValueSource {
                 result.emplace_back();
                 continue;
             }
-            const Tensor& tensor = value(number);
-            const bool dense = tensor.isContiguous() || !denseStrides(tensor).empty();
-            if (inPlace && dense && tensor.numel() > 0) {  // memory of its own, as far as the reader knows
-                const auto memory = Storage::view(tensor.data(), bytesOf(tensor), tensor.storage());
-                result.emplace_back(memory, tensor.dtype(), tensor.sizes(), tensor.strides(), 0, tensor.device());
-                continue;
-            }
-            // Copied with its strides: the arena is written again by the next run.
-            Tensor copy = Tensor::empty(tensor.dtype(), tensor.sizes(), denseStrides(tensor));
-            copyInto(copy, tensor);
-            result.push_back(std::move(copy));
+            result.push_back(handedOut(value(number), inPlace));
         }
+        return result;
+    }
+    std::vector<std::pair<size_t, Tensor>> writtenInputs() {
+        std::vector<std::pair<size_t, Tensor>> result;
+        for (size_t i = 0; i < m_values.size(); ++i)
+            if (const HostValue& value = m_function->values[i];
+                value.kind == HostValue::Kind::Input && value.written && !m_values[i].empty())
+                result.emplace_back(static_cast<size_t>(value.index), handedOut(m_values[i][0], true));
         return result;
     }
 
@@ -188,6 +186,17 @@ class HostContext::Values final : public ValueSource {
         std::vector<void*> results;
     };
 
+    static Tensor handedOut(const Tensor& tensor, bool inPlace) {
+        const bool dense = tensor.isContiguous() || !denseStrides(tensor).empty();
+        if (inPlace && dense && tensor.numel() > 0) {  // memory of its own, as far as the reader knows
+            const auto memory = Storage::view(tensor.data(), bytesOf(tensor), tensor.storage());
+            return Tensor(memory, tensor.dtype(), tensor.sizes(), tensor.strides(), 0, tensor.device());
+        }
+        // Copied with its strides: the arena is written again by the next run.
+        Tensor copy = Tensor::empty(tensor.dtype(), tensor.sizes(), denseStrides(tensor));
+        copyInto(copy, tensor);
+        return copy;
+    }
     static size_t bytesOf(const Tensor& tensor) {
         return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
     }
@@ -419,7 +428,10 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
         result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     }
     result.milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - again).count();
-    if (inPlace) result.outputs = m_values->outputs(true);
+    if (inPlace) {
+        result.outputs = m_values->outputs(true);
+        result.written = m_values->writtenInputs();
+    }
     result.memoryBytes = m_values->memoryBytes();
     for (auto& all : times) result.stepMicroseconds.push_back(median(std::move(all)));
     return result;

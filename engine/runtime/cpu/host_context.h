@@ -12,6 +12,8 @@ struct HostRun {
     std::vector<double> totalMilliseconds;  // per timed run
     double milliseconds = 0;                // of all runs, the first one too
     int64_t memoryBytes = 0;                // arenas and scratch memory
+    /// Inputs that the function writes to, as the last run has left them: parameter and value. Not with run.
+    std::vector<std::pair<size_t, Tensor>> written;
 };
 
 /// What one run needs of its own: arenas, scratch memory, values. Contexts of one program run at once; one context runs
@@ -27,7 +29,7 @@ class HostContext {
     /// One run for the results, then `repeat` timed ones, each on the inputs as given. Constant parameters may be
     /// undefined: the program has them. Errors name the call, or the input that does not fit.
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
-    /// The same, with outputs of the last run where they lie: the next run overwrites them.
+    /// The same, with outputs and written inputs of the last run where they lie: the next run overwrites them.
     Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board);
 
   private:

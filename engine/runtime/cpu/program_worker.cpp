@@ -250,6 +250,10 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     out.pod(result.milliseconds);
     out.pod(result.memoryBytes);
     out.pod(known->program->constantBytes());
+    for (auto& [input, tensor] : result.written) {  // behind the results
+        out.pod(static_cast<uint64_t>(input));
+        reply.tensors.push_back(std::move(tensor));
+    }
     reply.text = std::move(out.bytes);
     return reply;
 }
