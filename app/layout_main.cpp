@@ -8,6 +8,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "engine/support/sanitized.h"
 #include "ui/graph/layout_problem.h"
 
 namespace {
@@ -18,7 +19,7 @@ void limitSelf() {
     const rlimit seconds{120, 120};
     setrlimit(RLIMIT_CPU, &seconds);
     const rlimit bytes{4ul << 30, 4ul << 30};
-    setrlimit(RLIMIT_AS, &bytes);
+    if (!cutaway::kSanitized) setrlimit(RLIMIT_AS, &bytes);
     const rlimit noCore{0, 0};
     setrlimit(RLIMIT_CORE, &noCore);
 }

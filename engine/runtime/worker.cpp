@@ -21,6 +21,7 @@
 #include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 #include "engine/support/process.h"
+#include "engine/support/sanitized.h"
 
 namespace cutaway {
 namespace {
@@ -65,17 +66,13 @@ std::string bytesOfHex(std::string_view line) {
 }
 
 /// The memory that the machine has left, plus room for threads' stacks and libraries; 0 if the process inherits a
-/// limit. Sanitizers reserve more than any machine has, before the first line of the worker runs.
+/// limit.
 int64_t addressSpaceLimit() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return 0;
-#else
     rlimit inherited{};
     const auto available = availableMemory(Whose::ChildOwn);
     if (!available || ::getrlimit(RLIMIT_AS, &inherited) != 0 || inherited.rlim_cur != RLIM_INFINITY) return 0;
     constexpr int64_t kLibraries = int64_t{2} << 30, kThread = int64_t{160} << 20;
     return available->bytes + kLibraries + kThread * static_cast<int64_t>(std::thread::hardware_concurrency());
-#endif
 }
 
 }  // namespace

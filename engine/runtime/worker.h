@@ -15,7 +15,7 @@ class Board {
     /// The call that runs now, by its nodes; the error names it if the process dies.
     void at(std::string_view where) {
         const size_t size = std::min(where.size(), sizeof m_where - 1);
-        std::memcpy(m_where, where.data(), size);
+        where.copy(m_where, size);
         m_where[size] = '\0';
     }
     void done(double fraction) { m_fraction.store(fraction, std::memory_order_relaxed); }
@@ -23,7 +23,7 @@ class Board {
     /// The rewrite that a pass makes now, and how many it makes with that.
     void rewrites(int64_t count, std::string_view last) {
         const size_t size = std::min(last.size(), sizeof m_rewrite - 1);
-        std::memcpy(m_rewrite, last.data(), size);
+        last.copy(m_rewrite, size);
         m_rewrite[size] = '\0';
         m_rewrites.store(count, std::memory_order_relaxed);
     }

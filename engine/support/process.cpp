@@ -19,6 +19,7 @@
 #include "cutaway/program.h"
 #include "engine/support/check.h"
 #include "engine/support/guard.h"
+#include "engine/support/sanitized.h"
 
 extern char** environ;
 
@@ -136,7 +137,7 @@ void resetSignals() {
     resetSignals();
     limit(RLIMIT_CORE, 0);
     if (launch.options->cpuSeconds > 0) limit(RLIMIT_CPU, static_cast<uint64_t>(std::ceil(launch.options->cpuSeconds)));
-    if (launch.options->addressSpaceBytes > 0)
+    if (launch.options->addressSpaceBytes > 0 && !kSanitized)
         limit(RLIMIT_AS, static_cast<uint64_t>(launch.options->addressSpaceBytes));
     const std::string& folder = launch.options->workingDirectory;
     if (wanted && (folder.empty() || ::chdir(folder.c_str()) == 0))

@@ -21,7 +21,7 @@ struct ProcessOptions {
     std::vector<int> descriptors;    // of the parent, which the child has under the same numbers
     double wallSeconds = 60;         // after which the group is killed; 0 = no limit
     double cpuSeconds = 0;           // RLIMIT_CPU, rounded up; 0 = none
-    int64_t addressSpaceBytes = 0;   // RLIMIT_AS; 0 = none
+    int64_t addressSpaceBytes = 0;   // RLIMIT_AS; 0 = none; not in sanitizers' builds
     size_t outputLimit = 64u << 20;  // bytes kept of each of stdout and stderr; the rest is read and dropped
 };
 

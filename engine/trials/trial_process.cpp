@@ -17,6 +17,7 @@
 #include "cutaway/guarded.h"
 #include "engine/passes/pipeline.h"
 #include "engine/support/fault_points.h"
+#include "engine/support/sanitized.h"
 #include "engine/trials/trial_server.h"
 
 namespace cutaway {
@@ -66,7 +67,7 @@ struct Descriptors {
     ::dup2(where.errors, STDERR_FILENO);
     const rlimit core{0, 0};
     ::setrlimit(RLIMIT_CORE, &core);
-    if (memoryBytes > 0) {
+    if (memoryBytes > 0 && !kSanitized) {
         const auto limit = static_cast<rlim_t>(memoryBytes + addressSpaceNow());
         const rlimit both{limit, limit};
         ::setrlimit(RLIMIT_AS, &both);
