@@ -9,18 +9,13 @@
 namespace cutaway::cli {
 namespace {
 
-/// What calls the kernels: host.txt, and as C++ host.cpp where that can be; of a training run host.forward.txt and so
-/// on.
-int dumpHosts(Compiled& compiled, const std::string& folder) {
-    auto hosts = hostTexts(compiled.session, compiled.run);
-    if (!hosts) return fail(hosts.error());
-    int status = 0;
-    for (const HostTexts& host : *hosts) {
-        const std::string stem = folder + "/host" + (host.track.empty() ? "" : "." + host.track);
-        status |= writeText(stem + ".txt", host.program);
-        if (host.noSource.empty()) status |= writeText(stem + ".cpp", host.source);
-        else remark("no " + stem + ".cpp is written: " + host.noSource);
-    }
+/// What calls the kernels: host.txt, and as C++ host.cpp where that can be.
+int dumpHost(Compiled& compiled, const std::string& folder) {
+    auto host = hostTexts(compiled.session, compiled.run);
+    if (!host) return fail(host.error());
+    int status = writeText(folder + "/host.txt", host->program);
+    if (host->noSource.empty()) status |= writeText(folder + "/host.cpp", host->source);
+    else remark("no " + folder + "/host.cpp is written: " + host->noSource);
     return status;
 }
 
@@ -49,7 +44,7 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest&
     auto build = compiled.session.build(compiled.run, options.target);
     if (!build) return fail(build.error());
     return writeText(folder + "/kernels.cpp", build->source) | writeText(folder + "/kernels.log", build->compileLog) |
-           dumpHosts(compiled, folder);
+           dumpHost(compiled, folder);
 }
 
 void addOptions(CLI::App& command, Context& context) {

@@ -97,6 +97,13 @@ class HostPrinter {
     static std::string functionName(size_t number) { return "run" + std::to_string(number); }
 
     static Result<void> check(const HostFunction& function) {
+        for (const HostParameter& parameter : function.parameters)
+            if (parameter.saved >= 0)
+                return unsupported("a program with a backward has no C interface", function.name,
+                                   {"compile it for inference"});
+        if (!function.returnedNumbers.empty())
+            return unsupported("the graph returns a number, and exported programs return tensors", function.name,
+                               {"return tensors only"});
         for (const HostStep& step : function.steps)
             if (step.kind == HostStepKind::Reference && step.library.empty() && !step.type.sym())
                 return unsupported(step.op + " is computed by the engine, and no exported program has that", step.node,

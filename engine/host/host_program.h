@@ -43,6 +43,9 @@ struct HostParameter {
     ValueType type;
     bool constant = false;  // the same in every run
     bool state = false;     // a buffer that the function writes to
+    /// Of a backward: the result of the program's first function, its forward, that it is given; and the constant
+    /// parameter of the forward whose memory that is. Else -1.
+    int64_t saved = -1, shared = -1;
     /// Whether an exported program has its value, in place of who runs it.
     bool isHeld() const { return constant || state; }
 };
@@ -104,15 +107,23 @@ struct HostStep {
     std::vector<Found> found;
 };
 
+/// A result that is a number, which follows from the sizes.
+struct HostNumber {
+    size_t result = 0;
+    DType dtype = DType::I64;
+    SymInt value = 0;
+};
+
 struct HostFunction {
-    std::string name;  // "run"
+    std::string name;  // "run"; of training "forward" and "backward"
     std::vector<HostParameter> parameters;
     std::vector<HostSymbol> symbols;
     std::vector<HostValue> values;
     std::vector<HostSlot> memory;
     std::vector<HostStep> steps;
     std::vector<size_t> segments;  // the first step of each; the first is 0
-    std::vector<int64_t> results;  // value numbers; -1 for a returned None
+    std::vector<int64_t> results;  // value numbers; -1 for a returned None and for numbers
+    std::vector<HostNumber> returnedNumbers;
     /// Placeholders that HostStep::args refer to, and the value number of each by its id.
     std::unique_ptr<Graph> names = std::make_unique<Graph>();
     std::vector<int64_t> numbers;

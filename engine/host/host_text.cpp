@@ -19,7 +19,7 @@ class Printer {
         std::vector<std::string> parameters;
         for (const HostParameter& parameter : m_function->parameters)
             parameters.push_back(parameter.name + ": " + parameter.type.text() +
-                                 (parameter.constant ? " constant" : ""));
+                                 (parameter.constant ? " constant" : "") + origin(parameter));
         line("function " + m_function->name + "(" + joined(parameters) + ")");
         for (const HostSymbol& symbol : m_function->symbols) line("    " + text(symbol));
         for (size_t i = 0; i < m_function->memory.size(); ++i)
@@ -32,6 +32,7 @@ class Printer {
         }
         std::vector<std::string> results;
         for (const int64_t result : m_function->results) results.push_back(name(result));
+        for (const HostNumber& number : m_function->returnedNumbers) results[number.result] = number.value.text();
         line("    return " + joined(results));
         return std::move(m_text);
     }
@@ -45,6 +46,13 @@ class Printer {
         return joined(all);
     }
 
+    /// Across the border of forward and backward.
+    std::string origin(const HostParameter& parameter) const {
+        const HostFunction& forward = m_program->functions[0];
+        if (parameter.shared >= 0)
+            return " = " + forward.parameters[static_cast<size_t>(parameter.shared)].name + " of " + forward.name;
+        return parameter.saved < 0 ? "" : " = result " + std::to_string(parameter.saved) + " of " + forward.name;
+    }
     std::string text(const HostSymbol& symbol) const {
         const std::string from = m_function->parameters[symbol.parameter].name;
         std::string source = symbol.dim < 0 ? from : "size " + std::to_string(symbol.dim) + " of " + from;

@@ -30,6 +30,7 @@ class Maker {
     }
 
   private:
+    static constexpr int64_t kNone = -1;
     const Module& module() const { return *m_scheduled->module; }
     const Graph& graph() const { return module().graph(); }
 
@@ -39,8 +40,10 @@ class Maker {
         for (size_t i = 0; i < placeholders.size(); ++i) {
             const Node& node = *placeholders[i];
             const bool weight = i < module().inputs.size() && isWeight(module().inputs[i].kind);
-            const bool constant = weight && !isWritten(node);
-            m_function.parameters.push_back({node.name(), node.type(), constant, weight && !constant});
+            const auto [saved, shared] = i < m_source->border.size() ? m_source->border[i] : std::pair(kNone, kNone);
+            const bool constant = (weight || shared >= 0) && !isWritten(node);
+            m_function.parameters.push_back(
+                {node.name(), node.type(), constant, weight && !constant, saved, constant ? shared : kNone});
             const TensorType* type = node.type().tensor();
             if (type != nullptr) {
                 HostValue value{HostValue::Kind::Input, static_cast<int64_t>(i), 0, *type, node.name()};
@@ -299,13 +302,26 @@ class Maker {
                 m_function.results.push_back(-1);
                 continue;
             }
+            if (returnsNumber(output)) {
+                m_function.results.push_back(-1);
+                continue;
+            }
             if (output.node() == nullptr || !output.node()->type().tensor())
-                return unsupported("the graph returns something that is not a tensor", "output",
+                return unsupported("the graph returns something that is neither a tensor nor a size", "output",
                                    {"return tensors only, or run the graph on the interpreter"});
             CT_TRY(const int64_t number, numberOf(*output.node()));
             m_function.results.push_back(number);
         }
         return {};
+    }
+
+    bool returnsNumber(const Argument& output) {
+        const SymType* type = output.node() ? output.node()->type().sym() : nullptr;
+        if (type == nullptr || !type->expr) return false;
+        for (const std::string& symbol : symbolsOf(type->expr))
+            if (!isKnown(symbol)) return false;  // found in data, which whoever runs the program does not see
+        m_function.returnedNumbers.push_back({m_function.results.size(), type->dtype, SymInt(type->expr)});
+        return true;
     }
 
     /// Every symbol is one of the inputs', or found before it is wanted.
@@ -337,8 +353,9 @@ class Maker {
 }  // namespace
 
 std::string hostConstant(const std::string& function, const std::string& target) {
-    const size_t body = function.find('/');  // of "run" they have the module's names
-    return body == std::string::npos ? target : function.substr(body + 1) + "/" + target;
+    const size_t body = function.find('/');  // of "run" and "forward" they have the module's names
+    if (body != std::string::npos) return function.substr(body + 1) + "/" + target;
+    return function == kBackwardFunction ? function + "/" + target : target;
 }
 
 Result<HostFunction> makeHostFunction(const HostSource& source, HostProgram& program) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/interpret/peak.h"
+#include "engine/partition/join_graphs.h"
 #include "engine/passes/stage.h"
 #include "engine/runtime/reference.h"
 #include "engine/schedule/decisions.h"
@@ -41,11 +42,12 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
                              const SymbolValues& known) {
     const std::vector<std::string> symbols = freeSymbols(*module);
     if (symbols.empty()) return module;
-    values = hintedSymbols(*module);
+    values.clear();
     if (inputs) {
         CT_TRY(values, solveSymbols(*module, *inputs));
     }
     values.insert(known.begin(), known.end());
+    if (!inputs) values.merge(hintedSymbols(*module));
     auto fixed = std::make_shared<Module>(*module);
     CT_TRY_VOID(specialize(*fixed, values));
     fixLoops(*fixed, values);
@@ -116,14 +118,77 @@ Result<void> buildForAllSizes(Session::State::Built& built, const Snapshot& modu
 
 }  // namespace
 
+namespace {
+
+/// Nothing if they cannot be built so: the cause is kept with the forward.
+Result<void> buildHalvesForAllSizes(Session::State::Run& run, const std::vector<int64_t>& saved,
+                                    const Progress& progress) {
+    Session::State::Built& built = run.cpu["forward"];
+    const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
+    if (!built.whyFixed.empty() || (freeSymbols(*forward).empty() && freeSymbols(*backward).empty())) return {};
+    progress.say(-1, "compiling kernels");
+    auto program = buildTraining(forward, backward, saved, {.store = run.trace.services.cacheFile}, progress);
+    if (program) {
+        built.program = std::move(program->forward);
+        run.cpu["backward"].program = std::move(program->backward);
+        built.allSizes = true;
+    } else if (program.error().code == ErrorCode::Unsupported || program.error().code == ErrorCode::InvalidInput) {
+        built.whyFixed = program.error().message;
+    } else {
+        return std::move(program).error();
+    }
+    return {};
+}
+
+/// `inputs`: the forward's. One program for both halves, for all sizes or for these.
+Result<void> buildHalves(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress,
+                         const SymbolValues& known) {
+    Session::State::Built& built = run.cpu["forward"];
+    if (built.program && (built.allSizes || (!inputs && known.empty()))) return {};
+    const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
+    CT_TRY(const std::vector<int64_t> saved, savedResults(*forward, *backward));
+    CT_TRY_VOID(buildHalvesForAllSizes(run, saved, progress));
+    if (built.allSizes) return {};
+    SymbolValues sizes, all = known;
+    CT_TRY(const Snapshot ahead, withNumbers(forward, inputs, sizes, known));
+    all.insert(sizes.begin(), sizes.end());
+    if (built.program && built.sizes == sizes) return {};
+    SymbolValues behind;
+    CT_TRY(const Snapshot back, withNumbers(backward, nullptr, behind, all));
+    progress.say(-1, built.whyFixed.empty() ? "compiling kernels"
+                                            : "compiling kernels for these sizes alone: " + built.whyFixed);
+    CT_TRY(CpuTraining program, buildTraining(ahead, back, saved, {.store = run.trace.services.cacheFile}, progress));
+    built.program = std::move(program.forward);
+    run.cpu["backward"].program = std::move(program.backward);
+    built.sizes = std::move(sizes);
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward) {
+    CT_TRY(const std::vector<size_t> outputs, savedOutputs(forward, backward));
+    std::vector<int64_t> saved;
+    size_t next = 0;
+    for (size_t i = 0; i < backward.graph().placeholders().size(); ++i) {
+        const bool isSaved = i < backward.inputs.size() && backward.inputs[i].kind == InputSpec::Kind::Saved;
+        saved.push_back(isSaved ? static_cast<int64_t>(outputs.at(next++)) : -1);
+    }
+    return saved;
+}
+
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known) {
     CT_TRY_VOID(checkLowered(run.trace));
     Session::State::Built& built = run.cpu[track];
+    if (run.trace.isSplit()) {
+        CT_TRY_VOID(buildHalves(run, track == "forward" ? inputs : nullptr, progress, known));
+        return &*built.program;
+    }
     // Without inputs: of the sizes that it last ran with.
     if (built.program && (built.allSizes || !inputs)) return &*built.program;
-    const Snapshot module = track.empty() ? run.trace.result() : run.trace.resultOf(track);
+    const Snapshot module = run.trace.result();
     const std::string& store = run.trace.services.cacheFile;
     CT_TRY_VOID(buildForAllSizes(built, module, store, progress));
     if (built.allSizes) return &*built.program;

@@ -27,7 +27,10 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
 /// symbols that the inputs do not tell. `values` are these numbers. Errors: a symbol has none.
 Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
                              const SymbolValues& known = {});
-/// Without inputs: of the sizes that it last ran with, else of the example sizes.
+/// Of each placeholder of a backward the result of its forward that it is given, or -1.
+Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward);
+/// Without inputs: of the sizes that it last ran with, else of the example sizes. Both halves of a run for training are
+/// one program, for the sizes that the forward gets.
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known = {});

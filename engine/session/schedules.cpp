@@ -11,12 +11,33 @@ namespace {
 
 constexpr std::string_view kHalves[] = {"forward", "backward"};
 
-/// As it is built: with size symbols where one program serves all sizes. Null where it does not.
-std::shared_ptr<const ScheduledProgram> forAllSizes(const Snapshot& module, const Progress& progress) {
-    if (freeSymbols(*module).empty()) return nullptr;
-    auto program = scheduleModule(module, progress);
-    if (!program || !hostProgramOf(*program)) return nullptr;
-    return std::make_shared<const ScheduledProgram>(std::move(*program));
+using Kept = std::shared_ptr<const ScheduledProgram>;
+
+Result<HostProgram> trainingProgramOf(const Module& forward, const Module& backward, const Kept& ahead,
+                                      const Kept& back) {
+    CT_TRY(std::vector<int64_t> saved, savedResults(forward, backward));
+    std::vector<PrintedKernel> printed = printKernels(*ahead), more = printKernels(*back);
+    printed.insert(printed.end(), more.begin(), more.end());
+    return hostProgramOf(TrainingHalves{ahead.get(), back.get(), std::move(saved)}, printed);
+}
+
+/// As they are built, by track: with size symbols where one program serves all sizes. Empty where it does not.
+Result<std::map<std::string, Kept>> forAllSizes(const CompileTrace& trace, const Progress& progress) {
+    std::map<std::string, Kept> all;
+    bool symbols = false;
+    for (const ScheduledTrack& track : scheduledTracks(trace))
+        symbols |= !freeSymbols(*lastGraph(trace, track.name)).empty();
+    if (!symbols) return all;
+    for (const ScheduledTrack& track : scheduledTracks(trace)) {
+        auto program = scheduleModule(lastGraph(trace, track.name), progress);
+        if (!program) return std::map<std::string, Kept>();
+        all[track.name] = std::make_shared<const ScheduledProgram>(std::move(*program));
+    }
+    const auto host = trace.isSplit() ? trainingProgramOf(*trace.resultOf("forward"), *trace.resultOf("backward"),
+                                                          all["forward"], all["backward"])
+                                      : hostProgramOf(*all[""]);
+    if (!host) all.clear();
+    return all;
 }
 
 }  // namespace
@@ -73,18 +94,28 @@ Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& 
     CT_TRY_VOID(checkLowered(run.trace));
     const std::lock_guard lock(run.looking);
     std::shared_ptr<const ScheduledProgram>& kept = run.schedules[track];
-    if (!kept) {
-        const Snapshot module = lastGraph(run.trace, track);
-        kept = forAllSizes(module, progress);
-        if (!kept) {
-            SymbolValues sizes;
-            const auto numbers = withNumbers(module, nullptr, sizes);
-            // Where sizes have no numbers the kernels still have their loops.
-            CT_TRY(ScheduledProgram program, scheduleModule(numbers ? *numbers : module, progress));
-            kept = std::make_shared<const ScheduledProgram>(std::move(program));
-        }
+    if (kept) return kept;
+    CT_TRY(auto all, forAllSizes(run.trace, progress));
+    for (auto& [name, program] : all) run.schedules[name] = std::move(program);
+    if (kept) return kept;
+    const Snapshot module = lastGraph(run.trace, track);
+    SymbolValues sizes, known;
+    // A backward has the numbers that its forward is run with.
+    if (track == "backward") static_cast<void>(withNumbers(run.trace.resultOf("forward"), nullptr, known));
+    const auto numbers = withNumbers(module, nullptr, sizes, known);
+    // Where sizes have no numbers the kernels still have their loops.
+    CT_TRY(ScheduledProgram program, scheduleModule(numbers ? *numbers : module, progress));
+    return kept = std::make_shared<const ScheduledProgram>(std::move(program));
+}
+
+Result<HostProgram> hostProgramOf(Session::State::Run& run, const Progress& progress) {
+    if (!run.trace.isSplit()) {
+        CT_TRY(const Kept scheduled, scheduleOf(run, {}, progress));
+        return hostProgramOf(*scheduled);
     }
-    return kept;
+    CT_TRY(const Kept ahead, scheduleOf(run, "forward", progress));
+    CT_TRY(const Kept back, scheduleOf(run, "backward", progress));
+    return trainingProgramOf(*run.trace.resultOf("forward"), *run.trace.resultOf("backward"), ahead, back);
 }
 
 }  // namespace cutaway

@@ -1,5 +1,6 @@
 #pragma once
 // The schedules of a run's last graphs, for whoever looks at kernels and memory.
+#include "engine/host/host_program.h"
 #include "engine/interpret/specialize.h"
 #include "engine/schedule/program.h"
 #include "engine/session/session_state.h"
@@ -20,6 +21,9 @@ Snapshot lastGraph(const CompileTrace& trace, const std::string& track);
 /// compute.
 Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& run, const std::string& track,
                                                            const Progress& progress);
+
+/// The host program of a run, as it is built.
+Result<HostProgram> hostProgramOf(Session::State::Run& run, const Progress& progress);
 
 /// Of a program with size symbols: where the values in its memory lie for these sizes, in the order of
 /// ScheduledProgram::values, then of the kernels' workspaces; and how many bytes there are. Segments, which begin where

@@ -8,20 +8,15 @@
 
 namespace cutaway {
 
-Result<std::vector<HostTexts>> hostTexts(Session& session, RunId id, const Progress& progress) {
-    return guarded([&]() -> Result<std::vector<HostTexts>> {
+Result<HostTexts> hostTexts(Session& session, RunId id, const Progress& progress) {
+    return guarded([&]() -> Result<HostTexts> {
         CT_TRY(Session::State::Run * run, session.state().run(id));
         CT_TRY_VOID(checkLowered(run->trace));
-        std::vector<HostTexts> all;
-        for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
-            CT_TRY(const auto scheduled, scheduleOf(*run, track.name, progress));
-            CT_TRY(const HostProgram host, hostProgramOf(*scheduled));
-            HostTexts texts{track.name, text(host), {}, {}};
-            if (auto source = printHost(host)) texts.source = std::move(*source);
-            else texts.noSource = source.error().message;
-            all.push_back(std::move(texts));
-        }
-        return all;
+        CT_TRY(const HostProgram host, hostProgramOf(*run, progress));
+        HostTexts texts{text(host), {}, {}};
+        if (auto source = printHost(host)) texts.source = std::move(*source);
+        else texts.noSource = source.error().message;
+        return texts;
     });
 }
 

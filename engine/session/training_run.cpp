@@ -103,6 +103,17 @@ Tensor sumOf(const Tensor& a, const Tensor& b) {
     return sum.to(a.dtype());
 }
 
+/// Both halves of one program, in one process.
+RunCost sumOf(const RunCost& forward, const RunCost& backward) {
+    RunCost both = backward;
+    both.peakBytes = std::max(forward.peakBytes, backward.peakBytes);
+    both.programPeakBytes = std::max(forward.programPeakBytes, backward.programPeakBytes);
+    both.arenaBytes += forward.arenaBytes;
+    both.loadMilliseconds += forward.loadMilliseconds;
+    both.startMilliseconds += forward.startMilliseconds;
+    return both;
+}
+
 /// In the strides that the backward's input has; other layouts are copied to it (A4.4).
 Tensor laidOut(const Tensor& tensor, const Node& placeholder) {
     const TensorType* type = placeholder.type().tensor();
@@ -136,7 +147,7 @@ class TrainingRun {
             CT_TRY(sizes, solveSymbols(forward, bound));
         }
         m_progress.say(-1, "forward");
-        CT_TRY(Execution ahead, runForward(fixed, forward, bound, sizes));
+        CT_TRY(Execution ahead, runHalf("forward", fixed, forward, bound, {}));
         CT_TRY(const Loss loss, lossOf(forward, ahead.outputs));
         keepInputs(forward, bound, ahead.outputs);
         CT_TRY(const std::vector<Tensor> handed, backwardInputs(forward, ahead.outputs, loss));
@@ -151,49 +162,12 @@ class TrainingRun {
         report.repeats = std::max(1, m_options.repeat);
         report.minMilliseconds = ahead.minimum + back.minimum;
         report.medianMilliseconds = ahead.median + back.median;
+        if (ahead.cost && back.cost) report.cost = sumOf(*ahead.cost, *back.cost);
         CT_TRY_VOID(describe(forward, ahead, back, loss, report));
         return report;
     }
 
   private:
-    /// Kernels return tensors only: numbers that are handed over follow from the sizes.
-    Result<Execution> runForward(const Snapshot& given, const Module& forward, const std::vector<Tensor>& bound,
-                                 const SymbolValues& sizes) {
-        const std::vector<Argument> returned = forward.graph().outputs();
-        const auto isNumber = [](const Argument& value) { return value.node() && value.node()->type().sym(); };
-        if (m_options.backend == Backend::Reference || std::none_of(returned.begin(), returned.end(), isNumber))
-            return runHalf("forward", given, forward, bound, {});
-        auto tensors = std::make_shared<Module>(forward);
-        ArgumentList kept{{}, true};
-        tensors->outputs.clear();
-        const std::vector<Argument> own = tensors->graph().outputs();
-        for (size_t i = 0; i < own.size(); ++i) {
-            if (isNumber(own[i])) continue;
-            kept.items.push_back(own[i]);
-            tensors->outputs.push_back(i < forward.outputs.size() ? forward.outputs[i] : OutputSpec{});
-        }
-        tensors->graph().setArg(*tensors->graph().outputNode(), 0, Argument(std::move(kept)));
-        CT_TRY(Execution execution, runHalf("forward", tensors, *tensors, bound, {}));
-        std::vector<Tensor> all;
-        size_t next = 0;
-        for (const Argument& value : returned) {
-            if (!isNumber(value)) {
-                all.push_back(execution.outputs[next++]);
-                continue;
-            }
-            const SymType& type = *value.node()->type().sym();
-            const std::optional<int64_t> number = type.expr ? valueFor(SymInt(type.expr), sizes) : std::nullopt;
-            if (!number)
-                return unsupported("'" + value.node()->name() +
-                                       "' is a number that depends on data, which kernels cannot "
-                                       "hand over",
-                                   value.node()->name(), {"run it with --backend reference"});
-            all.push_back(Tensor::scalar(type.dtype, *number));
-        }
-        execution.outputs = std::move(all);
-        return execution;
-    }
-
     Result<Execution> runHalf(const std::string& track, const Snapshot& given, const Module& module,
                               const std::vector<Tensor>& inputs, const SymbolValues& known) {
         if (m_options.backend == Backend::Reference)

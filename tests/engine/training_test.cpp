@@ -1,6 +1,8 @@
 // Training runs: the loss, gradients under their names, what is compared and what is refused.
+#include <QRegularExpression>
 #include <QtTest>
 
+#include "cutaway/host.h"
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "engine/session/session_state.h"
@@ -219,6 +221,74 @@ class TrainingTest : public QObject {
             QCOMPARE(report->written[0].mean, 102.0);
             QCOMPARE(report->written[0].within, value == 102.0);
             QCOMPARE(report->matches, value == 102.0);
+        }
+    }
+
+    /// Both halves are one program, which holds a weight that both read once.
+    void oneProgram() {
+        Session session;
+        QVERIFY(session.open(CUTAWAY_SOURCE_DIR "/resources/models/tiny_transformer.pt2"));
+        CompileRequest request;
+        request.mode = Mode::Training;
+        const auto compiled = session.compile(request);
+        QVERIFY2(compiled, compiled ? "" : compiled.error().text().c_str());
+        const auto host = hostTexts(session, *compiled);
+        QVERIFY2(host, host ? "" : host.error().text().c_str());
+        const QString text = QString::fromStdString(host->program);
+        QCOMPARE(text.count("\nfunction forward("), 1);
+        QCOMPARE(text.count("\nfunction backward("), 1);
+        QVERIFY(
+            QRegularExpression("function backward\\(.*\\bconstant = primals_\\d+ of forward").match(text).hasMatch());
+        QVERIFY(QRegularExpression("function backward\\(.* = result \\d+ of forward").match(text).hasMatch());
+        QVERIFY(QString::fromStdString(host->noSource).startsWith("a program with a backward has no C interface"));
+        RunOptions options;
+        options.backend = Backend::Cpu;
+        const auto report = session.run(*compiled, options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        int64_t weights = 0;
+        for (const OutputReport& gradient : report->training->gradients) {
+            int64_t elements = 1;
+            for (const QString& size : QString::fromStdString(gradient.type).section('[', 1).chopped(1).split(", "))
+                elements *= size.toLongLong();
+            weights += 4 * elements;
+        }
+        QVERIFY(report->cost && report->cost->weightsBytes > 0);
+        QVERIFY2(report->cost->weightsBytes <= weights + 1024, qPrintable(QString::number(report->cost->weightsBytes)));
+    }
+
+    /// Sizes are handed over as numbers: one program for all of them.
+    void sizesAcrossTheBorder() {
+        QFile file(m_folder.filePath("graph.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(
+            "def forward(x: \"f32[s0, 4]\", w: \"f32[4, 4]\"):\n    y = aten.mm.default(x, w)\n"
+            "    z = aten.mean.dim(y, [0])\n    return (z,)\n");
+        file.close();
+        Session session;
+        QVERIFY(session.open(path("graph.py")));
+        CompileRequest request;
+        request.mode = Mode::Training;
+        request.gradients = {"x", "w"};
+        const auto compiled = session.compile(request);
+        QVERIFY2(compiled, compiled ? "" : compiled.error().text().c_str());
+        std::string library;
+        for (const int64_t rows : {2, 5, 7}) {
+            RunOptions options;
+            options.backend = Backend::Cpu;
+            options.inputsFile = path("in.safetensors");
+            QVERIFY(writeSafeTensors(options.inputsFile, {{{"x", Tensor::full(DType::F32, {rows, 4}, Scalar(1.0))},
+                                                           {"w", Tensor::full(DType::F32, {4, 4}, Scalar(0.5))}},
+                                                          {}}));
+            const auto report = session.run(*compiled, options);
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QCOMPARE(report->training->loss, 4.0);  // each of z is 2
+            // d loss / d z is 1, and z is a mean over rows of x w
+            QCOMPARE(static_cast<float>(report->training->gradients[0].mean), 2.0F / static_cast<float>(rows));
+            QCOMPARE(report->training->gradients[1].mean, 1.0);
+            const auto build = session.build(*compiled, Target::Cpu);
+            QVERIFY(build);
+            if (!library.empty()) QCOMPARE(build->library, library);
+            library = build->library;
         }
     }
 

@@ -5,12 +5,12 @@
 namespace cutaway {
 
 struct HostTexts {
-    std::string track;     // "forward", "backward"; "" of a run for inference
     std::string program;   // functions, sizes, memory, steps, for people
     std::string source;    // C++ with the C interface of exported programs; empty if there is none
     std::string noSource;  // why
 };
-/// One of a run for inference, two of one for training. Errors: the run failed; a call that no compiled graph can pass.
-Result<std::vector<HostTexts>> hostTexts(Session& session, RunId run, const Progress& progress = {});
+/// A run for training has one program, too, of the functions forward and backward. Errors: the run failed; a call that
+/// no compiled graph can pass.
+Result<HostTexts> hostTexts(Session& session, RunId run, const Progress& progress = {});
 
 }  // namespace cutaway

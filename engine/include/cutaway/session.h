@@ -109,7 +109,7 @@ struct RunCost {
 };
 struct RunReport {
     std::vector<OutputReport> outputs;
-    std::optional<RunCost> cost;  // of the last process; none of training runs
+    std::optional<RunCost> cost;  // of the last process; of training forward and backward together
     double medianMilliseconds = 0, minMilliseconds = 0;
     int repeats = 0;
     bool compared = false, matches = true;

@@ -2,6 +2,7 @@
 
 #include "engine/codegen/cpp_printer.h"
 #include "engine/host/bind_host.h"
+#include "engine/host/make_host.h"
 #include "engine/interpret/constants.h"
 #include "engine/runtime/cpu/build_kernels.h"
 #include "engine/runtime/cpu/program_worker.h"
@@ -14,26 +15,34 @@
 
 namespace cutaway {
 
-struct CpuProgram::State {
+/// One of the graphs.
+struct CpuProgram::Part {
     ScheduledProgram program;
     std::vector<PrintedKernel> printed;
-    std::shared_ptr<HostPackage> host = std::make_shared<HostPackage>();
     BuildInfo info;
+    size_t function = 0;
+};
+struct CpuProgram::State {
+    std::vector<Part> parts;
+    std::shared_ptr<HostPackage> host = std::make_shared<HostPackage>();
     std::optional<TempDir> folder;
     std::shared_ptr<ProgramWorker> worker;
 
-    const HostFunction& function() const { return host->program.functions[0]; }
+    const HostFunction& function(const Part& part) const { return host->program.functions[part.function]; }
 };
 
-const BuildInfo& CpuProgram::info() const { return m_state->info; }
+const CpuProgram::Part& CpuProgram::part() const { return m_state->parts[m_part]; }
+
+const BuildInfo& CpuProgram::info() const { return part().info; }
 
 const HostProgram& CpuProgram::host() const { return m_state->host->program; }
 
 int CpuProgram::process() const { return m_state->worker->process(); }
 
 Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const {
-    CT_TRY(const SymbolValues sizes, bindSymbols(m_state->function(), inputs));
-    CT_TRY(const BoundFunction bound, bindMemory(m_state->function(), sizes));
+    const HostFunction& function = m_state->function(part());
+    CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
+    CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     return bound.arenaBytes();
 }
 
@@ -53,65 +62,97 @@ Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopP
     return {};
 }
 
-Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const std::map<std::string, LoopPlan>& plans,
-                                  const Progress& progress) {
-    CpuProgram::State state;
-    CT_TRY(state.program, scheduleModule(std::move(module), progress));
-    CT_TRY_VOID(replan(state.program, plans));
+Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const std::map<std::string, LoopPlan>& plans,
+                                 const Progress& progress) {
+    CpuProgram::Part part;
+    CT_TRY(part.program, scheduleModule(std::move(module), progress));
+    CT_TRY_VOID(replan(part.program, plans));
     progress.say(0.3, "printing kernels");
-    state.printed = printKernels(state.program);
-    state.info.source = cppFile(state.printed);
-    for (const ScheduledCall& call : state.program.calls) {
+    part.printed = printKernels(part.program);
+    part.info.source = cppFile(part.printed);
+    for (const ScheduledCall& call : part.program.calls) {
         KernelInfo info;
-        info.name = call.kind == CallKind::Kernel ? state.program.kernels[call.kernel].kernel.name : call.node->name();
-        if (call.kind == CallKind::Kernel) info.source = state.printed[call.kernel].source;
+        info.name = call.kind == CallKind::Kernel ? part.program.kernels[call.kernel].kernel.name : call.node->name();
+        if (call.kind == CallKind::Kernel) info.source = part.printed[call.kernel].source;
         for (const NodeId node : call.nodes) info.nodes.push_back(nodeKey(0, node));
         info.reasons = call.reasons;
         info.kind = call.description;
         info.bytesRead = call.bytesRead;
         info.bytesWritten = call.bytesWritten;
         info.flops = call.flops;
-        state.info.kernels.push_back(std::move(info));
+        part.info.kernels.push_back(std::move(info));
     }
-    return state;
+    return part;
 }
 
-}  // namespace
-
-Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress) {
-    CT_TRY(CpuProgram::State state, prepare(std::move(module), {}, progress));
-    return std::move(state.info);
-}
-
-Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
-                            const Progress& progress) {
-    CT_TRY(const Snapshot complete, withConstants(*module, progress));
-    if (complete) module = complete;
-    CT_TRY(CpuProgram::State state, prepare(std::move(module), options.plans, progress));
-    CT_TRY(state.host->program, hostProgramOf(state.program, state.printed));
+/// Compiles what was printed of all parts; the host program is there.
+Result<std::shared_ptr<const CpuProgram::State>> compiled(CpuProgram::State state, const CpuBuildOptions& options,
+                                                          const Progress& progress) {
     std::string folder = options.folder;
     if (folder.empty()) {
         CT_TRY(TempDir temporary, TempDir::create("build"));
         folder = temporary.path().string();
         state.folder.emplace(std::move(temporary));
     }
-    CT_TRY_VOID(writeFile(folder + "/graph.cpp", state.info.source));
+    std::vector<PrintedKernel> printed;
+    for (const CpuProgram::Part& part : state.parts)
+        printed.insert(printed.end(), part.printed.begin(), part.printed.end());
+    CT_TRY_VOID(writeFile(folder + "/graph.cpp", cppFile(printed)));
     KernelBuild build{folder, {options.compiler, options.timeoutSeconds}, nullptr};
     if (options.store != "off") build.store = KernelCache::open(options.store);
-    CT_TRY(BuiltKernels built, buildKernels(state.printed, build, progress));
+    CT_TRY(BuiltKernels built, buildKernels(printed, build, progress));
     state.host->libraries = std::move(built.libraries);
-    if (!state.host->libraries.empty()) state.info.library = state.host->libraries.front();
-    state.info.compileLog = std::move(built.log);
-    state.info.compileSeconds = built.seconds;
-    CT_TRY(state.host->constants, heldConstantsOf(state.host->program, state.program));
+    BuildInfo& info = state.parts.front().info;
+    if (!state.host->libraries.empty()) info.library = state.host->libraries.front();
+    info.compileLog = std::move(built.log);
+    info.compileSeconds = built.seconds;
     state.worker = std::make_shared<ProgramWorker>(state.host);
-    return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
+    return std::make_shared<const CpuProgram::State>(std::move(state));
+}
+
+}  // namespace
+
+Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress) {
+    CT_TRY(CpuProgram::Part part, prepare(std::move(module), {}, progress));
+    return std::move(part.info);
+}
+
+Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
+                            const Progress& progress) {
+    CT_TRY(const Snapshot complete, withConstants(*module, progress));
+    if (complete) module = complete;
+    CpuProgram::State state;
+    CT_TRY(CpuProgram::Part part, prepare(std::move(module), options.plans, progress));
+    CT_TRY(state.host->program, hostProgramOf(part.program, part.printed));
+    CT_TRY(state.host->constants, heldConstantsOf(state.host->program, part.program));
+    state.parts.push_back(std::move(part));
+    CT_TRY(auto shared, compiled(std::move(state), options, progress));
+    return CpuProgram(std::move(shared));
+}
+
+Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::shared_ptr<const Module> backward,
+                                  std::vector<int64_t> saved, const CpuBuildOptions& options,
+                                  const Progress& progress) {
+    CpuProgram::State state;
+    for (std::shared_ptr<const Module>* half : {&forward, &backward}) {
+        CT_TRY(const Snapshot complete, withConstants(**half, progress));
+        CT_TRY(CpuProgram::Part part, prepare(complete ? complete : std::move(*half), {}, progress));
+        state.parts.push_back(std::move(part));
+    }
+    const TrainingHalves halves{&state.parts[0].program, &state.parts[1].program, std::move(saved)};
+    std::vector<PrintedKernel> printed = state.parts[0].printed;
+    printed.insert(printed.end(), state.parts[1].printed.begin(), state.parts[1].printed.end());
+    CT_TRY(state.host->program, hostProgramOf(halves, printed));
+    CT_TRY(state.host->constants, heldConstantsOf(state.host->program, halves));
+    state.parts[1].function = functionNumber(state.host->program, kBackwardFunction);
+    CT_TRY(auto shared, compiled(std::move(state), options, progress));
+    return CpuTraining{CpuProgram(shared, 0), CpuProgram(shared, 1)};
 }
 
 namespace {
 
-std::vector<MemoryWish> wishes(const HostPackage& host, const BoundFunction& bound, const std::vector<Tensor>& inputs) {
-    const HostFunction& function = host.program.functions[0];
+std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& function, const BoundFunction& bound,
+                               const std::vector<Tensor>& inputs) {
     double own = 0, returned = 0, results = 0;
     for (size_t i = 0; i < function.values.size(); ++i) {
         const HostValue& value = function.values[i];
@@ -133,13 +174,13 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
                       const Progress& progress) {
     const auto start = std::chrono::steady_clock::now();
     const HostPackage& host = *program.state().host;
-    const HostFunction& function = host.program.functions[0];
+    const HostFunction& function = program.state().function(program.part());
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
     CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes, Constants::AsGiven));
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
-    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, bound, laid), Whose::ChildOwn));
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid), Whose::ChildOwn));
     progress.say(0.2, "running");
-    CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(0, laid, options, progress));
+    CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(program.part().function, laid, options, progress));
     ByteReader in(reply.message.text);
     CpuRun run;
     run.outputs = std::move(reply.message.tensors);
@@ -153,6 +194,9 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     for (size_t at = results; at < run.outputs.size(); ++at)
         run.written.emplace_back(static_cast<size_t>(in.pod<uint64_t>()), std::move(run.outputs[at]));
     run.outputs.resize(results);
+    for (const HostNumber& number : function.returnedNumbers)
+        if (const auto value = valueFor(number.value, sizes))
+            run.outputs[number.result] = Tensor::scalar(number.dtype, *value);
     run.cost.peakBytes = reply.message.peakBytes;
     run.cost.programPeakBytes = peakMemory();
     std::sort(totals.begin(), totals.end());

@@ -26,7 +26,8 @@ struct CpuBuildOptions {
     /// nowhere.
     std::string store = "off";
 };
-/// A compiled graph. Copies share the library, which is removed with the last of them unless a folder was given.
+/// A compiled graph, or one of two that were compiled together. Copies share the library, which is removed with the
+/// last of them unless a folder was given.
 class CpuProgram {
   public:
     const BuildInfo& info() const;  // times of kernels are 0 until run
@@ -39,18 +40,30 @@ class CpuProgram {
     int process() const;
 
     struct State;
-    explicit CpuProgram(std::shared_ptr<const State> state) : m_state(std::move(state)) {}
+    struct Part;
+    explicit CpuProgram(std::shared_ptr<const State> state, size_t part = 0)
+        : m_state(std::move(state)), m_part(part) {}
     const State& state() const { return *m_state; }
+    const Part& part() const;
 
   private:
     std::shared_ptr<const State> m_state;
+    size_t m_part;
 };
 
 /// Schedules, prints and compiles. Errors beside the scheduler's and the compiler's: a given plan is of no kernel, or
 /// does not compute its kernel. KernelInfo: one per call in execution order; calls of one kernel share its source.
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options = {},
                             const Progress& progress = {});
-/// The same without compiling: source and kernels only.
+/// Forward and backward as two functions of one program, which has the weights that both read once: for a run of each.
+/// `saved`: TrainingHalves.
+struct CpuTraining {
+    CpuProgram forward, backward;
+};
+Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::shared_ptr<const Module> backward,
+                                  std::vector<int64_t> saved, const CpuBuildOptions& options = {},
+                                  const Progress& progress = {});
+/// Of buildCpu without compiling: source and kernels only.
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress = {});
 
 struct CpuRunOptions {

@@ -44,6 +44,8 @@ class Writer {
             writeType(m_out, parameter.type);
             m_out.pod(parameter.constant);
             m_out.pod(parameter.state);
+            m_out.pod(parameter.saved);
+            m_out.pod(parameter.shared);
         });
         each(function.symbols, [&](const HostSymbol& symbol) {
             m_out.text(symbol.name);
@@ -52,7 +54,8 @@ class Writer {
             m_out.pod(symbol.scale);
             m_out.pod(symbol.offset);
             m_out.pod(symbol.least);
-            m_out.pod(symbol.most);
+            m_out.pod(symbol.most.has_value());
+            m_out.pod(symbol.most.value_or(0));
         });
         each(function.values, [&](const HostValue& value) {
             m_out.pod(value.kind);
@@ -72,6 +75,11 @@ class Writer {
         each(function.steps, [&](const HostStep& step) { write(step); });
         numbers(function.segments);
         m_out.dims(function.results);
+        each(function.returnedNumbers, [&](const HostNumber& number) {
+            m_out.count(number.result);
+            m_out.pod(number.dtype);
+            writeSize(m_out, number.value);
+        });
     }
     void write(const HostStep& step) {
         m_out.pod(step.kind);
@@ -155,6 +163,9 @@ class Reader {
             parameter.type = readType(m_in);
             parameter.constant = m_in.pod<bool>();
             parameter.state = m_in.pod<bool>();
+            const HostFunction& forward = program.functions[0];
+            parameter.saved = place(m_in.pod<int64_t>(), forward.results.size(), true);
+            parameter.shared = place(m_in.pod<int64_t>(), forward.parameters.size(), true);
         });
         m_in.each([&] {
             auto& symbol = function.symbols.emplace_back();
@@ -164,7 +175,8 @@ class Reader {
             symbol.scale = m_in.pod<int64_t>();
             symbol.offset = m_in.pod<int64_t>();
             symbol.least = m_in.pod<int64_t>();
-            symbol.most = m_in.pod<std::optional<int64_t>>();
+            const bool bounded = m_in.pod<bool>();
+            if (const auto most = m_in.pod<int64_t>(); bounded) symbol.most = most;
             if (symbol.parameter >= function.parameters.size() || symbol.scale == 0) m_in.fail();
         });
         m_in.each([&] {
@@ -195,6 +207,13 @@ class Reader {
         m_in.each([&] { read(function.steps.emplace_back(), function, program, nodeAt); });
         m_in.each([&] { function.segments.push_back(number()); });
         function.results = places(function.values.size(), true);
+        m_in.each([&] {
+            auto& returned = function.returnedNumbers.emplace_back();
+            returned.result = number();
+            returned.dtype = m_in.pod<DType>();
+            returned.value = readSize(m_in);
+            place(static_cast<int64_t>(returned.result), function.results.size());
+        });
         if (function.segments.empty() || function.segments[0] != 0) m_in.fail();
     }
     void checkValues(const HostFunction& function, const HostProgram& program) {

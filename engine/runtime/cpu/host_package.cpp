@@ -1,6 +1,7 @@
 #include "engine/runtime/cpu/host_package.h"
 
 #include <map>
+#include <tuple>
 
 #include "engine/host/bind_host.h"
 #include "engine/host/make_host.h"
@@ -8,8 +9,6 @@
 
 namespace cutaway {
 namespace {
-
-constexpr const char* kRun = "run";
 
 HostKernel kernelOf(const Kernel& kernel, const std::string& name, const PrintedKernel& printed) {
     HostKernel own{name, {}, kernel.sizes, printed.workspace, {}, false};
@@ -22,10 +21,11 @@ HostKernel kernelOf(const Kernel& kernel, const std::string& name, const Printed
 
 /// The function of a graph, before those of the graphs that its calls run.
 Result<void> addFunction(const ScheduledProgram& scheduled, const std::string& name,
-                         const std::vector<PrintedKernel>& printed, size_t& next, HostProgram& program) {
-    HostSource source{name, &scheduled, {}, {}};
+                         const std::vector<PrintedKernel>& printed, size_t& next, HostProgram& program,
+                         std::vector<std::pair<int64_t, int64_t>> border = {}) {
+    HostSource source{name, &scheduled, {}, {}, std::move(border)};
     for (const PlannedKernel& planned : scheduled.kernels) {
-        const std::string own = name == kRun ? planned.kernel.name : name + "/" + planned.kernel.name;
+        const std::string own = name == kRunFunction ? planned.kernel.name : name + "/" + planned.kernel.name;
         source.kernels.push_back(program.kernels.size());
         program.kernels.push_back(kernelOf(planned.kernel, own, printed.at(next++)));
     }
@@ -51,8 +51,34 @@ std::vector<PrintedKernel> printKernels(const ScheduledProgram& scheduled) {
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::vector<PrintedKernel>& printed) {
     HostProgram program;
     size_t next = 0;
-    CT_TRY_VOID(addFunction(scheduled, kRun, printed, next, program));
+    CT_TRY_VOID(addFunction(scheduled, kRunFunction, printed, next, program));
     return program;
+}
+
+Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vector<PrintedKernel>& printed) {
+    HostProgram program;
+    size_t next = 0;
+    CT_TRY_VOID(addFunction(*halves.forward, kForwardFunction, printed, next, program));
+    // A saved input of the forward stays where it is.
+    const Graph& forward = halves.forward->module->graph();
+    const std::vector<Node*> placeholders = forward.placeholders();
+    const std::vector<Argument> results = forward.outputs();
+    std::vector<std::pair<int64_t, int64_t>> border;
+    for (const int64_t saved : halves.saved) {
+        const Node* value = saved < 0 ? nullptr : results.at(static_cast<size_t>(saved)).node();
+        const auto input = std::find(placeholders.begin(), placeholders.end(), value);
+        const bool shared = value != nullptr && input != placeholders.end() &&
+                            program.functions[0].parameters[static_cast<size_t>(input - placeholders.begin())].constant;
+        border.emplace_back(saved, shared ? input - placeholders.begin() : -1);
+    }
+    CT_TRY_VOID(addFunction(*halves.backward, kBackwardFunction, printed, next, program, std::move(border)));
+    return program;
+}
+
+size_t functionNumber(const HostProgram& program, std::string_view name) {
+    const auto found = std::find_if(program.functions.begin(), program.functions.end(),
+                                    [&](const HostFunction& function) { return function.name == name; });
+    return static_cast<size_t>(found - program.functions.begin());
 }
 
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled) {
@@ -80,37 +106,52 @@ Result<void> addConstants(const HostProgram& program, const ScheduledProgram& sc
 
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
     std::vector<Tensor> constants(program.constants.size());
-    CT_TRY_VOID(addConstants(program, scheduled, kRun, constants));
+    CT_TRY_VOID(addConstants(program, scheduled, kRunFunction, constants));
     return constants;
 }
 
-void layOut(const HostProgram& program, std::vector<Tensor>& constants, size_t function, std::vector<Tensor>& weights,
+Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const TrainingHalves& halves) {
+    std::vector<Tensor> constants(program.constants.size());
+    CT_TRY_VOID(addConstants(program, *halves.forward, kForwardFunction, constants));
+    CT_TRY_VOID(addConstants(program, *halves.backward, kBackwardFunction, constants));
+    return constants;
+}
+
+void layOut(const HostProgram& program, std::vector<Tensor>& constants, std::vector<std::vector<Tensor>>& weights,
             const ForgetBytes& forget) {
     std::map<const Storage*, int> users;  // looked up, never iterated
-    for (const std::vector<Tensor>* each : {&constants, &weights})
-        for (const Tensor& tensor : *each)
+    std::map<std::tuple<const void*, DType, Dims, Dims, Dims>, Tensor> copies;
+    const auto count = [&](const std::vector<Tensor>& tensors) {
+        for (const Tensor& tensor : tensors)
             if (tensor.defined()) ++users[tensor.storage().get()];
+    };
+    count(constants);
+    for (const std::vector<Tensor>& own : weights) count(own);
     const auto one = [&](Tensor& tensor, const TensorType& type) {
         if (!tensor.defined() || !allInts(type.strides)) return;
-        Tensor laid = laidOut(tensor, toInts(type.strides));
+        const Dims strides = toInts(type.strides);
+        if (strides == tensor.strides() || tensor.numel() == 0) return;
+        Tensor& laid = copies[{tensor.data(), tensor.dtype(), tensor.sizes(), tensor.strides(), strides}];
+        if (!laid.defined()) laid = laidOut(tensor, strides);
         Storage& storage = *tensor.storage();
-        if (laid.storage() == tensor.storage()) return;
         if (forget && --users[&storage] == 0) forget({storage.data(), storage.size()});
-        tensor = std::move(laid);
+        tensor = laid;
     };
     for (const HostFunction& own : program.functions)
         for (const HostValue& value : own.values)
             if (value.kind == HostValue::Kind::Constant) one(constants[static_cast<size_t>(value.index)], value.type);
-    const HostFunction& own = program.functions[function];
-    for (size_t i = 0; i < weights.size() && i < own.parameters.size(); ++i)
-        if (const TensorType* type = own.parameters[i].type.tensor(); type && own.parameters[i].constant)
-            one(weights[i], *type);
+    for (size_t f = 0; f < weights.size() && f < program.functions.size(); ++f) {
+        const HostFunction& own = program.functions[f];
+        for (size_t i = 0; i < weights[f].size() && i < own.parameters.size(); ++i)
+            if (const TensorType* type = own.parameters[i].type.tensor(); type && own.parameters[i].constant)
+                one(weights[f][i], *type);
+    }
 }
 
 Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
     CT_TRY(std::vector<Tensor> constants, heldConstantsOf(program, scheduled));
-    std::vector<Tensor> none;
-    layOut(program, constants, 0, none, {});
+    std::vector<std::vector<Tensor>> none;
+    layOut(program, constants, none, {});
     return constants;
 }
 

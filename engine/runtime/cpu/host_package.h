@@ -21,11 +21,23 @@ std::vector<PrintedKernel> printKernels(const ScheduledProgram& scheduled);
 /// makeHostFunction.
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::vector<PrintedKernel>& printed);
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled);
+
+/// A program for training: function 0 is "forward"; the function "backward" comes behind the graphs that calls of the
+/// forward run. `saved`: of each placeholder of the backward the result of the forward that it is given, or -1.
+struct TrainingHalves {
+    const ScheduledProgram *forward = nullptr, *backward = nullptr;
+    std::vector<int64_t> saved;
+};
+/// `printed`: of the forward, then of the backward.
+Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vector<PrintedKernel>& printed);
+Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const TrainingHalves& halves);
+/// The number of the function of this name; that of no function if there is none.
+size_t functionNumber(const HostProgram& program, std::string_view name);
 /// Its constants as they are held.
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
-/// Copies constants and, if there are any, the function's weights whose strides are not those that the program walks
-/// memory by. `forget`, if it is there, is told of the originals that nothing else lies in.
-void layOut(const HostProgram& program, std::vector<Tensor>& constants, size_t function, std::vector<Tensor>& weights,
+/// Copies constants and weights, by function, whose strides are not those that the program walks memory by; those that
+/// lie in one place once. `forget`, if it is there, is told of the originals that nothing else lies in.
+void layOut(const HostProgram& program, std::vector<Tensor>& constants, std::vector<std::vector<Tensor>>& weights,
             const ForgetBytes& forget);
 /// Its constants, laid out.
 Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled);

@@ -73,6 +73,22 @@ ProgramWorker::~ProgramWorker() {
     if (m_worker->running()) giveWorker(std::move(*m_worker));
 }
 
+std::vector<std::vector<Tensor>> ProgramWorker::weightsOf(size_t function, const std::vector<Tensor>& inputs) const {
+    const std::vector<HostFunction>& functions = m_package->program.functions;
+    std::vector<std::vector<Tensor>> weights(functions.size());
+    for (size_t f = 0; f < functions.size(); ++f) {
+        const auto& parameters = functions[f].parameters;
+        const bool borrows = function == 0 && std::any_of(parameters.begin(), parameters.end(),
+                                                          [](const HostParameter& own) { return own.saved >= 0; });
+        if (f != function && !borrows) continue;
+        for (size_t i = 0; i < parameters.size(); ++i) {
+            const int64_t from = f == function ? static_cast<int64_t>(i) : parameters[i].shared;
+            weights[f].push_back(parameters[i].constant && from >= 0 ? inputs[static_cast<size_t>(from)] : Tensor());
+        }
+    }
+    return weights;
+}
+
 Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
                                  const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
@@ -85,8 +101,10 @@ Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vec
     out.count(m_package->libraries.size());
     for (const std::string& library : m_package->libraries) out.text(library);
     std::vector<Tensor> tensors = m_package->constants;
-    const HostFunction& own = m_package->program.functions[function];
-    for (size_t i = 0; i < inputs.size(); ++i) tensors.push_back(own.parameters[i].constant ? inputs[i] : Tensor());
+    for (const std::vector<Tensor>& weights : weightsOf(function, inputs)) {
+        out.count(weights.size());
+        tensors.insert(tensors.end(), weights.begin(), weights.end());
+    }
     CT_TRY_VOID(worker.ask(WorkerTask::Load, "the compiled graph", out.bytes, tensors,
                            {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
     return {};
@@ -125,7 +143,7 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     const bool idle = m_waited && !reply && !m_worker && neverBegan(reply.error());
     // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
     const bool lacking = !reply && reply.error().where == kLacksWeights;
-    if (lacking) m_keepAll = true, m_loaded = false;
+    if (lacking) m_keepAll = true, m_loaded.clear();
     return idle || lacking ? askLoaded(function, inputs, options, progress) : std::move(reply);
 }
 
@@ -142,12 +160,15 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
         }
         m_threads = options.threads;
         m_splitSmall = options.splitSmall;
-        m_loaded = false;
+        m_loaded.clear();
     }
     double loaded = 0;
-    if (!m_loaded) {
+    if (!isLoaded(function)) {
+        m_loaded.clear();
         const auto taken = load(*m_worker, function, inputs, options, progress);
-        m_loaded = taken.has_value();
+        for (const std::vector<Tensor>& weights : weightsOf(function, inputs))
+            if (taken) m_loaded.push_back(!weights.empty());
+        if (taken && function < m_loaded.size()) m_loaded[function] = true;
         if (!m_worker->running()) m_worker.reset();
         if (!taken) return taken.error();
         loaded = millisecondsSince(start);
@@ -204,23 +225,32 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     std::vector<std::string> libraries;
     in.each([&] { libraries.emplace_back(in.text()); });
     const size_t constants = program.constants.size();
-    if (in.failed() || function >= program.functions.size() ||
-        request.tensors.size() != constants + program.functions[function].parameters.size())
+    std::vector<std::vector<Tensor>> weights;
+    size_t next = constants;
+    for (const HostFunction& own : program.functions) {
+        const auto count = static_cast<size_t>(in.pod<uint64_t>());
+        if (in.failed() || next > request.tensors.size() || count > request.tensors.size() - next ||
+            (count != 0 && count != own.parameters.size()))
+            return invalidInput("the host program is damaged");
+        const auto begin = request.tensors.begin() + static_cast<std::ptrdiff_t>(next);
+        weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
+        next += count;
+    }
+    if (function >= program.functions.size() || next != request.tensors.size())
         return invalidInput("the host program is damaged");
-    const auto given = request.tensors.begin() + static_cast<std::ptrdiff_t>(constants);
-    std::vector<std::vector<Tensor>> weights(program.functions.size());
-    weights[function].assign(given, request.tensors.end());
-    request.tensors.erase(given, request.tensors.end());
+    request.tensors.resize(constants);
     touchPages(request.bytes);
     const ForgetBytes forget = forgetting(memory, request);
-    layOut(program, request.tensors, function, weights[function], forget);
+    layOut(program, request.tensors, weights, forget);
     CT_TRY(auto code, CompiledKernels::load(program, libraries));
     // Without symbols, and where no data says more, all is known before the first run.
-    const bool known = program.functions[function].symbols.empty();
+    std::vector<size_t> known;
+    for (size_t f = 0; f < weights.size(); ++f)
+        if ((f == function || !weights[f].empty()) && program.functions[f].symbols.empty()) known.push_back(f);
     made.program = std::make_shared<LoadedProgram>(std::move(program), std::move(code), std::move(request.tensors),
                                                    std::move(weights), options);
     if (forget && !keepAll) made.program->forgetPacked(forget);
-    if (known) CT_TRY_VOID(made.program->prepare(function, 0, {}, nullptr));
+    for (const size_t f : known) CT_TRY_VOID(made.program->prepare(f, 0, {}, nullptr));
     held() = std::move(made);
     return Message{};
 }

@@ -35,6 +35,9 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
                       const Progress& progress);
     Result<Reply> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                             const Progress& progress);
+    /// By function the weights that `inputs` of one tell: the forward's are the backward's, too.
+    std::vector<std::vector<Tensor>> weightsOf(size_t function, const std::vector<Tensor>& inputs) const;
+    bool isLoaded(size_t function) const { return function < m_loaded.size() && m_loaded[function]; }
     void keepAlive();
 
     std::shared_ptr<const HostPackage> m_package;
@@ -43,8 +46,9 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     std::optional<Worker> m_worker;
     int m_threads = 0;
     bool m_splitSmall = false;
-    bool m_waited = false;   // the process has waited for this program, or for a run
-    bool m_loaded = false;   // the process has the program
+    bool m_waited = false;  // the process has waited for this program, or for a run
+    /// By function, whether the process has the program with the function's weights; empty without the program.
+    std::vector<bool> m_loaded;
     bool m_keepAll = false;  // weights that libraries have packed are wanted again, for other sizes
 };
 
