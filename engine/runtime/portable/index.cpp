@@ -305,33 +305,42 @@ void embedding(const Run& run) {
         }
     });
 }
-/// No group of the tensor's dims has more elements, also where the tensor has none.
-int64_t boundOf(const Strided& tensor) {
+/// No group of the dims that are not indexed has more elements, also where the tensor has none.
+int64_t boundOf(const Strided& tensor, const bool* indexed) {
     int64_t bound = 1;
-    for (int32_t d = 0; d < tensor.rank; ++d) bound *= std::max<int64_t>(tensor.sizes[d], 1);
+    for (int32_t d = 0; d < tensor.rank; ++d) bound *= indexed[d] ? 1 : std::max<int64_t>(tensor.sizes[d], 1);
     return bound;
 }
-int64_t sumsBytes(const Strided& out) { return out.elements() * 16 + kPadding; }
+/// Sums of the type that they are stored in need no memory of their own.
+int64_t sumsBytes(const Strided& out) {
+    bool inPlace = false;
+    withNumber(out.dtype, [&](auto tag) { inPlace = isStoredAs<decltype(tag)>(out.dtype); });
+    return inPlace ? 0 : out.elements() * 16 + kPadding;
+}
 int64_t tableBytes(int64_t group, int64_t index) { return 16 * (2 * group + index) + 6 * kPadding; }
 int64_t putScratch(const CtCall& call, int32_t) {
     const Strided self = operandOf(call, 0);
     const CtArgument& items = call.args[1];
     IndexList list;
     int64_t masks = 0, bytes = 0;
-    for (int64_t i = 0; i < items.integer; ++i) {
+    int32_t dim = 0;
+    for (int64_t i = 0; i < items.integer; ++i, ++dim) {
         if (items.items[i].kind != CT_OPERAND) continue;
         const CtTensor& tensor = call.operands[items.items[i].integer];
         const Strided index(tensor);
+        const int32_t end = std::min(dim + (isMask(index) ? tensor.rank : 1), self.rank);
+        std::fill(list.given + std::min(dim, end), list.given + end, true);
         if (!isMask(index)) {
             widen(list, tensor.sizes, tensor.rank);
             continue;
         }
+        dim += tensor.rank - 1;
         masks = std::max(masks, index.elements());
         bytes += index.elements() * 8 * std::max(tensor.rank, 1) + kPadding;
     }
     const int64_t positions = product(list.sizes, list.sizesRank);
     return bytes + sumsBytes(self) +
-           tableBytes(boundOf(self), std::max<int64_t>(positions, 1) * std::max<int64_t>(masks, 1));
+           tableBytes(boundOf(self, list.given), std::max<int64_t>(positions, 1) * std::max<int64_t>(masks, 1));
 }
 int64_t indexScratch(const CtCall& call, int32_t tasks) {
     return call.results[0].sizes == nullptr ? 0 : putScratch(call, tasks);
@@ -380,7 +389,9 @@ void indexFill(const Run& run) {
 }
 int64_t sliceScratch(const CtCall& call, int32_t) {
     const Strided self = operandOf(call, 0);
-    return sumsBytes(self) + tableBytes(boundOf(self), operandOf(call, 2).elements());
+    bool indexed[CT_MAX_RANK] = {};
+    if (const int32_t dim = dimOf(call, 1, self); dim >= 0 && dim < self.rank) indexed[dim] = true;
+    return sumsBytes(self) + tableBytes(boundOf(self, indexed), operandOf(call, 2).elements());
 }
 
 /// (self, index, source, accumulate): row-major positions of all of self.
