@@ -308,8 +308,8 @@ class ModelsTest : public QObject {
                  "out0 | f32[2] | -1 | 1 | 0.5 | 0 | 1e-07 | ✓ within tolerance\n"
                  "out1 | f32[2] | 0 | 0 | 0 | 2 | 3 | ✗ 2 of 2 elements differ\n"
                  "out2 | i64[] | 4 | 4 | 4 | 0 |  | not compared\n"
-                 "new value of b.mean | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n"
-                 "gradient of w | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n");
+                 "b.mean (new) | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n"
+                 "w.grad | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n");
         KernelsModel kernels;
         QAbstractItemModelTester kernelTester(&kernels, kFatal);
         KernelInfo first, second;

@@ -340,8 +340,8 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
             QVERIFY2(said.contains(part), qPrintable(said));
         const QString rows = testing::treeText(*results->findChild<QTableView*>()->model());
         for (const OutputReport& gradient : report->training->gradients)
-            QVERIFY2(rows.contains("gradient of " + QString::fromStdString(gradient.name)), qPrintable(rows));
-        QCOMPARE(rows.count("gradient of "), static_cast<qsizetype>(report->training->gradients.size()));
+            QVERIFY2(rows.contains(QString::fromStdString(gradient.name) + ".grad |"), qPrintable(rows));
+        QCOMPARE(rows.count(".grad |"), static_cast<qsizetype>(report->training->gradients.size()));
         m_main->raiseWindow(results);
         picture("results-" + QString::number(key));
     }

@@ -42,14 +42,16 @@ int OutputsModel::columnCount(const QModelIndex& parent) const { return parent.i
 QVariant OutputsModel::data(const QModelIndex& at, int role) const {
     if (!at.isValid()) return {};
     const OutputReport& output = m_outputs[static_cast<size_t>(at.row())];
+    if (role == Qt::ToolTipRole && at.column() == Name) return data(at, Qt::DisplayRole);
     if (role == Qt::ToolTipRole) return QString::fromStdString(output.problem);
     if (role == SortRole && isNumber(at.column())) return sortValue(output, at.column());
     if (role != Qt::DisplayRole && role != SortRole) return isNumber(at.column()) ? numberCell(role) : QVariant();
     switch (at.column()) {
         case Name: {
             const QString name = QString::fromStdString(output.name);
-            if (at.row() >= m_firstGradient) return tr("gradient of %1").arg(name);
-            return at.row() < m_firstWritten ? name : tr("new value of %1").arg(name);
+            // The names come first: where the column is narrow, the middle is left out.
+            if (at.row() >= m_firstGradient) return name + QStringLiteral(".grad");
+            return at.row() < m_firstWritten ? name : tr("%1 (new)").arg(name);
         }
         case Type: return QString::fromStdString(output.type);
         case Minimum: return numberText(output.minimum);

@@ -44,7 +44,7 @@ inline void fitColumns(QTableView& table) {
         all += table.columnWidth(column);
         if (table.columnWidth(column) > table.columnWidth(widest)) widest = column;
     }
-    if (all > room) table.setColumnWidth(widest, std::max(18 * letter, table.columnWidth(widest) - (all - room)));
+    if (all > room) table.setColumnWidth(widest, std::max(28 * letter, table.columnWidth(widest) - (all - room)));
     else table.setColumnWidth(0, table.columnWidth(0) + room - all);
 }
 
