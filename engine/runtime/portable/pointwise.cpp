@@ -140,6 +140,37 @@ void where(const Run& run) {
     });
 }
 
+/// Whether both are compared in double: one is, and is neither a number nor a tensor without dims beside one with dims.
+bool comparesDoubles(const Run& run) {
+    bool doubles = false, dims = false;
+    const auto each = [&](auto body) {
+        for (int32_t parameter = 0; parameter < 2; ++parameter)
+            if (run.call->args[parameter].kind == CT_OPERAND) body(run.operands[run.call->args[parameter].integer]);
+    };
+    each([&](const CtTensor& tensor) { dims |= tensor.rank > 0; });
+    each([&](const CtTensor& tensor) {
+        if (tensor.dtype == CT_C128) doubles |= tensor.rank > 0 || !dims;
+        if (tensor.dtype == CT_F64) doubles |= tensor.rank > 0 || !dims;
+    });
+    return doubles;
+}
+/// Of complex numbers, or of nothing.
+template <bool equal>
+void compare(const Run& run) {
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    const auto as = [&](auto tag) {
+        elementwise<decltype(tag), 2>(run, out, {&a, &b}, [](auto x, auto y) { return (x == y) == equal; });
+    };
+    if (comparesDoubles(run)) as(std::complex<double>{});
+    else as(std::complex<float>{});
+}
+void logicalNot(const Run& run) {
+    const Strided out = run.out();
+    const Spread x(run, 0, out);
+    elementwise<std::complex<double>, 1>(run, out, {&x}, [](auto z) { return z == 0.0; });
+}
+
 // -- integers
 
 int64_t commonDivisor(int64_t a, int64_t b) {
@@ -241,6 +272,11 @@ constexpr Function kFunctions[] = {
     {"aten.complex.default", pair<false>},
     {"aten.polar.default", pair<true>},
     {"aten.where.self", where},
+    {"aten.eq.Tensor", compare<true>},
+    {"aten.eq.Scalar", compare<true>},
+    {"aten.ne.Tensor", compare<false>},
+    {"aten.ne.Scalar", compare<false>},
+    {"aten.logical_not.default", logicalNot},
     {"aten.gcd.default", gcd},
     {"aten.lcm.default", lcm},
     {"aten.pow.Tensor_Scalar", power},

@@ -1,4 +1,4 @@
-// Sums and products over dims, in double, complex double or wrapping integers, each group row by row.
+// Sums, products and truth over dims, in double, complex double or wrapping integers, each group row by row.
 #include <vector>
 
 #include "engine/runtime/portable/portable.h"
@@ -62,7 +62,18 @@ void product(const Run& run, const CtArgument* dims) {
     fold(run, dims, 1, [](auto a, auto b) { return productOf(a, b); });
 }
 
+void any(const Run& run, const CtArgument* dims) {
+    fold(run, dims, 0, [](auto a, auto b) { return b != decltype(b)(0) ? decltype(a)(1) : a; });
+}
+void all(const Run& run, const CtArgument* dims) {
+    fold(run, dims, 1, [](auto a, auto b) { return b == decltype(b)(0) ? decltype(a)(0) : a; });
+}
+
 constexpr Function kFunctions[] = {
+    {"aten.any.default", [](const Run& run) { any(run, nullptr); }},
+    {"aten.any.dim", [](const Run& run) { any(run, &run.call->args[1]); }},
+    {"aten.all.default", [](const Run& run) { all(run, nullptr); }},
+    {"aten.all.dim", [](const Run& run) { all(run, &run.call->args[1]); }},
     {"aten.sum.default", [](const Run& run) { sum(run, nullptr); }},
     {"aten.sum.dim_IntList", [](const Run& run) { sum(run, &run.call->args[1]); }},
     {"aten.prod.default", [](const Run& run) { product(run, nullptr); }},
