@@ -103,6 +103,7 @@ class FaultPointsTest : public QObject {
         QVERIFY2(said.contains(message), qPrintable(said));
         QCOMPARE(QString::fromStdString(run.error().where), QStringLiteral("r"));
         setFault("");
+        options.timeoutSeconds = 60;
         QVERIFY(resultOf(options));
     }
 

@@ -10,6 +10,7 @@
 #include <QtTest>
 #include <functional>
 
+#include "engine/support/sanitized.h"
 #include "tests/support/paths.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/main_window.h"
@@ -19,7 +20,7 @@
 using namespace cutaway;
 using namespace cutaway::ui;
 
-constexpr int kPatience = 60000;
+constexpr int kPatience = cutaway::kSanitized ? 240000 : 60000;
 
 namespace {
 

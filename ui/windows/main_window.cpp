@@ -53,7 +53,9 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
 }
 
 MainWindow::~MainWindow() {
-    // The controller's thread and signals end before the docks that listen to them.
+    // The controller's thread and signals end before the docks that listen to them. A window that is shown to its end
+    // lays its tables out once more, when their models are gone.
+    hide();
     delete m_controller;
 }
 
