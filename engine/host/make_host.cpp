@@ -316,6 +316,10 @@ class Maker {
     }
 
     bool returnsNumber(const Argument& output) {
+        if (const auto literal = output.asInt()) {
+            m_function.returnedNumbers.push_back({m_function.results.size(), DType::I64, *literal});
+            return true;
+        }
         const SymType* type = output.node() ? output.node()->type().sym() : nullptr;
         if (type == nullptr || !type->expr) return false;
         for (const std::string& symbol : symbolsOf(type->expr))

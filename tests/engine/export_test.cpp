@@ -282,8 +282,11 @@ class ExportTest : public QObject {
         QTest::newRow("a folder of somebody else") << plain << "taken" << false << "the folder holds what is no export";
         QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
         QTest::newRow("an operator that only the engine has")
-            << "def forward(x: \"f32[4]\"):\n    y = aten.complex.default(x, x)\n    n = aten.eq.Tensor(y, y)\n    return (n,)\n"
-            << "b" << false << "n: aten.eq.Tensor is computed by the engine";
+            << "def forward(x: \"c64[4]\"):\n    y = aten.mul.Scalar(x, 2j)\n    return (y,)\n"
+            << "b" << false << "y: aten.mul.Scalar is computed by the engine";
+        QTest::newRow("a number that is returned")
+            << "def forward(x: \"f32[4]\"):\n    y = aten.neg.default(x)\n    return (y, 7)\n"
+            << "b" << false << "the graph returns a number, and exported programs return tensors";
     }
     void refusals() {
         QFETCH(QString, text);

@@ -4,6 +4,7 @@
 #include "engine/codegen/host_printer.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/engine/host_harness.h"
 #include "tests/support/graph_eval.h"
 
@@ -72,6 +73,35 @@ def forward(self, s0: "Sym(s0)", x: "f32[s0, 3]"):
             QVERIFY2(problem.isEmpty(), qPrintable(problem + QString(" for s0 = %1").arg(size)));
             QCOMPARE(printedProblem(**made, *source, given, outputs), QString());
         }
+    }
+
+    /// They follow from the sizes; no step makes them.
+    void numbersThatAreReturned() {
+        const Snapshot module = moduleOf(R"py(
+def forward(x: "f32[s0, 4]"):
+    n: "Sym(s0)" = aten.sym_size.int(x, 0)
+    m: "Sym(2*s0 + 1)" = n * 2 + 1
+    y: "f32[s0, 4]" = aten.neg.default(x)
+    return (n, y, m, 7)
+)py");
+        const auto program = buildCpu(module);
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        for (const int64_t size : {2, 9}) {
+            const std::vector<Tensor> inputs = {Tensor::full(DType::F32, {size, 4}, Scalar(1.0))};
+            const auto expected = interpret(*module, inputs);
+            const auto run = runCpu(*program, inputs);
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            QVERIFY(expected && run->outputs.size() == 4);
+            for (const size_t number : {0, 2, 3}) {
+                QCOMPARE(static_cast<int>(run->outputs[number].dtype()), static_cast<int>(DType::I64));
+                QCOMPARE(toInt(run->outputs[number].item()), toInt((*expected)[number].item()));
+            }
+            QCOMPARE(toInt(run->outputs[2].item()), 2 * size + 1);
+            QCOMPARE(run->outputs[1].sizes(), (Dims{size, 4}));
+        }
+        const auto source = printHost(program->host());
+        QVERIFY(!source);
+        QVERIFY(QString::fromStdString(source.error().message).startsWith("the graph returns a number"));
     }
 
     /// Sizes that a step finds in its data: what comes after is laid out then.
