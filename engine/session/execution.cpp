@@ -144,7 +144,11 @@ Result<void> buildHalvesForAllSizes(Session::State::Run& run, const std::vector<
 Result<void> buildHalves(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress,
                          const SymbolValues& known) {
     Session::State::Built& built = run.cpu["forward"];
-    if (built.program && (built.allSizes || (!inputs && known.empty()))) return {};
+    const bool fits = std::all_of(known.begin(), known.end(), [&](const auto& number) {
+        const auto own = built.sizes.find(number.first);
+        return own != built.sizes.end() && own->second == number.second;
+    });
+    if (built.program && (built.allSizes || (!inputs && fits))) return {};
     const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
     CT_TRY(const std::vector<int64_t> saved, savedResults(*forward, *backward));
     CT_TRY_VOID(buildHalvesForAllSizes(run, saved, progress));

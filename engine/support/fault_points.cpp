@@ -19,7 +19,6 @@
 
 #include "engine/support/check.h"
 #include "engine/support/sanitized.h"
-#include "engine/support/sanitized.h"
 
 namespace cutaway {
 namespace {
