@@ -97,79 +97,6 @@ Result<void> checkSizes(const Module& module, Backend backend) {
     return checkMemory("the run", wishes, Whose::ChildOwn);
 }
 
-namespace {
-
-/// For all sizes, if the graph can be built so. Nothing if it cannot: the cause is kept.
-Result<void> buildForAllSizes(Session::State::Built& built, const Snapshot& module, const std::string& store,
-                              const Progress& progress) {
-    if (!built.whyFixed.empty() || freeSymbols(*module).empty()) return {};
-    progress.say(-1, "compiling kernels");
-    auto program = buildCpu(module, {.store = store}, progress);
-    if (program) {
-        built.program = std::move(*program);
-        built.allSizes = true;
-    } else if (program.error().code == ErrorCode::Unsupported || program.error().code == ErrorCode::InvalidInput) {
-        built.whyFixed = program.error().message;
-    } else {
-        return std::move(program).error();
-    }
-    return {};
-}
-
-}  // namespace
-
-namespace {
-
-/// Nothing if they cannot be built so: the cause is kept with the forward.
-Result<void> buildHalvesForAllSizes(Session::State::Run& run, const std::vector<int64_t>& saved,
-                                    const Progress& progress) {
-    Session::State::Built& built = run.cpu["forward"];
-    const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
-    if (!built.whyFixed.empty() || (freeSymbols(*forward).empty() && freeSymbols(*backward).empty())) return {};
-    progress.say(-1, "compiling kernels");
-    auto program = buildTraining(forward, backward, saved, {.store = run.trace.services.cacheFile}, progress);
-    if (program) {
-        built.program = std::move(program->forward);
-        run.cpu["backward"].program = std::move(program->backward);
-        built.allSizes = true;
-    } else if (program.error().code == ErrorCode::Unsupported || program.error().code == ErrorCode::InvalidInput) {
-        built.whyFixed = program.error().message;
-    } else {
-        return std::move(program).error();
-    }
-    return {};
-}
-
-/// `inputs`: the forward's. One program for both halves, for all sizes or for these.
-Result<void> buildHalves(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress,
-                         const SymbolValues& known) {
-    Session::State::Built& built = run.cpu["forward"];
-    const bool fits = std::all_of(known.begin(), known.end(), [&](const auto& number) {
-        const auto own = built.sizes.find(number.first);
-        return own != built.sizes.end() && own->second == number.second;
-    });
-    if (built.program && (built.allSizes || (!inputs && fits))) return {};
-    const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
-    CT_TRY(const std::vector<int64_t> saved, savedResults(*forward, *backward));
-    CT_TRY_VOID(buildHalvesForAllSizes(run, saved, progress));
-    if (built.allSizes) return {};
-    SymbolValues sizes, all = known;
-    CT_TRY(const Snapshot ahead, withNumbers(forward, inputs, sizes, known));
-    all.insert(sizes.begin(), sizes.end());
-    if (built.program && built.sizes == sizes) return {};
-    SymbolValues behind;
-    CT_TRY(const Snapshot back, withNumbers(backward, nullptr, behind, all));
-    progress.say(-1, built.whyFixed.empty() ? "compiling kernels"
-                                            : "compiling kernels for these sizes alone: " + built.whyFixed);
-    CT_TRY(CpuTraining program, buildTraining(ahead, back, saved, {.store = run.trace.services.cacheFile}, progress));
-    built.program = std::move(program.forward);
-    run.cpu["backward"].program = std::move(program.backward);
-    built.sizes = std::move(sizes);
-    return {};
-}
-
-}  // namespace
-
 Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward) {
     CT_TRY(const std::vector<size_t> outputs, savedOutputs(forward, backward));
     std::vector<int64_t> saved;
@@ -181,31 +108,81 @@ Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& b
     return saved;
 }
 
+namespace {
+
+/// Where a run keeps what it knows of its program: with the forward of two halves.
+Session::State::Built& builtOf(Session::State::Run& run) { return run.cpu[run.trace.isSplit() ? "forward" : ""]; }
+
+/// One program of the last graph, or of forward and backward.
+Result<void> build(Session::State::Run& run, const std::vector<Snapshot>& graphs, const Progress& progress) {
+    const CpuBuildOptions options{.store = run.trace.services.cacheFile};
+    if (graphs.size() == 1) {
+        CT_TRY(run.cpu[""].program, buildCpu(graphs[0], options, progress));
+        return {};
+    }
+    CT_TRY(std::vector<int64_t> saved, savedResults(*graphs[0], *graphs[1]));
+    CT_TRY(CpuTraining halves, buildTraining(graphs[0], graphs[1], std::move(saved), options, progress));
+    run.cpu["forward"].program = std::move(halves.forward);
+    run.cpu["backward"].program = std::move(halves.backward);
+    return {};
+}
+
+/// For all sizes, if the graphs can be built so. Nothing if they cannot: the cause is kept.
+Result<void> buildForAllSizes(Session::State::Run& run, const std::vector<Snapshot>& graphs, const Progress& progress) {
+    Session::State::Built& built = builtOf(run);
+    const bool fixed =
+        std::all_of(graphs.begin(), graphs.end(), [](const Snapshot& graph) { return freeSymbols(*graph).empty(); });
+    if (!built.whyFixed.empty() || fixed) return {};
+    progress.say(-1, "compiling kernels");
+    auto made = build(run, graphs, progress);
+    if (made) {
+        built.allSizes = true;
+    } else if (made.error().code == ErrorCode::Unsupported || made.error().code == ErrorCode::InvalidInput) {
+        built.whyFixed = made.error().message;
+    } else {
+        return std::move(made).error();
+    }
+    return {};
+}
+
+/// For all sizes, or for those of `inputs`, the forward's of two halves. A backward has the numbers of its forward.
+Result<void> buildFor(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress,
+                      const SymbolValues& known) {
+    Session::State::Built& built = builtOf(run);
+    std::vector<Snapshot> graphs = {run.trace.result()};
+    if (run.trace.isSplit()) graphs = {run.trace.resultOf("forward"), run.trace.resultOf("backward")};
+    CT_TRY_VOID(buildForAllSizes(run, graphs, progress));
+    if (built.allSizes) return {};
+    SymbolValues sizes;
+    CT_TRY(graphs[0], withNumbers(graphs[0], inputs, sizes, known));
+    if (built.program && built.sizes == sizes) return {};
+    if (graphs.size() > 1) {
+        SymbolValues all = known, behind;
+        all.insert(sizes.begin(), sizes.end());
+        CT_TRY(graphs[1], withNumbers(graphs[1], nullptr, behind, all));
+    }
+    progress.say(-1, built.whyFixed.empty() ? "compiling kernels"
+                                            : "compiling kernels for these sizes alone: " + built.whyFixed);
+    CT_TRY_VOID(build(run, graphs, progress));
+    built.sizes = std::move(sizes);
+    return {};
+}
+
+}  // namespace
+
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known) {
     CT_TRY_VOID(checkLowered(run.trace));
-    Session::State::Built& built = run.cpu[track];
-    if (run.trace.isSplit()) {
-        CT_TRY_VOID(buildHalves(run, track == "forward" ? inputs : nullptr, progress, known));
-        return &*built.program;
-    }
+    const Session::State::Built& built = builtOf(run);
+    const std::vector<Tensor>* const given = track == "backward" ? nullptr : inputs;
+    const bool fits = std::all_of(known.begin(), known.end(), [&](const auto& number) {
+        const auto own = built.sizes.find(number.first);
+        return own != built.sizes.end() && own->second == number.second;
+    });
     // Without inputs: of the sizes that it last ran with.
-    if (built.program && (built.allSizes || !inputs)) return &*built.program;
-    const Snapshot module = run.trace.result();
-    const std::string& store = run.trace.services.cacheFile;
-    CT_TRY_VOID(buildForAllSizes(built, module, store, progress));
-    if (built.allSizes) return &*built.program;
-    SymbolValues sizes;
-    CT_TRY(Snapshot numbers, withNumbers(module, inputs, sizes, known));
-    if (!built.program || built.sizes != sizes) {
-        progress.say(-1, built.whyFixed.empty() ? "compiling kernels"
-                                                : "compiling kernels for these sizes alone: " + built.whyFixed);
-        CT_TRY(CpuProgram program, buildCpu(std::move(numbers), {.store = store}, progress));
-        built.program = std::move(program);
-        built.sizes = std::move(sizes);
-    }
-    return &*built.program;
+    if (!built.program || (!built.allSizes && (given || !fits))) CT_TRY_VOID(buildFor(run, given, progress, known));
+    return &*run.cpu[track].program;
 }
 
 Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,

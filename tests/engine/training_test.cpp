@@ -21,6 +21,11 @@ class TrainingTest : public QObject {
     QTemporaryDir m_folder;
     std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
 
+    void writeGraph(const QString& text) const {
+        QFile file(m_folder.filePath("graph.py"));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text.toUtf8()) < 0) qFatal("cannot write");
+    }
+
     /// Compiles the text for training with gradients by the inputs named, and runs it on `inputs`.
     struct Ran {
         std::optional<Error> error;
@@ -29,10 +34,7 @@ class TrainingTest : public QObject {
     };
     Ran run(const QString& text, const std::vector<std::string>& gradients, const NamedTensors& inputs,
             RunOptions options = {}) {
-        QFile file(m_folder.filePath("graph.py"));
-        if (!file.open(QIODevice::WriteOnly)) qFatal("cannot write");
-        file.write(text.toUtf8());
-        file.close();
+        writeGraph(text);
         Session session;
         if (const auto opened = session.open(path("graph.py")); !opened) return {opened.error(), {}, {}};
         CompileRequest request;
@@ -194,12 +196,9 @@ class TrainingTest : public QObject {
     }
     void writtenInInference() {
         QFETCH(int, backend);
-        QFile file(m_folder.filePath("graph.py"));
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write(
+        writeGraph(
             "def forward(x: \"f32[2]\", b: \"f32[2]\"):\n    y = aten.mul.Tensor(x, b)\n"
             "    add_ = aten.add_.Tensor(b, 100.0)\n    return (y,)\n");
-        file.close();
         Session session;
         QVERIFY(session.open(path("graph.py")));
         const auto compiled = session.compile({});
@@ -258,12 +257,9 @@ class TrainingTest : public QObject {
 
     /// Sizes are handed over as numbers: one program for all of them.
     void sizesAcrossTheBorder() {
-        QFile file(m_folder.filePath("graph.py"));
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write(
+        writeGraph(
             "def forward(x: \"f32[s0, 4]\", w: \"f32[4, 4]\"):\n    y = aten.mm.default(x, w)\n"
             "    z = aten.mean.dim(y, [0])\n    return (z,)\n");
-        file.close();
         Session session;
         QVERIFY(session.open(path("graph.py")));
         CompileRequest request;

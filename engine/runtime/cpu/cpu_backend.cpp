@@ -144,7 +144,7 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
     printed.insert(printed.end(), state.parts[1].printed.begin(), state.parts[1].printed.end());
     CT_TRY(state.host->program, hostProgramOf(halves, printed));
     CT_TRY(state.host->constants, heldConstantsOf(state.host->program, halves));
-    state.parts[1].function = functionNumber(state.host->program, kBackwardFunction);
+    state.parts[1].function = *functionNamed(state.host->program, kBackwardFunction);
     CT_TRY(auto shared, compiled(std::move(state), options, progress));
     return CpuTraining{CpuProgram(shared, 0), CpuProgram(shared, 1)};
 }

@@ -7,6 +7,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
+#include "engine/runtime/cpu/host_package.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -82,12 +83,6 @@ class CallValues final : public ValueSource {
     const ValueSource* m_values;
     const FunctionCall* m_call;
 };
-
-std::optional<size_t> functionNamed(const HostProgram& program, const std::string& name) {
-    for (size_t i = 0; i < program.functions.size(); ++i)
-        if (program.functions[i].name == name) return i;
-    return std::nullopt;
-}
 
 }  // namespace
 

@@ -75,10 +75,10 @@ Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vecto
     return program;
 }
 
-size_t functionNumber(const HostProgram& program, std::string_view name) {
-    const auto found = std::find_if(program.functions.begin(), program.functions.end(),
-                                    [&](const HostFunction& function) { return function.name == name; });
-    return static_cast<size_t>(found - program.functions.begin());
+std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name) {
+    for (size_t i = 0; i < program.functions.size(); ++i)
+        if (program.functions[i].name == name) return i;
+    return std::nullopt;
 }
 
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled) {

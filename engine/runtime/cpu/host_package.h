@@ -31,8 +31,7 @@ struct TrainingHalves {
 /// `printed`: of the forward, then of the backward.
 Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vector<PrintedKernel>& printed);
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const TrainingHalves& halves);
-/// The number of the function of this name; that of no function if there is none.
-size_t functionNumber(const HostProgram& program, std::string_view name);
+std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name);
 /// Its constants as they are held.
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
 /// Copies constants and weights, by function, whose strides are not those that the program walks memory by; those that
