@@ -1,0 +1,155 @@
+#include "engine/libraries/conditions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "engine/ir/data_dependent.h"
+#include "engine/ir/graph.h"
+#include "engine/ir/readers.h"
+#include "engine/libraries/choose.h"
+#include "engine/libraries/library.h"
+#include "engine/ops/alias.h"
+
+namespace cutaway {
+namespace {
+
+std::string nameOf(DType dtype) { return std::string(info(dtype).torchName); }
+
+/// Whether somebody reads the memory that the call writes to, other than as its result: then the write itself counts.
+/// The library stores the result elsewhere.
+bool isSeenAfterwards(const Node& node) {
+    const Node* written = node.arg(size_t{0}).node();
+    const Node& root = storageRoot(*written);
+    if (!root.isCall()) return true;
+    std::set<const Node*> sharers = {&root};  // membership only
+    for (const Node* sharer : sharersOf(root)) {
+        const Node* source = sharedOperand(*sharer);
+        if (sharer != &node && source && sharers.contains(source)) sharers.insert(sharer);
+    }
+    for (const Node* later = node.next(); later; later = later->next()) {
+        bool reads = false;
+        later->forEachInput([&](const Node* input) { reads |= sharers.contains(input); });
+        if (reads) return true;
+    }
+    return false;
+}
+
+/// float16 is computed in f32 where the processor has no such products.
+constexpr DType kServed[] = {DType::F32, DType::BF16, DType::F16};
+
+std::string whyNotType(const ValueType& type, const std::string& what) {
+    const TensorType* tensor = type.tensor();
+    if (tensor == nullptr) return what + " is no tensor";
+    if (std::ranges::find(kServed, tensor->dtype) == std::end(kServed))
+        return what + " is " + nameOf(tensor->dtype) + ", which the library does not compute in here";
+    return {};
+}
+std::string whyNotOperands(const Node& node) {
+    for (const Node* input : node.inputs())
+        if (std::string why = whyNotType(input->type(), "'" + input->name() + "'"); !why.empty()) return why;
+    return {};
+}
+
+}  // namespace
+
+std::string whyNotProduct(const Node& node) {
+    std::string why = whyNotType(node.type(), "the result");
+    return why.empty() ? whyNotOperands(node) : why;
+}
+std::string whyNotConvolution(const Node& node) {
+    const Node* input = node.arg("input").node();
+    const TensorType* type = input ? input->type().tensor() : nullptr;
+    if (type == nullptr || type->sizes.size() < 3 || type->sizes.size() > 5)
+        return "the library slides windows over one to three dims";
+    return whyNotOperands(node);
+}
+std::string whyNotPacked(const Node& node) {
+    if (std::string why = whyNotProduct(node); !why.empty()) return why;
+    if (node.op().mutates() && isSeenAfterwards(node))
+        return "what it writes to is read later under another name, and the library stores its result elsewhere";
+    return {};
+}
+std::string whyNotAttention(const Node& node) {
+    const auto served = [](DType dtype) { return dtype == DType::F32 || isHalf(dtype); };
+    const auto find = [&](std::string_view param) {
+        const int at = node.op().schema()->find(param);
+        return at < 0 ? nullptr : &node.arg(static_cast<size_t>(at));
+    };
+    const TensorType* query = find("query")->node() ? find("query")->node()->type().tensor() : nullptr;
+    if (query == nullptr || !served(query->dtype)) return "the query is no tensor of float32, bfloat16 or float16";
+    if (find("dropout_p")->asReal().value_or(1) != 0)
+        return "it drops weights out, and the state of the random generator is no operand";
+    const Argument* mask = find("attn_mask") ? find("attn_mask") : find("attn_bias");
+    const TensorType* added = mask && mask->node() ? mask->node()->type().tensor() : nullptr;
+    if (added != nullptr && !isFloating(added->dtype))
+        return "the mask is " + nameOf(added->dtype) + ", and only floats are added to scores";
+    if (find("grad_input_mask") && (*find("grad_input_mask")->list())[3].asInt() != 0)
+        return "the gradient of the mask is asked for";
+    return {};
+}
+std::string whyNotCopies(const Node& node) {
+    if (isCopiedConcatenation(node)) return {};
+    return "only more than " + std::to_string(kMaxParts) +
+           " parts of the result's dtype and rank are copied, fewer are chosen between by a kernel";
+}
+
+std::string whyNotPortable(const Node& node) {
+    std::string why;
+    const auto check = [&](const ValueType& type, const std::string& what) {
+        const TensorType* tensor = type.tensor();
+        if (tensor == nullptr || !why.empty()) return;
+        const bool known = tensor->dtype <= DType::U64;
+        if (!known) why = what + " is " + nameOf(tensor->dtype) + ", which portable functions do not compute in";
+        if (tensor->rank() > CT_MAX_RANK)
+            why = what + " has " + std::to_string(tensor->rank()) + " dims, and portable functions take up to " +
+                  std::to_string(CT_MAX_RANK);
+    };
+    check(node.type(), "the result");
+    if (const TupleType* tuple = node.type().tuple())
+        for (const ValueType& item : *tuple) check(item, "a result");
+    for (const Node* input : node.inputs()) check(input->type(), "'" + input->name() + "'");
+    for (const Argument& arg : node.args())
+        if (arg.get<std::complex<double>>() && why.empty()) why = "portable functions take no complex numbers";
+    const Node* const written = node.op().mutates() ? node.arg(size_t{0}).node() : nullptr;
+    const Node* const root = written ? &storageRoot(*written) : nullptr;
+    if (root && !root->isCall() && !root->isPlaceholder() && why.empty())
+        why = "it writes to '" + root->name() + "', a constant, whose memory may be a file's";
+    return why;
+}
+
+std::string whySlowProduct(const Node& node) {
+    for (const Node* input : node.inputs())
+        if (const TensorType* type = input->type().tensor())
+            if (type->dtype == DType::F32 || isHalf(type->dtype))
+                return "the engine's own function is faster at " + nameOf(type->dtype);
+    return {};
+}
+
+std::string whyNotLeft(const Node& node) {
+    bool left = false;
+    const auto check = [&](const ValueType& type) {
+        const TensorType* tensor = type.tensor();
+        left |=
+            tensor && (isComplex(tensor->dtype) || std::count(tensor->sizes.begin(), tensor->sizes.end(), SymInt(0)));
+    };
+    check(node.type());
+    for (const Node* input : node.inputs()) check(input->type());
+    return left ? whyNotPortable(node) : "kernels compute it of real numbers";
+}
+
+std::string whyNotFound(const Node&) {
+    return "the engine's own function computes or checks sizes that follow from data";
+}
+std::string whyNotBag(const Node& node) {
+    const bool rowsAlone = std::all_of(node.users().begin(), node.users().end(), [](const Node* user) {
+        return user->isCall("operator.getitem") && user->arg(1).asInt() == 0;
+    });
+    return rowsAlone ? "of its results the rows alone are read, which a kernel makes" : whyNotPortable(node);
+}
+
+std::string whyNotIndex(const Node& node) {
+    return sizeDependsOnData(node.op(), node.args()) ? whyNotFound(node) : whyNotLeft(node);
+}
+
+}  // namespace cutaway
