@@ -1,5 +1,7 @@
 // Pooling to a given size: windows that divide each dim into that many parts, overlapping where it does not divide.
 // The two-dim average is in pool_average.cpp. Pools along one dim run as planes of one row.
+#include <array>
+
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
@@ -10,42 +12,45 @@
 namespace cutaway {
 namespace {
 
-/// Sizes of the last dims before and after, and the walk over them.
+/// Sizes of the last dims before and after, and the walk over them. One walk per element of the result: no memory is
+/// asked for on the way.
 class Parts {
   public:
-    Parts(const Dims& in, const Dims& out, size_t spatial)
-        : m_in(in.end() - static_cast<int64_t>(spatial), in.end()),
-          m_out(out.end() - static_cast<int64_t>(spatial), out.end()) {}
-    int64_t inPlane() const { return numel(m_in); }
-    int64_t outPlane() const { return numel(m_out); }
+    Parts(const Dims& in, const Dims& out, size_t spatial) {
+        for (size_t d = 0; d < spatial; ++d) {
+            m_in[kDims - spatial + d] = in[in.size() - spatial + d];
+            m_out[kDims - spatial + d] = out[out.size() - spatial + d];
+        }
+        m_inPlane = numel(Dims(m_in.begin(), m_in.end()));
+        m_outPlane = numel(Dims(m_out.begin(), m_out.end()));
+    }
+    int64_t inPlane() const { return m_inPlane; }
+    int64_t outPlane() const { return m_outPlane; }
     /// body(input position) for each element of the window of flat output position `o`, in row-major order.
     template <class Body>
     void forEach(int64_t o, Body&& body) const {
-        const size_t n = m_in.size();
-        Dims start(n), end(n);
-        for (size_t d = n; d-- > 0;) {
-            const int64_t at = o % m_out[d];
-            o /= m_out[d];
-            start[d] = at * m_in[d] / m_out[d];
-            end[d] = ((at + 1) * m_in[d] + m_out[d] - 1) / m_out[d];
-        }
-        for (Dims at = start;;) {
-            int64_t flat = 0;
-            for (size_t d = 0; d < n; ++d) flat = flat * m_in[d] + at[d];
-            body(flat);
-            size_t d = n;
-            while (d > 0 && ++at[d - 1] == end[d - 1]) at[d - 1] = start[d - 1], --d;
-            if (d == 0) return;
-        }
+        const Span z = span(0, o / m_out[2] / m_out[1]), y = span(1, o / m_out[2] % m_out[1]),
+                   x = span(2, o % m_out[2]);
+        for (int64_t i = z.begin; i < z.end; ++i)
+            for (int64_t j = y.begin; j < y.end; ++j)
+                for (int64_t k = x.begin; k < x.end; ++k) body((i * m_in[1] + j) * m_in[2] + k);
     }
     int64_t count(int64_t o) const {
-        int64_t elements = 0;
-        forEach(o, [&](int64_t) { ++elements; });
-        return elements;
+        return span(0, o / m_out[2] / m_out[1]).size() * span(1, o / m_out[2] % m_out[1]).size() *
+               span(2, o % m_out[2]).size();
     }
 
   private:
-    Dims m_in, m_out;
+    static constexpr size_t kDims = 3;
+    struct Span {
+        int64_t begin, end;
+        int64_t size() const { return end - begin; }
+    };
+    Span span(size_t d, int64_t at) const {
+        return {at * m_in[d] / m_out[d], ((at + 1) * m_in[d] + m_out[d] - 1) / m_out[d]};
+    }
+    std::array<int64_t, kDims> m_in{1, 1, 1}, m_out{1, 1, 1};  // missing dims lead
+    int64_t m_inPlane = 0, m_outPlane = 0;
 };
 
 Result<TensorType> inferParts(const InferContext& c, size_t spatial) {
