@@ -44,7 +44,7 @@ Result<AttentionOperands> readFlashCpu(const InferContext& c) {
     const SymInt &size = o.query.sizes[3], &other = o.value.sizes[3];
     if (size.isInt() && other.isInt() && size.value() != other.value())
         return c.fail("query and value have heads of different sizes");
-    CT_TRY_VOID(checkAttentionMask(c, "attn_mask", o));
+    CT_TRY_VOID(checkAttentionMask(c, "attn_mask", o, true));
     return o;
 }
 Result<ValueType> inferFlashCpu(const InferContext& c) {
@@ -81,7 +81,7 @@ EvalResult evalBackward(const EvalContext& c, std::string_view maskParam, std::s
 
 Result<ValueType> inferEfficient(const InferContext& c) {
     CT_TRY(const AttentionOperands o, readAttention(c));
-    CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o));
+    CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o, false));
     const SymDims& q = o.query.sizes;
     const SymInt rows = c.flag("compute_log_sumexp") ? floorDiv(q[2] + SymInt(31), SymInt(32)) * SymInt(32) : SymInt(0);
     const TensorType counter = TensorType::contiguous(DType::I64, {}, o.query.device);
@@ -106,7 +106,7 @@ Result<ValueType> inferEfficientBackward(const InferContext& c) {
     CT_TRY(const AttentionOperands o, readAttention(c));
     CT_TRY(const std::vector<int64_t> mask, c.integers("grad_input_mask"));
     if (mask.size() != 4) return c.fail("grad_input_mask needs four flags");
-    CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o));
+    CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o, false));
     CT_TRY_VOID(
         checkAttended(c, "grad_out_", {o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.value.sizes[3]}));
     TupleType types{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
@@ -313,6 +313,9 @@ Values decomposeAttention(Decomposition& d) {
     if (!d.has("scale") && !query.size(-1).isInt())
         d.builder().fail(unsupported(d.op().name() + ": the scale depends on a symbolic size", {}, {"give scale"}));
     const Value given = d.has("attn_mask") ? d.in("attn_mask") : Value();
+    if (given && given.dtype() != DType::Bool)
+        if (const std::string wrong = wrongMaskType(given.type(), query.type(), true); !wrong.empty())
+            return refuse(d, wrong + ", or bool");
     const Choice choice{query, key, value, given, d.real("dropout_p") > 0, d.flag("enable_gqa")};
     const Value mask = given ? additiveMask(d, given, query.dtype()) : Value();
     const Argument maskArgument = mask ? Argument(mask) : Argument();

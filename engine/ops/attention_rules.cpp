@@ -25,7 +25,8 @@ Result<AttentionOperands> readAttention(const InferContext& c) {
     return o;
 }
 
-Result<void> checkAttentionMask(const InferContext& c, std::string_view param, const AttentionOperands& o) {
+Result<void> checkAttentionMask(const InferContext& c, std::string_view param, const AttentionOperands& o,
+                                bool takesFloat) {
     if (!c.has(param)) return {};
     CT_TRY(const TensorType mask, c.tensor(param));
     const SymDims whole{o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.key.sizes[2]};
@@ -33,7 +34,14 @@ Result<void> checkAttentionMask(const InferContext& c, std::string_view param, c
     const auto sizes = broadcastSizes(both);
     if (!sizes || sizes->size() != 4 || (allInts(*sizes) && allInts(whole) && !(*sizes == whole)))
         return c.fail("the mask " + mask.text() + " does not broadcast to queries by keys");
+    if (const std::string wrong = wrongMaskType(mask, o.query, takesFloat); !wrong.empty()) return c.fail(wrong);
     return {};
+}
+std::string wrongMaskType(const TensorType& mask, const TensorType& query, bool takesFloat) {
+    if (mask.dtype == query.dtype || (takesFloat && mask.dtype == DType::F32)) return {};
+    const std::string own(info(query.dtype).torchName);
+    return "the mask is " + std::string(info(mask.dtype).torchName) + ", not " + own +
+           (takesFloat && query.dtype != DType::F32 ? " or float32" : "");
 }
 Result<void> checkAttended(const InferContext& c, std::string_view gradient, const SymDims& sizes) {
     for (const std::string_view param : {gradient, std::string_view("out")}) {

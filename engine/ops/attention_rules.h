@@ -9,8 +9,12 @@ struct AttentionOperands {
 };
 /// Query, key and value of four dims that fit each other.
 Result<AttentionOperands> readAttention(const InferContext& c);
-/// The mask, if there is one, broadcasts to queries by keys.
-Result<void> checkAttentionMask(const InferContext& c, std::string_view param, const AttentionOperands& o);
+/// The mask, if there is one, broadcasts to queries by keys and has the query's dtype, or is float32 where the kernel
+/// takes that beside any dtype.
+Result<void> checkAttentionMask(const InferContext& c, std::string_view param, const AttentionOperands& o,
+                                bool takesFloat);
+/// What is wrong with the dtype of a mask that is added to scores, as a sentence; empty if nothing is.
+std::string wrongMaskType(const TensorType& mask, const TensorType& query, bool takesFloat);
 /// What a backward kernel reads of the forward: 'out' and the gradient of these sizes, 'logsumexp' with a number per
 /// query, or more (kernels pad them to whole blocks).
 Result<void> checkAttended(const InferContext& c, std::string_view gradient, const SymDims& sizes);

@@ -245,6 +245,12 @@ class RefusalsTest : public QObject {
             "larger than the source");
         row("x: \"f32[2, 3, 4, 8]\", v: \"f32[0, 3, 4, 8]\"",
             "aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, v)", "batch or head counts");
+        row("x: \"f32[2, 3, 4, 8]\", m: \"i64[4, 4]\"", "aten.scaled_dot_product_attention.default(x, x, x, m)",
+            "the mask is int64, not float32, or bool");
+        row("x: \"bf16[2, 3, 4, 8]\", m: \"f64[4, 4]\"", "aten.scaled_dot_product_attention.default(x, x, x, m)",
+            "the mask is float64, not bfloat16 or float32, or bool");
+        row("x: \"f32[2, 3, 4, 8]\", m: \"b8[4, 4]\"",
+            "aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, x, attn_mask=m)", "the mask is bool");
         row("x: \"f32[2, 3, 2]\", t: \"f32[0, 2]\"", "aten.linalg_householder_product.default(x, t)", "do not fit");
         row("x: \"f32[1, 2, 2, 3, 2]\", y: \"f32[1, 2, 4, 6, 0]\"", "aten._adaptive_avg_pool3d_backward.default(x, y)",
             "no elements");
