@@ -3,6 +3,7 @@
 #include <array>
 
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/draw.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -380,6 +381,7 @@ constexpr OpDef kOps[] = {
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(SymDims sizes, c.sizes("size"));
          CT_TRY(const TensorType seed, c.tensor("seed"));
+         if (differ(numel(seed.sizes), 1)) return c.fail("needs one number as seed, not " + seed.text());
          if (c.text("mode") != "rand" && c.text("mode") != "randn")
              return c.fail("mode is 'rand' or 'randn', not '" + c.text("mode") + "'");
          return contiguousOf(c, std::move(sizes), DType::F32, seed.device);
@@ -396,6 +398,7 @@ constexpr OpDef kOps[] = {
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(SymDims sizes, c.sizes("size"));
          CT_TRY(const TensorType seed, c.tensor("seed"));
+         if (differ(numel(seed.sizes), 1)) return c.fail("needs one number as seed, not " + seed.text());
          return contiguousOf(c, std::move(sizes), DType::I64, seed.device);
      },
      .eval = [](const EvalContext& c) -> EvalResult {
