@@ -156,10 +156,11 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
     return {makeSum(exact), makeSum(rest)};
 }
 
-/// Sizes are not zero where they divide; elements that a kernel loads may be, and then the division fails.
+/// Sizes are not zero where they divide; elements that a kernel loads, or counts by its loops, may be, and then the
+/// division fails.
 bool isMadeOfSizes(const Expr& expr) {
     return expr->kind != ExprKind::Load && expr->kind != ExprKind::Call && expr->kind != ExprKind::Var &&
-           std::all_of(expr->operands.begin(), expr->operands.end(), isMadeOfSizes);
+           expr->kind != ExprKind::Axis && std::all_of(expr->operands.begin(), expr->operands.end(), isMadeOfSizes);
 }
 
 Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {

@@ -167,6 +167,11 @@ bool neverNegative(const Expr& expr) {
     return std::all_of(shifted.begin(), shifted.end(), [](const auto& term) { return term.second >= 0; });
 }
 
+bool alwaysPositive(const Expr& expr) {
+    if (const auto value = expr.asInt()) return *value > 0;
+    return expr->dtype == DType::I64 && neverNegative(Expr::make(ExprKind::Add, {expr, Expr::integer(-1)}));
+}
+
 SymInt strideOfElements(const SymInt& stride) {
     if (stride.isInt()) return stride;
     const auto walk = [](auto&& self, const Expr& expr) -> Expr {

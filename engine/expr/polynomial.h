@@ -25,6 +25,8 @@ bool sameValue(const Expr& a, const Expr& b);
 /// Whether the value is never negative. Backed sizes are at least 1 (PyTorch specializes graphs on sizes of 0), other
 /// symbols at least 0.
 bool neverNegative(const Expr& expr);
+/// Whether the value is 1 or more, by the same.
+bool alwaysPositive(const Expr& expr);
 /// A stride under the assumption that no dim is empty: Max(1, e), as PyTorch writes sizes in strides, becomes e.
 SymInt strideOfElements(const SymInt& stride);
 /// q with q * divisor == dividend, if there is one. The divisor is taken to be not zero.

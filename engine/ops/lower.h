@@ -60,6 +60,9 @@ class LowerContext : public InferContext {
     /// `value()` where the condition holds, else `otherwise`: what value() loads is read only where it holds, so its
     /// indices may be out of bounds elsewhere.
     virtual Expr guarded(const Expr& condition, const std::function<Expr()>& value, const Expr& otherwise) = 0;
+    /// A divisor that follows from indices, which may be out of bounds here: 1 there, so that nothing fails that nobody
+    /// reads.
+    virtual Expr divisorWhereRead(const Expr& divisor) { return divisor; }
     /// An index that comes from data: outside 0..size-1 the run fails with an error.
     static Expr checkedIndex(const Expr& index, const SymInt& size);
     /// The same where a negative one counts from the end: -size..size-1.

@@ -1,5 +1,6 @@
 // Elementwise operators of two or three tensors: arithmetic. Unary ones stand in pointwise_unary.cpp, comparisons in
 // compare.cpp, casts in cast.cpp, where in where.cpp.
+#include "engine/expr/polynomial.h"
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
@@ -124,6 +125,13 @@ Result<ValueType> inferRoundedDivision(const InferContext& c) {
         return c.fail("rounding_mode is None, 'floor' or 'trunc', not '" + mode + "'");
     return c.has("rounding_mode") ? inferRealBroadcast(c) : inferBroadcastFloat(c);
 }
+/// Numbers of 64 bits without a sign, which others compute in have one.
+template <class F>
+Tensor zipUnsigned(const EvalContext& c, F f) {
+    return zip(c, [f](auto a, auto b) {
+        return static_cast<decltype(a)>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+    });
+}
 EvalResult roundedDivision(const EvalContext& c) {
     if (!c.has("rounding_mode")) return divide(c);
     const bool floor = c.text("rounding_mode") == "floor";
@@ -132,6 +140,7 @@ EvalResult roundedDivision(const EvalContext& c) {
         for (int64_t i = 0, n = c.result().numel() == 0 ? 0 : divisor.numel(); i < n; ++i)
             if (toInt(divisor.item(i)) == 0) return c.fail("integer division by zero");
     }
+    if (c.resultType().dtype == DType::U64) return zipUnsigned(c, [](uint64_t a, uint64_t b) { return a / b; });
     return zip(c, [floor](auto a, auto b) { return floor ? floorDivide(a, b) : truncDivide(a, b); });
 }
 void deriveRoundedDivision(Derivation& d) {
@@ -149,12 +158,22 @@ EvalResult modulo(const EvalContext& c, bool python) {
         for (int64_t i = 0, n = c.result().numel() == 0 ? 0 : divisor.numel(); i < n; ++i)
             if (toInt(divisor.item(i)) == 0) return c.fail("integer modulo by zero");
     }
+    if (c.resultType().dtype == DType::U64) return zipUnsigned(c, [](uint64_t a, uint64_t b) { return a % b; });
     return zip(c, [python](auto a, auto b) { return python ? remainderOf(a, b) : fmodOf(a, b); });
+}
+/// A quotient or remainder of integers whose divisor may be zero must stay one, so that the run fails where it is.
+/// Where the expression has simplified it away (a size by itself), no kernel computes the call.
+Expr wholeDivision(LowerContext& c, ExprKind kind, const Expr& a, const Expr& divisor) {
+    const Expr b = c.divisorWhereRead(divisor), result = Expr::make(kind, {a, b}, a->dtype);
+    if (b.asInt().value_or(0) != 0 || alwaysPositive(b)) return result;
+    return (result->kind == kind && result->operands[1] == b) ? result : Expr();
 }
 Expr lowerFmod(LowerContext& c) {
     const Expr a = c.load(0), b = c.load(1);
     if (isFloating(a->dtype)) return Expr::call("fmod", {a, b}, a->dtype);
-    return a - b * (a / b);
+    const Expr quotient = wholeDivision(c, ExprKind::Div, a, b);
+    if (!quotient || b.asInt() == 0) return quotient;  // 0 times it would be simplified
+    return a - b * quotient;
 }
 /// Python's // for floats, from fmod, as floorDivide() computes it.
 Expr floorQuotient(const Expr& a, const Expr& b) {
@@ -174,7 +193,7 @@ Expr lowerRoundedDivision(LowerContext& c) {
     if (!c.has("rounding_mode")) return a / b;
     const bool floor = c.text("rounding_mode") == "floor";
     if (isFloating(a->dtype)) return floor ? floorQuotient(a, b) : call1("trunc", a / b);
-    return Expr::make(floor ? ExprKind::FloorDiv : ExprKind::Div, {a, b}, a->dtype);
+    return wholeDivision(c, floor ? ExprKind::FloorDiv : ExprKind::Div, a, b);
 }
 /// The product of two f32 is exact in f64.
 Expr lowerFma(LowerContext& c) {
@@ -185,7 +204,8 @@ Expr lowerFma(LowerContext& c) {
 }
 Expr lowerRemainder(LowerContext& c) {
     const Expr a = c.load(0), b = c.load(1);
-    return Expr::make(ExprKind::Mod, {a, b}, a->dtype);
+    if (isFloating(a->dtype)) return Expr::make(ExprKind::Mod, {a, b}, a->dtype);
+    return wholeDivision(c, ExprKind::Mod, a, b);
 }
 
 /// Ties split the gradient in half; the loser gets none.

@@ -76,7 +76,7 @@ class Classifier {
     /// Constants and functions of the index alone: cheaper to compute again than to read, unless a reader needs them in
     /// memory.
     bool isFree(const Node& node, const RuleFacts& rule) {
-        if (rule.reduces || node.type().tuple() || rule.cost > kFreeCost) return false;
+        if (rule.reduces || rule.divides || node.type().tuple() || rule.cost > kFreeCost) return false;
         for (const Node* input : node.inputs()) {
             const Role role = facts(*rootOf(*input).node).role;
             if (role != Role::Free && role != Role::Symbol) return false;

@@ -36,7 +36,7 @@ struct Grouping {
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
 
-/// The values of a group that somebody outside reads, so that they must be stored.
+/// The values of a group that must be stored: those that somebody outside reads, and quotients of integers by data.
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
 /// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure
 /// the sentence that says why these nodes cannot share one.

@@ -160,6 +160,8 @@ std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& 
                 if (facts.role != NodeFacts::Role::Lowered || facts.group != own) wanted.insert(key);
             });
         };
+        // Readers may read some of the elements only, and a division by zero must fail wherever it is.
+        if (grouping.of(*member).rule.divides) wanted.insert({member, 0});
         // Projections of tuples are aliases, so readers of each result are told apart here.
         if (member->type().tuple()) {
             for (const Node* user : member->users())

@@ -1,5 +1,7 @@
 #include "engine/schedule/lowering.h"
 
+#include <numeric>
+
 #include "engine/libraries/choose.h"
 #include "engine/ops/op_registry.h"
 #include "engine/support/check.h"
@@ -41,6 +43,14 @@ std::string valueName(const ValueKey& key) {
 
 std::optional<int64_t> knownNumel(const SymDims& sizes) { return numel(sizes).asInt(); }
 
+namespace {
+bool fromData(const Expr& expr) {
+    bool loads = false;
+    forEachExpr({expr}, [&](const Expr& e) { loads |= e->kind == ExprKind::Load; });
+    return loads;
+}
+}  // namespace
+
 /// What the lowering rule of a call sees; the Lowering gives it the operands.
 class NodeContext final : public LowerContext {
   public:
@@ -72,6 +82,14 @@ class NodeContext final : public LowerContext {
         const Expr inside = value();
         m_lowering->m_guards.pop_back();
         return Expr::where(simple, inside, Expr::cast(otherwise, inside->dtype));
+    }
+
+    Expr divisorWhereRead(const Expr& divisor) override {
+        const std::vector<Expr>& guards = m_lowering->m_guards;
+        if (guards.empty() || fromData(divisor)) return divisor;
+        const Expr read = std::accumulate(guards.begin() + 1, guards.end(), guards[0],
+                                          [](const Expr& all, const Expr& next) { return all && next; });
+        return Expr::where(read, divisor, Expr::integer(1, divisor->dtype));
     }
 
     /// First index at which operand 0 was read, for probing.
@@ -169,14 +187,6 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
     expr = spoiled(Expr::cast(expr, dtype), "kernel", node.op());
     return m_shared ? spoiled(expr, "fusion", node.op()) : expr;
 }
-
-namespace {
-bool fromData(const Expr& expr) {
-    bool loads = false;
-    forEachExpr({expr}, [&](const Expr& e) { loads |= e->kind == ExprKind::Load; });
-    return loads;
-}
-}  // namespace
 
 Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body) {
     // Below zero until the body is known.
@@ -312,11 +322,10 @@ bool hasNoElements(const TensorType& type) {
     return std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end();
 }
 
-/// Whether a run fails where the operand is a wrong one.
-bool isChecked(const ExprNode& expr) {
+/// Whether a run fails where the divisor is zero.
+bool dividesByData(const ExprNode& expr) {
     const bool divides = expr.kind == ExprKind::Div || expr.kind == ExprKind::FloorDiv || expr.kind == ExprKind::Mod;
-    if (divides) return !isFloating(expr.dtype) && fromData(expr.operands[1]);
-    return expr.kind == ExprKind::Call && expr.name == "checked_index";
+    return divides && !isFloating(expr.dtype) && fromData(expr.operands[1]);
 }
 
 /// Why the call cannot be a kernel even by itself; empty if it can.
@@ -395,7 +404,8 @@ RuleFacts probe(const Node& node) {
         bool reduces = false;
         forEachExpr({expr}, [&](const Expr& e) {
             reduces |= isReduce(e);
-            facts.checks |= isChecked(*e);
+            facts.divides |= dividesByData(*e);
+            facts.checks |= facts.divides || (e->kind == ExprKind::Call && e->name == "checked_index");
             if (e->kind == ExprKind::Call && e->name != "checked_index" && !isKernelFunction(e->name))
                 facts.whyNot = "kernels have no function '" + e->name + "'";
         });

@@ -20,8 +20,9 @@ struct RuleFacts {
     bool lowers = false;
     std::string whyNot;  // "aten.sort.default has no lowering rule"
     bool reduces = false;
-    bool loads = false;   // reads at least one tensor
-    bool checks = false;  // an index or a divisor comes from data, and the run fails where it is a wrong one
+    bool loads = false;    // reads at least one tensor
+    bool checks = false;   // an index or a divisor comes from data, and the run fails where it is a wrong one
+    bool divides = false;  // a divisor of integers comes from data: all elements must be computed, even if few are read
     int cost = 0;
     SymDims spaceSizes;         // the result's; of reductions over whole dims the operand's ...
     std::vector<bool> reduced;  // ... and which of them the rule reduces; of other reductions result and box sizes

@@ -158,6 +158,63 @@ class CpuLimitsTest : public QObject {
         QCOMPARE(run.error().where, where.toStdString());
     }
 
+    /// Integers by zero: an error wherever it stands, whoever reads the quotient, in vectors and beside them.
+    void divisions_data() {
+        QTest::addColumn<QString>("body");
+        QTest::addColumn<int>("zero");  // which element of y is 0, none below 0
+        QTest::addColumn<bool>("refused");
+        const auto row = [](const char* name, const char* body, int zero, bool refused) {
+            QTest::newRow(name) << body << zero << refused;
+        };
+        const char* const iota =
+            "i = prims.iota.default(67, start=%1, step=1, dtype=torch.int64, device=torch.device('cpu'), "
+            "requires_grad=False)\n    ";
+        const QString from0 = QString(iota).arg(0), from1 = QString(iota).arg(1);
+        for (const char* call : {"remainder.Tensor(x, y)", "fmod.Tensor(x, y)", "floor_divide.default(x, y)",
+                                 "div.Tensor_mode(x, y, rounding_mode='trunc')"})
+            for (const int zero : {-1, 0, 37, 66})
+                QTest::addRow("%s, %d", call, zero) << QString("r = aten.") + call << zero << (zero >= 0);
+        row("what nobody reads", "d = aten.fmod.Tensor(x, y)\n    r = aten.slice.Tensor(d, 0, 0, 40)", 66, true);
+        row("what no condition takes",
+            "d = aten.remainder.Tensor(x, y)\n    n = aten.ne.Scalar(y, 0)\n    r = aten.where.self(n, d, x)", 66,
+            true);
+        row("times zero", "d = aten.remainder.Tensor(x, y)\n    r = aten.mul.Tensor(d, 0)", 5, true);
+        QTest::newRow("an index by itself") << from0 + "r = aten.remainder.Tensor(i, i)" << -1 << true;
+        QTest::newRow("an index by itself, from 1") << from1 + "r = aten.remainder.Tensor(i, i)" << -1 << false;
+        QTest::newRow("an index in a longer row")
+            << from1 + "d = aten.remainder.Tensor(x, i)\n    r = aten.constant_pad_nd.default(d, [1, -1], 9)" << -1
+            << false;
+        QTest::newRow("beside others") << "d = aten.remainder.Tensor(x, y)\n    r = aten.cat.default([d, x, y])" << -1
+                                       << false;
+        row("a constant", "z = aten.full.default([67], 0, dtype=torch.int64)\n    r = aten.fmod.Tensor(x, z)", -1,
+            true);
+        QTest::newRow("64 bits without a sign")
+            << "u = prims.convert_element_type.default(x, torch.uint64)\n    d = aten.remainder.Scalar(u, -3)\n"
+               "    e = aten.fmod.Scalar(u, -3)\n    f = aten.add.Tensor(d, e)\n"
+               "    r = prims.convert_element_type.default(f, torch.int64)"
+            << -1 << false;
+    }
+    void divisions() {
+        QFETCH(QString, body);
+        QFETCH(int, zero);
+        QFETCH(bool, refused);
+        const auto module = moduleOf(
+            ("def forward(x: \"i64[67]\", y: \"i64[67]\"):\n    " + body + "\n    return (r,)\n").toStdString());
+        std::vector<Tensor> inputs{Tensor::zeros(DType::I64, {67}), Tensor::zeros(DType::I64, {67})};
+        for (int64_t i = 0; i < 67; ++i) {
+            inputs[0].as<int64_t>()[i] = 7 * i - 91;
+            inputs[1].as<int64_t>()[i] = i == zero ? 0 : i % 2 == 0 ? i + 1 : -i;
+        }
+        const auto expected = referenceOutputs(*module, inputs);
+        QVERIFY2(expected.has_value() != refused, expected ? "ran" : expected.error().text().c_str());
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY2(run.has_value() != refused, run ? "ran" : run.error().text().c_str());
+        if (refused) QVERIFY2(run.error().message.find("by zero") != std::string::npos, run.error().text().c_str());
+        else QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+    }
+
     /// Of two zeros the first is the larger one and the smaller one, as in PyTorch (where long tensors are compared
     /// with vector instructions its own kernels keep the second): the result has the sign of x.
     void signsOfZero_data() {
