@@ -289,7 +289,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTemporaryDir folder;
         openAndCompile();
         const GraphScene& scene = *m_main->get<GraphWindow>().view().canvas().scene();
-        QVERIFY(exportGraph(scene, GraphMode::Union, m_main->palette(), "a.pt2: fuse_bias_add", folder.filePath(name)));
+        QVERIFY(
+            exportGraph(scene, GraphMode::Union, {}, m_main->palette(), "a.pt2: fuse_bias_add", folder.filePath(name)));
         QFile file(folder.filePath(name));
         QVERIFY(file.open(QIODevice::ReadOnly));
         QFETCH(QByteArray, start);
@@ -300,11 +301,12 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
             for (const char* word : {"<title>a.pt2: fuse_bias_add</title>", ">a.pt2: fuse_bias_add</text>",
                                      ">+ added</text>", ">− removed</text>"})
                 QVERIFY2(written.contains(word), word);
-        const auto unknown =
-            exportGraph(scene, GraphMode::Union, m_main->palette(), "a.pt2: fuse_bias_add", folder.filePath("g.bmp"));
+        const auto unknown = exportGraph(scene, GraphMode::Union, {}, m_main->palette(), "a.pt2: fuse_bias_add",
+                                         folder.filePath("g.bmp"));
         QVERIFY(!unknown);
         QCOMPARE(unknown.error().notes.at(0), std::string("Use a name that ends in .svg, .png or .dot."));
-        QVERIFY(!exportGraph(scene, GraphMode::Union, m_main->palette(), "a.pt2: fuse_bias_add", "/dev/null/" + name));
+        QVERIFY(
+            !exportGraph(scene, GraphMode::Union, {}, m_main->palette(), "a.pt2: fuse_bias_add", "/dev/null/" + name));
     }
 };
 

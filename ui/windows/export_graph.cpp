@@ -7,6 +7,7 @@
 #include <QSvgGenerator>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "ui/windows/legend.h"
 
@@ -16,26 +17,56 @@ namespace {
 /// Larger images do not fit the memory of every viewer; the picture is scaled down to it.
 constexpr double kMaxPixels = 16384;
 
-/// The picture with its head: the title, and what the colours mean where something changed.
+/// A word of the legend, and how it is painted.
+struct LegendEntry {
+    QString word;
+    std::function<void(QPainter&, const QRectF&, const GraphColors&)> paint;
+};
+template <class State>
+LegendEntry entryOf(State state) {
+    return {legendWord(state), [state](QPainter& painter, const QRectF& box, const GraphColors& colors) {
+                paintLegendMark(painter, box, state, colors);
+            }};
+}
+
+std::vector<LegendEntry> legendOf(const GraphScene& scene, GraphMode mode, const PictureMarks& marks) {
+    std::vector<LegendEntry> legend;
+    const bool changed = std::any_of(scene.picture.nodes.begin(), scene.picture.nodes.end(),
+                                     [](const auto& node) { return node.change != Change::Kept; });
+    if (marks.heat) {
+        for (int heat = 0; heat < kHeats; ++heat) legend.push_back(entryOf(static_cast<Heat>(heat)));
+    } else if (marks.sides) {
+        for (const Side side : {Side::Forward, Side::Backward, Side::Both}) legend.push_back(entryOf(side));
+        legend.push_back({savedWord(), paintSavedMark});
+    } else if (changed && mode == GraphMode::Union) {
+        for (const Change change : {Change::Added, Change::Removed, Change::Edited, Change::Kept})
+            legend.push_back(entryOf(change));
+    }
+    return legend;
+}
+
+/// Two panes are one picture on paper.
+GraphMode modeOnPaper(GraphMode mode) { return mode == GraphMode::SideBySide ? GraphMode::Union : mode; }
+
+/// The picture with its head: the title, and what the colours mean where they mean something.
 class Sheet {
   public:
-    Sheet(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& title)
+    Sheet(const GraphScene& scene, GraphMode mode, const PictureMarks& marks, const QPalette& palette,
+          const QString& title)
         : m_scene(scene),
-          m_mode(mode == GraphMode::SideBySide ? GraphMode::Union : mode),
+          m_mode(modeOnPaper(mode)),
+          m_marks(marks),
           m_colors(GraphColors::of(palette)),
           m_ink(palette.color(QPalette::Text)),
           m_title(title),
           m_font(scene.font),
-          m_titleFont(scene.font) {
+          m_titleFont(scene.font),
+          m_legend(legendOf(scene, m_mode, marks)) {
         m_titleFont.setBold(true);
         m_titleFont.setPointSizeF(1.3 * m_titleFont.pointSizeF());
-        const bool changed = std::any_of(scene.picture.nodes.begin(), scene.picture.nodes.end(),
-                                         [](const auto& node) { return node.change != Change::Kept; });
-        if (changed && m_mode == GraphMode::Union)
-            m_legend = {Change::Added, Change::Removed, Change::Edited, Change::Kept};
         const QFontMetricsF letters(m_font), titleLetters(m_titleFont);
         double legend = 0;
-        for (Change change : m_legend) legend += legendMarkSize(change, letters).width() + kGap;
+        for (const LegendEntry& entry : m_legend) legend += legendMarkSize(entry.word, letters).width() + kGap;
         const double head = kGap + titleLetters.height() + (m_legend.empty() ? 0 : kGap + letters.height() + 4);
         m_bounds = scene.bounds.adjusted(0, -head - kGap, 0, 0);
         m_bounds.setWidth(
@@ -49,6 +80,8 @@ class Sheet {
         PaintRequest request;
         request.area = m_scene.bounds;
         request.mode = m_mode;
+        request.marks = m_marks.sides;
+        request.heat = m_marks.heat;
         painter.save();
         paintScene(painter, m_scene, m_colors, request);
         painter.restore();
@@ -60,9 +93,9 @@ class Sheet {
                          Qt::AlignLeft | Qt::AlignVCenter | Qt::TextSingleLine, m_title);
         at.ry() += line + kGap;
         painter.setFont(m_font);
-        for (Change change : m_legend) {
-            const QSizeF size = legendMarkSize(change, QFontMetricsF(m_font));
-            paintLegendMark(painter, {at, size}, change, m_colors);
+        for (const LegendEntry& entry : m_legend) {
+            const QSizeF size = legendMarkSize(entry.word, QFontMetricsF(m_font));
+            entry.paint(painter, {at, size}, m_colors);
             at.rx() += size.width() + kGap;
         }
     }
@@ -71,13 +104,44 @@ class Sheet {
     static constexpr double kGap = 10;
     const GraphScene& m_scene;
     GraphMode m_mode;
+    PictureMarks m_marks;
     GraphColors m_colors;
     QColor m_ink;
     QString m_title;
     QFont m_font, m_titleFont;
-    std::vector<Change> m_legend;
+    std::vector<LegendEntry> m_legend;
     QRectF m_bounds;
 };
+
+/// DOT's colours of the states of a difference, and of the sides of a partition.
+constexpr const char* kChangeColors[] = {"#57606a", "#1a7f37", "#c4232c", "#9a6700"};
+constexpr const char* kSideColors[] = {"#0969da", "#8250df", "#bc4c00"};
+
+QString edgeColor(Change change, const PictureMarks& marks) {
+    const bool plain = marks.sides || marks.heat;
+    return QString::fromLatin1(kChangeColors[static_cast<int>(plain ? Change::Kept : change)]);
+}
+
+/// What DOT draws of a node's state: its sign, colour and outline.
+struct DotState {
+    QString sign, color, more;
+};
+DotState dotStateOf(const Picture::Node& node, const PictureMarks& marks) {
+    const QString folded = node.isFold() ? QStringLiteral(", style=dotted") : QString();
+    if (marks.heat) {
+        const HeatMark* mark = node.isFold() ? nullptr : marks.heat->find(node.id);
+        const bool wrong = mark && mark->heat == Heat::Wrong;
+        return {mark ? mark->sign + ' ' : QString(), QString::fromLatin1(wrong ? kChangeColors[2] : kChangeColors[0]),
+                folded};
+    }
+    if (marks.sides) {
+        const SideMark* mark = node.isFold() ? nullptr : marks.sides->find(node.id);
+        if (!mark) return {{}, QString::fromLatin1(kChangeColors[0]), folded};
+        return {signOf(mark->side) + ' ', QString::fromLatin1(kSideColors[static_cast<int>(mark->side)]),
+                mark->saved ? QStringLiteral(", peripheries=2") : QString()};
+    }
+    return {signOf(node.change), QString::fromLatin1(kChangeColors[static_cast<int>(node.change)]), folded};
+}
 
 QString quoted(QString text) {
     return '"' + text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n") + '"';
@@ -92,20 +156,18 @@ Error cannotWrite(const QString& path, const QString& why) {
 
 }  // namespace
 
-QString dotText(const GraphScene& scene, GraphMode mode) {
-    static const char* const kColors[] = {"#57606a", "#1a7f37", "#c4232c", "#9a6700"};
-    const GraphMode shown = mode == GraphMode::SideBySide ? GraphMode::Union : mode;
+QString dotText(const GraphScene& scene, GraphMode mode, const PictureMarks& marks) {
+    const GraphMode shown = modeOnPaper(mode);
     QString text = QStringLiteral("digraph step {\n    node [shape=box];\n");
     for (size_t i = 0; i < scene.picture.nodes.size(); ++i) {
         const Picture::Node& node = scene.picture.nodes[i];
         if (!shownIn(shown, node.change)) continue;
-        QString label = signOf(node.change) + node.title;
+        const DotState state = dotStateOf(node, marks);
+        QString label = state.sign + node.title;
         if (!node.detail.isEmpty()) label += '\n' + node.detail;
         for (const auto& chip : node.chips) label += QStringLiteral("\n[%1]").arg(chip.text);
-        text += QStringLiteral("    n%1 [label=%2, color=\"%3\"%4];\n")
-                    .arg(i)
-                    .arg(quoted(label), QString::fromLatin1(kColors[static_cast<int>(node.change)]),
-                         node.isFold() ? QStringLiteral(", style=dotted") : QString());
+        text +=
+            QStringLiteral("    n%1 [label=%2, color=\"%3\"%4];\n").arg(i).arg(quoted(label), state.color, state.more);
     }
     for (const auto& edge : scene.picture.edges) {
         if (!shownIn(shown, edge.change) || !shownIn(shown, scene.picture.nodes[edge.from].change) ||
@@ -114,8 +176,7 @@ QString dotText(const GraphScene& scene, GraphMode mode) {
         text += QStringLiteral("    n%1 -> n%2 [color=\"%3\"%4];\n")
                     .arg(edge.from)
                     .arg(edge.to)
-                    .arg(QString::fromLatin1(kColors[static_cast<int>(edge.change)]),
-                         edge.rewired ? QStringLiteral(", style=dashed") : QString());
+                    .arg(edgeColor(edge.change, marks), edge.rewired ? QStringLiteral(", style=dashed") : QString());
     }
     return text + QStringLiteral("}\n");
 }
@@ -134,16 +195,16 @@ QString askForFile(QWidget* parent, const QString& title, const QString& name, c
     return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
 }
 
-Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& title,
-                         const QString& path) {
+Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const PictureMarks& marks, const QPalette& palette,
+                         const QString& title, const QString& path) {
     const QString kind = QFileInfo(path).suffix().toLower();
     if (kind == "dot" || kind == "gv") {
         QSaveFile file(path);
-        if (!file.open(QIODevice::WriteOnly) || file.write(dotText(scene, mode).toUtf8()) < 0 || !file.commit())
+        if (!file.open(QIODevice::WriteOnly) || file.write(dotText(scene, mode, marks).toUtf8()) < 0 || !file.commit())
             return cannotWrite(path, file.errorString());
         return {};
     }
-    const Sheet sheet(scene, mode, palette, title);
+    const Sheet sheet(scene, mode, marks, palette, title);
     if (kind == "svg") {
         QSaveFile file(path);
         if (!file.open(QIODevice::WriteOnly)) return cannotWrite(path, file.errorString());

@@ -86,7 +86,9 @@ void exportPicture(MainWindow& main) {
         askForFile(&main, MainWindow::tr("Export the graph"), QStringLiteral("graph"),
                    {MainWindow::tr("SVG (*.svg)"), MainWindow::tr("PNG (*.png)"), MainWindow::tr("Graphviz (*.dot)")});
     if (path.isEmpty()) return;
-    const auto done = exportGraph(*scene, graph.view().canvas().mode(), main.palette(), graph.pictureTitle(), path);
+    const GraphCanvas& canvas = graph.view().canvas();
+    const auto done =
+        exportGraph(*scene, canvas.mode(), {canvas.marks(), canvas.heat()}, main.palette(), graph.pictureTitle(), path);
     if (done) return main.say(MainWindow::tr("Wrote %1").arg(path));
     main.logProblem(entryOf(done.error(), MainWindow::tr("Exporting the graph")));
 }
