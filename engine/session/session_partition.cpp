@@ -7,6 +7,14 @@
 #include "engine/session/session_state.h"
 
 namespace cutaway {
+
+/// What a memory budget means for a run's joint graph.
+struct PartitionAtBudget {
+    SavedValues saved;
+    SplitGraph split;
+    Sides sides;
+};
+
 namespace {
 
 /// The step that split the graph. Errors: none did, with the reason.
@@ -26,24 +34,41 @@ Result<const Step*> splitStep(const CompileTrace& trace) {
     return Error{ErrorCode::NotFound, "the stages of this run do not split the graph", {}, {"compile without --only"}};
 }
 
+Result<PartitionAtBudget> partitionWith(Partitioner& partitioner, double budget) {
+    PartitionAtBudget out;
+    CT_TRY(out.saved, partitioner.choose(budget));
+    CT_TRY(out.split, partitioner.split(out.saved));
+    out.sides = sidesOf(partitioner.facts(), out.split);
+    return out;
+}
+
 /// A partitioner of the run's joint graph and the turn to use it.
 struct Chooser {
     std::unique_lock<std::mutex> turn;
-    Partitioner* partitioner = nullptr;
-    const Step* step = nullptr;
+    Session::State::Run* run = nullptr;
+
+    Partitioner& partitioner() const { return *run->partitioner; }
+    const JointFacts& facts() const { return run->partitioner->facts(); }
+    /// At the run's own budget, which is chosen once for all who ask.
+    Result<std::shared_ptr<const PartitionAtBudget>> own() const {
+        if (!run->partition) {
+            CT_TRY(PartitionAtBudget made, partitionWith(partitioner(), partitioner().options().budget));
+            run->partition = std::make_shared<const PartitionAtBudget>(std::move(made));
+        }
+        return run->partition;
+    }
 };
 Result<Chooser> chooserOf(Session::State& state, RunId id) {
-    CT_TRY(Session::State::Run * run, state.run(id));
     Chooser chooser;
-    CT_TRY(chooser.step, splitStep(run->trace));
-    chooser.turn = std::unique_lock(run->choosing);
-    if (!run->partitioner) {
-        PassContext context(run->trace.request, &run->trace.services);
-        context.answerFrom(chooser.step->answers);
-        CT_TRY(run->partitioner,
-               Partitioner::make(*chooser.step->before, withSizeHints(std::move(context), *chooser.step->before)));
+    CT_TRY(chooser.run, state.run(id));
+    CT_TRY(const Step* step, splitStep(chooser.run->trace));
+    chooser.turn = std::unique_lock(chooser.run->choosing);
+    if (!chooser.run->partitioner) {
+        PassContext context(chooser.run->trace.request, &chooser.run->trace.services);
+        context.answerFrom(step->answers);
+        CT_TRY(chooser.run->partitioner,
+               Partitioner::make(*step->before, withSizeHints(std::move(context), *step->before)));
     }
-    chooser.partitioner = run->partitioner.get();
     return chooser;
 }
 
@@ -67,20 +92,7 @@ SavedTensor describe(const JointFacts& facts, int value, std::string why) {
     return out;
 }
 
-struct Choice {
-    SavedValues saved;
-    SplitGraph split;
-    Sides sides;
-};
-Result<Choice> choose(Partitioner& partitioner, double budget) {
-    Choice out;
-    CT_TRY(out.saved, partitioner.choose(budget));
-    CT_TRY(out.split, partitioner.split(out.saved));
-    out.sides = sidesOf(partitioner.facts(), out.split);
-    return out;
-}
-
-PartitionChoice describe(const JointFacts& facts, const Choice& choice) {
+PartitionChoice describe(const JointFacts& facts, const PartitionAtBudget& choice) {
     PartitionChoice out;
     out.budget = choice.saved.budget;
     out.attempt = choice.saved.attempt;
@@ -98,13 +110,18 @@ PartitionChoice describe(const JointFacts& facts, const Choice& choice) {
     return out;
 }
 
-Result<PartitionChoice> choiceAt(Partitioner& partitioner, double budget) {
+/// `known`: the partition at this budget, if it was chosen before.
+Result<PartitionChoice> choiceAt(Partitioner& partitioner, double budget,
+                                 std::shared_ptr<const PartitionAtBudget> known = nullptr) {
     const auto start = std::chrono::steady_clock::now();
-    CT_TRY(Choice choice, choose(partitioner, budget));
-    if (budget == 0) {
-        CT_TRY(choice.saved.recomputedRuntime, partitioner.allRecomputed());
+    if (!known) {
+        CT_TRY(PartitionAtBudget made, partitionWith(partitioner, budget));
+        known = std::make_shared<const PartitionAtBudget>(std::move(made));
     }
-    PartitionChoice out = describe(partitioner.facts(), choice);
+    PartitionChoice out = describe(partitioner.facts(), *known);
+    if (budget == 0) {
+        CT_TRY(out.recomputedRuntime, partitioner.allRecomputed());
+    }
     out.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     return out;
 }
@@ -119,14 +136,16 @@ bool sameCost(const BudgetPoint& a, const BudgetPoint& b) {
 Result<PartitionChoice> Session::partition(RunId id, const Progress&) {
     return guarded([&]() -> Result<PartitionChoice> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-        return choiceAt(*chooser.partitioner, chooser.partitioner->options().budget);
+        CT_TRY(auto own, chooser.own());
+        const double budget = own->saved.budget;
+        return choiceAt(chooser.partitioner(), budget, std::move(own));
     });
 }
 
 Result<PartitionChoice> Session::partitionAt(RunId id, double budget, const Progress&) {
     return guarded([&]() -> Result<PartitionChoice> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-        return choiceAt(*chooser.partitioner, budget);
+        return choiceAt(chooser.partitioner(), budget);
     });
 }
 
@@ -135,7 +154,7 @@ Result<std::vector<BudgetPoint>> Session::budgetCurve(RunId id, const Progress& 
         const auto pointAt = [&](double budget) -> Result<BudgetPoint> {
             // One at a time, so that a slider need not wait for the whole curve.
             CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-            CT_TRY(const PartitionChoice choice, choiceAt(*chooser.partitioner, budget));
+            CT_TRY(const PartitionChoice choice, choiceAt(chooser.partitioner(), budget));
             return BudgetPoint{budget, choice.activationBytes, choice.recomputedRuntime, choice.recomputed.size()};
         };
         CT_TRY(const BudgetPoint least, pointAt(0));
@@ -176,13 +195,13 @@ Result<RunId> Session::deriveWithBudget(RunId id, double budget, const CompileSe
 Result<std::vector<NodeSide>> Session::sides(RunId id, const Progress&) {
     return guarded([&]() -> Result<std::vector<NodeSide>> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-        CT_TRY(const Choice choice, choose(*chooser.partitioner, chooser.partitioner->options().budget));
-        const JointFacts& facts = chooser.partitioner->facts();
+        CT_TRY(const auto choice, chooser.own());
+        const JointFacts& facts = chooser.facts();
         std::vector<NodeSide> out;
         for (size_t i = 0; i + 1 < facts.nodes.size(); ++i) {
-            const bool forward = choice.sides.forward[i], backward = choice.sides.backward[i];
+            const bool forward = choice->sides.forward[i], backward = choice->sides.backward[i];
             if (!forward && !backward) continue;
-            const bool saved = choice.sides.saved[i];
+            const bool saved = choice->sides.saved[i];
             out.push_back({nodeKey(0, facts.nodes[i].node->id()),
                            forward && backward && !saved ? Side::Both
                            : forward                     ? Side::Forward
@@ -196,34 +215,34 @@ Result<std::vector<NodeSide>> Session::sides(RunId id, const Progress&) {
 Result<std::string> Session::explainPartition(RunId id, NodeKey node, const Progress&) {
     return guarded([&]() -> Result<std::string> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-        const JointFacts& facts = chooser.partitioner->facts();
+        const JointFacts& facts = chooser.facts();
         const bool inMain = graphOf(node) == 0;
         const size_t slot = index(nodeOf(node));
         const int number = inMain && slot < facts.atId.size() ? facts.atId[slot] : -1;
         if (number < 0 || number + 1 == static_cast<int>(facts.nodes.size()))
             return Error{ErrorCode::NotFound, "the node is not in the joint graph that was split", {}, {}};
-        CT_TRY(const Choice choice, choose(*chooser.partitioner, chooser.partitioner->options().budget));
-        return explainSide(facts, choice.saved, choice.sides, number);
+        CT_TRY(const auto choice, chooser.own());
+        return explainSide(facts, choice->saved, choice->sides, number);
     });
 }
 
 Result<std::vector<HeldBytes>> Session::heldBytes(RunId id, const Progress&) {
     return guarded([&]() -> Result<std::vector<HeldBytes>> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-        CT_TRY(const Choice choice, choose(*chooser.partitioner, chooser.partitioner->options().budget));
-        const JointFacts& facts = chooser.partitioner->facts();
+        CT_TRY(const auto choice, chooser.own());
+        const JointFacts& facts = chooser.facts();
         std::map<NodeId, int64_t> held;  // activations; inputs are there anyway
-        for (const int value : choice.split.saved.values)
+        for (const int value : choice->split.saved.values)
             if (!facts[value].forwardInput) held.emplace(facts[value].node->id(), facts[value].bytes);
         std::vector<HeldBytes> out;
         int64_t bytes = 0;
-        for (const Node& node : choice.split.forward->graph().nodes()) {
+        for (const Node& node : choice->split.forward->graph().nodes()) {
             const auto saved = held.find(node.id());
             if (saved != held.end()) bytes += saved->second;
             if (node.isCall()) out.push_back({nodeKey(0, node.id()), node.name(), false, bytes});
         }
         std::map<NodeId, const Node*> last;  // reader of each saved value
-        const Graph& backward = choice.split.backward->graph();
+        const Graph& backward = choice->split.backward->graph();
         for (const Node& node : backward.nodes())
             for (const Node* input : node.inputs())
                 if (held.contains(input->id())) last[input->id()] = &node;

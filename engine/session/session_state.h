@@ -17,6 +17,7 @@
 namespace cutaway {
 
 class Partitioner;
+struct PartitionAtBudget;
 struct ScheduledProgram;
 
 struct Session::State {
@@ -33,8 +34,9 @@ struct Session::State {
         std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
         std::mutex looking;                      // guards `schedules`
         std::map<std::string, std::shared_ptr<const ScheduledProgram>> schedules;  // by track; made when looked at
-        std::mutex choosing;                                                       // guards `partitioner`
-        std::shared_ptr<Partitioner> partitioner;  // of the joint graph; made on first use
+        std::mutex choosing;                                                       // guards the two below
+        std::shared_ptr<Partitioner> partitioner;            // of the joint graph; made on first use
+        std::shared_ptr<const PartitionAtBudget> partition;  // at the run's own budget; made on first use
     };
     std::optional<OpenedFile> file;
     OpenSettings settings;  // that it was opened with
