@@ -260,6 +260,12 @@ std::optional<Mode> modeOf(std::string_view name) {
     return std::nullopt;
 }
 
+std::vector<std::string> valuesOf(const CompileRequest& request, std::string_view option) {
+    const auto found =
+        std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& one) { return one.key == option; });
+    return found == std::end(kOptions) ? std::vector<std::string>() : found->write(request);
+}
+
 std::string CompileRequest::text() const {
     std::string out;
     for (const Option& option : kOptions)

@@ -44,6 +44,8 @@ std::string Setting::takes() const {
     return {};
 }
 
+bool Setting::isFor(Mode mode) const { return modes.empty() || holdsWord(modes, modeName(mode)); }
+
 bool Setting::fits(std::string_view value) const {
     if (kind == Kind::Choice) return holdsWord(choices, value);
     if (kind == Kind::Flag) return holdsWord("0 1 false true False True", value);

@@ -42,18 +42,36 @@ constexpr Setting list(std::string_view owners, std::string_view key, std::strin
     return {owners, key, List, "none", what, 0, 0, form};
 }
 
+/// An option with a field in the compile dialog, and the modes in which it means something.
+constexpr Setting field(std::string_view label, Setting setting, std::string_view modes = {}) {
+    setting.label = label;
+    setting.modes = modes;
+    return setting;
+}
+
 constexpr Setting kSettings[] = {
     // Of the request, which the command line and the dialog make.
-    choice(
-        kRequest, "mode", "inference", "inference training jvp",
-        "What the graph is compiled for: its results, gradients too, or (jvp, forward mode) their derivative along a direction."),
-    flag(kRequest, "strict", "false", "With --mode jvp, refuse a result that depends on no differentiated input."),
+    field(
+        "Mode",
+        choice(
+            kRequest, "mode", "inference", "inference training jvp",
+            "What the graph is compiled for: its results, gradients too, or (jvp, forward mode) their derivative along a direction.")),
+    field(
+        "Strict: refuse results that do not depend on the inputs",
+        flag(kRequest, "strict", "false", "With --mode jvp, refuse a result that depends on no differentiated input."),
+        "jvp"),
     choice(kRequest, "device", "cpu", "cpu cuda", "What the passes compile for; kernels are made for the CPU."),
-    flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
-    flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong."),
-    {kRequest, "only", Name, "all stages", "Run this stage alone, on the graph as it is.", 0, 0, "STAGE"},
-    flag(kRequest, "all-stages", "false", "Run also the stages that PyTorch ran before the graph was recorded."),
-    flag(kRequest, "passes-only", "false", "End before the schedule, which decides how calls are computed."),
+    field("Freeze: parameters become constants",
+          flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
+          "inference"),
+    field("Behave like PyTorch where it is known to be wrong",
+          flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong.")),
+    field("Stages",
+          {kRequest, "only", Name, "all stages", "Run this stage alone, on the graph as it is.", 0, 0, "STAGE"}),
+    field("Run again what PyTorch ran before it recorded the graph",
+          flag(kRequest, "all-stages", "false", "Run also the stages that PyTorch ran before the graph was recorded.")),
+    field("End before the schedule",
+          flag(kRequest, "passes-only", "false", "End before the schedule, which decides how calls are computed.")),
     list(kRequest, "disable", "NAME", "Skip a pass, or a rule by NAME or PASS/NAME (may be repeated)."),
     list(kRequest, "enable", "NAME", "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)."),
     list(kRequest, "rules", "FILE", "Apply rules of your own, in the form that `rules` prints (may be repeated)."),
@@ -62,11 +80,18 @@ constexpr Setting kSettings[] = {
          "Run a pass of a plugin at one of the places for passes of one's own (may be repeated)."),
     list(kRequest, "move", "NAME=...",
          "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)."),
-    list(kRequest, "grad", "NAME", "Differentiate this input, too, beside the parameters (may be repeated)."),
-    real(kRequest, "memory-budget", "1", 0, 1,
-         "What the forward may save for the backward: 0 its inputs alone, 1 all that makes the backward fastest."),
-    choice(kRequest, "solver", "dp", kSolvers, "How what is saved within a memory budget is chosen."),
-    integer(kRequest, "fuel", "no limit", 0, kMany, "Stop after this many rewrites of passes that are not required."),
+    field("Gradients of inputs",
+          list(kRequest, "grad", "NAME", "Differentiate this input, too, beside the parameters (may be repeated)."),
+          "training jvp"),
+    field(
+        "Memory budget",
+        real(kRequest, "memory-budget", "1", 0, 1,
+             "What the forward may save for the backward: 0 its inputs alone, 1 all that makes the backward fastest."),
+        "training"),
+    field("Solver", choice(kRequest, "solver", "dp", kSolvers, "How what is saved within a memory budget is chosen."),
+          "training"),
+    field("Stop after rewrite", integer(kRequest, "fuel", "no limit", 0, kMany,
+                                        "Stop after this many rewrites of passes that are not required.")),
 
     // Of optional passes: --enable PASS=key:value.
     integer(kAnyPass, "counter", "1", 0, 100, "How often the pass runs."),

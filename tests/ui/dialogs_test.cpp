@@ -19,6 +19,7 @@
 #include "ui/session/session_controller.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/graph_dialog.h"
+#include "ui/windows/request_form.h"
 #include "ui/windows/run_dialogs.h"
 
 using namespace cutaway;
@@ -110,9 +111,9 @@ class DialogsTest : public QObject {
         from.mode = Mode::Training;
         CompileDialog dialog(passes(), from);
         dialog.show();
-        auto* budget = dialog.findChild<QDoubleSpinBox*>("memoryBudget");
+        auto* budget = dialog.findChild<QDoubleSpinBox*>("memory-budget");
         auto* solver = dialog.findChild<QComboBox*>("solver");
-        auto* gradients = dialog.findChild<QLineEdit*>("gradients");
+        auto* gradients = dialog.findChild<QLineEdit*>("grad");
         for (const QWidget* field : std::initializer_list<QWidget*>{budget, solver, gradients})
             QVERIFY(field->isVisible() && !field->toolTip().isEmpty());
         QCOMPARE(solver->currentText(), "dp");
@@ -130,9 +131,47 @@ class DialogsTest : public QObject {
         CompileDialog inference(passes(), dialog.options());
         inference.show();
         inference.findChild<QComboBox*>("mode")->setCurrentIndex(0);
-        QVERIFY(!inference.findChild<QDoubleSpinBox*>("memoryBudget")->isVisible());
+        QVERIFY(!inference.findChild<QDoubleSpinBox*>("memory-budget")->isVisible());
         inference.accept();
         QVERIFY(inference.options().gradients.empty() && inference.options().memoryBudget == 1);
+    }
+
+    /// Every option of the table that has a label has a field, which says what the option does, and comes back.
+    void optionsOfTheTableHaveFields_data() {
+        QTest::addColumn<QString>("request");
+        for (const char* request :
+             {"--mode jvp --strict", "--freeze", "--parity", "--only capture", "--all-stages", "--passes-only",
+              "--mode training --grad x --grad y", "--mode training --memory-budget 0.25 --solver greedy", "--fuel 12"})
+            QTest::newRow(request) << QString(request);
+    }
+    void optionsOfTheTableHaveFields() {
+        QFETCH(QString, request);
+        openMlp();
+        const auto from = parseRequest(request.toStdString());
+        QVERIFY(from);
+        CompileDialog dialog(passes(), *from);
+        dialog.show();
+        for (const Setting& setting : settings()) {
+            if (!setting.belongsTo(kRequest) || setting.label.empty()) continue;
+            const auto* field = dialog.findChild<QWidget*>(QString::fromUtf8(setting.key.data(), setting.key.size()));
+            QVERIFY2(field && !field->toolTip().isEmpty(), setting.key.data());
+            QCOMPARE(field->isVisible(), setting.isFor(from->mode));
+        }
+        dialog.accept();
+        QCOMPARE(dialog.result(), int(QDialog::Accepted));
+        QCOMPARE(QString::fromStdString(dialog.options().text()), request);
+    }
+
+    /// What is not about one model comes back, the memory budget among it.
+    void answersAreRemembered() {
+        const auto asked =
+            parseRequest("--mode training --parity --grad x --memory-budget 0.25 --solver greedy --fuel 3");
+        QVERIFY(asked);
+        CompileDialog(passes(), *asked).accept();
+        QCOMPARE(QString::fromStdString(rememberedRequest().text()),
+                 "--mode training --parity --memory-budget 0.25 --solver greedy");
+        QSettings().setValue("compile/options", "--mode trainin");  // of another version
+        QVERIFY(rememberedRequest() == CompileRequest());
     }
 
     /// Gradients are asked for where there are some.
@@ -165,9 +204,9 @@ class DialogsTest : public QObject {
         for (const std::string& name : own) QVERIFY2(item(dialog, QString::fromStdString(name)), name.c_str());
         dialog.accept();
         QCOMPARE(dialog.options().mode, mode);
-        QCOMPARE(CompileDialog::remembered().mode, mode);
+        QCOMPARE(rememberedRequest().mode, mode);
         CompileDialog(passes(), {}).accept();
-        QCOMPARE(CompileDialog::remembered().mode, Mode::Inference);
+        QCOMPARE(rememberedRequest().mode, Mode::Inference);
     }
 
     void anOptionalPassRunsWhenItIsTicked() {

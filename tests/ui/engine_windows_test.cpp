@@ -22,6 +22,7 @@
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/problem_bar.h"
+#include "ui/windows/request_form.h"
 #include "ui/windows/rewrite_bar.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
@@ -233,13 +234,13 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         chosen.mode = Mode::Training;
         CompileDialog([this](const CompileRequest& kind) { return m_main->controller().passes(kind); }, chosen)
             .accept();
-        QVERIFY(CompileDialog::remembered().mode == Mode::Training);
+        QVERIFY(rememberedRequest().mode == Mode::Training);
         m_main->compileWhenOpened();
         const QString mlp = testing::testFile("../resources/models/mlp.pt2");
         m_main->open(mlp);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && m_main->isSettled(), kPatience);
         QVERIFY(m_main->controller().runs()[0].options.mode == Mode::Inference);
-        QVERIFY(CompileDialog::remembered().mode == Mode::Training);  // which it leaves alone
+        QVERIFY(rememberedRequest().mode == Mode::Training);  // which it leaves alone
         // It was asked for this model, not for those that are opened later.
         m_main->open(mlp);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().empty() && m_main->isSettled(), kPatience);

@@ -18,11 +18,13 @@
 #include "ui/models/partition_model.h"
 #include "ui/models/steps_model.h"
 #include "ui/session/source.h"
+#include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/plot_view.h"
 #include "ui/windows/problem_bar.h"
+#include "ui/windows/request_form.h"
 #include "ui/windows/theme.h"
 
 using namespace cutaway;
@@ -78,6 +80,31 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
             if (const SideMark* mark = marks ? marks->find(node.info.id) : nullptr; mark && mark->saved)
                 nodes.insert(node.info.id);
         return nodes;
+    }
+
+    /// What is written to a file says the sides, too, and what their colours mean.
+    void picturesCarryTheMarks() {
+        const GraphCanvas& canvas = graph().canvas();
+        const PictureMarks marks{canvas.marks(), canvas.heat()};
+        QTemporaryDir folder;
+        const QString path = folder.filePath("sides.svg");
+        QVERIFY(exportGraph(*canvas.scene(), GraphMode::Union, marks, m_main->palette(), "joint", path));
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QString svg = QString::fromUtf8(file.readAll());
+        for (const char* word :
+             {">→ forward</text>", ">← backward</text>", ">↻ computed again</text>", ">saved</text>"})
+            QVERIFY2(svg.contains(word), word);
+        qsizetype saved = 0, backward = 0;
+        for (const auto& node : canvas.scene()->picture.nodes)
+            if (const SideMark* mark = node.isFold() ? nullptr : marks.sides->find(node.id)) {
+                saved += mark->saved;
+                backward += mark->side == Side::Backward;
+            }
+        const QString dot = dotText(*canvas.scene(), GraphMode::Union, marks);
+        QVERIFY(saved > 0 && backward > 0);
+        QCOMPARE(dot.count("peripheries=2"), saved);
+        QCOMPARE(dot.count("label=\"← "), backward);
     }
 
   private slots:
@@ -153,6 +180,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(graph().canvas().marks());
         QCOMPARE(ringed(), nodesOf(own));
         picture("joint-" + model);
+        picturesCarryTheMarks();
     }
 
     void theSliderTriesAndLettingGoCompiles() {
@@ -179,6 +207,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 2 && m_main->isSettled(), kPatience);
         const Run& run = controller().runs()[1];
         QCOMPARE(run.options.memoryBudget, 0.2);
+        QCOMPARE(rememberedRequest().memoryBudget, 0.2);  // for the next model, too
         QVERIFY2(run.title().contains("memory budget 0.2"), qPrintable(run.title()));
         QCOMPARE(m_main->selection().place(), (Place{run.id, before.step, -1}));
         QCOMPARE(controller().partition()->run, run.id);

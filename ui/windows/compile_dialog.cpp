@@ -1,23 +1,20 @@
 #include "ui/windows/compile_dialog.h"
 
-#include <QCheckBox>
-#include <QComboBox>
 #include <QDialogButtonBox>
-#include <QDoubleSpinBox>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPushButton>
-#include <QSettings>
+#include <QRegularExpression>
 #include <QSignalBlocker>
-#include <QSpinBox>
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "cutaway/settings.h"
+#include "ui/windows/request_form.h"
 #include "ui/windows/rules_page.h"
 
 namespace cutaway::ui {
@@ -34,36 +31,19 @@ QStringList wordsOf(const QLineEdit* field) {
     return field->text().split(gap, Qt::SkipEmptyParts);
 }
 
-/// What the table of settings says of an option of the request.
-const Setting& optionNamed(std::string_view key) {
-    for (const Setting& setting : settings())
-        if (setting.belongsTo(kRequest) && setting.key == key) return setting;
-    qFatal("the request has no such option");
-}
-QString textOf(std::string_view utf8) { return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size())); }
-QString sentenceOf(std::string_view key) { return textOf(optionNamed(key).what); }
-
 }  // namespace
 
 CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget* parent)
     : QDialog(parent),
       m_passesOf(std::move(passes)),
-      m_mode(new QComboBox),
-      m_stage(new QComboBox),
-      m_freeze(new QCheckBox(tr("&Freeze: parameters become constants"))),
-      m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
-      m_allStages(new QCheckBox(tr("Run again what PyTorch ran before it recorded the graph"))),
-      m_fuel(new QSpinBox),
-      m_budget(new QDoubleSpinBox),
-      m_solver(new QComboBox),
-      m_gradients(new QLineEdit),
+      m_form(new RequestForm(from, QStringLiteral("gpr"))),  // of the tabs
       m_passes(new QListWidget),
       m_settings(new QLineEdit),
       m_problem(wrapped({})),
       m_options(from) {
     setWindowTitle(tr("Compile"));
     auto* tabs = new QTabWidget;
-    tabs->addTab(makeGeneral(from), tr("&General"));
+    tabs->addTab(m_form, tr("&General"));
     tabs->addTab(makePasses(from), tr("&Passes"));
     std::vector<PassInfo> all;
     for (const CompileRequest& kind : kindsOfRun())
@@ -83,68 +63,6 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
     resize(560, 480);
 }
 
-QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
-    m_mode->setObjectName(QStringLiteral("mode"));
-    m_mode->addItems({tr("Inference"), tr("Training"), tr("Forward mode (jvp)")});
-    m_mode->setCurrentIndex(static_cast<int>(from.mode));
-    m_mode->setToolTip(sentenceOf("mode"));
-    m_stage->setToolTip(sentenceOf("only"));
-    m_freeze->setChecked(from.freeze);
-    m_freeze->setObjectName(QStringLiteral("freeze"));
-    m_freeze->setToolTip(sentenceOf("freeze"));
-    m_parity->setChecked(from.parity);
-    m_parity->setToolTip(sentenceOf("parity"));
-    m_allStages->setChecked(from.allStages);
-    m_allStages->setToolTip(sentenceOf("all-stages"));
-    m_fuel->setRange(-1, 100000000);
-    m_fuel->setSpecialValueText(tr("no limit"));
-    m_fuel->setValue(from.fuel ? static_cast<int>(*from.fuel) : -1);
-    m_fuel->setToolTip(sentenceOf("fuel"));
-    auto* page = new QWidget;
-    auto* form = new QFormLayout(page);
-    form->addRow(tr("&Mode"), m_mode);
-    form->addRow(tr("&Stages"), m_stage);
-    form->addRow(tr("Stop &after rewrite"), m_fuel);
-    form->addRow(QString(), m_freeze);
-    form->addRow(QString(), m_parity);
-    form->addRow(QString(), m_allStages);
-    addTraining(*form, from);
-    connect(m_mode, &QComboBox::currentIndexChanged, this, &CompileDialog::listPasses);
-    connect(m_freeze, &QCheckBox::toggled, this, &CompileDialog::listPasses);
-    return page;
-}
-
-void CompileDialog::addTraining(QFormLayout& form, const CompileRequest& from) {
-    m_budget->setRange(0, 1);
-    m_budget->setDecimals(3);
-    m_budget->setSingleStep(0.05);
-    m_budget->setValue(from.memoryBudget);
-    m_budget->setObjectName(QStringLiteral("memoryBudget"));
-    m_budget->setToolTip(sentenceOf("memory-budget"));
-    m_solver->addItems(textOf(optionNamed("solver").choices).split(QChar(' ')));
-    m_solver->setCurrentText(QString::fromStdString(from.solver));
-    m_solver->setObjectName(QStringLiteral("solver"));
-    m_solver->setToolTip(sentenceOf("solver"));
-    QStringList names;
-    for (const std::string& name : from.gradients) names << QString::fromStdString(name);
-    m_gradients->setText(names.join(QChar(' ')));
-    m_gradients->setPlaceholderText(tr("parameters only; names of inputs, separated by blanks"));
-    m_gradients->setObjectName(QStringLiteral("gradients"));
-    m_gradients->setToolTip(sentenceOf("grad"));
-    form.addRow(tr("Memory &budget"), m_budget);
-    form.addRow(tr("So&lver"), m_solver);
-    form.addRow(tr("Gradients of &inputs"), m_gradients);
-    const auto onlyWanted = [this, &form] {
-        const auto mode = static_cast<Mode>(m_mode->currentIndex());
-        for (QWidget* field : std::initializer_list<QWidget*>{m_budget, m_solver})
-            form.setRowVisible(field, mode == Mode::Training);
-        form.setRowVisible(m_gradients, mode != Mode::Inference);  // of forward mode, too
-        form.setRowVisible(m_freeze, mode == Mode::Inference);
-    };
-    connect(m_mode, &QComboBox::currentIndexChanged, this, onlyWanted);
-    onlyWanted();
-}
-
 QWidget* CompileDialog::makePasses(const CompileRequest& from) {
     for (const std::string& name : from.disabledPasses) m_ticks[QString::fromStdString(name)] = false;
     QStringList settings;
@@ -159,7 +77,10 @@ QWidget* CompileDialog::makePasses(const CompileRequest& from) {
     connect(m_passes, &QListWidget::itemChanged, this,
             [this](const QListWidgetItem* item) { m_ticks[item->text()] = item->checkState() == Qt::Checked; });
     listPasses();
-    m_stage->setCurrentIndex(std::max(0, m_stage->findData(QString::fromStdString(from.onlyStage))));
+    m_form->choose("only", from.onlyStage);
+    connect(m_form, &RequestForm::changed, this, [this](const QString& option) {
+        if (option == QStringLiteral("mode") || option == QStringLiteral("freeze")) listPasses();
+    });
     auto* up = new QPushButton(tr("Move &Up"));
     auto* down = new QPushButton(tr("Move D&own"));
     connect(up, &QPushButton::clicked, this, [this] { movePass(true); });
@@ -189,23 +110,21 @@ bool CompileDialog::isTicked(const PassInfo& pass) const {
 }
 
 CompileRequest CompileDialog::kindOfRun() const {
+    const std::vector<std::string> words = m_form->words();
     CompileRequest kind;
-    kind.mode = static_cast<Mode>(m_mode->currentIndex());
-    kind.freeze = kind.mode == Mode::Inference && m_freeze->isChecked();
+    kind.mode = m_form->mode();
+    kind.freeze = std::find(words.begin(), words.end(), "--freeze") != words.end();
     return kind;
 }
 
 /// The passes and stages of the chosen mode; what was chosen in another one is kept for when it comes back.
 void CompileDialog::listPasses() {
     m_listed = m_passesOf(kindOfRun());
-    const QVariant stage = m_stage->currentData();
-    m_stage->clear();
-    m_stage->addItem(tr("All stages"), QString());
+    QStringList stages;
     const QSignalBlocker quiet(m_passes);
     m_passes->clear();
     for (const PassInfo& pass : m_listed) {
-        if (const QString name = QString::fromStdString(pass.stage); m_stage->findData(name) < 0)
-            m_stage->addItem(tr("Only %1").arg(name), name);
+        if (const QString name = QString::fromStdString(pass.stage); !stages.contains(name)) stages << name;
         auto* item = new QListWidgetItem(QString::fromStdString(pass.name), m_passes);
         item->setToolTip((pass.optional ? tr("%1, optional: %2") : QStringLiteral("%1: %2"))
                              .arg(QString::fromStdString(pass.stage), QString::fromStdString(pass.summary)));
@@ -217,7 +136,7 @@ void CompileDialog::listPasses() {
     }
     for (const PassMove& move : m_moves) replay(move);
     m_passes->setCurrentRow(0);
-    m_stage->setCurrentIndex(std::max(0, m_stage->findData(stage)));
+    m_form->offer("only", stages);
 }
 
 void CompileDialog::addRuleFile(const QString& path, bool used) { m_rules->addFile(path, used); }
@@ -241,28 +160,10 @@ void CompileDialog::movePass(bool up) {
     m_passes->setCurrentRow(other);
 }
 
-CompileRequest CompileDialog::remembered() {
-    const QSettings settings;
-    CompileRequest options;
-    const std::string mode = settings.value(QStringLiteral("compile/mode")).toString().toStdString();
-    options.mode = modeOf(mode).value_or(Mode::Inference);
-    options.parity = settings.value(QStringLiteral("compile/parity")).toBool();
-    options.freeze = options.mode == Mode::Inference && settings.value(QStringLiteral("compile/freeze")).toBool();
-    return options;
-}
-
 QString CompileDialog::collect() {
-    CompileRequest options = kindOfRun();
-    options.parity = m_parity->isChecked();
-    options.allStages = m_allStages->isChecked();
-    options.onlyStage = m_stage->currentData().toString().toStdString();
-    if (m_fuel->value() >= 0) options.fuel = m_fuel->value();
-    if (options.mode == Mode::Training) {
-        options.memoryBudget = m_budget->value();
-        options.solver = m_solver->currentText().toStdString();
-    }
-    if (options.mode != Mode::Inference)
-        for (const QString& name : wordsOf(m_gradients)) options.gradients.push_back(name.toStdString());
+    auto asked = parseRequest(m_form->words());
+    if (!asked) return QString::fromStdString(asked.error().text());
+    CompileRequest options = *std::move(asked);
     if (QString problem = m_rules->addTo(options); !problem.isEmpty()) return problem;
     options.moves = m_moves;
     for (const QString& text : wordsOf(m_settings)) {
@@ -292,12 +193,7 @@ void CompileDialog::accept() {
     m_problem->setText(QStringLiteral("✗ ") + problem);
     m_problem->setVisible(!problem.isEmpty());
     if (!problem.isEmpty()) return;
-    QSettings settings;
-    const std::string_view mode = modeName(m_options.mode);
-    settings.setValue(QStringLiteral("compile/mode"),
-                      QString::fromUtf8(mode.data(), static_cast<qsizetype>(mode.size())));
-    settings.setValue(QStringLiteral("compile/parity"), m_options.parity);
-    settings.setValue(QStringLiteral("compile/freeze"), m_options.freeze);
+    rememberRequest(m_options);
     m_rules->remember();
     QDialog::accept();
 }

@@ -1,23 +1,19 @@
 #pragma once
 // What to compile, asked before it is done: the mode, passes off and in another order, rules of the user's own. The
-// general answers come back next time (QSettings); the rest starts from the run on show.
+// general answers come back next time (request_form.h); the rest starts from the run on show.
 #include <QDialog>
 #include <functional>
 #include <map>
 
 #include "cutaway/session.h"
 
-class QCheckBox;
-class QComboBox;
-class QDoubleSpinBox;
-class QFormLayout;
 class QLabel;
 class QLineEdit;
 class QListWidget;
-class QSpinBox;
 
 namespace cutaway::ui {
 
+class RequestForm;
 class RulesPage;
 
 class CompileDialog : public QDialog {
@@ -30,8 +26,6 @@ class CompileDialog : public QDialog {
     CompileDialog(Passes passes, const CompileRequest& from, QWidget* parent = nullptr);
     /// Valid once the dialog is accepted.
     const CompileRequest& options() const { return m_options; }
-    /// The general answers of last time; what Ctrl+B uses without asking.
-    static CompileRequest remembered();
     void accept() override;
 
     void addRuleFile(const QString& path, bool used);
@@ -39,10 +33,8 @@ class CompileDialog : public QDialog {
     void movePass(bool up);
 
   private:
-    QWidget* makeGeneral(const CompileRequest& from);
     /// Mode and freezing, on which the list of passes depends.
     CompileRequest kindOfRun() const;
-    void addTraining(QFormLayout& form, const CompileRequest& from);
     QWidget* makePasses(const CompileRequest& from);
     void listPasses();
     bool isTicked(const PassInfo& pass) const;
@@ -54,12 +46,7 @@ class CompileDialog : public QDialog {
     std::vector<PassInfo> m_listed;
     std::map<QString, bool>
         m_ticks;  // what somebody has ticked or unticked, or the options have; else a pass is as by default
-    QComboBox *m_mode, *m_stage;
-    QCheckBox *m_freeze, *m_parity, *m_allStages;
-    QSpinBox* m_fuel;
-    QDoubleSpinBox* m_budget;  // these three of training
-    QComboBox* m_solver;
-    QLineEdit* m_gradients;
+    RequestForm* m_form;
     QListWidget* m_passes;
     QLineEdit* m_settings;
     RulesPage* m_rules = nullptr;

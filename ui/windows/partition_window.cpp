@@ -14,6 +14,7 @@
 
 #include "ui/windows/columns.h"
 #include "ui/windows/plot_view.h"
+#include "ui/windows/request_form.h"
 #include "ui/windows/tables.h"
 
 namespace cutaway::ui {
@@ -190,6 +191,11 @@ void PartitionWindow::derive() {
     const auto& now = m_controller.partition();
     if (!now || !now->problem.isEmpty() || m_budget == now->own.budget) return;
     m_controller.deriveWithBudget(m_budget);
+    const Run* run = m_controller.runOf(now->run);
+    if (run == nullptr) return;
+    CompileRequest asked = run->options;
+    asked.memoryBudget = m_budget;
+    rememberRequest(asked);
 }
 
 void PartitionWindow::backToOwn() {

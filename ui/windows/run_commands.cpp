@@ -2,6 +2,7 @@
 #include "ui/windows/commands.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/request_form.h"
 #include "ui/windows/run_dialogs.h"
 
 namespace cutaway::ui {
@@ -22,7 +23,7 @@ namespace {
 
 /// With the options of last time, and says which those are.
 void compile(MainWindow& main) {
-    const CompileRequest options = CompileDialog::remembered();
+    const CompileRequest options = rememberedRequest();
     main.controller().compile(options);
     QStringList own;
     if (options.mode != Mode::Inference) own << MainWindow::tr("for %1").arg(modeTitle(options.mode));
@@ -36,7 +37,7 @@ void compile(MainWindow& main) {
 void askCompile(MainWindow& main) {
     const Run* run = main.stepper().run();
     CompileDialog dialog([&main](const CompileRequest& kind) { return main.controller().passes(kind); },
-                         run ? run->options : CompileDialog::remembered(), &main);
+                         run ? run->options : rememberedRequest(), &main);
     if (dialog.exec() == QDialog::Accepted) main.controller().compile(dialog.options());
 }
 

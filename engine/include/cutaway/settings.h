@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cutaway/request.h"
 
@@ -18,8 +19,13 @@ struct Setting {
     std::string_view what;       // one sentence
     double least = 0, most = 0;  // of numbers
     std::string_view choices;    // of Choice, separated by blanks; of Name and List how a value is written: "STAGE"
+    // Of a request's options:
+    std::string_view label = {};  // of its field in the compile dialog; empty: it is asked for elsewhere, or not at all
+    std::string_view modes = {};  // those in which it means something, separated by blanks; empty: all
 
     bool belongsTo(std::string_view owner) const;
+    /// Whether the option means something in a mode.
+    bool isFor(Mode mode) const;
     /// "a whole number from 2 on", "true or false", "one of cpu cuda".
     std::string takes() const;
     /// Whether the text is such a value.
@@ -31,6 +37,9 @@ constexpr double kMany = 1e15;
 constexpr std::string_view kRequest = "compile";
 /// In the order of the command line, then of the passes.
 std::span<const Setting> settings();
+/// What a request holds for one of its options, as the command line has it: a value for each time that the option would
+/// be given ("" of a flag), nothing if it has its initial value. Empty for files, whose text a request holds.
+std::vector<std::string> valuesOf(const CompileRequest& request, std::string_view option);
 
 /// A name that --enable takes although it is no pass: it only carries settings or switches passes on.
 struct Switch {

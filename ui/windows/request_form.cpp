@@ -1,0 +1,210 @@
+#include "ui/windows/request_form.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QDoubleSpinBox>
+#include <QFormLayout>
+#include <QLineEdit>
+#include <QRegularExpression>
+#include <QSettings>
+#include <QSignalBlocker>
+#include <QSpinBox>
+#include <algorithm>
+#include <limits>
+
+namespace cutaway::ui {
+namespace {
+
+using Kind = Setting::Kind;
+
+QString textOf(std::string_view utf8) { return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size())); }
+/// What the request holds, or else the option's initial value.
+QString valueOf(const CompileRequest& from, const Setting& setting) {
+    const std::vector<std::string> values = valuesOf(from, setting.key);
+    return values.empty() ? textOf(setting.initial) : QString::fromStdString(values.front());
+}
+
+/// The label with a key of its own: its first letter that no label before it has taken.
+QString withKey(const QString& label, QString& taken) {
+    for (qsizetype i = 0; i < label.size(); ++i) {
+        if (!label[i].isLetter() || taken.contains(label[i], Qt::CaseInsensitive)) continue;
+        taken += label[i];
+        return QString(label).insert(i, QChar('&'));
+    }
+    return label;
+}
+
+QComboBox* choices(const Setting& setting, const CompileRequest& from) {
+    auto* box = new QComboBox;
+    box->addItems(textOf(setting.choices).split(QChar(' ')));
+    box->setCurrentText(valueOf(from, setting));
+    return box;
+}
+QDoubleSpinBox* real(const Setting& setting, const CompileRequest& from) {
+    auto* box = new QDoubleSpinBox;
+    box->setRange(setting.least, setting.most);
+    box->setDecimals(3);
+    box->setSingleStep((setting.most - setting.least) / 20);
+    box->setValue(valueOf(from, setting).toDouble());
+    return box;
+}
+/// An initial value that is no number ("no limit") stands below the least one.
+QSpinBox* integer(const Setting& setting, const CompileRequest& from) {
+    auto* box = new QSpinBox;
+    const int least = static_cast<int>(setting.least);
+    box->setRange(least - 1, static_cast<int>(std::min(setting.most, double(std::numeric_limits<int>::max()))));
+    box->setSpecialValueText(textOf(setting.initial));
+    bool number = false;
+    const int value = valueOf(from, setting).toInt(&number);
+    box->setValue(number ? value : least - 1);
+    return box;
+}
+QLineEdit* list(const Setting& setting, const CompileRequest& from) {
+    auto* line = new QLineEdit;
+    QStringList values;
+    for (const std::string& value : valuesOf(from, setting.key)) values << QString::fromStdString(value);
+    line->setText(values.join(QChar(' ')));
+    line->setPlaceholderText(textOf(setting.choices) + QChar(' ') + textOf(setting.choices) + QStringLiteral(" …"));
+    return line;
+}
+
+/// The values that a field holds, one for each time that its option is given; "" of a flag.
+QStringList valuesIn(const QWidget* field, const Setting& setting) {
+    static const QRegularExpression gap(QStringLiteral("[\\s;]+"));
+    switch (setting.kind) {
+        case Kind::Flag:
+            return qobject_cast<const QCheckBox*>(field)->isChecked() ? QStringList{QString()} : QStringList();
+        case Kind::Choice: return {qobject_cast<const QComboBox*>(field)->currentText()};
+        case Kind::Name: {
+            const QString name = qobject_cast<const QComboBox*>(field)->currentData().toString();
+            return name.isEmpty() ? QStringList() : QStringList{name};
+        }
+        case Kind::Real: return {QString::number(qobject_cast<const QDoubleSpinBox*>(field)->value())};
+        case Kind::Integer: {
+            const auto* box = qobject_cast<const QSpinBox*>(field);
+            return box->value() == box->minimum() ? QStringList() : QStringList{QString::number(box->value())};
+        }
+        case Kind::List:
+        case Kind::File: return qobject_cast<const QLineEdit*>(field)->text().split(gap, Qt::SkipEmptyParts);
+    }
+    return {};
+}
+
+}  // namespace
+
+RequestForm::RequestForm(const CompileRequest& from, QString takenKeys, QWidget* parent)
+    : QWidget(parent), m_form(new QFormLayout(this)) {
+    for (const Setting& setting : settings()) {
+        if (!setting.belongsTo(kRequest) || setting.label.empty()) continue;
+        m_fields.push_back(makeField(setting, from));
+        QWidget* const field = m_fields.back().widget;
+        field->setObjectName(textOf(setting.key));
+        field->setToolTip(textOf(setting.what));
+        const QString label = withKey(textOf(setting.label), takenKeys);
+        if (auto* box = qobject_cast<QCheckBox*>(field)) {
+            box->setText(label);
+            m_form->addRow(QString(), box);
+        } else {
+            m_form->addRow(label, field);
+        }
+    }
+    connect(this, &RequestForm::changed, this, [this](const QString& option) {
+        if (option == QStringLiteral("mode")) showThoseOf(mode());
+    });
+    showThoseOf(from.mode);
+}
+
+RequestForm::Field RequestForm::makeField(const Setting& setting, const CompileRequest& from) {
+    const auto say = [this, key = textOf(setting.key)] { emit changed(key); };
+    switch (setting.kind) {
+        case Kind::Flag: {
+            auto* box = new QCheckBox;
+            box->setChecked(!valuesOf(from, setting.key).empty());
+            connect(box, &QCheckBox::toggled, this, say);
+            return {&setting, box};
+        }
+        case Kind::Choice:
+        case Kind::Name: {
+            auto* box = setting.kind == Kind::Name ? new QComboBox : choices(setting, from);
+            connect(box, &QComboBox::currentIndexChanged, this, say);
+            return {&setting, box};
+        }
+        case Kind::Real: return {&setting, real(setting, from)};
+        case Kind::Integer: return {&setting, integer(setting, from)};
+        case Kind::List:
+        case Kind::File: break;
+    }
+    return {&setting, list(setting, from)};
+}
+
+QWidget* RequestForm::fieldOf(std::string_view option) const {
+    for (const Field& field : m_fields)
+        if (field.setting->key == option) return field.widget;
+    return nullptr;
+}
+
+Mode RequestForm::mode() const {
+    const auto* box = qobject_cast<const QComboBox*>(fieldOf("mode"));
+    return modeOf(box->currentText().toStdString()).value_or(Mode::Inference);
+}
+
+void RequestForm::showThoseOf(Mode mode) {
+    for (const Field& field : m_fields) m_form->setRowVisible(field.widget, field.setting->isFor(mode));
+}
+
+std::vector<std::string> RequestForm::words() const {
+    std::vector<std::string> words;
+    for (const Field& field : m_fields) {
+        if (!field.setting->isFor(mode())) continue;
+        for (const QString& value : valuesIn(field.widget, *field.setting)) {
+            words.push_back("--" + std::string(field.setting->key));
+            if (field.setting->kind != Kind::Flag) words.push_back(value.toStdString());
+        }
+    }
+    return words;
+}
+
+void RequestForm::offer(std::string_view option, const QStringList& names) {
+    auto* box = qobject_cast<QComboBox*>(fieldOf(option));
+    const QVariant chosen = box->currentData();
+    const QSignalBlocker quiet(box);
+    box->clear();
+    for (const Field& field : m_fields)
+        if (field.widget == box) box->addItem(tr("All %1").arg(textOf(field.setting->label).toLower()), QString());
+    for (const QString& name : names) box->addItem(tr("Only %1").arg(name), name);
+    box->setCurrentIndex(std::max(0, box->findData(chosen)));
+}
+
+void RequestForm::choose(std::string_view option, const std::string& name) {
+    auto* box = qobject_cast<QComboBox*>(fieldOf(option));
+    box->setCurrentIndex(std::max(0, box->findData(QString::fromStdString(name))));
+}
+
+namespace {
+
+const QString kRemembered = QStringLiteral("compile/options");
+/// Stages, gradients and fuel belong to one model.
+constexpr std::string_view kKept[] = {"mode", "strict", "freeze", "parity", "memory-budget", "solver"};
+
+}  // namespace
+
+CompileRequest rememberedRequest() {
+    auto kept = parseRequest(QSettings().value(kRemembered).toString().toStdString());
+    return kept ? *std::move(kept) : CompileRequest();
+}
+
+void rememberRequest(const CompileRequest& request) {
+    std::vector<std::string> words;
+    for (const Setting& setting : settings()) {
+        if (!setting.belongsTo(kRequest) ||
+            std::find(std::begin(kKept), std::end(kKept), setting.key) == std::end(kKept))
+            continue;
+        for (const std::string& value : valuesOf(request, setting.key)) {
+            words.push_back("--" + std::string(setting.key));
+            if (setting.kind != Kind::Flag) words.push_back(value);
+        }
+    }
+    if (const auto kept = parseRequest(words)) QSettings().setValue(kRemembered, QString::fromStdString(kept->text()));
+}
+
+}  // namespace cutaway::ui

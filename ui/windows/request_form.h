@@ -1,0 +1,49 @@
+#pragma once
+// Fields for the options of a request, made from the rows of the table of settings that have a label, and what is
+// remembered of them until the next time.
+#include <QWidget>
+#include <string>
+#include <vector>
+
+#include "cutaway/settings.h"
+
+class QFormLayout;
+
+namespace cutaway::ui {
+
+class RequestForm : public QWidget {
+    Q_OBJECT
+
+  public:
+    /// `takenKeys`: letters that labels beside the form have taken with Alt.
+    explicit RequestForm(const CompileRequest& from, QString takenKeys = {}, QWidget* parent = nullptr);
+    Mode mode() const;
+    /// The options that the fields hold, as the command line would have them; those that mean nothing in the mode are
+    /// left out.
+    std::vector<std::string> words() const;
+    /// The names that the field of an option of names offers beside "all"; what is chosen stays if it is among them.
+    void offer(std::string_view option, const QStringList& names);
+    void choose(std::string_view option, const std::string& name);
+
+  signals:
+    /// The answer to `option` is another one.
+    void changed(const QString& option);
+
+  private:
+    struct Field {
+        const Setting* setting;
+        QWidget* widget;
+    };
+    Field makeField(const Setting& setting, const CompileRequest& from);
+    QWidget* fieldOf(std::string_view option) const;
+    void showThoseOf(Mode mode);
+
+    QFormLayout* m_form;
+    std::vector<Field> m_fields;
+};
+
+/// What Ctrl+B compiles with unasked: the answers of last time that are not about one model alone.
+CompileRequest rememberedRequest();
+void rememberRequest(const CompileRequest& request);
+
+}  // namespace cutaway::ui
