@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "engine/autograd/metadata.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/infer_rules.h"
@@ -361,6 +362,7 @@ Result<bool> functionalize(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     CT_TRY(const bool outer, Functionalization(module.graph(), rewriter).run());
+    CT_TRY_VOID(checkWrittenInputs(module));
     return changed || outer;
 }
 

@@ -39,17 +39,4 @@ std::vector<bool> gradientFlow(const Module& module) {
     return flows;
 }
 
-const Node* aliasedPlaceholder(const Node& value) {
-    const Node* node = &value;
-    while (node != nullptr && node->isCall()) {
-        if (node->isCall("operator.getitem")) {
-            const Node* tuple = node->arg(0).node();
-            node = tuple && tuple->is(Tag::View) ? tuple->arg(0).node() : nullptr;
-        } else {
-            node = node->is(Tag::View) ? node->arg(0).node() : nullptr;
-        }
-    }
-    return node != nullptr && node->isPlaceholder() ? node : nullptr;
-}
-
 }  // namespace cutaway

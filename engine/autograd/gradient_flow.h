@@ -13,7 +13,4 @@ bool isDifferentiable(const InputSpec& spec, const Node& placeholder);
 /// never carry one; gradients stop at ops tagged NoGradient.
 std::vector<bool> gradientFlow(const Module& module);
 
-/// The placeholder whose memory the value shares, itself or through views; null if it shares no placeholder's.
-const Node* aliasedPlaceholder(const Node& value);
-
 }  // namespace cutaway

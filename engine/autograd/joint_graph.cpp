@@ -6,6 +6,7 @@
 #include "engine/autograd/backward.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/gradient_flow.h"
+#include "engine/autograd/metadata.h"
 #include "engine/ir/live_nodes.h"
 
 namespace cutaway {
@@ -15,10 +16,11 @@ namespace {
 struct ForwardOutputs {
     std::vector<Argument> values;
     std::vector<OutputSpec> specs;
+    std::vector<OutputMemory> memory;
 };
 
-ForwardOutputs forwardOutputs(const Module& module) {
-    ForwardOutputs outputs{module.graph().outputs(), module.outputs};
+ForwardOutputs forwardOutputs(const Module& module, const std::vector<bool>& flow) {
+    ForwardOutputs outputs{module.graph().outputs(), module.outputs, outputMemory(module, flow)};
     outputs.specs.resize(outputs.values.size());
     return outputs;
 }
@@ -38,31 +40,18 @@ void returnMutatedInputs(Module& module, const std::vector<bool>& flow, ForwardO
         OutputSpec spec;
         spec.kind = parameter ? OutputSpec::Kind::ParameterMutation : OutputSpec::Kind::InputMutation;
         spec.target = parameter ? module.inputs[position].target : target->name();
-        for (Argument& value : outputs.values)
-            if (value.node() == node) value = node->arg(1);
-        outputs.values.insert(outputs.values.begin() + static_cast<std::ptrdiff_t>(leading), node->arg(1));
-        outputs.specs.insert(outputs.specs.begin() + static_cast<std::ptrdiff_t>(leading), std::move(spec));
+        // Who returns the input returns its new value, whose gradient is the new value's.
+        for (size_t i = leading; i < outputs.values.size(); ++i)
+            if (outputs.values[i].node() == node) {
+                outputs.values[i] = node->arg(1);
+                outputs.specs[i].target = spec.target;
+            }
+        const auto at = static_cast<std::ptrdiff_t>(leading);
+        outputs.values.insert(outputs.values.begin() + at, node->arg(1));
+        outputs.specs.insert(outputs.specs.begin() + at, std::move(spec));
+        outputs.memory.insert(outputs.memory.begin() + at, OutputMemory{});
         ++leading;
     }
-}
-
-/// Whether a returned value gets a tangent (A4.3): it depends on a differentiable input and is not that input's memory,
-/// unless it is the input's new value.
-bool getsTangent(const Argument& value, const OutputSpec& spec, const std::vector<bool>& flow) {
-    const Node* node = value.node();
-    if (node == nullptr || node->type().tensor() == nullptr || !flow[index(node->id())]) return false;
-    switch (spec.kind) {
-        case OutputSpec::Kind::UserOutput:
-        case OutputSpec::Kind::Loss: return aliasedPlaceholder(*node) == nullptr;
-        case OutputSpec::Kind::ParameterMutation:
-        case OutputSpec::Kind::InputMutation: return true;
-        case OutputSpec::Kind::BufferMutation:
-        case OutputSpec::Kind::Gradient:
-        case OutputSpec::Kind::Saved:
-        case OutputSpec::Kind::ForwardTangent:
-        case OutputSpec::Kind::Token: return false;
-    }
-    return false;
 }
 
 /// Tangents are dense: row-major, or channels-last where the output is (A4.4).
@@ -99,7 +88,9 @@ void namePrimals(Graph& graph, const std::vector<Node*>& primals, ForwardOutputs
             graph.setProvenance(*primals[i], std::move(provenance));
         }
         for (OutputSpec& spec : outputs.specs)
-            if (spec.kind == OutputSpec::Kind::InputMutation && spec.target == old) spec.target = primals[i]->name();
+            if ((spec.kind == OutputSpec::Kind::InputMutation || spec.kind == OutputSpec::Kind::UserOutput) &&
+                spec.target == old)
+                spec.target = primals[i]->name();
     }
 }
 
@@ -131,11 +122,11 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
                                    "the graph has tangents: it is a joint graph already");
     for (const std::string& name : rewriter.request().gradients) CT_TRY_VOID(requireGradient(module, name));
     const std::vector<bool> flow = gradientFlow(module);
-    ForwardOutputs outputs = forwardOutputs(module);
+    ForwardOutputs outputs = forwardOutputs(module, flow);
     returnMutatedInputs(module, flow, outputs);
     std::vector<size_t> differentiated;
     for (size_t i = 0; i < outputs.values.size(); ++i)
-        if (getsTangent(outputs.values[i], outputs.specs[i], flow)) differentiated.push_back(i);
+        if (getsTangent(outputs.values[i], outputs.specs[i], outputs.memory[i], flow)) differentiated.push_back(i);
     for (const auto& [name, body] : module.subgraphs) refuseOutputs(*body, rewriter);
     if (differentiated.empty() && !rewriter.request().gradients.empty())
         return invalidInput("no returned value depends on '" + rewriter.request().gradients.front() +

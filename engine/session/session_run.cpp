@@ -1,5 +1,6 @@
 // Running what was compiled, and comparing.
 #include "cutaway/guarded.h"
+#include "engine/autograd/metadata.h"
 #include "engine/interpret/interpret.h"
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
@@ -60,6 +61,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     }
     const Module& module = fixed ? *fixed : *found->trace.result();
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
+    CT_TRY_VOID(checkWrittenInputs(module, bound));
     const std::vector<size_t> positions = userOutputs(module);
     std::set<std::string> names;
     for (const size_t position : positions) names.insert(outputName(module, position));

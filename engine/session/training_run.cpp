@@ -4,14 +4,16 @@
 #include <map>
 #include <set>
 
-#include "engine/autograd/gradient_flow.h"
+#include "engine/autograd/functionalize.h"
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/partition/join_graphs.h"
 #include "engine/passes/whole_program.h"
+#include "engine/session/differentiated_graph.h"
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/view_gradient.h"
 #include "engine/session/written_values.h"
 
 namespace cutaway {
@@ -142,6 +144,7 @@ class TrainingRun {
         }
         const Module& forward = fixed ? *fixed : *m_forward;
         CT_TRY(const std::vector<Tensor> bound, bindInputs(forward, inputs.user));
+        CT_TRY_VOID(checkWrittenInputs(forward, bound));
         SymbolValues sizes;
         if (!freeSymbols(forward).empty()) {
             CT_TRY(sizes, solveSymbols(forward, bound));
@@ -153,7 +156,7 @@ class TrainingRun {
         CT_TRY(const std::vector<Tensor> handed, backwardInputs(forward, ahead.outputs, loss));
         m_progress.say(-1, "backward");
         CT_TRY(Execution back, runHalf("backward", nullptr, *m_backward, handed, sizes));
-        CT_TRY_VOID(addOutside(forward, loss, back.outputs));
+        CT_TRY_VOID(addOutside(forward, bound, sizes, loss, back.outputs));
 
         RunReport report;
         report.inputsFrom = inputs.from;
@@ -188,26 +191,47 @@ class TrainingRun {
         }
     }
 
-    /// A returned input's gradient goes to it directly, outside of both graphs (A8.5).
-    Result<void> addOutside(const Module& forward, const Loss& loss, std::vector<Tensor>& gradients) const {
-        // Later passes turn views into calls that may copy; what is a view of an input is seen in the joint graph.
-        const Module& joint = *splitStepOf(m_run.trace)->before;
-        const std::vector<Node*> placeholders = joint.graph().placeholders();
-        const std::vector<Argument> returned = joint.graph().outputs();
+    /// The gradient of a returned input, or of a view of it, goes to it directly, outside of both graphs (A8.5).
+    Result<void> addOutside(const Module& forward, const std::vector<Tensor>& bound, const SymbolValues& sizes,
+                            const Loss& loss, std::vector<Tensor>& gradients) const {
+        const DifferentiatedGraph before = differentiatedGraph(m_run.trace);
+        const std::vector<Argument> results = before.graph->graph().outputs();
+        const std::vector<Node*> placeholders = before.graph->graph().placeholders();
         for (const size_t position : userOutputs(forward)) {
-            const Node* value = returned[position].node();
-            const Node* input = value && loss.gradients[position].defined() ? aliasedPlaceholder(*value) : nullptr;
-            const auto found = std::find(placeholders.begin(), placeholders.end(), input);
-            if (found == placeholders.end()) continue;
+            const OutputMemory* own = before.memoryOf(position);
+            if (own == nullptr || own->input == nullptr || own->alias == OutputAlias::NonAlias) continue;
+            const Node& result = *results[position - before.leading].node();
+            // An input's new value has a tangent of its own (tangentOf).
+            if (!before.flow[index(result.id())] || isFinalCopy(result) || !loss.gradients[position].defined())
+                continue;
+            const auto found = std::find(placeholders.begin(), placeholders.end(), own->input);
             const size_t primal = static_cast<size_t>(found - placeholders.begin());
-            if (primal >= gradients.size() || !isDifferentiable(joint.inputs[primal], *input)) continue;
-            if (input != value)
-                return unsupported("result '" + value->name() + "' is a view of '" + input->name() +
-                                       "', whose gradient is wanted, so a part of it never enters the backward",
-                                   value->name(), {"return a clone() of it"});
-            gradients[primal] = sumOf(gradients[primal], loss.gradients[position]);
+            if (primal >= gradients.size()) continue;
+            CT_TRY(const Tensor gradient,
+                   gradientThroughViews(*before.graph, *own, bound[primal], loss.gradients[position], sizes));
+            gradients[primal] = sumOf(gradients[primal], gradient);
         }
         return {};
+    }
+
+    /// Who returns an input that was written to returns its new value, so what flows back to the one flows back to the
+    /// other. Which of the outputs are such new values, by the input's name.
+    static std::vector<size_t> newValuesOf(const Module& forward, const std::string& input) {
+        std::vector<size_t> found;
+        for (size_t i = 0; i < forward.outputs.size(); ++i) {
+            const OutputSpec& spec = forward.outputs[i];
+            if (spec.kind == OutputSpec::Kind::UserOutput && !input.empty() && spec.target == input) found.push_back(i);
+        }
+        return found;
+    }
+    static Tensor tangentOf(const Module& forward, const Tensor& output, size_t position, const Loss& loss) {
+        Tensor gradient = loss.gradients[position];
+        const OutputSpec spec = position < forward.outputs.size() ? forward.outputs[position] : OutputSpec{};
+        if (spec.kind == OutputSpec::Kind::InputMutation || spec.kind == OutputSpec::Kind::ParameterMutation)
+            for (const size_t returned : newValuesOf(forward, spec.target))
+                if (loss.gradients[returned].defined()) gradient = sumOf(gradient, loss.gradients[returned]);
+        // Nothing flows back from what is no result.
+        return gradient.defined() ? gradient : Tensor::zeros(output.dtype(), output.sizes());
     }
 
     Result<std::vector<Tensor>> backwardInputs(const Module& forward, const std::vector<Tensor>& outputs,
@@ -222,11 +246,7 @@ class TrainingRun {
                 given.push_back(laidOut(outputs[saved[nextSaved++]], *placeholders[i]));
             } else if (m_backward->inputs[i].kind == InputSpec::Kind::Tangent) {
                 const size_t output = tangents[nextTangent++];
-                // Nothing flows back from what is no result, such as an input's new value.
-                const Tensor& gradient = loss.gradients[output];
-                given.push_back(laidOut(
-                    gradient.defined() ? gradient : Tensor::zeros(outputs[output].dtype(), outputs[output].sizes()),
-                    *placeholders[i]));
+                given.push_back(laidOut(tangentOf(forward, outputs[output], output, loss), *placeholders[i]));
             }
         }
         return bindInputs(*m_backward, given);

@@ -321,9 +321,6 @@ class TrainingTest : public QObject {
         QTest::newRow("complex result")
             << "def forward(w: \"f32[2]\"):\n    y = aten.fft_fft.default(w)\n    return (y,)\n"
             << "a result is complex";
-        QTest::newRow("view of a wanted input")
-            << "def forward(w: \"f32[2, 3]\"):\n    y = aten.sin.default(w)\n    v = aten.view.default(w, [6])\n    return (y, v)\n"
-            << "result 'v' is a view of";
         QTest::newRow("nothing depends on it")
             << "def forward(w: \"f32[2]\"):\n    y = aten.ones.default([2])\n    return (y,)\n"
             << "no returned value depends on 'w'";

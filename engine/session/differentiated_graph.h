@@ -1,0 +1,24 @@
+#pragma once
+#include "engine/autograd/metadata.h"
+#include "engine/passes/pass_runner.h"
+
+namespace cutaway {
+
+/// What a training run's results are before differentiation and what follows have changed their calls: a detached
+/// value is one there, and a view a view. Ids are those of the joint graph.
+struct DifferentiatedGraph {
+    std::shared_ptr<const Module> graph;  // marked like the joint graph: which inputs' gradients are wanted
+    std::vector<bool> flow;
+    std::vector<OutputMemory> memory;
+    size_t leading = 0;  // outputs of the joint graph before the first of this one's: new values of inputs
+
+    /// Of an output of the joint graph; null for a leading one, and behind the results.
+    const OutputMemory* memoryOf(size_t jointOutput) const {
+        return jointOutput < leading || jointOutput - leading >= memory.size() ? nullptr
+                                                                               : &memory[jointOutput - leading];
+    }
+};
+/// Of a run that was split. A file that holds a joint graph has no other.
+DifferentiatedGraph differentiatedGraph(const CompileTrace& trace);
+
+}  // namespace cutaway
