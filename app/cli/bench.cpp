@@ -22,7 +22,30 @@ double median(std::vector<double> values) {
 /// Times of what a session does with one model.
 struct Timings {
     std::vector<double> opening, passes, processor, difference;
+    std::vector<double> partition, sliderFirst, slider;  // of a run for training
 };
+
+/// The stage that splits, and a slider that asks for one memory budget after the other.
+Result<void> timePartition(Session& session, RunId run, Timings& times) {
+    double spent = 0;
+    bool splits = false;
+    CT_TRY(const std::vector<StepInfo> steps, session.steps(run));
+    for (const StepInfo& step : steps) {
+        if (step.stage != "partition") continue;
+        splits = true;
+        spent += step.milliseconds;
+    }
+    if (!splits) return {};
+    times.partition.push_back(spent);
+    bool first = true;  // which finds out what does not depend on the budget
+    for (const double budget : {0.9, 0.7, 0.5, 0.3, 0.1, 0.6}) {
+        const auto start = std::chrono::steady_clock::now();
+        CT_TRY_VOID(session.partitionAt(run, budget));
+        (first ? times.sliderFirst : times.slider).push_back(millisecondsSince(start));
+        first = false;
+    }
+    return {};
+}
 
 /// One round; `row`, if it is there, gets the times of runs, too.
 Result<void> timeOnce(const std::string& path, const CompileArguments& compile, Timings& times, Json* row, int repeat) {
@@ -40,6 +63,7 @@ Result<void> timeOnce(const std::string& path, const CompileArguments& compile, 
     start = std::chrono::steady_clock::now();
     CT_TRY_VOID(session.diff({run, -1, -1}, {run, 0, -1}));
     times.difference.push_back(millisecondsSince(start));
+    if (options.mode == Mode::Training) CT_TRY_VOID(timePartition(session, run, times));
     if (row == nullptr) return {};
     RunOptions running;
     running.repeat = std::max(repeat, 20);
@@ -71,6 +95,11 @@ Result<Json> benchModel(const std::string& path, const CompileArguments& compile
     row["passes_processor_ms"] = median(times.processor);  // other programs do not count
     row["open_and_passes_ms"] = median(times.opening) + median(times.passes);
     row["diff_ms"] = median(times.difference);
+    if (!times.partition.empty()) {
+        row["partition_ms"] = median(times.partition);
+        row["slider_first_ms"] = median(times.sliderFirst);
+        row["slider_ms"] = median(times.slider);
+    }
     return row;
 }
 
@@ -139,7 +168,10 @@ std::vector<JsonReport> reports() {
                {"passes_ms", "number: median"},
                {"passes_processor_ms", "number: median, of the processor's time"},
                {"open_and_passes_ms", "number: median"},
-               {"diff_ms", "number: median, of the first step's difference"}};
+               {"diff_ms", "number: median, of the first step's difference"},
+               {"partition_ms?", "number: median, of the stage that splits a graph for training"},
+               {"slider_first_ms?", "number: median, of the first other memory budget that is asked for"},
+               {"slider_ms?", "number: median, of further ones"}};
     model["first_ms?"] =
         "number: until the first result of compiled code: kernels compiled or taken from the cache, process started, "
         "code and weights loaded, one run; with --run, as all that follows";

@@ -108,6 +108,14 @@ Result<void> measureSlider(Session& session, RunId run, Samples& samples) {
     return {};
 }
 
+/// Training differentiates all inputs; behind capture the graph has its gradients.
+void wantGradients(CompileRequest& options) {
+    const bool before = options.onlyStage == "pre_grad" || options.onlyStage == "capture";
+    if (options.mode == Mode::Training && options.gradients.empty())
+        options.gradients = {"x_", "scale", "shift", "w1", "w2", "w3", "w4"};
+    if (options.mode == Mode::Training && !before) options.gradients.clear();
+}
+
 /// Each stage on its own, on the graph that the one before it leaves. The schedule is left out: it is no pass.
 Result<Json> measure(int nodes, const std::string& file, int repeat, const CompileArguments& compile) {
     Samples samples;
@@ -125,6 +133,7 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
             }
             CT_TRY(CompileRequest options, compile.resolved());
             options.onlyStage = stage;
+            wantGradients(options);
             start = milliseconds();
             CT_TRY(const RunId run, session.compile(options, compile.services));
             samples.add(stage, milliseconds() - start);
