@@ -62,11 +62,26 @@ void follow(const MinifyState& state, bool parity) {
 }
 
 struct Arguments {
-    std::string path, check = "crash", backend = "reference", json;
+    std::string path, check = "crash", backend = "reference", step, json;
     MinifyOptions minify;
     CompileArguments compile;
     double memoryMebibytes = 0;
 };
+
+Result<int> minified(Session& session, const Arguments& arguments) {
+    const MinifyOptions& options = arguments.minify;
+    const bool parity = options.request.parity;
+    CT_TRY(const MinifyReport report,
+           minify(session, options, [parity](const MinifyState& state) { follow(state, parity); }));
+    if (arguments.json.empty()) print(report);
+    else if (const int status = writeText(arguments.json, dump(toJson(report)))) return status;
+    if (report.stopped) remark("stopped before the end: " + report.whyStopped + "; the same command goes on from here");
+    if (report.reproduced) return 0;
+    return Error{ErrorCode::ToolFailed,
+                 "the result does not fail in the same way in a fresh process",
+                 report.folder,
+                 {"if the failure comes and goes, ask for --repeats"}};
+}
 
 Result<int> run(Arguments& arguments, bool checkGiven) {
     MinifyOptions& options = arguments.minify;
@@ -82,26 +97,27 @@ Result<int> run(Arguments& arguments, bool checkGiven) {
                                                     : Backend::Reference;
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(options.request, arguments.compile.resolved());
+    if (!arguments.step.empty()) {
+        CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
+        CT_TRY(const FoundStep step, findStep(compiled.steps, arguments.step));
+        options.place = Place{compiled.run, step.index, step.rewrites.value_or(-1)};
+        return minified(compiled.session, arguments);
+    }
     CT_TRY(const OpenSettings open, arguments.compile.open.resolved());
     Session session;
     CT_TRY_VOID(session.open(arguments.path, open));
-    const bool parity = options.request.parity;
-    CT_TRY(const MinifyReport report,
-           minify(session, options, [parity](const MinifyState& state) { follow(state, parity); }));
-    if (arguments.json.empty()) print(report);
-    else if (const int status = writeText(arguments.json, dump(toJson(report)))) return status;
-    if (report.stopped) remark("stopped before the end: " + report.whyStopped + "; the same command goes on from here");
-    if (report.reproduced) return 0;
-    return Error{ErrorCode::ToolFailed,
-                 "the result does not fail in the same way in a fresh process",
-                 report.folder,
-                 {"if the failure comes and goes, ask for --repeats"}};
+    return minified(session, arguments);
 }
 
 void addOptions(CLI::App& command, Context& context) {
     auto arguments = std::make_shared<Arguments>();
     MinifyOptions& options = arguments->minify;
     addModel(command, arguments->path)->required();
+    command
+        .add_option("--step", arguments->step,
+                    "The graph after this step, by key, name or number, instead of the one in the file; only what the "
+                    "compiler does from its stage on is tried")
+        ->type_name("STEP");
     auto* check =
         command
             .add_option("--check", arguments->check,

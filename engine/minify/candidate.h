@@ -57,6 +57,11 @@ class Trials {
         static_cast<void>(names);
         return {};
     }
+    /// Passes that change the candidate, by name, those that are required included; empty if nobody knows.
+    virtual Result<std::vector<std::string>> changingPasses(const Candidate& candidate) {
+        static_cast<void>(candidate);
+        return std::vector<std::string>();
+    }
     /// The value of a given input, if values matter.
     virtual std::optional<Tensor> valueOf(const Candidate& candidate, const std::string& input) {
         static_cast<void>(candidate), static_cast<void>(input);

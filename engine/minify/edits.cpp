@@ -1,11 +1,18 @@
 #include "engine/minify/edits.h"
 
+#include <algorithm>
 #include <set>
+
+#include "engine/ops/build.h"
 
 namespace cutaway {
 namespace {
 
 constexpr std::string_view kGetItem = "operator.getitem";
+
+constexpr std::string_view kFull = "aten.full.default";
+
+bool isPlainConstant(const Node& node) { return node.isCall(kFull) && node.inputs().empty(); }
 
 bool isGetItem(const Node& node) { return node.isCall(kGetItem); }
 
@@ -55,6 +62,30 @@ bool makeInput(Module& module, Node& node) {
     graph.replaceUses(node, input);
     graph.erase(node);
     graph.renameParameter(input, name);
+    return true;
+}
+
+bool makeConstant(Module& module, Node& input, double value) {
+    const std::vector<Node*> placeholders = module.graph().placeholders();
+    const auto at = std::find(placeholders.begin(), placeholders.end(), &input);
+    const TensorType* type = input.type().tensor();
+    if (at == placeholders.end() || !type || isComplex(type->dtype) || !allInts(type->sizes)) return false;
+    if (type->strides != TensorType::contiguous(type->dtype, type->sizes).strides) return false;
+    for (const OutputSpec& output : module.outputs)
+        if (output.target == input.name()) return false;
+    const bool writes = std::any_of(input.users().begin(), input.users().end(),
+                                    [](const Node* user) { return user->isCall() && user->op().mutates(); });
+    if (writes || !module.inputs[static_cast<size_t>(at - placeholders.begin())].isGiven()) return false;
+    const Argument filled = type->dtype == DType::Bool ? Argument(true)
+                            : isFloating(type->dtype)  ? Argument(value)
+                                                       : Argument(int64_t{0});
+    GraphBuilder builder(module.graph(), behindInputs(module.graph()));
+    const Value constant = builder.call(kFull, {Argument(type->sizes), filled},
+                                        {{"dtype", Argument(type->dtype)}, {"device", Argument(type->device)}});
+    if (!constant || !constant.type().sameMeta(*type)) return false;
+    module.inputs.erase(module.inputs.begin() + (at - placeholders.begin()));
+    module.graph().replaceUses(input, *constant.node());
+    module.graph().erase(input);
     return true;
 }
 
@@ -126,7 +157,8 @@ void keepOutputs(Module& module, const std::vector<size_t>& positions) {
 std::vector<NodeId> cuttableCalls(const Module& module) {
     std::vector<NodeId> calls;
     for (const Node& node : module.graph().nodes())
-        if ((node.isCall() && !isGetItem(node)) || node.kind() == NodeKind::GetAttr) calls.push_back(node.id());
+        if ((node.isCall() && !isGetItem(node) && !isPlainConstant(node)) || node.kind() == NodeKind::GetAttr)
+            calls.push_back(node.id());
     return calls;
 }
 

@@ -12,6 +12,10 @@ namespace cutaway {
 /// result that is read. False: no value of it can be handed in (a size, an object, an input already).
 bool makeInput(Module& module, Node& node);
 
+/// A constant call stands for the input: of floats `value`, of integers 0, of truth values True. False: its type has no
+/// such call (sizes that are symbols, gaps between its elements, a dtype without literals), or it is written to.
+bool makeConstant(Module& module, Node& input, double value);
+
 /// Readers of the node read one of its operands instead, one with the same dtype, device, sizes and strides. False:
 /// there is none.
 bool bypass(Module& module, Node& node);
@@ -33,7 +37,8 @@ void returnOnly(Module& module, const std::vector<Argument>& values);
 void keepOutputs(Module& module, const std::vector<size_t>& positions);
 
 /// Calls that are neither getitem nor without a type, in order: what is dropped, bypassed or turned into inputs.
-/// A getitem goes with the call whose result it takes.
+/// A getitem goes with the call whose result it takes. A constant that is filled with one literal is as plain as an
+/// input, and stays.
 std::vector<NodeId> cuttableCalls(const Module& module);
 
 }  // namespace cutaway

@@ -11,22 +11,29 @@ namespace {
 struct Row {
     ReduceStrategy about;
     Result<bool> (*run)(Reducer&);
-    bool once;  // what it does is not undone by others
+    enum class When : uint8_t {
+        Again,  // until nothing changes any more
+        Once,   // what it does is not undone by others
+        Last    // makes what is left plainer, and no smaller
+    } when;
 };
+using enum Row::When;
 const Row kRows[] = {
-    {{"end", "ends the graph at the first call with which it fails"}, cutEnd, true},
-    {{"begin", "begins the graph at the last call without which it does not fail"}, cutBegin, true},
-    {{"outputs", "returns less"}, dropOutputs, false},
-    {{"bypass", "lets readers of a call read one of its operands"}, bypassCalls, false},
-    {{"inputs", "replaces calls by inputs that have their values"}, callsToInputs, false},
-    {{"merge", "lets one input stand for two of its type"}, mergeInputs, false},
-    {{"bodies", "makes bodies of control flow smaller"}, shrinkBodies, false},
-    {{"parameters", "makes parameters and buffers plain inputs"}, plainInputs, true},
-    {{"request", "leaves out options of the compilation"}, simplifyRequest, true},
-    {{"symbols", "gives size symbols their example values"}, fixSizes, true},
-    {{"sizes", "makes dimensions smaller, through the whole graph"}, shrinkSizes, false},
-    {{"dtypes", "makes every floating dtype f32"}, plainDtypes, true},
-    {{"literals", "gives optional arguments their defaults"}, plainLiterals, false},
+    {{"end", "ends the graph at the first call with which it fails"}, cutEnd, Once},
+    {{"begin", "begins the graph at the last call without which it does not fail"}, cutBegin, Once},
+    {{"outputs", "returns less"}, dropOutputs, Again},
+    {{"bypass", "lets readers of a call read one of its operands"}, bypassCalls, Again},
+    {{"inputs", "replaces calls by inputs that have their values"}, callsToInputs, Again},
+    {{"merge", "lets one input stand for two of its type"}, mergeInputs, Again},
+    {{"bodies", "makes bodies of control flow smaller"}, shrinkBodies, Again},
+    {{"parameters", "makes parameters and buffers plain inputs"}, plainInputs, Once},
+    {{"request", "leaves out options of the compilation"}, simplifyRequest, Once},
+    {{"symbols", "gives size symbols their example values"}, fixSizes, Once},
+    {{"sizes", "makes dimensions smaller, through the whole graph"}, shrinkSizes, Again},
+    {{"dtypes", "makes every floating dtype f32"}, plainDtypes, Once},
+    {{"literals", "gives optional arguments their defaults"}, plainLiterals, Again},
+    {{"constants", "replaces inputs by constants of their types"}, constantInputs, Last},
+    {{"passes", "leaves out passes without which it fails, too"}, leaveOutPasses, Last},
 };
 constexpr int kMostRounds = 5;
 
@@ -67,17 +74,20 @@ Result<Candidate> reduce(const Candidate& start, Trials& trials, const ReduceOpt
     CT_TRY(const bool bad, trials.fails(start));
     if (!bad)
         return Error{ErrorCode::NotFound, "the graph does not fail", {}, {"choose another check, or other inputs"}};
+    const auto isLeftOut = [&](const Row& row) {
+        return std::find(options.without.begin(), options.without.end(), row.about.name) != options.without.end();
+    };
     bool again = true;
     for (int round = 0; again && round < kMostRounds; ++round) {
         again = false;
         for (const Row& row : kRows) {
-            if (round > 0 && row.once) continue;
-            if (std::find(options.without.begin(), options.without.end(), row.about.name) != options.without.end())
-                continue;
+            if (row.when == Last || (round > 0 && row.when == Once) || isLeftOut(row)) continue;
             CT_TRY(const bool smaller, row.run(reducer));
-            again = again || (smaller && !row.once);
+            again = again || (smaller && row.when == Again);
         }
     }
+    for (const Row& row : kRows)
+        if (row.when == Last && !isLeftOut(row)) CT_TRY_VOID(row.run(reducer));
     return reducer.best();
 }
 

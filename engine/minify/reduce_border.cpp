@@ -3,6 +3,7 @@
 
 #include "engine/minify/edits.h"
 #include "engine/minify/reducer.h"
+#include "engine/passes/pipeline.h"
 
 namespace cutaway {
 
@@ -83,6 +84,35 @@ Result<bool> plainInputs(Reducer& reducer) {
     return reducer.take(candidate, "parameters became inputs");
 }
 
+/// All of them at once, else one by one, each of the two values in turn: fewer values that somebody has to believe.
+Result<bool> constantInputs(Reducer& reducer) {
+    bool any = false;
+    const size_t count = reducer.graph().graph().placeholders().size();
+    const auto constant = [&](size_t begin, size_t end, double value) -> std::optional<Candidate> {
+        const std::shared_ptr<Module> module = reducer.copy();
+        const std::vector<Node*> inputs = module->graph().placeholders();
+        bool changed = false;
+        for (size_t i = std::min(end, inputs.size()); i-- > begin;)
+            changed = makeConstant(*module, *inputs[i], value) || changed;
+        return changed ? std::optional(reducer.with(module)) : std::nullopt;
+    };
+    for (const size_t chunk : {count, size_t{1}}) {
+        if (count == 0 || (chunk == count && any)) break;
+        const size_t chunks = count / chunk;
+        // From the last on: dropping one renumbers only those behind it.
+        CT_TRY(const bool fewer, reducer.sweep(
+                                     chunks * 2,
+                                     [&](size_t i) {
+                                         const size_t end = count - i / 2 * chunk;
+                                         return constant(end - chunk, end, i % 2 == 0 ? 1 : 0);
+                                     },
+                                     "constants for inputs"));
+        any = any || fewer;
+        if (fewer || count == 1) break;
+    }
+    return any;
+}
+
 namespace {
 
 /// The request with one thing less; nothing if it has not got it.
@@ -126,8 +156,40 @@ Result<bool> simplifyRequest(Reducer& reducer) {
     CT_TRY_VOID(shorten(&CompileRequest::plugins));
     CT_TRY_VOID(shorten(&CompileRequest::moves));
     CT_TRY_VOID(shorten(&CompileRequest::enabledPasses));
+    for (size_t i = reducer.best().request.enabledPasses.size(); i-- > 0;)
+        for (size_t k = reducer.best().request.enabledPasses[i].settings.size(); k-- > 0;)
+            CT_TRY_VOID(
+                attempt([&](CompileRequest& request) { return eraseAt(request.enabledPasses[i].settings, k); }));
     CT_TRY_VOID(shorten(&CompileRequest::disabledPasses));
     CT_TRY_VOID(shorten(&CompileRequest::gradients));
+    return any;
+}
+
+/// Of the passes that change the graph, in chunks of falling size; the others do nothing to it.
+Result<bool> leaveOutPasses(Reducer& reducer) {
+    CT_TRY(std::vector<std::string> passes, reducer.trials().changingPasses(reducer.best()));
+    std::erase_if(passes, [](const std::string& name) {
+        return std::any_of(pipeline().begin(), pipeline().end(), [&](const StagePass& row) {
+            return row.pass->name == name && (row.pass->required || row.stage->required);
+        });
+    });
+    bool any = false;
+    for (size_t chunk = passes.size(); chunk > 0; chunk /= 2) {
+        CT_TRY(const bool fewer, reducer.sweep((passes.size() + chunk - 1) / chunk,
+                                               [&](size_t i) -> std::optional<Candidate> {
+                                                   Candidate candidate = reducer.best();
+                                                   std::vector<std::string>& off = candidate.request.disabledPasses;
+                                                   const size_t before = off.size();
+                                                   for (size_t at = i * chunk;
+                                                        at < std::min(passes.size(), (i + 1) * chunk); ++at)
+                                                       if (std::find(off.begin(), off.end(), passes[at]) == off.end())
+                                                           off.push_back(passes[at]);
+                                                   return off.size() > before ? std::optional(candidate) : std::nullopt;
+                                               },
+                                               "leaves out passes"));
+        any = any || fewer;
+        if (fewer && chunk == passes.size()) break;
+    }
     return any;
 }
 

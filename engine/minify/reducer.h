@@ -44,5 +44,7 @@ Result<bool> fixSizes(Reducer& reducer);
 Result<bool> shrinkSizes(Reducer& reducer);
 Result<bool> plainDtypes(Reducer& reducer);
 Result<bool> plainLiterals(Reducer& reducer);
+Result<bool> constantInputs(Reducer& reducer);
+Result<bool> leaveOutPasses(Reducer& reducer);
 
 }  // namespace cutaway

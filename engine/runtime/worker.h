@@ -28,9 +28,31 @@ class Board {
         m_rewrites.store(count, std::memory_order_relaxed);
     }
 
+    /// A pass has changed the graph. Those that come first are kept.
+    void changed(std::string_view pass) {
+        const size_t held = ::strnlen(m_changed, sizeof m_changed);
+        const std::string_view known(m_changed, held);
+        const std::string line = std::string(pass) + "\n";
+        if (held + line.size() >= sizeof m_changed || known.starts_with(line) ||
+            known.find("\n" + line) != std::string_view::npos)
+            return;
+        line.copy(m_changed + held, line.size());
+        m_changed[held + line.size()] = '\0';
+    }
+
     std::string where() const { return std::string(m_where, ::strnlen(m_where, sizeof m_where)); }
     int64_t rewrites() const { return m_rewrites.load(std::memory_order_relaxed); }
     std::string lastRewrite() const { return std::string(m_rewrite, ::strnlen(m_rewrite, sizeof m_rewrite)); }
+    /// Names of passes, in the order of their first change.
+    std::vector<std::string> changedPasses() const {
+        std::vector<std::string> names;
+        std::string_view left(m_changed, ::strnlen(m_changed, sizeof m_changed));
+        for (size_t end = left.find('\n'); end != std::string_view::npos; end = left.find('\n')) {
+            names.emplace_back(left.substr(0, end));
+            left.remove_prefix(end + 1);
+        }
+        return names;
+    }
     double fraction() const { return m_fraction.load(std::memory_order_relaxed); }
 
   private:
@@ -38,6 +60,7 @@ class Board {
     char m_where[248] = "start of the worker";  // kNotBegun, until it says more
     std::atomic<int64_t> m_rewrites{0};
     char m_rewrite[1016] = "";
+    char m_changed[2040] = "";
 };
 
 enum class WorkerTask : uint8_t { Load, Compiled, Unload, Reference, Checked };

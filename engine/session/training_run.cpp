@@ -10,7 +10,7 @@
 #include "engine/partition/join_graphs.h"
 #include "engine/passes/whole_program.h"
 #include "engine/session/differentiated_graph.h"
-#include "engine/session/execution.h"
+#include "engine/session/halves.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/view_gradient.h"
@@ -116,13 +116,6 @@ RunCost sumOf(const RunCost& forward, const RunCost& backward) {
     return both;
 }
 
-/// In the strides that the backward's input has; other layouts are copied to it (A4.4).
-Tensor laidOut(const Tensor& tensor, const Node& placeholder) {
-    const TensorType* type = placeholder.type().tensor();
-    if (type == nullptr || !allInts(type->strides) || toInts(type->strides) == tensor.strides()) return tensor;
-    return tensor.clone(toInts(type->strides));
-}
-
 class TrainingRun {
   public:
     TrainingRun(const Session::State& state, Session::State::Run& run, const RunOptions& options,
@@ -178,17 +171,6 @@ class TrainingRun {
         if (m_options.backend == Backend::Cpu)
             return runCompiled(m_run, track, given, inputs, m_options, m_progress, known);
         return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
-    }
-
-    /// An input that is saved is saved as it was: the forward may have written to it at its end.
-    static void keepInputs(const Module& forward, const std::vector<Tensor>& bound, std::vector<Tensor>& outputs) {
-        const std::vector<Node*> placeholders = forward.graph().placeholders();
-        const std::vector<Argument> returned = forward.graph().outputs();
-        for (size_t i = 0; i < returned.size() && i < forward.outputs.size(); ++i) {
-            if (forward.outputs[i].kind != OutputSpec::Kind::Saved) continue;
-            const auto input = std::find(placeholders.begin(), placeholders.end(), returned[i].node());
-            if (input != placeholders.end()) outputs[i] = bound[static_cast<size_t>(input - placeholders.begin())];
-        }
     }
 
     /// The gradient of a returned input, or of a view of it, goes to it directly, outside of both graphs (A8.5).

@@ -106,6 +106,7 @@ class FuelSearch {
         }
         TrialJob job;
         job.graph = printText(*m_state.input).text;
+        job.stage = m_state.input->origin.stage;
         job.request = m_request;
         if (!m_required.empty()) {
             job.request.fuel = 0;

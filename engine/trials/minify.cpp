@@ -8,6 +8,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/minify/pytorch_minifier.h"
 #include "engine/minify/reduce.h"
+#include "engine/passes/pipeline.h"
 #include "engine/session/describe.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
@@ -30,7 +31,9 @@ constexpr int64_t kMostBytes = int64_t{64} << 30;
 /// Everything that decides what the answers are.
 std::string searchOf(const Module& graph, const MinifyOptions& options) {
     Hasher hash;
-    hash.add(std::string_view(printText(graph).text)).add(std::string_view(options.request.text()));
+    hash.add(std::string_view(printText(graph).text))
+        .add(std::string_view(graph.origin.stage))
+        .add(std::string_view(options.request.text()));
     hash.add(static_cast<int>(options.check)).add(static_cast<int>(options.backend)).add(options.tolerance);
     for (const std::string* text : {&options.command, &options.match, &options.signature, &options.inputsFile})
         hash.add(std::string_view(*text));
@@ -47,7 +50,8 @@ class Search {
 
     Result<MinifyReport> run() {
         CT_TRY_VOID(checkOptions());
-        const auto base = std::make_shared<Module>(*m_state.input);
+        CT_TRY(const std::shared_ptr<const Module> base, chooseBase());
+        m_base = base;
         Candidate start{base, m_options.request, nullptr};
         CT_TRY_VOID(makeFolder());
         CT_TRY(Journal journal, Journal::open((fs::path(m_options.folder) / "journal").string(),
@@ -59,9 +63,9 @@ class Search {
             return accept(best, job, how);
         };
         listener.asked = [this] { tell(false); };
-        m_oracle = std::make_unique<Oracle>(m_options, std::move(journal),
-                                            BaseValues(m_state.input, [this, base] { return inputsOf(*base); }),
-                                            listener, m_progress);
+        m_oracle =
+            std::make_unique<Oracle>(m_options, std::move(journal),
+                                     BaseValues(base, [this, base] { return inputsOf(*base); }), listener, m_progress);
         std::optional<FailureSignature> wanted;
         if (!m_options.signature.empty()) {
             CT_TRY(wanted, parseSignature(m_options.signature));
@@ -105,13 +109,56 @@ class Search {
         return {};
     }
 
+    /// The stage that comes next for a graph which is in this one. What capture has differentiated must not be
+    /// differentiated again.
+    std::string stageFrom(const Module& graph, const std::string& stage) const {
+        const Graph &now = graph.graph(), &opened = m_state.input->graph();
+        const bool early = stage == kPreGrad.name || stage == kCapture.name;
+        const bool other = now.placeholders().size() != opened.placeholders().size() ||
+                           now.outputs().size() != opened.outputs().size();
+        return std::string(early && other ? kJoint.name : stage);
+    }
+
+    /// The graph as it was opened, or as it stands at the place.
+    Result<std::shared_ptr<const Module>> chooseBase() {
+        if (!m_options.place) return std::shared_ptr<const Module>(m_state.input);
+        const Place& place = *m_options.place;
+        CT_TRY(const Session::State::Run* const run, std::as_const(m_state).run(place.run));
+        CT_TRY(const Snapshot graph, m_state.snapshot(place, m_progress.cancel.get()));
+        const auto base = std::make_shared<Module>(*graph);
+        const std::vector<Step>& steps = run->trace.steps;
+        if (steps.empty() || place.step < 0) return std::shared_ptr<const Module>(base);
+        const Step& step = steps[std::min(steps.size() - 1, static_cast<size_t>(place.step))];
+        base->origin.stage = stageFrom(*graph, step.info.stage);
+        m_where = " at " + step.info.key();
+        // A half is compiled as any graph without gradients.
+        if (step.info.track == "main" || step.info.track == "joint") return std::shared_ptr<const Module>(base);
+        m_options.request.mode = Mode::Inference;
+        m_options.request.gradients.clear();
+        m_options.request.memoryBudget = CompileRequest().memoryBudget;
+        m_options.request.solver = CompileRequest().solver;
+        m_isBackward = step.info.track == "backward";
+        return std::shared_ptr<const Module>(base);
+    }
+
     /// Values of the given inputs: the file's, the samples, or random ones.
     Result<std::vector<Tensor>> inputsOf(const Module& base) const {
+        if (m_options.place) return inputsThere(base);
         // Nothing looks at these, so they are made up one by one, for the result alone.
         if (m_options.inputsFile.empty() && m_state.sampleInputs.empty() && m_oracle && !m_oracle->usesValues())
             return std::vector<Tensor>();
         CT_TRY(RunInputs chosen, chooseInputs(base, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
         return std::move(chosen.user);
+    }
+
+    /// Those of the opened graph come first; derivatives and what a forward saves are made up.
+    Result<std::vector<Tensor>> inputsThere(const Module& base) const {
+        CT_TRY(std::vector<Tensor> values, randomInputs(base, 0));
+        if (m_isBackward) return values;
+        CT_TRY(RunInputs chosen,
+               chooseInputs(*m_state.input, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
+        for (size_t i = 0; i < std::min(values.size(), chosen.user.size()); ++i) values[i] = chosen.user[i];
+        return values;
     }
 
     Result<Candidate> search(const Candidate& start) {
@@ -144,7 +191,7 @@ class Search {
         repro.timeoutSeconds = m_options.timeoutSeconds;
         repro.memoryBytes = m_options.memoryBytes;
         repro.repeats = m_options.repeats;
-        repro.origin = m_state.info.path + ", " + std::to_string(m_report.nodesBefore) + " nodes";
+        repro.origin = m_state.info.path + m_where + ", " + std::to_string(m_report.nodesBefore) + " nodes";
         repro.remarks = m_oracle->remarks();
         return repro;
     }
@@ -175,7 +222,7 @@ class Search {
     }
 
     void tell(bool fresh) {
-        const int now = nodesOf(m_best.module ? m_best : Candidate{m_state.input, {}, nullptr});
+        const int now = nodesOf(m_best.module ? m_best : Candidate{m_base, {}, nullptr});
         m_progress.say(-1, "trial " + std::to_string(m_oracle->trials()) + ", " + std::to_string(now) + " of " +
                                std::to_string(m_report.nodesBefore) + " nodes");
         if (!m_watch) return;
@@ -227,12 +274,15 @@ class Search {
     double secondsSince() const { return std::chrono::duration<double>(Clock::now() - m_start).count(); }
 
     Session::State& m_state;
-    const MinifyOptions& m_options;
+    MinifyOptions m_options;
     const std::function<void(const MinifyState&)>& m_watch;
     const Progress& m_progress;
     const Clock::time_point m_start = Clock::now();
     std::unique_ptr<Oracle> m_oracle;
     Candidate m_best;
+    std::shared_ptr<const Module> m_base;
+    std::string m_where;  // of the graph, if it is not the one that was opened
+    bool m_isBackward = false;
     MinifyReport m_report;
     std::string m_text, m_line;
     int m_nodesOnDisk = std::numeric_limits<int>::max();  // of the result that the folder holds

@@ -25,6 +25,9 @@ std::shared_ptr<const TensorTable> tableOf(BaseValues& values) {
     });
 }
 
+/// Found by comparing what graphs compute.
+bool isComputed(FailureKind kind) { return kind == FailureKind::Numbers || kind == FailureKind::NonFinite; }
+
 TrialCheck::Looks looksOf(MinifyCheck check) {
     switch (check) {
         case MinifyCheck::Numbers: return TrialCheck::Looks::Numbers;
@@ -51,6 +54,7 @@ Oracle::Oracle(const MinifyOptions& options, Journal journal, BaseValues values,
 Result<TrialJob> Oracle::jobOf(const Candidate& candidate, bool withValues) {
     TrialJob job;
     job.graph = printText(*candidate.module).text;
+    job.stage = candidate.module->origin.stage;
     job.request = candidate.request;
     job.check = m_check;
     if (!withValues) return job;
@@ -70,6 +74,7 @@ std::string Oracle::keyOf(const TrialJob& job) const {
     Hasher hash;
     hash.add(std::string_view(job.graph)).add(std::string_view(job.request.text()));
     hash.add(static_cast<int>(job.check.looks)).add(static_cast<int>(job.check.backend));
+    hash.add(static_cast<int>(job.check.namesPass)).add(std::string_view(job.check.pass));
     return hash.finish().hex();
 }
 
@@ -107,6 +112,7 @@ double Oracle::overheadMilliseconds() const {
 
 Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSignature>& wanted) {
     std::string seen;
+    if (wanted && isComputed(wanted->kind)) nameAs(wanted->pass);
     // What does not fail when it is compiled may fail when it runs.
     std::vector<TrialCheck::Looks> looks = {m_check.looks};
     if (m_options.check == MinifyCheck::Crash) looks.push_back(TrialCheck::Looks::Runs);
@@ -125,7 +131,8 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
                                  {"minify that with --check crash"}};
                 m_signature = wanted ? *wanted : *outcome.failure;
                 m_detail = outcome.detail;
-                return m_journal.add(key, true);
+                CT_TRY_VOID(m_journal.add(key, true));
+                return wanted ? Result<void>() : nameThePass(start);
             }
             seen = outcome.failure ? "it fails in another way: " + outcome.failure->title() : outcome.detail;
         }
@@ -134,6 +141,31 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
                  wanted ? "the graph does not fail as " + wanted->title() : "the graph does not fail",
                  {},
                  {seen, "choose another check, other inputs, or more repeats if it fails now and then only"}};
+}
+
+void Oracle::nameAs(const std::string& pass) {
+    m_check.pass = pass;
+    m_check.namesPass = !pass.empty();
+}
+
+/// One trial that bisects the passes, too. What does not come to its end within the limit is not worth its time.
+Result<void> Oracle::nameThePass(const Candidate& start) {
+    // What comes and goes would be found in another pass each time.
+    if (!isComputed(m_signature.kind) || m_options.repeats > 1) return {};
+    m_check.namesPass = true;
+    CT_TRY(TrialJob job, jobOf(start, true));
+    CT_TRY(const TrialOutcome outcome, tryOnce(std::move(job)));
+    const bool found = isWanted(outcome) && !outcome.failure->pass.empty();
+    if (found) m_signature.pass = outcome.failure->pass;
+    nameAs(m_signature.pass);
+    return {};
+}
+
+Result<std::vector<std::string>> Oracle::changingPasses(const Candidate& candidate) {
+    if (m_options.check == MinifyCheck::Command) return std::vector<std::string>();
+    CT_TRY(TrialJob job, jobOf(candidate, usesValues()));
+    CT_TRY(const TrialOutcome outcome, tryOnce(std::move(job)));
+    return outcome.changed;
 }
 
 void Oracle::count(bool known) {

@@ -27,6 +27,7 @@ class Oracle : public Trials {
     Result<void> accepted(const Candidate& candidate, const std::string& how) override;
     Result<void> computeValues(const std::vector<std::string>& names) override;
     std::optional<Tensor> valueOf(const Candidate& candidate, const std::string& input) override;
+    Result<std::vector<std::string>> changingPasses(const Candidate& candidate) override;
 
     const FailureSignature& signature() const { return m_signature; }
     /// How the whole graph failed, and what was noted.
@@ -45,6 +46,9 @@ class Oracle : public Trials {
     Result<TrialOutcome> tryOnce(TrialJob job);
     Result<bool> verdict(const std::string& key, TrialJob job);
     Result<void> mayGoOn() const;
+    /// Numbers that are wrong are kept wrong by the same pass, if a trial of the whole graph finds it.
+    Result<void> nameThePass(const Candidate& start);
+    void nameAs(const std::string& pass);
     std::string keyOf(const TrialJob& job) const;
     bool isWanted(const TrialOutcome& outcome) const;
     /// The answer to a question, which is counted.

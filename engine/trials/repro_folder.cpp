@@ -47,6 +47,7 @@ std::string factsOf(const ReproFolder& repro) {
            ",\n \"cutaway\": " + jsonString(version()) + ",\n \"request\": " + jsonString(repro.job.request.text()) +
            ",\n \"check\": " + jsonString(repro.command.empty() ? looks : "command") +
            ",\n \"backend\": " + jsonString(repro.job.check.backend == Backend::Cpu ? "cpu" : "reference") +
+           ",\n \"stage\": " + jsonString(repro.job.stage) +
            ",\n \"tolerance\": " + numberText(repro.job.check.tolerance) +
            ",\n \"command\": " + jsonString(repro.command) + ",\n \"match\": " + jsonString(repro.match) +
            ",\n \"timeout\": " + numberText(repro.timeoutSeconds) +
@@ -157,6 +158,10 @@ Result<ReproFolder> readRepro(const std::string& folder) {
     CT_TRY(const std::string_view check, root.textAt("check", path));
     for (const auto& [look, name] : kLooks)
         if (name == check) repro.job.check.looks = look;
+    // Folders of earlier versions do not say it.
+    if (const auto stage = root.find("stage")) repro.job.stage = stage->text().value_or(std::string_view());
+    repro.job.check.pass = repro.signature.pass;
+    repro.job.check.namesPass = !repro.signature.pass.empty();
     CT_TRY(const std::string_view backend, root.textAt("backend", path));
     repro.job.check.backend = backend == "cpu" ? Backend::Cpu : Backend::Reference;
     const auto number = [&](const char* key, double fallback) {

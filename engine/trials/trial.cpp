@@ -11,9 +11,10 @@
 #include "engine/rewrite/rewrite_watch.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
-#include "engine/session/execution.h"
+#include "engine/session/halves.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
+#include "engine/trials/guilty_pass.h"
 
 namespace cutaway {
 namespace {
@@ -94,7 +95,10 @@ class Trial {
         // Without kernels there is no need of a schedule.
         CompileRequest request = m_request;
         request.passesOnly |= m_check.looks != Looks::Compiles && m_check.backend == Backend::Reference;
-        CT_TRY(const RunId run, m_session.compile(request, m_services, m_progress));
+        const auto ended = [this](const StepInfo& step) {
+            if (step.state == StepState::Changed) m_board.changed(step.name);
+        };
+        CT_TRY(const RunId run, m_session.compileWatched(request, m_services, ended, m_progress));
         return m_session.state().run(run);
     }
 
@@ -150,28 +154,43 @@ class Trial {
         CT_TRY(const std::vector<Ran> before, beforePasses(trace));
         CT_TRY(const Ran last, afterPasses(run));
         const Ran &opened = before.front(), &middle = before.back();
-        if (m_check.looks == Looks::NonFinite) return lookForNonFinite(opened, middle, last);
+        if (m_check.looks == Looks::NonFinite) return lookForNonFinite(trace, opened, middle, last);
         if (m_check.looks == Looks::Runs) return good("runs");
-        std::vector<Tensor> shared = middle.outputs;
-        if (shared.size() > opened.outputs.size()) shared.resize(opened.outputs.size());
-        const bool finite = m_check.looks == Looks::NewNonFinite;
-        const auto judge = [&](const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-            return finite ? findNonFinite(actual, expected) : compareOutputs(actual, expected, m_check.tolerance);
-        };
-        const Verdict verdicts[] = {judge(shared, opened.outputs), judge(last.outputs, middle.outputs)};
-        for (const Verdict& verdict : verdicts) {
-            if (!verdict.bad) continue;
-            if (finite) {
-                TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it");
-                outcome.detail = verdict.detail;
-                return outcome;
-            }
-            const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
-            TrialOutcome outcome = bad(FailureKind::Numbers, otherType ? "another dtype or shape" : "other numbers");
-            outcome.detail = verdict.detail;
-            return outcome;
-        }
-        return good(verdicts[1].detail);
+        // Differentiating adds results; those that both graphs have are compared first.
+        if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
+            return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened));
+        const Verdict verdict = judged(last.outputs, middle.outputs);
+        return verdict.bad ? wrong(verdict, guilty(trace, middle)) : good(verdict.detail);
+    }
+
+    /// Those of the results that the expected ones have, too.
+    Verdict judged(std::vector<Tensor> actual, const std::vector<Tensor>& expected) const {
+        if (actual.size() > expected.size()) actual.resize(expected.size());
+        return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_check.tolerance)
+                                               : findNonFinite(actual, expected);
+    }
+
+    TrialOutcome wrong(const Verdict& verdict, std::string pass) const {
+        const bool finite = m_check.looks != Looks::Numbers;
+        const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
+        TrialOutcome outcome = bad(
+            finite ? FailureKind::NonFinite : FailureKind::Numbers,
+            finite ? "the passes make it" : (otherType ? "another dtype or shape" : "other numbers"), std::move(pass));
+        outcome.detail = verdict.detail;
+        return outcome;
+    }
+
+    /// The pass with which the results become others than `expected`, if that is asked for. Behind the passes, in
+    /// compiled code, there is none.
+    std::string guilty(const CompileTrace& trace, int first, int end, const Ran& expected) {
+        if (!m_check.namesPass) return {};
+        return guiltyPass(trace, first, end, m_check.pass, [&](const Snapshot& graph) {
+            const auto found = ran(graph, FaultSide::After);
+            return !found || judged(found->outputs, expected.outputs).bad;
+        });
+    }
+    std::string guilty(const CompileTrace& trace, const Ran& middle) {
+        return guilty(trace, firstComparable(trace), static_cast<int>(trace.steps.size()), middle);
     }
 
     /// The graph as it was given, and behind what adds results or takes inputs away.
@@ -197,16 +216,14 @@ class Trial {
     }
 
     Result<std::vector<Tensor>> compiled(Session::State::Run& run, const std::vector<Tensor>& inputs) {
-        if (run.trace.isSplit())
-            return unsupported("compiled training is not compared trial by trial", {},
-                               {"minify with the backend reference, or one of the halves as a graph of its own"});
         RunOptions options;
         options.backend = m_check.backend;
+        if (run.trace.isSplit()) return runCompiledHalves(run, inputs, options, m_progress);
         CT_TRY(const Execution execution, runCompiled(run, {}, nullptr, inputs, options, m_progress));
         return execution.outputs;
     }
 
-    static TrialOutcome lookForNonFinite(const Ran& opened, const Ran& middle, const Ran& last) {
+    TrialOutcome lookForNonFinite(const CompileTrace& trace, const Ran& opened, const Ran& middle, const Ran& last) {
         const auto count = [](const std::vector<Tensor>& tensors) {
             int64_t all = 0;
             for (const Tensor& tensor : tensors) all += nonFiniteCount(tensor);
@@ -214,7 +231,7 @@ class Trial {
         };
         const int64_t before = count(middle.outputs), after = count(last.outputs);
         if (after > 0 && before == 0) {
-            TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it");
+            TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it", guilty(trace, middle));
             outcome.detail = std::to_string(after) + " elements are not finite, none were before the passes";
             return outcome;
         }

@@ -23,6 +23,9 @@ struct TrialCheck {
     Looks looks = Looks::Compiles;
     Backend backend = Backend::Reference;  // on which the result runs
     double tolerance = 1e-4;
+    /// Whether a failure of numbers names the pass behind which they are wrong: every such trial runs some graphs more.
+    bool namesPass = false;
+    std::string pass;  // that it is expected to be, which is cheaper to ask for; empty: any
     bool operator==(const TrialCheck&) const = default;
 };
 
@@ -31,6 +34,7 @@ struct TrialOutcome {
     std::string detail;                       // a sentence for the user
     double milliseconds = 0;                  // of the work itself
     int64_t rewrites = 0;                     // of those that fuel counts, even if the process died
+    std::vector<std::string> changed;         // names of passes that changed the graph, even if the process died
     std::string lastRewrite;                  // of them: pass, index, node's id, rule, node, body, tabs between
 };
 

@@ -48,10 +48,13 @@ Message writeJob(const TrialJob& job, const TensorTable& table) {
     ByteWriter out;
     Message message;
     out.text(job.graph);
+    out.text(job.stage);
     out.text(job.request.text());
     out.pod(job.check.looks);
     out.pod(job.check.backend);
     out.pod(job.check.tolerance);
+    out.pod(job.check.namesPass);
+    out.text(job.check.pass);
     out.text(job.passFuel ? job.passFuel->pass : std::string());
     out.pod(job.passFuel ? job.passFuel->rewrites : int64_t{0});
     out.count(job.constants.size());
@@ -69,10 +72,13 @@ Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& tabl
     ByteReader in(message.text);
     TrialJob job;
     job.graph = in.text();
+    job.stage = in.text();
     CT_TRY(job.request, parseRequest(in.text()));
     job.check.looks = in.pod<TrialCheck::Looks>();
     job.check.backend = in.pod<Backend>();
     job.check.tolerance = in.pod<double>();
+    job.check.namesPass = in.pod<bool>();
+    job.check.pass = in.text();
     PassFuel fuel{std::string(in.text()), 0};
     fuel.rewrites = in.pod<int64_t>();
     if (!fuel.pass.empty()) job.passFuel = std::move(fuel);
@@ -95,6 +101,7 @@ TrialOutcome runJob(const TrialJob& job, Board& board) {
         signature.message = normalisedMessage(module.error().message);
         return {signature, "the graph does not read back: " + module.error().text(), 0};
     }
+    (*module)->origin.stage = job.stage;
     for (const auto& [name, tensor] : job.constants)
         if (tensor.defined()) (*module)->tensors.insert_or_assign(name, tensor);
     std::optional<PassFuelScope> limit;

@@ -12,6 +12,7 @@ namespace cutaway {
 /// A graph as text, which is also what the repro's file holds, with the tensors that the text names.
 struct TrialJob {
     std::string graph;
+    std::string stage;  // that comes next for it (ModuleOrigin::stage), which the text does not say
     CompileRequest request;
     std::vector<std::pair<std::string, Tensor>> constants;  // parameters, buffers, attributes
     std::vector<Tensor> inputs;                             // of the given inputs, in order; may be undefined

@@ -56,7 +56,6 @@ Result<TrialServer> TrialServer::start(std::shared_ptr<const TensorTable> table)
         options.argv.push_back(std::to_string(memory->descriptor()));
     }
     options.wallSeconds = 0;
-    if (faultsAsked()) options.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     options.environment.emplace_back("CUTAWAY_REPROS", "off");  // a trial's failure is what is looked for
     if (faultsAsked()) options.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, ChildProcess::start(options));
@@ -80,6 +79,7 @@ Result<TrialOutcome> TrialServer::run(const TrialJob& job, const TrialLimits& li
     if (outcome) {
         outcome->rewrites = board.rewrites();
         outcome->lastRewrite = board.lastRewrite();
+        outcome->changed = board.changedPasses();
     }
     return outcome;
 }

@@ -43,6 +43,22 @@ const char* const kLog = R"(def forward(x: "f32[4]", y: "f32[4]"):
     return (add, relu)
 )";
 
+const char* const kCopies = R"(def forward(x: "f32[4, 4]", y: "f32[4, 4]"):
+    a = aten.clone.default(x)
+    b = aten.mm.default(a, y)
+    c = aten.clone.default(b)
+    d = aten.silu.default(c)
+    return (d,)
+)";
+const char* const kTrained = R"(def forward(x: "f32[4, 4]", w: "f32[4, 4]"):
+    a = aten.mm.default(x, w)
+    b = aten.sigmoid.default(a)
+    c = aten.sin.default(b)
+    d = aten.mul.Tensor(c, a)
+    e = aten.sum.default(d)
+    return (e,)
+)";
+
 /// The environment as it was, when this goes.
 class Environment {
   public:
@@ -230,6 +246,98 @@ class MinifyTest : public QObject {
         QVERIFY2(report->text.find("aten.relu.default") != std::string::npos, report->text.c_str());
     }
 
+    void wrongNumbersNameTheirPass() {
+        setFault("pass:remove_noop_ops:wrong");
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.folder = path("named");
+        const std::string file = write("named.py", chain(30, {6}));
+        const auto report = minifyFile(file, options);
+        // As it was asked for, and as it was found out.
+        options.folder = path("asked");
+        options.signature = "kind=numbers; pass=joint/remove_noop_ops";
+        const auto asked = minifyFile(file, options);
+        options.signature = "kind=numbers; pass=post_grad/decompose";
+        options.folder = path("another");
+        const auto another = minifyFile(file, options);
+        setFault({});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(QString::fromStdString(report->signature.pass), QString("joint/remove_noop_ops"));
+        QVERIFY2(report->nodes <= 3, report->text.c_str());
+        QVERIFY(report->reproduced);
+        QVERIFY2(asked, asked ? "" : asked.error().text().c_str());
+        QCOMPARE(asked->nodes, report->nodes);
+        QVERIFY(!another);
+        QVERIFY(QString::fromStdString(another.error().message).contains("does not fail as"));
+    }
+
+    /// What the result is compiled with says which passes it needs, and it needs no file of inputs.
+    void theResultAsksForNoMoreThanItNeeds() {
+        setFault("pass:remove_noop_ops:logic_error");
+        MinifyOptions options;
+        options.request.enabledPasses = {{"pad_mm", {{"force_shape_pad", "1"}}}};
+        options.folder = path("least");
+        const auto report = minifyFile(write("least.py", kCopies), options);
+        const auto facts = report ? readFile(report->folder + "/repro.json") : Result<std::string>(Error{});
+        setFault({});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY(report->reproduced);
+        QVERIFY2(facts && facts->find("pad_mm") == std::string::npos, facts ? facts->c_str() : "");
+        QCOMPARE(report->inputs, 0);
+        QVERIFY2(report->text.find("aten.full.default") != std::string::npos, report->text.c_str());
+    }
+
+    void compiledTrainingIsComparedWithTheInterpreter() {
+        setFault("kernel:aten.sigmoid.default:wrong");
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.backend = Backend::Cpu;
+        options.request.mode = Mode::Training;
+        options.request.gradients = {"w"};
+        options.folder = path("halves");
+        const auto report = minifyFile(write("halves.py", kTrained), options);
+        setFault({});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY2(report->nodes <= 4, report->text.c_str());
+        QVERIFY(report->reproduced);
+        // Without the fault both halves compute what the interpreter does.
+        options.folder = path("soundHalves");
+        const auto sound = minifyFile(write("halves.py", kTrained), options);
+        QVERIFY(!sound);
+        QVERIFY2(QString::fromStdString(sound.error().message).contains("does not fail"), sound.error().text().c_str());
+    }
+
+    /// The graph of a step is tried from its stage on.
+    void theGraphOfAStep() {
+        Session session;
+        QVERIFY(session.open(write("step.py", kTrained)));
+        CompileRequest request;
+        request.mode = Mode::Training;
+        request.gradients = {"w"};
+        const auto run = session.compile(request);
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        const auto steps = session.steps(*run);
+        QVERIFY(steps);
+        const auto half =
+            std::find_if(steps->begin(), steps->end(), [](const StepInfo& step) { return step.track == "backward"; });
+        QVERIFY(half != steps->end());
+        setFault("pass:remove_noop_ops:logic_error");
+        MinifyOptions options;
+        options.request = request;
+        options.place = Place{*run, half->index, -1};
+        options.folder = path("step");
+        const auto none = minify(session, options);
+        // No stage behind it has that pass.
+        QVERIFY(!none);
+        setFault("pass:reinplace_inplaceable_ops:logic_error");
+        const auto report = minify(session, options);
+        setFault({});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(report->nodesBefore, half->nodesAfter);
+        QVERIFY(report->nodes <= 3);
+        QVERIFY(report->reproduced);
+    }
+
     void anotherSearchInTheFolderIsRefused() {
         const std::string file = write("a.py", chain(20, {5})), other = write("b.py", chain(30, {5}));
         const MinifyOptions options = byCommand("! grep -q aten.relu {}", "shared");
@@ -281,7 +389,8 @@ class MinifyTest : public QObject {
             options.argv = words;
             auto child = ChildProcess::start(options);
             QVERIFY(child);
-            QTest::qWait((20 + (kills * 37) % 90) * (kSanitized ? 20 : 1));  // a start takes longer there
+            // A start takes longer there, and on a machine that has other things to do.
+            QTest::qWait((20 + (kills * 37) % 90) * (kSanitized ? 20 : 1 + kills / 60));
             ended = !child->running();
             ::kill(child->pid(), SIGKILL);
             const ProcessEnd end = child->wait();

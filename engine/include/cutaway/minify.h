@@ -21,6 +21,9 @@ struct MinifyOptions {
     MinifyCheck check = MinifyCheck::Crash;
     Backend backend = Backend::Reference;
     CompileRequest request;
+    /// The graph there in place of the one that was opened; only what the compiler does from its stage on is tried. A
+    /// forward or backward is minified as a graph of its own. Inputs of a backward that its forward saves are made up.
+    std::optional<Place> place;
     std::string inputsFile;      // as RunOptions'
     double tolerance = 1e-4;     // of Numbers, as BisectOptions'
     std::string command;         // of Command; "{}" stands for the path, else it is appended
