@@ -147,6 +147,24 @@ class BreakpointsWindowTest : public QObject {
         QVERIFY(breakpoints().all().empty());
     }
 
+    /// Breakpoints are there again in the next start; what they no longer mean is not.
+    void theyAreKept() {
+        type(0, "decompose");
+        type(2, "a");
+        QVERIFY(model().setData(model().index(0, 0), Qt::Unchecked, Qt::CheckStateRole));
+        QVERIFY(model().setData(model().index(1, 1), 3));
+        const std::vector<Breakpoint> before = breakpoints().all();
+        m_main.reset();
+        QStringList stored = QSettings().value("breakpoints").toStringList();
+        QCOMPARE(stored, QStringList({"off pass=decompose", "dies=a@3"}));
+        QSettings().setValue("breakpoints", stored << "no such thing");
+        m_main = std::make_unique<MainWindow>(makeSessionSource());
+        QVERIFY(breakpoints().all() == before);
+        QCOMPARE(model().rowCount(), 2);
+        breakpoints().remove(0);
+        QCOMPARE(QSettings().value("breakpoints").toStringList(), QStringList("dies=a@3"));
+    }
+
     void switchedOffItIsPassed() {
         type(0, "decompose");
         QVERIFY(model().setData(model().index(0, 0), Qt::Unchecked, Qt::CheckStateRole));

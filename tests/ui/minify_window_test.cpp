@@ -147,6 +147,26 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(search().report()->nodes <= 3);
     }
 
+    /// The graph of the step on show, in place of the one that was opened.
+    void theGraphOfTheStepOnShow() {
+        actionNamed(*m_main, "Ctrl+B")->trigger();
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 1 && m_main->isSettled(), kPatience);
+        const Run& run = controller().runs().front();
+        const auto decomposed = std::find_if(run.steps.begin(), run.steps.end(),
+                                             [](const StepInfo& step) { return step.name == "decompose"; });
+        QVERIFY(decomposed != run.steps.end());
+        m_main->selection().go(comparisonAt({run.id, decomposed->index, -1}), NodeKey::None);
+        auto* settings = window().findChild<MinifySettings*>();
+        settings->findChild<QToolButton*>()->click();
+        settings->findChild<QComboBox*>()->setCurrentIndex(1);
+        setFault("pass:reinplace_inplaceable_ops:logic_error");
+        button("Start")->click();
+        end();
+        QVERIFY2(search().report().has_value(), qPrintable(summary()));
+        QCOMPARE(search().report()->nodesBefore, decomposed->nodesAfter);
+        QVERIFY(search().report()->nodes <= 3);
+    }
+
     void anotherModelEndsTheSearch() {
         setFault("pass:remove_noop_ops:hang");
         button("Start")->click();

@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QSettings>
 #include <QShortcut>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -20,6 +21,27 @@ using Kind = Breakpoint::Kind;
 
 constexpr KeyHint kKeys[] = {{QT_TRANSLATE_NOOP("cutaway::ui", "Remove the breakpoint"), "Del"},
                              {QT_TRANSLATE_NOOP("cutaway::ui", "Edit its condition"), "F2"}};
+
+constexpr QLatin1String kStored("breakpoints"), kOff("off ");
+
+/// Those of the last start; a text that no longer means anything is left out.
+void readStored(Breakpoints& breakpoints) {
+    const QStringList texts = QSettings().value(kStored).toStringList();
+    for (const QString& text : texts) {
+        const bool off = text.startsWith(kOff);
+        auto sound = parseBreakpoint(text.mid(off ? kOff.size() : 0).toStdString());
+        if (!sound) continue;
+        sound->enabled = !off;
+        breakpoints.add(*sound);
+    }
+}
+
+void store(const Breakpoints& breakpoints) {
+    QStringList texts;
+    for (const Breakpoint& one : breakpoints.all())
+        texts << (one.enabled ? QString() : QString(kOff)) + QString::fromStdString(one.text());
+    QSettings().setValue(kStored, texts);
+}
 
 /// What the field asks for.
 QString hintFor(Kind kind) {
@@ -99,6 +121,8 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
     remove->setContext(Qt::WidgetShortcut);
     connect(remove, &QShortcut::activated, this, &BreakpointsWindow::removeChosen);
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &BreakpointsWindow::follow);
+    readStored(m_breakpoints);
+    connect(&m_breakpoints, &Breakpoints::changed, this, [this] { store(m_breakpoints); });
     connect(&m_breakpoints, &Breakpoints::changed, this, &BreakpointsWindow::follow);
     connect(&m_breakpoints, &Breakpoints::stopChanged, this, &BreakpointsWindow::follow);
     follow();

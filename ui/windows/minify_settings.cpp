@@ -1,5 +1,6 @@
 #include "ui/windows/minify_settings.h"
 
+#include <QComboBox>
 #include <QFileDialog>
 #include <QFormLayout>
 #include <QHBoxLayout>
@@ -32,6 +33,7 @@ MinifySettings::MinifySettings(QWidget* parent)
     : QWidget(parent),
       m_more(new QToolButton),
       m_fields(new QWidget),
+      m_graph(new QComboBox),
       m_tolerance(new QLineEdit),
       m_match(new QLineEdit),
       m_inputs(new QLineEdit),
@@ -63,6 +65,9 @@ MinifySettings::MinifySettings(QWidget* parent)
 }
 
 void MinifySettings::addFields(QFormLayout& rows) {
+    m_graph->addItem(tr("As it was opened"));
+    m_graph->addItem(tr("Of the step that is shown"));
+    m_graph->setToolTip(tr("Of a graph within a run, only what the compiler does from its stage on is tried"));
     m_tolerance->setPlaceholderText(QString::number(MinifyOptions().tolerance));
     m_tolerance->setToolTip(tr("Largest difference that still counts as equal"));
     m_match->setPlaceholderText(tr("Its exit status decides"));
@@ -78,6 +83,7 @@ void MinifySettings::addFields(QFormLayout& rows) {
     inputs->addWidget(m_inputs, 1);
     inputs->addWidget(browse);
     const auto add = [&](const QString& text, QWidget* field) { rows.addRow(text, field); };
+    add(tr("G&raph"), m_graph);
     add(tr("Tolerance"), m_tolerance);
     add(tr("Te&xt in its output"), m_match);
     auto* label = new QLabel(tr("Inputs"));
@@ -121,7 +127,8 @@ QString MinifySettings::problem() const {
     return tr("The tolerance is a number that is 0 or more, not '%1'.").arg(m_tolerance->text().trimmed());
 }
 
-void MinifySettings::fill(MinifyOptions& options) const {
+void MinifySettings::fill(MinifyOptions& options, const std::optional<Place>& shown) const {
+    if (m_graph->currentIndex() > 0) options.place = shown;
     if (m_tolerance->isEnabled() && !m_tolerance->text().trimmed().isEmpty())
         options.tolerance = m_tolerance->text().trimmed().toDouble();
     if (m_match->isEnabled()) options.match = m_match->text().toStdString();

@@ -5,6 +5,7 @@
 
 #include "cutaway/minify.h"
 
+class QComboBox;
 class QFormLayout;
 class QLineEdit;
 class QListWidget;
@@ -22,8 +23,8 @@ class MinifySettings : public QWidget {
     void follow(MinifyCheck check);
     /// Empty, or what is wrong with a field.
     QString problem() const;
-    /// Fields that are left empty keep the options' defaults.
-    void fill(MinifyOptions& options) const;
+    /// Fields that are left empty keep the options' defaults. `shown`: the place in a run that is looked at.
+    void fill(MinifyOptions& options, const std::optional<Place>& shown) const;
 
   private:
     void addFields(QFormLayout& rows);
@@ -32,6 +33,7 @@ class MinifySettings : public QWidget {
 
     QToolButton* m_more;
     QWidget* m_fields;
+    QComboBox* m_graph;
     QLineEdit *m_tolerance, *m_match, *m_inputs;
     QSpinBox *m_seconds, *m_megabytes, *m_repeats, *m_jobs;
     QListWidget* m_strategies;

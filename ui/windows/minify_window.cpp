@@ -179,7 +179,7 @@ MinifyOptions MinifyWindow::options() const {
     options.signature = m_signature->text().trimmed().toStdString();
     options.folder = m_folder->text().trimmed().toStdString();
     options.restart = m_restart;
-    m_settings->fill(options);
+    m_settings->fill(options, m_selection.hasPlace() ? std::optional(m_selection.place()) : std::nullopt);
     // As the run that is looked at was compiled.
     if (m_selection.hasPlace())
         if (const Run* run = m_controller.runOf(m_selection.place().run)) options.request = run->options;
@@ -225,7 +225,7 @@ QString MinifyWindow::summary() const {
     }
     if (!m_search.isRunning())
         return tr(
-            "Makes the open graph smaller as long as it fails in the same way, and leaves a folder that shows "
+            "Makes the graph smaller as long as it fails in the same way, and leaves a folder that shows "
             "the failure alone.");
     if (state.steps.empty()) return tr("Trying the whole graph…");
     return tr("Trial %1: %2 of %3 nodes are left%4\nFailure: %5")
