@@ -48,6 +48,8 @@ inline std::span<const Expr> likeOperands(ExprKind kind, std::span<const Expr> o
 }
 /// "x12" is 12.
 std::optional<int> numberAfter(char letter, std::string_view word);
+/// What only nests call: ramp, active, lane, quotient, remainder.
+bool isNestFunction(std::string_view name);
 /// A symbol of this name is written in quotes: it reads as something else, or is no word.
 bool needsQuotes(std::string_view symbol);
 

@@ -175,6 +175,4 @@ void forEachValueIn(Body& body, const Visit& visit) {
     }
 }
 
-std::string text(const LoopNest& nest);
-
 }  // namespace cutaway

@@ -1,4 +1,5 @@
 #include "engine/loops/build_nest.h"
+#include "engine/loops/nest_text.h"
 #include "engine/loops/vectorise.h"
 #include "engine/support/check.h"
 

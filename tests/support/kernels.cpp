@@ -2,6 +2,8 @@
 
 #include <random>
 
+#include "engine/loops/nest_text.h"
+
 namespace cutaway::testing {
 namespace {
 

@@ -1,0 +1,28 @@
+#pragma once
+// Loop nests as text, and back; after any of the steps that lower them. Expressions are those of kernels
+// (kernel_text.h).
+//
+//   sums(b0: f32!, b1: f32, s0)                        buffers by number, "!" where it writes; then its sizes
+//     lanes 16                                         of its vector loops
+//     range s0                                         steps of the loop over parts
+//     scratch c0: f32[64]                              an array of each thread's own
+//     parts for x0 in 0 .. s0:                         indented by two spaces: what stands inside
+//       var t0: f64x16 = 0.0_f64                       a variable of 16 lanes that changes, "let" of one that does not
+//       vector 16 for x1 in 0 .. 40:
+//         t0 = t0 + f64(b1[40*x0 + x1 : 1])            lanes 40*x0 + x1, one further each
+//       x2 = x0//3                                     an axis that follows from others
+//       if x2 < 4:
+//         b0[x0] = f32(lane(t0, 0))
+//   alloc sum t1: f64 of f32; update sum t1 with VALUE at POSITION where ACTIVE; merge sum t1 with t2; barrier
+#include <string>
+#include <string_view>
+
+#include "engine/loops/loop_nest.h"
+
+namespace cutaway {
+
+std::string text(const LoopNest& nest);
+/// The nest whose text this is. Errors name the line, and what is expected there.
+Result<LoopNest> parseNest(std::string_view text);
+
+}  // namespace cutaway

@@ -1,0 +1,189 @@
+// The text of loop nests: what every step of lowering makes of hand-written kernels, of compiled graphs and of every
+// op's samples comes back from its text; hand-written nests run as they read; wrong texts are refused in words.
+#include "engine/loops/nest_text.h"
+
+#include <QtTest>
+#include <random>
+
+#include "engine/loops/interpret.h"
+#include "engine/ops/op_registry.h"
+#include "engine/schedule/schedule.h"
+#include "tests/support/graph_eval.h"
+#include "tests/support/kernels.h"
+#include "tests/support/op_record.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+/// Why a nest does not come back from its text; nothing if it does.
+QString lost(const std::string& written) {
+    const auto read = parseNest(written);
+    if (!read) return QString::fromStdString(read.error().text() + "\n" + written);
+    const std::string again = text(*read);
+    return again == written ? QString() : QString::fromStdString("its text changes:\n" + written + "\n" + again);
+}
+/// The same after each step.
+QString lost(const Kernel& kernel, const LoopPlan& plan) {
+    std::vector<LoopStep> steps;
+    lowerLoops(kernel, plan, &steps);
+    for (const LoopStep& step : steps)
+        for (const QString& nest : QString::fromStdString(step.text).split("\n\n"))
+            if (QString why = lost(nest.endsWith('\n') ? nest.toStdString() : nest.toStdString() + "\n");
+                !why.isEmpty())
+                return QString::fromStdString(step.name) + ": " + why;
+    return {};
+}
+/// Whether nests that were read from text leave the same bytes as those that were written.
+QString runsOtherwise(const Kernel& kernel, const LoopPlan& plan, size_t elements) {
+    const LoweredKernel lowered = lowerLoops(kernel, plan);
+    LoweredKernel reread = lowered;
+    for (LoopNest& nest : reread.nests) {
+        auto read = parseNest(text(nest));
+        if (!read) return QString::fromStdString(read.error().text());
+        nest = std::move(*read);
+    }
+    Memory one(kernel, elements, 5), other(kernel, elements, 5);
+    interpretNests(lowered, one.pointers, {});
+    interpretNests(reread, other.pointers, {});
+    return one.bytes == other.bytes ? QString() : QStringLiteral("other bytes");
+}
+
+}  // namespace
+
+class NestTextTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void texts_data() {
+        QTest::addColumn<QString>("nest");
+        const auto row = [](const char* name, const char* nest) { QTest::newRow(name) << QString(nest); };
+        row("rows",
+            "rows(b0: f32!, b1: f32, s0)\n  range s0\n"
+            "  parts for x0 in 0 .. s0:\n    b0[x0] = exp(b1[2*x0])\n");
+        row("vectors",
+            "vectors(b0: f32!, b1: f32)\n  lanes 16\n  range 40\n"
+            "  parts vector 16 for x0 in 0 .. 40:\n"
+            "    let t0: f32x16 = b1[x0 : 1] + b1[3*x0 : 3]\n"
+            "    b0[x0 : 1] = Where(active(x0), t0, 0.0)\n");
+        row("states",
+            "sums(b0: f32!, b1: f32)\n  lanes 16\n  range 9\n  parts for x0 in 0 .. 9:\n"
+            "    alloc argmax t0: f32x16, t1: i64x16 of f32\n"
+            "    vector 16 for x1 in 0 .. 40:\n"
+            "      update argmax t0, t1 with b1[x1 + 40*x0 : 1] at ramp(x1) where active(x1)\n"
+            "    var t2: f32 = lane(t0, 0)\n    var t3: i64 = lane(t1, 0)\n"
+            "    for x2 in 1 .. 16:\n      merge argmax t2, t3 with lane(t0, x2), lane(t1, x2)\n"
+            "    b0[x0] = f32(t3)\n");
+        row("scratch",
+            "turn(b0: f32!, b1: f32)\n  scratch c0: f32[64]\n  barrier\n"
+            "  for x0 in 0 .. 64:\n    c0[x0] = b1[x0]\n  barrier\n"
+            "  for x0 in 0 .. 64:\n    x1 = remainder(x0, 8)\n    if x1 < 3:\n      b0[x0] = c0[8*x1 + quotient(x0, 8)]\n");
+    }
+    void texts() {
+        QFETCH(QString, nest);
+        QCOMPARE(lost(nest.toStdString()), QString());
+    }
+    void handWrittenNestsRun() {
+        const auto nest = parseNest(
+            "cube(b0: f32!, b1: f32)\n"
+            "  # freely indented\n"
+            "  for x0 in 0 .. 5:\n"
+            "      var t0: f32 = 1.0\n"
+            "      for x1 in 0 .. 3:\n"
+            "        t0 = t0 * b1[x0]\n"
+            "      b0[x0] = t0\n");
+        QVERIFY2(bool(nest), nest ? "" : nest.error().text().c_str());
+        float out[5] = {}, in[5] = {0, 1, 2, 3, 4};
+        void* const buffers[] = {out, in};
+        QCOMPARE(interpretNests({{*nest}, {}}, buffers, {}), KernelFault::None);
+        for (int i = 0; i < 5; ++i) QCOMPARE(out[i], in[i] * in[i] * in[i]);
+    }
+
+    void wrong_data() {
+        QTest::addColumn<QString>("nest");
+        QTest::addColumn<QString>("error");
+        const auto row = [](const char* name, const QString& nest, const char* error) {
+            QTest::newRow(name) << nest << QString(error);
+        };
+        const QString head = "k(b0: f32!, b1: f32, s0)\n  for x0 in 0 .. 9:\n";
+        row("nothing", "", "line 1: a nest begins with its name and buffers: sums(b0: f32!, b1: f32)");
+        row("statement", head + "    foo = 3",
+            "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, "
+            "barrier, expected before '= 3'");
+        row("lanes too late", head + "    lanes 16",
+            "line 3: lanes, range and scratch arrays stand before all statements");
+        row("lanes", "k(b0: f32!)\n  lanes 0", "line 2: a number from 1 to 1024 is expected");
+        row("lanes of a loop",
+            "k(b0: f32!)\n  lanes 16\n  vector 8 for x0 in 0 .. 9:", "line 3: a vector loop has the lanes of its nest");
+        row("lanes of a variable", "k(b0: f32!)\n  lanes 16\n  let t0: f32x8 = 1.0",
+            "line 3: a vector has the lanes of its nest");
+        row("loop", "k(b0: f32!)\n  for x0 < 9:", "line 2: a loop, for x0 in 0 .. 9:, expected before '< 9:'");
+        row("undeclared", head + "    b0[x0] = t0",
+            "line 3: t0 is read before a line declares it: let t0: f32 = ..., var t0: f32 = ...");
+        row("reads itself", head + "    let t0: f32 = t0",
+            "line 3: t0 is read before a line declares it: let t0: f32 = ..., var t0: f32 = ...");
+        row("declared twice", head + "    let t0: f32 = 1.0\n    let t0: f32 = 1.0",
+            "line 4: t0 has been declared before");
+        row("out of reach", head + "    let t0: f32 = 1.0\n  b0[0] = t0",
+            "line 4: t0 is read before a line declares it: let t0: f32 = ..., var t0: f32 = ...");
+        row("another type", head + "    let t0: f32 = 1.0\n  let t0: f64 = 1.0_f64",
+            "line 4: t0 has been declared before with another type");
+        row("does not change", head + "    let t0: f32 = 1.0\n    t0 = 2.0",
+            "line 4: t0 does not change: var t0: f32 = ... declares what does");
+        row("dtype", head + "    let t0: f64 = b1[x0]", "line 3: t0 is given a value of another dtype");
+        row("stored dtype", head + "    b0[x0] = 1", "line 3: what is stored has the dtype of its buffer");
+        row("condition", head + "    if x0:", "line 3: the condition of an if is a bool");
+        row("scratch", head + "    b0[x0] = c0[x0]", "line 3: c0 is no scratch array: scratch c0: f32[64]");
+        row("states", head + "    alloc argmax t0: f32 of f32", "line 3: argmax has another number of states");
+        row("axis", head + "    b0[x0] = 1.0\n  b0[x0] = 1.0", "k: x0 is read where no loop over it is open");
+    }
+    void wrong() {
+        QFETCH(QString, nest);
+        QFETCH(QString, error);
+        const auto read = parseNest(nest.toStdString());
+        QVERIFY(!read);
+        QCOMPARE(QString::fromStdString(read.error().text()), error);
+    }
+
+    void ofKernels() {
+        for (const int64_t n : {1, 17, 40}) {
+            const Kernel kernels[] = {softmax(9, n), transpose(9, n), largest(2, n),    beside(5, n, 3),    bags(7, n),
+                                      gelu(n),       gather(n),       columnSums(n, 5), largest(2, 1 << 20)};
+            for (const Kernel& kernel : kernels) QCOMPARE(lost(kernel, choosePlan(kernel, {})), QString());
+            for (int i = 0; i < 8; ++i)
+                QCOMPARE(runsOtherwise(kernels[i], choosePlan(kernels[i], {}), size_t{20} << 10), QString());
+        }
+    }
+    /// What is not shared yet does not make the text grow with every reader.
+    void deepValues() {
+        Kernel kernel = gelu(8);
+        Expr value = Expr::load("b1", Expr::axis(0), DType::F32);
+        for (int i = 0; i < 200; ++i)
+            value = Expr::make(ExprKind::Add, {call1("exp", value), call1("sin", value)}, DType::F32);
+        kernel.stores[0].value = value;
+        std::vector<LoopStep> steps;
+        lowerLoops(kernel, choosePlan(kernel, {}), &steps);
+        for (const LoopStep& step : steps) QVERIFY(step.text.size() < 40000);
+        QCOMPARE(lost(kernel, choosePlan(kernel, {})), QString());
+    }
+    void ofEverySample() {
+        int kernels = 0;
+        for (const Op* op : allOps())
+            for (const OpSample& sample : samplesOf(*op)) {
+                const auto module = std::make_shared<Module>();
+                if (!buildSampleModule(*op, sample.text, *module)) continue;
+                const auto program = scheduleModule(module);
+                if (!program) continue;
+                for (const PlannedKernel& planned : program->kernels) {
+                    ++kernels;
+                    const QString why = lost(planned.kernel, planned.plan);
+                    QVERIFY2(why.isEmpty(), qPrintable(QString::fromStdString(sample.name()) + ": " + why));
+                }
+            }
+        QVERIFY2(kernels > 500, std::to_string(kernels).c_str());
+    }
+};
+
+QTEST_APPLESS_MAIN(NestTextTest)
+#include "nest_text_test.moc"
