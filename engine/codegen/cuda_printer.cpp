@@ -87,7 +87,8 @@ class CudaPrinter {
             to = "(end < " + to + " ? end : " + to + ")";
             step = "(long)gridDim.x * " + step;
         }
-        const std::string axis = x(loop.axis), last = axis + "_end";
+        const std::string axis = x(loop.axis),
+                          last = "end" + std::to_string(m_next++);  // pieces of one loop stand side by side
         line("const long " + last + " = " + to + ";");
         line("for (long " + axis + " = " + from + "; " + axis + " < " + last + "; " + axis + " += " + step + ") {");
         ++m_depth;
@@ -176,6 +177,7 @@ class CudaPrinter {
     std::set<std::string> m_helpers;  // all in the prelude
     std::string m_text, m_shared;
     size_t m_depth = 1;
+    int m_next = 0;
 };
 
 }  // namespace

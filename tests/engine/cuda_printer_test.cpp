@@ -184,29 +184,6 @@ class CudaPrinterTest : public QObject {
     Q_OBJECT
 
   private slots:
-    /// A nest by hand: a vector loop is the block's threads, and only those that stand for elements touch memory.
-    void printsWhatItIsGiven() {
-        LoweredKernel lowered;
-        LoopNest& nest = lowered.nests.emplace_back();
-        nest.name = "twice";
-        nest.buffers = {{DType::F32, true}, {DType::F32, false}};
-        nest.lanes = 64;
-        nest.range = 100;
-        const Expr x = Expr::axis(0), own = Expr::loadAlong("b1", x, Expr::integer(1), DType::F32);
-        const int var = nest.newVar(DType::F32, 64);
-        For loop{0, Expr::integer(0), Expr::integer(100), 64, Map::Parts, {}};
-        loop.body = {{Let{var, Expr::make(ExprKind::Add, {own, own}, DType::F32)}},
-                     {Store{0, x, Expr::integer(1), nest.var(var)}}};
-        nest.body = {{loop}};
-        const auto kernel = printCuda(lowered);
-        QVERIFY(kernel.has_value());
-        const QString text = functions(*kernel);
-        QVERIFY2(text.contains("x0 += (long)gridDim.x * 64)"), qPrintable(text));
-        QVERIFY(text.contains("const int n = (int)min((long)64, x0_end - x0);"));
-        QVERIFY(text.contains("if (k < n) b0[x0 + k * (1L)] = t0;"));
-        QCOMPARE(kernel->launches.size(), size_t{1});
-        QCOMPARE(kernel->launches[0].threads, 64);
-    }
     void lanesMeetInSharedMemory() {
         Sample sample{"rows", softmax(3, 40), gpu(64), 120, 0};
         const QString text = functions(printed(sample));
