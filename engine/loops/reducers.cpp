@@ -87,6 +87,36 @@ std::vector<DType> oneState(DType body) {
 }
 std::vector<DType> valueAndPosition(DType body) { return {body, DType::I64}; }
 
+// sum(exp(x - max(x))): the largest element so far, and the sum of what has been seen relative to it.
+std::vector<DType> valueAndSum(DType body) { return {body, wide(body)}; }
+States nothingSummed(DType body) { return {lowest(body), constantOf(Scalar(int64_t{0}), wide(body))}; }
+Expr isLowest(const Expr& e) { return compare(ExprKind::Eq, e, lowest(e->dtype)); }
+Expr expOf(const Expr& a, const Expr& b) { return call1("exp", two<ExprKind::Sub>(a, b)); }
+States sumExpStep(const States& a, const Expr& value, const Expr&) {
+    const Expr larger = compare(ExprKind::Gt, value, a[0]);
+    // One exponential serves both: of what was summed if the element is larger, else of the element.
+    const Expr low = Expr::where(larger, a[0], value), high = Expr::where(larger, value, a[0]);
+    const Expr scale = Expr::cast(
+        Expr::where(isLowest(low), constantOf(Scalar(int64_t{0}), value->dtype), expOf(low, high)), a[1]->dtype);
+    const Expr one = constantOf(Scalar(int64_t{1}), a[1]->dtype);
+    const Expr grown = two<ExprKind::Add>(two<ExprKind::Mul>(a[1], scale), one);
+    return {two<ExprKind::Max>(a[0], value), Expr::where(larger, grown, two<ExprKind::Add>(a[1], scale))};
+}
+States sumExpMerge(const States& a, const States& b) {
+    const Expr most = two<ExprKind::Max>(a[0], b[0]), zero = constantOf(Scalar(int64_t{0}), a[1]->dtype);
+    const auto part = [&](const States& s) {
+        const Expr scaled = two<ExprKind::Mul>(s[1], Expr::cast(expOf(s[0], most), s[1]->dtype));
+        return Expr::where(isLowest(s[0]), zero, scaled);
+    };
+    return {most, two<ExprKind::Add>(part(a), part(b))};
+}
+/// Infinity minus infinity is no number, and neither is what is summed of it.
+Expr sumExpResult(const States& states, DType body) {
+    const Expr finite = compare(ExprKind::Lt, call1("abs", states[0]), highest(body));
+    const Expr nan = Expr::real(std::numeric_limits<double>::quiet_NaN(), body);
+    return Expr::where(finite, Expr::cast(states[1], body), nan);
+}
+
 using K = ExprKind;
 constexpr Reducer kRows[] = {
     {"sum", oneState<wide>, same, zero, fold<K::Add>, join<K::Add>, first},
@@ -97,8 +127,9 @@ constexpr Reducer kRows[] = {
     {"argmin", valueAndPosition, toI64, nothingSeen<highest>, bestStep<K::Lt>, bestMerge<K::Lt>, second, true},
     {"any", oneState<toBool>, toBool, onlyWorst<lowest>, fold<K::Or>, join<K::Or>, first},
     {"all", oneState<toBool>, toBool, onlyWorst<highest>, fold<K::And>, join<K::And>, first},
+    {"sum_exp", valueAndSum, same, nothingSummed, sumExpStep, sumExpMerge, sumExpResult},
 };
-static_assert(std::size(kRows) == static_cast<size_t>(ReduceKind::All) + 1);
+static_assert(std::size(kRows) > static_cast<size_t>(ReduceKind::All));
 
 }  // namespace
 

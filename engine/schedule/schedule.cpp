@@ -5,7 +5,7 @@
 #include "engine/ir/verify.h"
 #include "engine/libraries/choose.h"
 #include "engine/libraries/operations.h"
-#include "engine/loops/collapse.h"
+#include "engine/loops/kernel_rules.h"
 #include "engine/ops/alias.h"
 #include "engine/rewrite/dead_code.h"
 #include "engine/schedule/fusion.h"
@@ -197,7 +197,7 @@ class Scheduler {
         BuiltKernel built = buildKernel(m_grouping, group);
         if (!built.problem.empty()) return Error{ErrorCode::Internal, built.problem, group.members[0]->name(), {}};
         writeOverOperands(built);
-        collapseLoops(built.kernel);
+        std::vector<std::string> rules = applyKernelRules(built.kernel, m_target);
         ScheduledCall call;
         call.bindings = std::move(built.bindings);
         call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
@@ -221,6 +221,7 @@ class Scheduler {
         if (fresh) {
             built.kernel.name = "kernel" + std::to_string(m_program.kernels.size());
             LoopPlan plan = choosePlan(built.kernel, m_target);
+            plan.why.insert(plan.why.begin(), rules.begin(), rules.end());
             m_program.kernels.push_back({std::move(built.kernel), std::move(plan)});
         }
         call.kernel = slot->second;

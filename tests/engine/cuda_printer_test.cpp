@@ -7,6 +7,8 @@
 #include <random>
 
 #include "engine/loops/interpret.h"
+#include "engine/loops/kernel_rules.h"
+#include "engine/support/check.h"
 #include "tests/support/kernels.h"
 
 using namespace cutaway;
@@ -39,13 +41,22 @@ std::vector<Sample> samples(bool large) {
         return kernel;
     };
     const int64_t all = large ? n * m : 20 * 1024;
+    Kernel online = named("online", softmax(n, m));
+    LoopTarget longRows = gpu(256);
+    longRows.rowBytes = 64;
+    longRows.onlineSoftmax = true;
+    CT_CHECK(onlineSoftmax(online, longRows).size() == 1, "the rows are long");
+    const int64_t joined = large ? n * m / 4 : 150;
     return {{"pointwise", named("pointwise", gelu(n * m)), gpu(256), elements, 2 * one},
             {"row reduction", named("rows", softmax(n, m)), gpu(256), elements, 2 * one},
             {"split reduction", named("split", largest(1, all)), gpu(256), static_cast<size_t>(all),
              static_cast<double>(all) * 4 / 1e6},
             {"outer reduction", named("outer", columnSums(n, m)), gpu(256), elements, one},
             {"transpose", named("transpose", transpose(n, m)), gpu(32), elements, 2 * one},
-            {"gather", named("gather", gather(n * m)), gpu(256), elements, 4 * one}};
+            {"gather", named("gather", gather(n * m)), gpu(256), elements, 4 * one},
+            {"online softmax", online, longRows, elements, 2 * one},
+            {"concatenation", named("beside", beside(joined, joined / 4, 7)), gpu(256), static_cast<size_t>(joined * 4),
+             static_cast<double>(joined) * 3 * 1.25 * 2 * 4 / 1e6}};
 }
 
 QString functions(const CudaKernel& kernel) {
@@ -218,7 +229,7 @@ class CudaPrinterTest : public QObject {
                 text += entry(sample, number++, large);
             }
         text += "static void addAll(std::vector<Case>& all) {\n" + added + "}\n" + kMain;
-        QVERIFY(text.count("extern \"C\" __global__") >= 12);
+        QVERIFY(text.count("extern \"C\" __global__") >= 16);
         const QString folder = qEnvironmentVariable("CUTAWAY_CUDA_FOLDER");
         if (folder.isEmpty()) return;
         QFile file(folder + "/kernels.cu");
