@@ -2,25 +2,29 @@
 
 #include <deque>
 
+#include "engine/schedule/fusion_score.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
 
-constexpr size_t kMaxMembers = 120;
 constexpr size_t kSiblingsTried = 3;
+/// What is computed again for each element of a loop costs as much as reading it would, up to here.
+constexpr int kCheapAgain = 4;
 
 using Role = NodeFacts::Role;
 
 class Grouper {
   public:
-    Grouper(const Graph& graph, const Schedule& schedule, Rewriter& rewriter) : m_graph(&graph), m_rewriter(&rewriter) {
+    Grouper(const Graph& graph, const Schedule& schedule, Rewriter& rewriter)
+        : m_graph(&graph), m_rewriter(&rewriter), m_options(fusionOptions(rewriter.request())) {
         m_grouping.facts = classify(graph, schedule);
         m_grouping.memory = std::make_shared<const MemoryOrder>(graph);
     }
 
     Grouping run() {
         for (const Node& node : m_graph->nodes()) {
+            m_budget += m_options.triesPerNode;
             if (m_stopped || m_rewriter->cancelled()) break;
             if (facts(node).role == Role::Lowered) place(node);
             else if (m_rewriter->watches(node)) refuseAll(node);
@@ -41,6 +45,7 @@ class Grouper {
         m_grouping.groups.push_back(std::move(group));
         std::vector<const Node*> producers;
         collectProducers(node, producers);
+        sortByWorth(producers);
         if (producers.empty())
             m_rewriter->refuse(ruleOf(false), node, "none of its operands is computed by a kernel before it");
         for (const Node* producer : producers) tryMerge(*producer, node, false);
@@ -50,7 +55,7 @@ class Grouper {
         for (const Node* sibling : siblings) tryMerge(*sibling, node, true);
     }
 
-    /// Nodes with lowering rules whose values this one reads, through views and free nodes; nearest in the graph first.
+    /// Nodes with lowering rules whose values this one reads, through views and free nodes.
     void collectProducers(const Node& node, std::vector<const Node*>& found) {
         const std::vector<Node*> inputs = node.inputs();
         for (const Node* input : inputs) {
@@ -60,8 +65,14 @@ class Grouper {
                 found.push_back(root);
             else if (role == Role::Free) collectProducers(*root, found);
         }
-        std::stable_sort(found.begin(), found.end(),
-                         [&](const Node* a, const Node* b) { return facts(*a).position > facts(*b).position; });
+    }
+    /// The largest values first, since joining one producer may rule out another; of equal ones the nearest.
+    void sortByWorth(std::vector<const Node*>& producers) {
+        const auto worth = [&](const Node* node) {
+            return std::pair(bytesOf({node, 0}).asInt().value_or(0), facts(*node).position);
+        };
+        std::stable_sort(producers.begin(), producers.end(),
+                         [&](const Node* a, const Node* b) { return worth(a) > worth(b); });
     }
     /// Earlier nodes that read the same big value in the same space: one pass over it may serve both.
     void collectSiblings(const Node& node, std::vector<const Node*>& found) {
@@ -107,10 +118,17 @@ class Grouper {
         const std::string apart = siblings ? a.name() + " and " + b.name() + " do not share a kernel: "
                                            : a.name() + " is not computed in the kernel of " + b.name() + ": ";
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
-        if (x.members.size() + y.members.size() > kMaxMembers)
-            return refuse(a, b, siblings, apart + "it would have more than " + std::to_string(kMaxMembers) + " nodes");
+        const std::string worth = fusionScore(m_grouping, x, y).text();
+        if (const size_t most = m_options.maxNodes; x.members.size() + y.members.size() > most)
+            return refuse(
+                a, b, siblings,
+                apart + "it would have more than " + std::to_string(most) + " nodes (fusion=max_nodes); it would save " + worth);
+        if (m_tried >= m_budget)
+            return refuse(a, b, siblings,
+                          apart + "the budget for trying is spent (fusion=tries_per_node:" +
+                              std::to_string(m_options.triesPerNode) + "); it would save " + worth);
         if (const Node* between = pathThroughOthers(from, to))
-            return refuse(a, b, siblings, apart + between->name() + " must run between them");
+            return refuse(a, b, siblings, apart + between->name() + " must run between them; it would save " + worth);
         std::string problem;
         for (const Space& space : candidateSpaces(x.space, y.space)) {
             FusionGroup merged = mergedGroup(x, y, space);
@@ -122,6 +140,7 @@ class Grouper {
                                                   space.text() + " reads " + sharedName(a, b) + " once"
                                             : a.name() + " is computed in the kernel of " + b.name() +
                                                   ": one loop over " + space.text() + " makes both";
+            sentence += " and saves " + worth;
             const Go go = m_rewriter->begin(ruleOf(siblings), b, sentence);
             m_stopped |= go == Go::Stop;
             if (go != Go::Yes) return;
@@ -132,13 +151,16 @@ class Grouper {
             return;
         }
         refuse(a, b, siblings,
-               apart + (problem.empty() ? "one loops over " + x.space.text() + ", the other over " + y.space.text()
-                                        : problem));
+               apart +
+                   (problem.empty() ? "one loops over " + x.space.text() + ", the other over " + y.space.text()
+                                    : problem) +
+                   "; it would save " + worth);
     }
     /// Why the merged group is no kernel, or a bad one; cheap tests first, since the kernel is built for the last.
     std::string problemOf(const FusionGroup& merged, int from, int to, const Node& a, const Node& b) {
         if (std::string problem = recomputation(merged, a, b); !problem.empty()) return problem;
         for (const Node* member : merged.members) facts(*member).group = to;
+        m_tried += static_cast<int64_t>(merged.members.size());
         BuiltKernel built = buildKernel(m_grouping, merged);
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
         return std::move(built.problem);
@@ -187,13 +209,8 @@ class Grouper {
             const auto size = knownNumel(tensorOf({member, 0})->sizes);
             if (size && *size <= *count) cost += facts(*member).rule.cost;
         }
-        if (cost <= 4) return {};
-        // Dims of size 1 at the end, aligned with the consumer's: the value is constant along the innermost loop.
-        const SymDims& consumer = tensorOf({&b, 0})->sizes;
-        const SymDims& producer = tensorOf({&a, 0})->sizes;
-        const bool innermostOne =
-            !producer.empty() && producer.back().asInt() == 1 && !consumer.empty() && consumer.back().asInt() != 1;
-        if (*count == 1 || innermostOne || constantAlongLastDim(a, b)) return {};
+        if (cost <= kCheapAgain) return {};
+        if (*count == 1 || constantAlongLastDim(a, b)) return {};
         return a.name() + " would be computed " + std::to_string(*full / std::max<int64_t>(*count, 1)) +
                " times for each of its elements";
     }
@@ -254,7 +271,9 @@ class Grouper {
 
     const Graph* m_graph;
     Rewriter* m_rewriter;
+    FusionOptions m_options;
     bool m_stopped = false;
+    int64_t m_tried = 0, m_budget = 0;  // nodes that were, and may be, lowered to try merges
     Grouping m_grouping;
     std::map<NodeId, std::vector<const Node*>> m_readers;
     std::vector<int> m_seen;  // number of the search that last met a node

@@ -1,10 +1,12 @@
 #pragma once
 // Decides which nodes share a kernel. Greedy, in graph order: every node with a lowering rule starts a group of its own
-// and tries to join the groups of its producers, then groups that read the same memory. A union must not make a cycle,
-// its members must fit one iteration space, and no reduction may end up being computed once per element. Every decision
-// is recorded.
+// and tries to join the groups of its producers, the largest values first, then groups that read the same memory. A
+// union must not make a cycle, its members must fit one iteration space, and no reduction may end up being computed
+// once per element. Every decision is recorded with the bytes that it saves, or would have saved. What is tried is
+// bounded by the size of a kernel and a budget that grows with the graph, so time does, too.
 #include <memory>
 
+#include "cutaway/request.h"
 #include "engine/ops/alias.h"
 #include "engine/schedule/decisions.h"
 #include "engine/schedule/lowering.h"
@@ -16,6 +18,20 @@ struct FusionGroup {
     Space space;
     int cost = 0;
 };
+
+/// What `--enable fusion=key:value` says.
+struct FusionOptions {
+    size_t maxNodes = 120;       // max_nodes of a kernel
+    int64_t triesPerNode = 400;  // tries_per_node: how many nodes may be lowered to try merges, for each of the graph
+};
+inline FusionOptions fusionOptions(const CompileRequest& request) {
+    FusionOptions options;
+    const OptionalPass* given = request.enabled("fusion");
+    if (given == nullptr) return options;
+    options.maxNodes = static_cast<size_t>(given->number("max_nodes", 120));
+    options.triesPerNode = static_cast<int64_t>(given->number("tries_per_node", 400));
+    return options;
+}
 
 /// What a node is to the scheduler.
 struct NodeFacts {

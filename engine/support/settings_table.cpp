@@ -14,7 +14,7 @@ constexpr std::string_view kSlices =
 constexpr std::string_view kDevice = "device pad_mm overlap_scheduling", kRates = "device pad_mm";
 constexpr std::string_view kOverlap = "overlap_scheduling";
 
-constexpr std::string_view kPartition = "partition", kFreezing = "freeze";
+constexpr std::string_view kPartition = "partition", kFreezing = "freeze", kFusion = "fusion";
 constexpr std::string_view kSolvers = "greedy ilp dp dp_knapsack_sliding_hirschberg dynamic_memory_budget_dp";
 
 constexpr std::string_view kAnyPass = "";
@@ -133,6 +133,11 @@ constexpr Setting kSettings[] = {
     integer(kFreezing, "inputs", "guessed", 0, kMany,
             "How many of the last inputs are given for each run, for graphs that do not say which are parameters."),
 
+    integer(kFusion, "max_nodes", "120", 1, kMany, "The most nodes of the graph in one kernel."),
+    integer(
+        kFusion, "tries_per_node", "400", 0, kMany,
+        "How many nodes may be lowered to try what shares a kernel, for each node of the graph: bounds the compile time."),
+
     integer(kBatches, "min_fuse_set_size", "5", 2, kMany, "The fewest calls that are batched."),
     integer(kBatches, "max_fuse_set_size", "300", 2, kMany, "The most calls in one batch; more become several."),
     integer(kBatches, "max_fuse_search_depth", "5", 0, kMany, "How many steps up through operands calls are searched."),
@@ -230,6 +235,7 @@ constexpr Switch kSwitches[] = {
     {"is_predispatch", "Runs PyTorch's passes for graphs before dispatch in place of the other pre-grad passes"},
     {"freeze", "Settings of freezing (--freeze)"},
     {"partition", "Settings of the partition into forward and backward"},
+    {"fusion", "Settings of which nodes share a kernel"},
     {"max_autotune", "Switches on what PyTorch's option of that name does"},
 };
 
