@@ -1,5 +1,5 @@
-// Generated C++: mathematical functions against the C library over their whole range, special values, conversions of
-// half-precision numbers bit by bit, and accuracy of long sums.
+// Generated C++: conversions of half-precision numbers bit by bit, and accuracy of long sums. Functions have a test of
+// their own (vector_math_test).
 #include <QtTest>
 #include <cmath>
 #include <limits>
@@ -30,73 +30,12 @@ Tensor allKindsOfFloats() {
     return tensor;
 }
 
-Tensor runUnary(const std::string& op, const Tensor& x, const std::string& type, QString& problem) {
-    const auto program = buildCpu(moduleOf("def forward(x: \"" + type + "[" + std::to_string(x.numel()) +
-                                           "]\"):\n    y = " + op + "(x)\n    return (y,)"));
-    if (!program) return problem = QString::fromStdString(program.error().text()), Tensor();
-    if (program->info().kernels.empty() || program->info().kernels[0].kind != "pointwise")
-        return problem = "not a kernel", Tensor();
-    auto run = runCpu(*program, {x});
-    if (!run) return problem = QString::fromStdString(run.error().text()), Tensor();
-    return run->outputs[0];
-}
-
 }  // namespace
 
 class CodegenTest : public QObject {
     Q_OBJECT
 
   private slots:
-    void functions_data() {
-        QTest::addColumn<QString>("op");
-        QTest::addColumn<double>("ulps");
-        for (const char* op : {"exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid"})
-            QTest::newRow(op) << op << 4.0;
-        for (const char* op : {"sqrt", "floor", "ceil", "trunc", "round", "abs", "neg"}) QTest::newRow(op) << op << 0.0;
-    }
-    void functions() {
-        QFETCH(QString, op);
-        QFETCH(double, ulps);
-        const Tensor x = allKindsOfFloats();
-        QString problem;
-        const Tensor y = runUnary("aten." + op.toStdString() + ".default", x, "f32", problem);
-        QVERIFY2(problem.isEmpty(), qPrintable(problem));
-        auto exact = [&](double v) -> double {
-            if (op == "exp") return std::exp(v);
-            if (op == "expm1") return std::expm1(v);
-            if (op == "log") return std::log(v);
-            if (op == "log1p") return std::log1p(v);
-            if (op == "tanh") return std::tanh(v);
-            if (op == "erf") return std::erf(v);
-            if (op == "sigmoid") return 1 / (1 + std::exp(-v));
-            if (op == "sqrt") return std::sqrt(v);
-            if (op == "floor") return std::floor(v);
-            if (op == "ceil") return std::ceil(v);
-            if (op == "trunc") return std::trunc(v);
-            if (op == "round") return std::nearbyint(v);
-            return op == "abs" ? std::fabs(v) : -v;
-        };
-        for (int64_t i = 0; i < x.numel(); ++i) {
-            const float in = x.as<float>()[i], out = y.as<float>()[i];
-            const double wanted = exact(in);
-            const auto rounded = static_cast<float>(wanted);
-            if (std::isnan(wanted)) {
-                QVERIFY2(std::isnan(out), qPrintable(QString("%1(%2) = %3, not NaN").arg(op).arg(in).arg(out)));
-                continue;
-            }
-            if (out == rounded) {
-                if (ulps == 0) QCOMPARE(std::signbit(out), std::signbit(rounded));
-                continue;
-            }
-            // Results below the normal range may lose their last bits.
-            // sigmoid passes through exp(-x), which overflows where the result is below the normal range.
-            const double unit = std::max(std::fabs(wanted) * 0x1p-24 * 2, op == "sigmoid" ? 0x1p-128 : 0x1p-148);
-            QVERIFY2(
-                std::fabs(out - wanted) <= ulps * unit,
-                qPrintable(QString("%1(%2) = %3, not %4").arg(op).arg(in, 0, 'g', 9).arg(out, 0, 'g', 9).arg(wanted)));
-        }
-    }
-
     void halfConversions_data() {
         QTest::addColumn<QString>("type");
         QTest::newRow("f16") << "f16";
