@@ -116,14 +116,14 @@ void wantGradients(CompileRequest& options) {
     if (options.mode == Mode::Training && !before) options.gradients.clear();
 }
 
-/// Each stage on its own, on the graph that the one before it leaves. The schedule is left out: it is no pass.
+/// Each stage on its own, on the graph that the one before it leaves.
 Result<Json> measure(int nodes, const std::string& file, int repeat, const CompileArguments& compile) {
     Samples samples;
     Json sizes = Json::object();
     int opened = 0;
     for (int i = 0; i < repeat; ++i) {
         CT_TRY_VOID(write(file, madeGraph(nodes)));
-        for (const char* stage : {"pre_grad", "capture", "joint", "partition", "post_grad"}) {
+        for (const char* stage : {"pre_grad", "capture", "joint", "partition", "post_grad", "schedule"}) {
             Session session;
             double start = milliseconds();
             CT_TRY(const ModelInfo model, session.open(file));

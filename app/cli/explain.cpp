@@ -39,6 +39,22 @@ Result<void> checkRule(const Compiled& compiled, const std::string& wanted, cons
     return error;
 }
 
+/// What the code of a pass did under the rule's name: it finds nodes by itself, so nobody counts what it tried.
+/// Returned is how many rewrites there are.
+Result<size_t> printRewrites(Compiled& compiled, const std::string& rule, int only) {
+    size_t count = 0;
+    for (const StepInfo& step : compiled.steps) {
+        if ((only >= 0 && step.index != only) || step.rewrites == 0) continue;
+        CT_TRY(const std::vector<RewriteInfo> rewrites, compiled.session.rewrites(compiled.run, step.index));
+        for (const RewriteInfo& rewrite : rewrites) {
+            if (!isNamed(rule, step.name, rewrite.rule)) continue;
+            if (count++ == 0) std::cout << "asked for each node (--node NAME); in this run it did:\n";
+            std::cout << "  " << step.name << " at " << rewrite.node << ": " << rewrite.why << "\n";
+        }
+    }
+    return count;
+}
+
 /// What every rule tried and did in the run.
 Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
     CT_TRY(const CompileRequest options, arguments.compile.resolved());
@@ -67,7 +83,11 @@ Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
         }
     }
     if (!arguments.json.empty()) return writeText(arguments.json, dump(rows));
-    if (rows.empty())
+    size_t done = 0;
+    if (rows.empty() && !arguments.rule.empty()) {
+        CT_TRY(done, printRewrites(compiled, arguments.rule, only));
+    }
+    if (rows.empty() && done == 0)
         std::cout << "no rule was tried" << (arguments.step.empty() ? "" : " in step " + arguments.step) << "\n";
     return 0;
 }
