@@ -38,6 +38,9 @@ std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
 std::span<const OpDef> dualOps();
+std::span<const OpDef> synonymOps();
+std::span<const OpDef> statisticsOps();
+std::span<const OpDef> weightNormOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -83,7 +86,8 @@ class OpRegistry {
             logarithmOps(), specialFunctionOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
             createOps(), reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(),
             softmaxOps(), normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(),
-            lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
+            lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(),
+            weightNormOps(), statisticsOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(),
             joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),

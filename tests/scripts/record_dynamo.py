@@ -24,6 +24,7 @@ DIFFERS = {
     "multihead_masks": "masks are padded by the padding that it means",
     "response": "F.pad is written as the padding that it means",
     "weight_norm": "written as the norm that it means",
+    "outs": "what is written to a tensor that the caller gives is computed and copied there",
     "pads": "F.pad is written as the padding that it means",
     "reflection": "F.pad is written as the padding that it means",
     "reductions": "variances are written with their correction",
@@ -126,6 +127,16 @@ add("response", [r(2, 5, 4), r(2, 5, 3, 4)], lambda x, y: (F.local_response_norm
 add("weight_norm", [r(2, 4, 6)], lambda self, x: self.c(x), c=nn.utils.parametrizations.weight_norm(nn.Conv1d(4, 3, 2)))
 add("tensors_one_by_one", [r(3, 4), r(4, 5), r(2)], lambda x, y, z: (
     torch.einsum("ab,bc->ac", x, y), torch.einsum("ab,bc->cab", [x, y]), *torch.meshgrid(z, z, indexing="xy"), x[None]))
+add("windows", [r(1, 2, 6, 8), r(1, 3, 4, 2), r(1, 2, 3)], lambda x, g, t: (
+    F.grid_sample(x, g, align_corners=False), F.grid_sample(x, g, mode="nearest", padding_mode="reflection", align_corners=True),
+    F.affine_grid(t, (1, 1, 3, 4), align_corners=False), F.fold(F.unfold(x, 2), (6, 8), 2), F.upsample(x, scale_factor=2),
+    F.upsample_bilinear(x, size=(8, 9)), F.upsample_nearest(x, size=(3, 5)), F.pad(x, (1, 2, 3, 0), mode="circular")))
+add("power_pools", [r(2, 3, 6).abs(), r(1, 2, 6, 8).abs()], lambda x, y: (F.lp_pool1d(x.abs(), 2, 2), F.lp_pool2d(y.abs(), 3, (2, 3), stride=2, ceil_mode=True)))
+add("multilabel", [r(3, 4), r(3, 4), r(4)], lambda x, t, w: (
+    F.multilabel_soft_margin_loss(x, t), F.multilabel_soft_margin_loss(x, t, weight=w, reduction="none"), F.multilabel_soft_margin_loss(x, t, reduction="sum")))
+add("outs", [r(3, 4), r(4), r(3, 4)], lambda x, y, z: (torch.add(x, y, out=z), torch.sum(x, 1, out=torch.empty(3)), F.normalize(x, dim=1, out=torch.empty(3, 4))))
+add("complex_parts", [r(3, 4), r(3, 4), r(4)], lambda x, y, z: (
+    torch.complex(x, y).real, torch.complex(x, y).imag * 2, *torch.broadcast_tensors(x, z)))
 add("poisson", [r(3, 4), r(3, 4).abs()], lambda x, y: (F.poisson_nll_loss(x, y), F.poisson_nll_loss(y, y, log_input=False, full=True, reduction="sum")))
 
 

@@ -28,7 +28,20 @@ Argument featureDropout(PythonCall& c, std::string_view packet) {
     return c.atenInplace(packet, {c["input"], Argument(c.real("p")), Argument(true)});
 }
 
+/// A choice by random numbers whose gradient is that of a softmax. A hard one is one at the largest and zero elsewhere.
+Argument gumbelSoftmax(PythonCall& c) {
+    const Argument &logits = c["logits"], &dim = c["dim"];
+    const Argument noise = c.aten("neg", {c.aten("log", {c.aten("exponential", {c.aten("empty_like", {logits})})})});
+    const Argument soft = c.aten("softmax", {c.aten("div", {c.aten("add", {logits, noise}), c["tau"]}), dim});
+    if (!c.flag("hard")) return soft;
+    const Argument largest = c.aten("argmax", {soft, dim, Argument(true)});
+    const Argument chosen = c.aten("scatter", {c.aten("zeros_like", {logits}), dim, largest, Argument(1.0)});
+    return c.aten("add", {c.aten("sub", {chosen, c.aten("detach", {soft})}), soft});
+}
+
 constexpr PythonFunction kFunctions[] = {
+    {"torch.nn.functional.gumbel_softmax(Any logits, Any tau=1, bool hard=False, Any eps=1e-10, Any dim=-1) -> Any",
+     gumbelSoftmax},
     {"torch.nn.functional.relu(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "relu"); }},
     {"torch.nn.functional.relu6(Any input, bool inplace=False) -> Any",
      [](PythonCall& c) { return plain(c, "relu6"); }},

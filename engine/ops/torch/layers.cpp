@@ -141,11 +141,12 @@ Argument pad(PythonCall& c) {
     const std::string dims = std::to_string(amounts->size() / 2) + "d";
     if (mode == "reflect") return c.aten("reflection_pad" + dims, {c["input"], c["pad"]});
     if (mode == "replicate") return c.aten("replication_pad" + dims, {c["input"], c["pad"]});
-    return c.fail("the mode '" + mode + "'", {"use constant, reflect or replicate"});
+    if (mode == "circular") return c.aten("pad", {c["input"], c["pad"], Argument(mode)});
+    return c.fail("the mode '" + mode + "'", {"use constant, reflect, replicate or circular"});
 }
 
-Argument interpolate(PythonCall& c) {
-    const std::string mode = c.text("mode");
+/// Older names of it say mode and corners themselves.
+Argument resized(PythonCall& c, const std::string& mode, const Argument& corners, bool antialias, bool recompute) {
     const TensorType type = c.tensor("input");
     if (c.failed()) return {};
     if (type.rank() < 3 || type.rank() > 5) return c.fail("takes 3 to 5 dims, batch and channels first");
@@ -155,7 +156,7 @@ Argument interpolate(PythonCall& c) {
         return Argument(std::vector<Argument>(spatial, c[param]));
     };
     Argument size = list("size"), factors = list("scale_factor");
-    if (factors.list() && c.flag("recompute_scale_factor")) {
+    if (factors.list() && recompute) {
         std::vector<Argument> sizes;
         for (size_t i = 0; i < spatial; ++i) {
             const auto from = type.sizes[i + 2].asInt();
@@ -175,8 +176,6 @@ Argument interpolate(PythonCall& c) {
     if (mode == "nearest") return c.aten("upsample_nearest" + rank, {c["input"], size, factors});
     if (mode == "nearest-exact") return c.aten("_upsample_nearest_exact" + rank, {c["input"], size, factors});
     if (mode == "area") return c.aten("adaptive_avg_pool" + rank, {c["input"], size});
-    const Argument corners(c.flag("align_corners"));
-    const bool antialias = c.flag("antialias");
     if (mode == "linear" && spatial == 1) return c.aten("upsample_linear1d", {c["input"], size, corners, factors});
     if (mode == "bilinear" && spatial == 2)
         return c.aten(antialias ? "_upsample_bilinear2d_aa" : "upsample_bilinear2d",
@@ -187,6 +186,44 @@ Argument interpolate(PythonCall& c) {
     if (mode == "trilinear" && spatial == 3)
         return c.aten("upsample_trilinear3d", {c["input"], size, corners, factors});
     return c.fail("the mode '" + mode + "' on " + std::to_string(type.rank()) + " dims");
+}
+
+Argument interpolate(PythonCall& c) {
+    return resized(c, c.text("mode"), Argument(c.flag("align_corners")), c.flag("antialias"),
+                   c.flag("recompute_scale_factor"));
+}
+
+/// The position of a word in the list that ATen counts; an error if it is none of them.
+Argument positionOf(PythonCall& c, std::string_view param, std::span<const std::string_view> words) {
+    const auto found = std::find(words.begin(), words.end(), c.text(param));
+    if (found != words.end()) return Argument(static_cast<int64_t>(found - words.begin()));
+    std::string known;
+    for (const std::string_view word : words) known += (known.empty() ? "" : ", ") + std::string(word);
+    return c.fail("the " + std::string(param) + " '" + c.text(param) + "'", {"use one of " + known});
+}
+Argument gridSample(PythonCall& c) {
+    constexpr std::string_view kModes[] = {"bilinear", "nearest", "bicubic"},
+                               kPaddings[] = {"zeros", "border", "reflection"};
+    return c.aten("grid_sampler", {c["input"], c["grid"], positionOf(c, "mode", kModes),
+                                   positionOf(c, "padding_mode", kPaddings), Argument(c.flag("align_corners"))});
+}
+/// The p-norm of each window, from the mean of the powers.
+Argument powerPool(PythonCall& c, size_t spatial) {
+    const auto p = c["norm_type"].asReal();
+    if (!p || *p == 0) return c.fail("norm_type is a number other than zero");
+    const auto* sides = c["kernel_size"].list();
+    int64_t elements = 1;
+    for (size_t i = 0; i < spatial; ++i) {
+        const auto side = sides && i < sides->size() ? (*sides)[i].asInt() : c["kernel_size"].asInt();
+        if (!side) return c.fail("kernel_size is a number, or one for each dim");
+        elements *= *side;
+    }
+    const Argument stride = c.given("stride") ? c["stride"] : Argument(std::vector<Argument>());
+    const Argument mean = c.aten("avg_pool" + std::to_string(spatial) + "d",
+                                 {c.aten("pow", {c["input"], c["norm_type"]}), c["kernel_size"], stride, Argument(0),
+                                  Argument(c.flag("ceil_mode"))});
+    const Argument positive = c.aten("mul", {c.aten("sign", {mean}), c.aten("relu", {c.aten("abs", {mean})})});
+    return c.aten("pow", {c.aten("mul", {positive, Argument(elements)}), Argument(1 / *p)});
 }
 
 /// What PyTorch's permute fusions put in the place of a product beside a permute.
@@ -255,6 +292,34 @@ constexpr PythonFunction kFunctions[] = {
     {"torch.nn.functional.interpolate(Any input, Any size=None, Any scale_factor=None, Any mode='nearest', Any align_corners=None, "
      "Any recompute_scale_factor=None, bool antialias=False) -> Any",
      interpolate},
+    {"torch.nn.functional.upsample(Any input, Any size=None, Any scale_factor=None, Any mode='nearest', Any align_corners=None) -> Any",
+     [](PythonCall& c) { return resized(c, c.text("mode"), Argument(c.flag("align_corners")), false, false); }},
+    {"torch.nn.functional.upsample_nearest(Any input, Any size=None, Any scale_factor=None) -> Any",
+     [](PythonCall& c) { return resized(c, "nearest", Argument(false), false, false); }},
+    {"torch.nn.functional.upsample_bilinear(Any input, Any size=None, Any scale_factor=None) -> Any",
+     [](PythonCall& c) { return resized(c, "bilinear", Argument(true), false, false); }},
+    {"torch.nn.functional.grid_sample(Any input, Any grid, Any mode='bilinear', Any padding_mode='zeros', Any align_corners=None) -> Any",
+     gridSample},
+    {"torch.nn.functional.affine_grid(Any theta, Any size, Any align_corners=None) -> Any",
+     [](PythonCall& c) {
+         return c.aten("affine_grid_generator", {c["theta"], c["size"], Argument(c.flag("align_corners"))});
+     }},
+    // torch.nn.functional.unfold takes windows of images apart; Tensor.unfold, of the same name, is another function.
+    {"torch.nn.functional.unfold(Any input, Any kernel_size, Any dilation=1, Any padding=0, Any stride=1) -> Any",
+     [](PythonCall& c) {
+         return c.aten("im2col", {c["input"], c["kernel_size"], c["dilation"], c["padding"], c["stride"]});
+     }},
+    {"torch.nn.functional.fold(Any input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, Any stride=1) -> Any",
+     [](PythonCall& c) {
+         return c.aten("col2im",
+                       {c["input"], c["output_size"], c["kernel_size"], c["dilation"], c["padding"], c["stride"]});
+     }},
+    {"torch.nn.functional.lp_pool1d(Any input, Any norm_type, Any kernel_size, Any stride=None, bool ceil_mode=False) -> Any",
+     [](PythonCall& c) { return powerPool(c, 1); }},
+    {"torch.nn.functional.lp_pool2d(Any input, Any norm_type, Any kernel_size, Any stride=None, bool ceil_mode=False) -> Any",
+     [](PythonCall& c) { return powerPool(c, 2); }},
+    {"torch.nn.functional.lp_pool3d(Any input, Any norm_type, Any kernel_size, Any stride=None, bool ceil_mode=False) -> Any",
+     [](PythonCall& c) { return powerPool(c, 3); }},
 };
 
 }  // namespace

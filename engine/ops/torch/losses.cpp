@@ -50,7 +50,30 @@ Argument klDiv(PythonCall& c) {
     return c.aten("kl_div", {c["input"], c["target"], reduction(c)}, {{"log_target", logTarget}});
 }
 
+Argument reduced(PythonCall& c, const Argument& loss) {
+    const auto how = reduction(c).asInt();
+    return how == 1 ? c.aten("mean", {loss}) : how == 2 ? c.aten("sum", {loss}) : loss;
+}
+
+/// A yes or no for each class: the mean over the classes of -(t log s(x) + (1 - t) log s(-x)).
+Argument multilabelSoftMargin(PythonCall& c) {
+    const TensorType type = c.tensor("input");
+    if (c.failed()) return {};
+    if (type.rank() == 0) return c.fail("the input has no dim of classes");
+    const Argument &x = c["input"], &t = c["target"];
+    const Argument yes = c.aten("mul", {t, c.aten("log_sigmoid", {x})}),
+                   no = c.aten("mul", {c.aten("rsub", {t, Argument(1)}), c.aten("log_sigmoid", {c.aten("neg", {x})})});
+    Argument loss = c.aten("neg", {c.aten("add", {yes, no})});
+    if (c.given("weight")) loss = c.aten("mul", {loss, c["weight"]});
+    const int64_t classes = type.rank() - 1;
+    loss = c.aten("sum", {loss, Argument(std::vector<Argument>{Argument(classes)})});
+    return reduced(c, c.aten("div", {loss, Argument(type.sizes[static_cast<size_t>(classes)])}));
+}
+
 constexpr PythonFunction kFunctions[] = {
+    {"torch.nn.functional.multilabel_soft_margin_loss(Any input, Any target, Any weight=None, Any size_average=None, Any reduce=None, "
+     "Any reduction='mean') -> Any",
+     multilabelSoftMargin},
     {"torch.nn.functional.poisson_nll_loss(Any input, Any target, bool log_input=True, bool full=False, Any size_average=None, Any eps=1e-08, "
      "Any reduce=None, Any reduction='mean') -> Any",
      [](PythonCall& c) {

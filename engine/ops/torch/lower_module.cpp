@@ -7,7 +7,8 @@ namespace cutaway {
 namespace {
 
 bool isPythonName(std::string_view name) {
-    for (std::string_view prefix : {"torch.", "operator.", "math.", "builtins.", "torch__inductor_", "torch_Tensor_"})
+    for (std::string_view prefix : {"torch.", "operator.", "math.", "builtins.", "torch__inductor_",
+                                    "torch__dynamo_compiled_autograd_ops_", "torch_Tensor_"})
         if (name.starts_with(prefix)) return true;
     return false;
 }

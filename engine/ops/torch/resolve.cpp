@@ -145,10 +145,35 @@ std::string callName(const Op& op) { return op.style() == Op::Style::Method ? "T
 
 using namespace torchcalls;
 
+/// The tensor that a call is told to write its result to (`out=`), taken out of the keywords.
+static std::optional<Argument> takeOut(NamedArguments& keywords) {
+    const auto found = std::find_if(keywords.begin(), keywords.end(), [](const auto& each) {
+        return each.first == "out" && tensorOf(each.second) != nullptr;
+    });
+    if (found == keywords.end()) return std::nullopt;
+    const Argument out = found->second;
+    keywords.erase(found);
+    return out;
+}
+/// The result copied there. PyTorch gives a tensor without elements the result's size.
+static Result<Argument> writtenTo(GraphBuilder& builder, const std::string& name, const Argument& out,
+                                  const Argument& result) {
+    const TensorType *to = tensorOf(out), *from = tensorOf(result);
+    if (from == nullptr) return unsupported(name + ": out= for a result that is not one tensor");
+    if (!(to->sizes == from->sizes))
+        return unsupported(name + ": the tensor given as out= is " + to->text() + ", the result " + from->text(), {},
+                           {"make it of the result's size"});
+    return callPacket(builder, "copy_", {out, result}, {});
+}
+
 static Result<Argument> resolved(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
                                  NamedArguments keywords, Module* module, const AutocastState* autocast) {
     for (Argument& arg : args) arg = knownValue(arg);
     for (auto& [key, value] : keywords) value = knownValue(value);
+    if (const auto out = takeOut(keywords)) {
+        CT_TRY(const Argument result, resolved(builder, op, std::move(args), std::move(keywords), module, autocast));
+        return writtenTo(builder, callName(op), *out, result);
+    }
     const std::string packet = packetName(op.name(), op.style());
     PythonCall call(builder, module, callName(op), autocast);
     const Row* row = findFunction(op.name(), op.style(), packet);

@@ -57,6 +57,10 @@ Argument attribute(PythonCall& c) {
         return c.aten("mT", {c["self"]});
     }
     if (name == "real" && !isComplex(type.dtype)) return c["self"];
+    if ((name == "real" || name == "imag") && isComplex(type.dtype)) return c.aten(name, {c["self"]});
+    if (name == "itemsize") return Argument(static_cast<int64_t>(info(type.dtype).bytes));
+    if (name == "is_sparse" || name == "is_quantized" || name == "is_nested" || name == "is_mkldnn")
+        return Argument(false);
     return c.fail("the attribute '" + name + "' of a tensor");
 }
 
@@ -183,11 +187,18 @@ constexpr PythonFunction kFunctions[] = {
      [](PythonCall& c) {
          return c.aten("einsum", {c["equation"], tensorsOf(c["operands"])});
      }},
+    {"torch.broadcast_tensors(Any[] tensors) -> Any",
+     [](PythonCall& c) { return c.aten("broadcast_tensors", {tensorsOf(c["tensors"])}); }},
+    // Compiled autograd checks the shapes of gradients here, and hands them back.
+    {"torch__dynamo_compiled_autograd_ops_validate_outputs(Any outputs, Any metadata=None) -> Any",
+     [](PythonCall& c) { return c["outputs"]; }},
     {"torch.meshgrid(Any[] tensors, *, Any indexing=None) -> Any", meshgrid},
     {"torch.hstack(Any tensors) -> Any", [](PythonCall& c) { return stackAlong(c, 1, 1); }},
     {"torch.vstack(Any tensors) -> Any", [](PythonCall& c) { return stackAlong(c, 2, 0); }},
     // What concerns only eager execution. Switches of modes get their effect in the pass (passes/execution_modes.h).
     {"torch._C._set_grad_enabled(Any mode) -> Any", nothing},
+    {"torch._C._autograd._saved_tensors_hooks_disable(Any message, Any fail_if_non_empty=True) -> Any", nothing},
+    {"torch._C._autograd._saved_tensors_hooks_enable() -> Any", nothing},
     {"torch._C._log_api_usage_once(Any key) -> Any", nothing},
     {"torch._C._log_api_usage_metadata(Any key, Any metadata) -> Any", nothing},
     {"torch._assert(Any condition, Any message=None) -> Any", nothing},

@@ -1,0 +1,206 @@
+// Statistics and integrals that are written with other ops: quantiles, powers of a vector, the trapezoidal rule.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+namespace {
+
+// -- quantiles
+
+/// The elements between which a quantile lies, and how far behind the first, by the name of the interpolation.
+Value interpolated(Decomposition& d, const Value& sorted, const Value& ranks) {
+    const std::string way = d.text("interpolation");
+    const auto taken = [&](const Value& places) {
+        return d.call("aten.gather.default", {sorted, int64_t{-1}, convert(places, DType::I64)});
+    };
+    if (way == "lower") return taken(unary("aten.floor.default", ranks));
+    if (way == "higher") return taken(unary("aten.ceil.default", ranks));
+    if (way == "nearest") return taken(unary("aten.round.default", ranks));
+    const Value below = unary("aten.floor.default", ranks), weight = ranks - below;
+    const Value low = taken(below), high = taken(unary("aten.ceil.default", ranks));
+    if (way == "midpoint") return low + (high - low) * 0.5;
+    return d.call("aten.lerp.Tensor", {low, high, weight});
+}
+/// `q` has one dim; its quantiles stand last.
+Value lastQuantiles(Decomposition& d, const Value& x, const Value& q) {
+    const Value sorted = d.call("aten.sort.default", {x, int64_t{-1}, false})[0];
+    SymDims sizes = x.sizes();
+    const SymInt last = sizes.back() + SymInt(-1);
+    sizes.back() = q.size(0);
+    const Value ranks = expand(d.call("aten.mul.Scalar", {q, Argument(last)}), sizes);
+    // One that is no number makes the quantile none: it was sorted behind all others.
+    const Value wrong =
+        d.call("aten.any.dim", {unary("aten.isnan.default", sorted), int64_t{-1}, true});
+    const Value end = d.call("aten.full_like.default", {ranks, Argument(last)});
+    return interpolated(d, sorted, where(wrong, end, ranks));
+}
+Values quantile(Decomposition& d, Value q) {
+    Value x = d.in(0);
+    if (x.dtype() != DType::F32 && x.dtype() != DType::F64) return refuse(d, "needs float32 or float64 numbers");
+    if (q.dtype() != x.dtype()) return refuse(d, "q has another dtype than the tensor");
+    if (q.rank() > 1) return refuse(d, "q is a number or a list of numbers");
+    constexpr std::string_view kWays[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+    if (std::find(std::begin(kWays), std::end(kWays), d.text("interpolation")) == std::end(kWays))
+        return refuse(d, "interpolation must be linear, lower, higher, midpoint or nearest");
+    if (numel(x.sizes()) == SymInt(0)) return refuse(d, "the tensor has no elements");
+    const int64_t rank = x.rank();
+    const bool whole = !d.has("dim");
+    const auto dim = whole ? std::optional<int64_t>(0) : read(d, d.dim("dim", rank));
+    if (!dim) return Value(d.builder(), nullptr);
+    if (whole || rank == 0) x = reshape(x, {SymInt(-1)});
+    else if (*dim != rank - 1) x = d.call("aten.movedim.int", {x, *dim, int64_t{-1}});
+    const bool one = q.rank() == 0;
+    Value result = lastQuantiles(d, x, one ? unsqueeze(q, 0) : q);
+    // The quantiles' dim goes first; the one that was reduced comes back as 1.
+    if (one) result = squeezeDims(result, {-1});
+    else if (result.rank() > 1) result = d.call("aten.movedim.int", {result, int64_t{-1}, int64_t{0}});
+    if (!d.flag("keepdim")) return result;
+    if (!whole && rank > 0) return unsqueeze(result, *dim + (one ? 0 : 1));
+    for (int64_t i = 0; i < rank; ++i) result = unsqueeze(result, one ? 0 : 1);
+    return result;
+}
+
+// -- the trapezoidal rule
+
+/// All points but the last, and all but the first.
+std::pair<Value, Value> neighbours(Decomposition& d, const Value& x, int64_t dim) {
+    const Value left = d.call("aten.slice.Tensor", {x, dim, int64_t{0}, int64_t{-1}});
+    return {left, d.call("aten.slice.Tensor", {x, dim, int64_t{1}})};
+}
+/// Distances of neighbours in x, in as many dims as y.
+Value distances(Decomposition& d, const Value& y, int64_t dim) {
+    Value x = d.in("x");
+    if (x.rank() == 1) {
+        SymDims sizes(y.sizes().size(), SymInt(1));
+        sizes[static_cast<size_t>(dim)] = x.size(0);
+        x = view(x, sizes);
+    } else if (x.rank() < y.rank()) {
+        SymDims sizes(y.sizes().size() - x.sizes().size(), SymInt(1));
+        sizes.insert(sizes.end(), x.sizes().begin(), x.sizes().end());
+        x = view(x, sizes);
+    }
+    const auto [left, right] = neighbours(d, x, dim);
+    return right - left;
+}
+/// Points that are as far apart: the dim stays as it was given, as PyTorch's traces write it.
+Values evenTrapezoids(Decomposition& d, bool running, double step) {
+    const Value y = d.in("y");
+    const int64_t dim = d.integerOr("dim", -1);
+    if (running) {
+        const auto [left, right] = neighbours(d, y, dim);
+        return d.call("aten.cumsum.default", {d.call("aten.mul.Scalar", {left + right, step / 2}), dim});
+    }
+    const auto select = [&](int64_t position) {
+        return d.call("aten.select.int", {y, dim, position});
+    };
+    const Value last = select(-1), first = select(0);
+    const Value ends = d.call("aten.mul.Scalar", {first + last, 0.5});
+    const Value all = d.call("aten.sum.dim_IntList", {y, Argument(std::vector<int64_t>{dim})});
+    return d.call("aten.mul.Scalar", {all - ends, step});
+}
+Values trapezoids(Decomposition& d, bool running) {
+    const Value y = d.in("y");
+    const auto dim = read(d, d.dim("dim", y.rank()));
+    if (!dim) return Value(d.builder(), nullptr);
+    const bool spaced = d.op().schema()->find("x") >= 0;
+    if (y.rank() == 0) return refuse(d, "needs at least one dim");
+    if (y.dtype() == DType::Bool || (spaced && d.in("x").dtype() == DType::Bool)) return refuse(d, "takes no bool");
+    if (!running && y.size(*dim) == SymInt(0)) {
+        SymDims sizes = y.sizes();
+        sizes.erase(sizes.begin() + *dim);
+        return full(d.builder(), sizes, int64_t{0}, y.dtype(), y.type().device);
+    }
+    if (!spaced) return evenTrapezoids(d, running, toDouble(d.scalar("dx").value_or(Scalar(1.0))));
+    const Value x = d.in("x");
+    if (x.rank() == 0 || x.rank() > y.rank()) return refuse(d, "x has as many dims as y, or fewer");
+    if (x.rank() == 1 && !(x.size(0) == y.size(*dim)))
+        return refuse(d, "x has one number for each point along the dim: " + x.type().text() + " for " + y.type().text());
+    const Value apart = distances(d, y, *dim);
+    const auto [left, right] = neighbours(d, y, *dim);
+    const Value parts = (left + right) * apart;
+    return d.call("aten.div.Scalar",
+                  {running ? d.call("aten.cumsum.default", {parts, *dim}) : sum(parts, {*dim}, false), 2.0});
+}
+
+/// The powers of x from the highest on; N of them.
+Values powersOf(Decomposition& d) {
+    const Value x = d.in(0).dtype() == DType::Bool ? convert(d.in(0), DType::I64) : d.in(0);
+    if (x.rank() != 1) return refuse(d, "needs one dim");
+    if (isComplex(x.dtype())) return refuse(d, "takes real numbers");
+    SymInt count = x.size(0);
+    if (d.has("N")) {
+        const auto given = read(d, d.size("N"));
+        if (!given) return Value(d.builder(), nullptr);
+        if (given->isInt() && given->value() < 0) return refuse(d, "N must not be negative");
+        count = *given;
+    }
+    const bool rising = d.flag("increasing");
+    const Value powers = rising ? iota(d.builder(), count, x.type().device)
+                                : iota(d.builder(), count, x.type().device, count + SymInt(-1), SymInt(-1));
+    return d.call("aten.pow.Tensor_Tensor", {unsqueeze(x, 1), powers});
+}
+
+constexpr std::string_view kTwo = "f32[3, 4], f32[4]\nf32[3, 4], f32[3, 1], dim = 0\nf64[5], f64[5]";
+constexpr std::string_view kEven = "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0\ni64[4]";
+
+constexpr OpDef kOps[] = {
+    shorthand(
+        "aten.quantile.default(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+        [](Decomposition& d) { return quantile(d, d.in(1)); }, R"(
+f32[3, 4], f32[2]<1
+f32[3, 4], f32[2]<1, 0, True
+f64[3, 4], f64[]<1, 1
+f32[3, 4], f32[3]<1, -1, interpolation = 'nearest'
+)"),
+    shorthand(
+        "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+        [](Decomposition& d) -> Values {
+            const double q = d.real("q");
+            if (!(q >= 0 && q <= 1)) return refuse(d, "q must lie between 0 and 1");
+            return quantile(d, scalarTensor(d, q, d.in(0)));
+        },
+        R"(
+f32[3, 4], 0.3
+f32[3, 4], 0.75, 1
+f64[3, 4, 2], 0.5, 0, True
+f32[3, 4], 0.3, None, True
+f32[7], 0.3, 0, interpolation = 'lower'
+f32[7], 0.3, 0, interpolation = 'higher'
+f32[7], 0.3, 0, interpolation = 'midpoint'
+f32[], 0.5
+)"),
+    shorthand(
+        "aten.trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+        [](Decomposition& d) { return trapezoids(d, false); }, kTwo),
+    shorthand(
+        "aten.trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+        [](Decomposition& d) { return trapezoids(d, false); }, kEven),
+    shorthand(
+        "aten.trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+        [](Decomposition& d) { return trapezoids(d, false); }, kTwo),
+    shorthand(
+        "aten.trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor",
+        [](Decomposition& d) { return trapezoids(d, false); }, "f32[3, 4]\nf64[5], dx = 0.5"),
+    shorthand(
+        "aten.cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+        [](Decomposition& d) { return trapezoids(d, true); }, kTwo),
+    shorthand(
+        "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+        [](Decomposition& d) { return trapezoids(d, true); }, "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0"),
+    shorthand("aten.vander.default(Tensor x, int? N=None, bool increasing=False) -> Tensor", powersOf,
+              "f32[4]\nf64[3], 5\nf32[3], 4, True\ni64[3]"),
+    shorthand(
+        "aten.diagflat.default(Tensor self, int offset=0) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.diag_embed.default", {reshape(d.in(0), {SymInt(-1)}), d.arg("offset")});
+        },
+        "f32[2, 3]\nf32[4], 1\ni64[3], -2\nf32[]"),
+};
+
+}  // namespace
+
+std::span<const OpDef> statisticsOps() { return kOps; }
+
+}  // namespace cutaway

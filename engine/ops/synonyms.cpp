@@ -1,0 +1,83 @@
+// ATen operators that are others by another name. Programs keep the name that their author has written.
+#include <array>
+
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+struct Synonym {
+    std::string_view schema, means, samples;
+    Tag tags = Tag::None;
+};
+constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr std::string_view kPair = "f32[2, 3], f32[3]", kNumber = "f32[2, 3], 0.5\ni64[4], 2";
+
+constexpr Synonym kSynonyms[] = {
+    {"aten.multiply.Scalar(Tensor self, Scalar other) -> Tensor", "aten.mul.Scalar", kNumber, kTags},
+    {"aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "aten.sub.Scalar", kNumber, kTags},
+    {"aten.divide.Scalar(Tensor self, Scalar other) -> Tensor", "aten.div.Scalar", kNumber, kTags},
+    {"aten.divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", "aten.div.Scalar_mode",
+     "f32[2, 3], 0.5, rounding_mode = 'floor'\ni64[4], 2, rounding_mode = 'trunc'", kTags},
+    {"aten.divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", "aten.div.Tensor_mode",
+     "f32[2, 3], f32[3]>0, rounding_mode = 'floor'", kTags},
+    {"aten.greater.Scalar(Tensor self, Scalar other) -> Tensor", "aten.gt.Scalar", kNumber, Tag::Pointwise},
+    {"aten.greater.Tensor(Tensor self, Tensor other) -> Tensor", "aten.gt.Tensor", kPair, Tag::Pointwise},
+    {"aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ge.Scalar", kNumber, Tag::Pointwise},
+    {"aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ge.Tensor", kPair, Tag::Pointwise},
+    {"aten.less.Scalar(Tensor self, Scalar other) -> Tensor", "aten.lt.Scalar", kNumber, Tag::Pointwise},
+    {"aten.less.Tensor(Tensor self, Tensor other) -> Tensor", "aten.lt.Tensor", kPair, Tag::Pointwise},
+    {"aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.le.Scalar", kNumber, Tag::Pointwise},
+    {"aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.le.Tensor", kPair, Tag::Pointwise},
+    {"aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ne.Scalar", kNumber, Tag::Pointwise},
+    {"aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ne.Tensor", kPair, Tag::Pointwise},
+    {"aten.arccos.default(Tensor self) -> Tensor", "aten.acos.default", "f32[2, 3]<1", kTags},
+    {"aten.arccosh.default(Tensor self) -> Tensor", "aten.acosh.default", "f32[2, 3]", kTags},
+    {"aten.arcsin.default(Tensor self) -> Tensor", "aten.asin.default", "f32[2, 3]<1", kTags},
+    {"aten.arcsinh.default(Tensor self) -> Tensor", "aten.asinh.default", "f32[2, 3]", kTags},
+    {"aten.arctan.default(Tensor self) -> Tensor", "aten.atan.default", "f32[2, 3]", kTags},
+    {"aten.arctanh.default(Tensor self) -> Tensor", "aten.atanh.default", "f32[2, 3]<1", kTags},
+    {"aten.fix.default(Tensor self) -> Tensor", "aten.trunc.default", "f32[2, 3]", kTags},
+    {"aten.special_exp2.default(Tensor self) -> Tensor", "aten.exp2.default", "f32[2, 3]", Tag::Pointwise},
+    {"aten.special_logit.default(Tensor self, float? eps=None) -> Tensor", "aten.logit.default", "f32[2, 3], 0.1",
+     Tag::Pointwise},
+    {"aten.special_psi.default(Tensor self) -> Tensor", "aten.digamma.default", "f32[2, 3]>0", Tag::Pointwise},
+    {"aten.special_round.default(Tensor self, *, int decimals=0) -> Tensor", "aten.round.decimals",
+     "f32[2, 3], decimals = 1", Tag::Pointwise},
+    {"aten.special_logsumexp.default(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", "aten.logsumexp.default",
+     "f32[2, 3], [1]\nf32[2, 3], [0, 1], True"},
+    {"aten.special_multigammaln.default(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "f32[2, 3]>0, 2"},
+};
+
+/// Parameters go over by their place; those that only a keyword gives by their name.
+Values asMeant(Decomposition& d) {
+    const Op& op = d.op().functional() ? *d.op().functional() : d.op();
+    const auto row = std::find_if(std::begin(kSynonyms), std::end(kSynonyms), [&](const Synonym& each) {
+        return each.schema.substr(0, each.schema.find('(')) == op.name();
+    });
+    CT_CHECK(row != std::end(kSynonyms), "the rows that expand in this way are made of this table");
+    std::vector<Argument> positional;
+    NamedArguments keywords;
+    const auto& params = op.schema()->params;
+    for (size_t i = 0; i < params.size(); ++i) {
+        if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
+        else positional.push_back(d.arg(i));
+    }
+    return d.call(row->means, std::move(positional), std::move(keywords));
+}
+
+constexpr auto kOps = [] {
+    std::array<OpDef, std::size(kSynonyms)> ops;
+    size_t at = 0;
+    for (const Synonym& row : kSynonyms) ops[at++] = shorthand(row.schema, asMeant, row.samples, row.tags);
+    return ops;
+}();
+
+}  // namespace
+
+std::span<const OpDef> synonymOps() { return kOps; }
+
+}  // namespace cutaway
