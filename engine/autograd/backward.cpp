@@ -1,5 +1,6 @@
 #include "engine/autograd/backward.h"
 
+#include "engine/autograd/graph_calls.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/counts.h"
 #include "engine/support/check.h"
@@ -190,7 +191,21 @@ Result<void> Backward::keepSums(Node& call) {
     return {};
 }
 
+/// cond and its kin, whose gradients are computed by graphs, too.
+Result<void> Backward::differentiateGraphs(Node& call, const Slots& slots) {
+    GraphBuilder builder = builderFor(call);
+    std::vector<Value> arrived;
+    for (Node* gradient : slots.items) arrived.push_back(gradient ? builder.value(*gradient) : Value());
+    CT_TRY(const auto gradients,
+           pullBackGraphCall(
+               *m_module, call, builder, arrived, [this](const Node& value) { return flows(value); }, m_rewriter));
+    if (builder.error()) return *builder.error();
+    for (const auto& [operand, gradient] : gradients) accumulate(*operand, gradient, call);
+    return {};
+}
+
 Result<void> Backward::differentiate(Node& call, const Slots& slots) {
+    if (m_module && runsGraphs(call)) return differentiateGraphs(call, slots);
     const OpDef* def = call.op().def();
     if (def == nullptr || !def->derive) return noDerivative(call);
     if (!isKnown(call.type()))

@@ -11,9 +11,10 @@ namespace cutaway {
 
 class Backward {
   public:
-    /// New nodes are inserted before `position`. `flow` is what gradientFlow() says of the graph.
-    Backward(Graph& graph, Node& position, std::vector<bool> flow, Rewriter& rewriter)
-        : m_graph(graph), m_position(position), m_flow(std::move(flow)), m_rewriter(rewriter) {}
+    /// New nodes are inserted before `position`. `flow` is what gradientFlow() says of the graph. `module`: that of the
+    /// graph, which gets graphs for derivatives of calls that run some; null: there are no such calls.
+    Backward(Graph& graph, Node& position, std::vector<bool> flow, Rewriter& rewriter, Module* module = nullptr)
+        : m_graph(graph), m_position(position), m_flow(std::move(flow)), m_rewriter(rewriter), m_module(module) {}
 
     /// Adds `gradient` to what has arrived at `value`. `cause` is the forward node whose derivative it is.
     void accumulate(const Node& value, Value gradient, const Node& cause);
@@ -32,6 +33,7 @@ class Backward {
 
     Result<void> keepSums(Node& call);
     Result<void> differentiate(Node& call, const Slots& slots);
+    Result<void> differentiateGraphs(Node& call, const Slots& slots);
     GraphBuilder builderFor(const Node& cause);
     bool flows(const Node& value) const { return index(value.id()) < m_flow.size() && m_flow[index(value.id())]; }
 
@@ -39,6 +41,7 @@ class Backward {
     Node& m_position;
     std::vector<bool> m_flow;
     Rewriter& m_rewriter;
+    Module* m_module;
     std::map<NodeId, Slots> m_arrived;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/autograd/expand.h"
+#include "engine/autograd/graph_calls.h"
 
 namespace cutaway {
 namespace {
@@ -93,6 +94,7 @@ bool ForwardDuals::reaches(const Node& call) const {
 
 Result<std::vector<Value>> ForwardDuals::tangentsOf(Node& call, GraphBuilder& builder, Node& position) {
     const TangentCall::Lookup lookup = [this](const Node& value) { return tangentOf(value); };
+    if (m_module && runsGraphs(call)) return pushGraphCall(*m_module, call, builder, lookup, m_rewriter);
     TangentCall tangentCall(call, builder, resultsOf(call, builder), lookup);
     if (const TangentRule rule = tangentRule(call)) return rule(tangentCall);
     if (!call.op().def()->derive) return noTangentRule(call);
@@ -105,13 +107,14 @@ Result<std::vector<Value>> ForwardDuals::tangentsOf(Node& call, GraphBuilder& bu
 
 Result<Node*> ForwardDuals::push(Node& call) {
     const bool asPyTorch = m_rewriter.request().parity && isFusedAttention(call.op());
-    if (call.op().isOpaque() || asPyTorch) return noTangentRule(call);
-    const TangentRule rule = tangentRule(call);
+    const bool graphs = m_module && !m_rewriter.request().parity && runsGraphs(call);
+    if ((call.op().isOpaque() && !graphs) || asPyTorch) return noTangentRule(call);
+    const TangentRule rule = graphs ? nullptr : tangentRule(call);
     if (m_rewriter.begin("tangent of " + call.op().name(), call) != Go::Yes) {
         m_stopped = true;
         return &call;
     }
-    if (!rule) {
+    if (!rule && !graphs) {
         Node* const previous = call.previous();
         CT_TRY(const bool expanded, expandCall(call, m_rewriter));
         if (expanded) return previous ? previous->next() : m_graph.first();

@@ -10,7 +10,9 @@ namespace cutaway {
 
 class ForwardDuals {
   public:
-    ForwardDuals(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter) {}
+    /// `module`: that of the graph, which gets graphs for tangents of calls that run some; null: those are refused.
+    ForwardDuals(Graph& graph, Rewriter& rewriter, Module* module = nullptr)
+        : m_graph(graph), m_rewriter(rewriter), m_module(module) {}
 
     /// The tangent of a value; null if it has none. Items of a tuple have those of the call that makes it.
     Node* tangentOf(const Node& value) const;
@@ -31,6 +33,7 @@ class ForwardDuals {
 
     Graph& m_graph;
     Rewriter& m_rewriter;
+    Module* m_module;
     std::map<NodeId, std::vector<Node*>> m_tangents;  // one per result; null for none
     bool m_stopped = false;
 };

@@ -143,7 +143,7 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     eraseReturnedCopies(graph, flow);
 
     Node* const afterInputs = firstAfterPlaceholders(graph);
-    Backward backward(graph, backwardPosition(graph), flow, rewriter);
+    Backward backward(graph, backwardPosition(graph), flow, rewriter, &module);
     GraphBuilder tangentBuilder(graph);
     for (size_t i = 0; i < differentiated.size(); ++i) {
         Node& output = *outputs.values[differentiated[i]].node();

@@ -62,7 +62,7 @@ Result<void> checkResults(const Module& module, const std::vector<size_t>& posit
 class ForwardMode {
   public:
     ForwardMode(Module& module, Rewriter& rewriter)
-        : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_duals(m_graph, rewriter) {}
+        : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_duals(m_graph, rewriter, &module) {}
 
     void addTangentInputs(const std::vector<size_t>& positions) {
         const std::vector<Node*> inputs = m_graph.placeholders();
