@@ -1,5 +1,7 @@
 #include "engine/passes/freezing/binary_folding.h"
 
+#include <map>
+
 #include "engine/ir/live_nodes.h"
 #include "engine/ir/readers.h"
 #include "engine/ir/recipe_graph.h"
@@ -280,11 +282,20 @@ class Folding {
         return value.sizes() == shape ? value : builder.call("aten.reshape.default", {value, Argument(shape)});
     }
     /// A number becomes a constant without dims, of the weight's dtype. PyTorch has one name for all of them, so of two
-    /// folds in one round both read the later number (trap 4).
+    /// folds in one round both read the later number (trap 4), each in its own dtype.
     Node& numberAsTensor(const Fold& found, GraphBuilder& builder) {
         const DType dtype = found.mixed ? DType::F32 : found.weight->tensor().dtype;
-        const std::string name = m_rewriter.request().parity ? "other_tensor" : m_names.next();
-        m_module.tensors[name] = Tensor::scalar(dtype, *found.other.get<double>());
+        const double number = *found.other.get<double>();
+        std::string name;
+        if (m_rewriter.request().parity) {
+            const auto [known, first] = m_numbers.try_emplace(dtype, "other_tensor");
+            if (first && m_numbers.size() > 1) known->second = m_names.next();
+            for (const auto& [each, constant] : m_numbers) m_module.tensors[constant] = Tensor::scalar(each, number);
+            name = known->second;
+        } else {
+            name = m_names.next();
+            m_module.tensors[name] = Tensor::scalar(dtype, number);
+        }
         return m_graph.getAttr(name, ValueType(TensorType::contiguous(dtype, {}, found.weight->tensor().device)),
                                builder.before());
     }
@@ -301,7 +312,7 @@ class Folding {
         return builder.value(makeConstant(m_module, m_names.next(), recipeGraph(recipe, *wide), *builder.before()));
     }
 
-    static Value layerWith(GraphBuilder& builder, const Fold& found, const Value& weight, const Value& bias) {
+    Value layerWith(GraphBuilder& builder, const Fold& found, const Value& weight, const Value& bias) const {
         std::vector<Argument> args = found.layer->args();
         if (isConvolution(*found.layer)) {
             args[1] = weight;
@@ -309,6 +320,8 @@ class Folding {
             return builder.callBound(found.layer->op(), std::move(args));
         }
         if (found.layer->isCall("aten.addmm.default")) {
+            // PyTorch makes a plain product of a scaled one (trap 7).
+            if (m_rewriter.request().parity) return builder.call("aten.addmm.default", {bias, args[1], weight});
             args[0] = bias;
             args[2] = weight;
             return builder.callBound(found.layer->op(), std::move(args));
@@ -322,6 +335,7 @@ class Folding {
     Rewriter& m_rewriter;
     FreezingOptions m_options;
     ConstantNames m_names;
+    std::map<DType, std::string> m_numbers;  // of this round, with parity
 };
 
 }  // namespace
