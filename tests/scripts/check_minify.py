@@ -1,22 +1,36 @@
-"""Minifies each model of a folder with faults asked for in passes that change it (CUTAWAY_FAULT), and says where the
-result is too large, fails in another way, or does not repeat.
+"""Minifies each model of a list with faults asked for (CUTAWAY_FAULT) in passes, rules, operators and compiled code that it
+really uses, and says where the result is too large, fails in another way, blames another pass, or does not repeat.
 
     python3 tests/scripts/check_minify.py CLI MODEL... [--options "--mode training"] [--faults N] [--seed S]
+            [--places pass,rule,op,kernel,command] [--kinds wrong,crash]
 
-A result is small enough with at most 8 nodes, or 5 % of the model's. Needs no PyTorch.
+A result is small enough with at most 8 nodes, or 5 % of the model's. The command of the last place needs PyTorch
+(--python); the others need none.
 """
 
 import argparse
+import collections
 import json
 import os
 import random
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
 
-CHECKS = {"wrong": "numbers", "nan": "nan", "invalid": "crash", "crash": "crash", "logic_error": "crash"}
+Kind = collections.namedtuple("Kind", "check options")
+PLAIN = Kind("crash", [])
+# What may go wrong at a place, and how it is looked for. A hang costs its limit of time in each trial that has it.
+KINDS = {
+    "pass": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "invalid": PLAIN, "crash": PLAIN, "logic_error": PLAIN,
+             "hang": Kind("crash", ["--timeout", "2"]), "leak": Kind("crash", ["--memory", "3000"])},
+    "rule": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "invalid": PLAIN, "abort": PLAIN},
+    "op": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "crash": PLAIN, "runtime_error": PLAIN},
+    "kernel": {"wrong": Kind("numbers", ["--backend", "cpu"]), "crash": Kind("crash", ["--backend", "cpu"])},
+    "command": {"accuracy": Kind("command", []), "compile_error": Kind("command", [])},
+}
 
 
 def run(words, fault=None, timeout=900):
@@ -26,41 +40,57 @@ def run(words, fault=None, timeout=900):
     return subprocess.run(words, env=env, capture_output=True, text=True, timeout=timeout)
 
 
-def changed_passes(cli, model, options):
-    done = run([cli, "steps", model, "--json", "-", *options])
+def report_of(words):
+    done = run([*words, "--json", "-"])
     if done.returncode:
-        raise SystemExit(f"{model}: {done.stderr}")
-    steps = json.loads(done.stdout)
-    steps = steps["steps"] if isinstance(steps, dict) else steps
-    names = []
+        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def not_a_view(op):
+    """Faults of operators are in what they compute; views compute nothing."""
+    return not re.match(r"aten\.(view|permute|expand|unsqueeze|squeeze|slice|select|t|transpose|as_strided|detach|alias)\.", op)
+
+
+def used(cli, model, options):
+    """Names by place: passes that change the model, rules that apply in them, operators that are left at last."""
+    report = report_of([cli, "steps", model, "--rewrites", *options])
+    steps = report["steps"] if isinstance(report, dict) else report
+    passes, rules = [], []
     for step in steps:
-        if step.get("state") == "changed" and step["stage"] not in ("lowering", "schedule"):
-            if step["name"] not in names:
-                names.append(step["name"])
-    return names
+        if step.get("state") != "changed" or step["stage"] in ("lowering", "schedule"):
+            continue
+        passes.append(step["name"])
+        for rewrite in step.get("list", []):
+            rules.append((step["name"], rewrite["rule"]))
+    last = [step["key"] for step in steps if step["stage"] not in ("lowering", "schedule") and step["state"] == "changed"]
+    text = run([cli, "text", model, "--step", last[-1], *options]).stdout if last else ""
+    ops = [op for op in re.findall(r"^ +\w+: .* = ((?:aten|prims)\.[\w.]+)\(", text, re.M) if not_a_view(op)]
+    return sorted(set(passes)), sorted(set(rules)), sorted(set(ops))
 
 
-def check(cli, model, options, name, kind):
-    fault = f"pass:{name}:{kind}"
+def minified(cli, model, options, fault, kind, blamed):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         begin = time.time()
-        words = [cli, "minify", model, "--check", CHECKS[kind], "-o", os.path.join(folder, "out"), "--json", report]
-        done = run([*words, *options], fault)
+        words = [cli, "minify", model, "--check", kind.check, "-o", os.path.join(folder, "out"), "--json", report]
+        done = run([*words, *kind.options, *options], fault)
         seconds = time.time() - begin
         if not os.path.exists(report):
-            return f"no result: {done.stderr.strip().splitlines()[0] if done.stderr.strip() else done.returncode}", seconds
+            said = done.stderr.strip().splitlines()
+            return f"no result: {' | '.join(said[:3]) if said else done.returncode}", seconds
         found = json.load(open(report))
-        small = found["nodes"] <= max(8, 0.05 * found["nodes_before"])
         if not found["reproduced"]:
-            return f"does not repeat ({found['nodes']} nodes)", seconds
-        if not small:
+            return f"does not repeat ({found['nodes']} nodes): {found['signature']}", seconds
+        if found["nodes"] > max(8, 0.05 * found["nodes_before"]):
             return f"{found['nodes']} of {found['nodes_before']} nodes after {found['trials']} trials", seconds
+        if blamed and f"pass=" in found["signature"] and blamed not in found["signature"]:
+            return f"blames another pass: {found['signature']}", seconds
         again = run([cli, "run-repro", found["repro"]], fault)
         if again.returncode:
             return f"run-repro: {again.stderr.strip()}", seconds
-        bad = f"  {found['nodes_before']:5} -> {found['nodes']} in {found['trials']} trials, {found['overhead_ms']:.1f} ms each"
-        return bad, seconds
+        return (f"  {found['nodes_before']:5} -> {found['nodes']} in {found['trials']} trials, "
+                f"{found['overhead_ms']:.1f} ms each; {found['signature']}"), seconds
 
 
 def main():
@@ -68,23 +98,40 @@ def main():
     parser.add_argument("cli")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--options", default="")
-    parser.add_argument("--faults", type=int, default=3, help="passes a model")
-    parser.add_argument("--kinds", default=",".join(CHECKS))
+    parser.add_argument("--faults", type=int, default=3, help="passes, rules, operators a model")
+    parser.add_argument("--places", default="pass")
+    parser.add_argument("--kinds", default="", help="only these")
+    parser.add_argument("--python", default=sys.executable, help="one that has PyTorch, for --places command")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     options = shlex.split(arguments.options)
+    only = set(filter(None, arguments.kinds.split(",")))
     chance = random.Random(arguments.seed)
     wrong = total = 0
     for model in arguments.models:
-        names = changed_passes(arguments.cli, model, options)
-        chosen = chance.sample(names, min(arguments.faults, len(names)))
-        for name in chosen:
-            for kind in arguments.kinds.split(","):
-                total += 1
-                said, seconds = check(arguments.cli, model, options, name, kind)
-                good = said.startswith("  ")
-                wrong += not good
-                print(f"{'ok  ' if good else 'BAD '} {model} {name} {kind}: {said.strip()} ({seconds:.1f} s)", flush=True)
+        passes, rules, ops = used(arguments.cli, model, options)
+        names = {"pass": [(name, name) for name in passes], "rule": [(f"{owner}/{rule}", owner) for owner, rule in rules],
+                 "op": [(op, None) for op in ops], "kernel": [(op, None) for op in ops], "command": [("relu", None)]}
+        for place in arguments.places.split(","):
+            for name, blamed in chance.sample(names[place], min(arguments.faults, len(names[place]))):
+                for kind, how in KINDS[place].items():
+                    if only and kind not in only:
+                        continue
+                    total += 1
+                    at = "op@after" if place == "op" and kind in ("wrong", "nan") else place
+                    fault = f"{at}:{name}:{kind}"
+                    if place == "command":
+                        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytorch_fault.py")
+                        command = f"{shlex.quote(arguments.python)} {shlex.quote(script)} {{}} {kind}"
+                        how, fault = how._replace(options=["--command", command]), None
+                    try:
+                        said, seconds = minified(arguments.cli, model, options, fault, how, blamed)
+                    except subprocess.TimeoutExpired as error:
+                        said, seconds = "did not end", error.timeout
+                    good = said.startswith("  ")
+                    wrong += not good
+                    print(f"{'ok  ' if good else 'BAD '} {model} {place} {name} {kind}: {said.strip()} ({seconds:.1f} s)",
+                          flush=True)
     print(f"{total - wrong} of {total}, seed {arguments.seed}")
     return 1 if wrong else 0
 
