@@ -149,8 +149,7 @@ Value callOf(Module& module, const Node& like, const GraphCall& read, std::vecto
         module.subgraphs.emplace_back(std::move(name), std::move(graphs[i]));
     }
     for (auto& list : lists) args.emplace_back(std::move(list));
-    Node& made =
-        builder.graph().call(like.op(), std::move(args), ValueType(std::move(types)), builder.before());
+    Node& made = builder.graph().call(like.op(), std::move(args), ValueType(std::move(types)), builder.before());
     builder.graph().setProvenance(made, builder.sharedProvenance());
     return builder.value(made);
 }
@@ -166,7 +165,8 @@ class PulledGraph {
           m_inputs(inputsByList(read, *m_module)),
           m_rewriter(rewriter.pass(), rewriter.context()) {}
 
-    Result<std::unique_ptr<Module>> run(const std::vector<std::vector<bool>>& needed, const std::vector<bool>& arrived) {
+    Result<std::unique_ptr<Module>> run(const std::vector<std::vector<bool>>& needed,
+                                        const std::vector<bool>& arrived) {
         Graph& graph = m_module->graph();
         for (size_t list = 0; list < m_inputs.size(); ++list)
             for (size_t i = 0; i < m_inputs[list].size(); ++i) mark(*m_inputs[list][i], needed[list][i]);
@@ -189,8 +189,8 @@ class PulledGraph {
             for (size_t i = 0; i < m_inputs[list].size(); ++i) {
                 if (!needed[list][i]) continue;
                 Node* const found = backward.gradientOf(*m_inputs[list][i]);
-                const Value value = found ? builder.value(*found)
-                                          : unary("aten.zeros_like.default", builder.value(*m_inputs[list][i]));
+                const Value value =
+                    found ? builder.value(*found) : unary("aten.zeros_like.default", builder.value(*m_inputs[list][i]));
                 gradients.emplace_back(returned(builder, value));
             }
         if (builder.error()) return *builder.error();
@@ -213,8 +213,8 @@ class PulledGraph {
 
 // Forwards.
 
-/// A graph that takes tangents behind each list of its inputs, and returns tangents: alone, or, of a loop's body, behind
-/// what it carries on and behind what it collects.
+/// A graph that takes tangents behind each list of its inputs, and returns tangents: alone, or, of a loop's body,
+/// behind what it carries on and behind what it collects.
 class PushedGraph {
   public:
     PushedGraph(const GraphCall& read, const Module& graph, const Rewriter& rewriter)
@@ -247,7 +247,8 @@ class PushedGraph {
         GraphBuilder builder(graph, graph.outputNode());
         const std::vector<Argument> results = graph.outputs();
         std::vector<Argument> outputs;
-        for (const auto& [begin, end] : {std::pair<size_t, size_t>{0, m_read.carried()}, {m_read.carried(), results.size()}})
+        for (const auto& [begin, end] :
+             {std::pair<size_t, size_t>{0, m_read.carried()}, {m_read.carried(), results.size()}})
             add(outputs, results, begin, end, builder);
         if (builder.error()) return *builder.error();
         return finished(std::move(m_module), outputs, m_rewriter);

@@ -1,6 +1,6 @@
 #pragma once
-// Derivatives of calls that run graphs of the module: cond and map_impl backwards, while_loop and scan forwards as well. A
-// derivative is a call of the same kind, of graphs that are differentiated themselves.
+// Derivatives of calls that run graphs of the module: cond and map_impl backwards, while_loop and scan forwards as
+// well. A derivative is a call of the same kind, of graphs that are differentiated themselves.
 #include "engine/autograd/tangent_rules.h"
 
 namespace cutaway {

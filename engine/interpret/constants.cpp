@@ -111,7 +111,7 @@ class FoldedConstant final : public Recipe {
         const Node* computed = lastComputed(*m_graph);
         if (computed == nullptr || computed == m_graph->graph().outputs().at(0).node()) return;
         m_computed = computedOnce().of(recipeGraph(*m_graph, *computed));
-        m_views = viewsOf(*computed);
+        m_viewed = computed->id();
     }
     ~FoldedConstant() override { kept().forget(this); }
 
@@ -134,10 +134,11 @@ class FoldedConstant final : public Recipe {
   private:
     static constexpr const char* kComputed = "computed";
 
-    /// The recipe with a tensor of that name in place of the computed value.
-    std::shared_ptr<const Module> viewsOf(const Node& computed) const {
+    /// The recipe with a tensor of that name in place of the computed value. Made when it is needed: there are
+    /// thousands of recipes, and few whose value somebody asks for.
+    std::shared_ptr<Module> views() const {
         auto views = std::make_shared<Module>(*m_graph);
-        Node* old = views->graph().find(computed.id());
+        Node* old = views->graph().find(m_viewed);
         Node& given = views->graph().getAttr(kComputed, old->type(), old);
         views->graph().replaceUses(*old, given);
         std::vector<Node*> nodes = views->graph().nodeList();
@@ -150,7 +151,7 @@ class FoldedConstant final : public Recipe {
     Result<Tensor> compute() const {
         std::shared_ptr<const Module> module = m_graph;
         if (m_computed) {
-            auto own = std::make_shared<Module>(*m_views);
+            const std::shared_ptr<Module> own = views();
             CT_TRY(own->tensors[kComputed], m_computed->value());
             module = std::move(own);
         } else if (!m_isView) {
@@ -169,8 +170,8 @@ class FoldedConstant final : public Recipe {
 
     std::shared_ptr<const Module> m_graph;
     bool m_isView = true;
-    std::shared_ptr<const FoldedConstant> m_computed;  // what this is a view of, and the views
-    std::shared_ptr<const Module> m_views;
+    std::shared_ptr<const FoldedConstant> m_computed;  // what this is a view of
+    NodeId m_viewed{};                                 // which computes that
     mutable std::mutex m_mutex;
     mutable std::weak_ptr<Storage> m_storage;  // of the value, while somebody has it
     struct Layout {
