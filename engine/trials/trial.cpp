@@ -160,7 +160,7 @@ class Trial {
         if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
             return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened));
         const Verdict verdict = judged(last.outputs, middle.outputs);
-        return verdict.bad ? wrong(verdict, guilty(trace, middle)) : good(verdict.detail);
+        return verdict.bad ? wrong(verdict, guilty(trace, middle)) : good(verdict.detail + hidden(middle.outputs));
     }
 
     /// Those of the results that the expected ones have, too.
@@ -168,6 +168,16 @@ class Trial {
         if (actual.size() > expected.size()) actual.resize(expected.size());
         return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_check.tolerance)
                                                : findNonFinite(actual, expected);
+    }
+
+    /// Where results are NaN anyway no other number shows.
+    static std::string hidden(const std::vector<Tensor>& outputs) {
+        int64_t count = 0, all = 0;
+        for (const Tensor& output : outputs)
+            count += nonFiniteCount(output), all += output.defined() ? output.numel() : 0;
+        return count == 0 ? std::string()
+                          : "; " + std::to_string(count) + " of " + std::to_string(all) +
+                                " elements are not finite before the passes already: try inputs of your own (--inputs)";
     }
 
     TrialOutcome wrong(const Verdict& verdict, std::string pass) const {

@@ -1,5 +1,5 @@
-// Derivatives of calls that run graphs: gradients against differences of the program's results in f64, tangents against the
-// same, and what is refused.
+// Derivatives of calls that run graphs: gradients against differences of the program's results in f64, tangents against
+// the same, and what is refused.
 #include "engine/autograd/graph_calls.h"
 
 #include <QtTest>
@@ -266,11 +266,12 @@ class GraphCallsTest : public QObject {
                 const Tensor& tangent = results->back();
                 for (int64_t e = 0; e < tangent.numel(); ++e) found += element(tangent, e);
                 const double expected = difference(**forward, inputs, k, i);
-                QVERIFY2(close(found, expected), qPrintable(QStringLiteral("input %1, element %2: %3, differences say %4")
-                                                                .arg(k)
-                                                                .arg(i)
-                                                                .arg(found)
-                                                                .arg(expected)));
+                QVERIFY2(close(found, expected),
+                         qPrintable(QStringLiteral("input %1, element %2: %3, differences say %4")
+                                        .arg(k)
+                                        .arg(i)
+                                        .arg(found)
+                                        .arg(expected)));
             }
             ++floating;
         }

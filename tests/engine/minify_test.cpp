@@ -338,6 +338,20 @@ class MinifyTest : public QObject {
         QVERIFY(report->reproduced);
     }
 
+    /// Inputs that are made up give NaN where a file's would not.
+    void resultsThatAreNanAnywaySaySo() {
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.folder = path("hidden");
+        const std::string graph =
+            "def forward(x: \"f32[8]\"):\n    a = aten.abs.default(x)\n"
+            "    b = aten.neg.default(a)\n    c = aten.sqrt.default(b)\n    return (c,)\n";
+        const auto report = minifyFile(write("hidden.py", graph), options);
+        QVERIFY(!report);
+        const QString said = QString::fromStdString(report.error().text());
+        QVERIFY2(said.contains("8 of 8 elements are not finite before the passes already"), qPrintable(said));
+    }
+
     void anotherSearchInTheFolderIsRefused() {
         const std::string file = write("a.py", chain(20, {5})), other = write("b.py", chain(30, {5}));
         const MinifyOptions options = byCommand("! grep -q aten.relu {}", "shared");
