@@ -77,6 +77,19 @@ constexpr const char* kNormed = R"(def forward(
     return (y,)
 )";
 
+constexpr const char* kWider = R"(def forward(
+    w: "f16[3, 4]",  # ParamAOTInput(target='w')
+    k: "f16[4]",  # BufferAOTInput(target='k')
+    l: "f32[4]",  # BufferAOTInput(target='l')
+    x: "f16[2, 3]",  # PlainAOTInput(idx=0)
+):
+    m: "f16[2, 4]" = aten.mm.default(x, w)
+    a: "f16[2, 4]" = aten.add.Tensor(m, k)
+    s: "f32[2, 4]" = aten.sub.Tensor(a, l)
+    y: "f16[2, 4]" = prims.convert_element_type.default(s, torch.float16)
+    return (y,)
+)";
+
 /// A layer and a chain of arithmetic on constants behind it, as FX text.
 class RandomLayer {
   public:
@@ -333,6 +346,20 @@ class FreezingTest : public QObject {
         const Recipe &one = *after.recipes.begin()->second, &other = *after.recipes.rbegin()->second;
         QCOMPARE(one.value()->storage().get(), other.value()->storage().get());
         QCOMPARE(constantBytes(after), 3 * 4 * 4);
+    }
+
+    /// PyTorch folds a constant of f32 into a product of halves only where that is what stands first behind it.
+    void aWiderConstantBehindANarrowOne() {
+        const Snapshot graph = parsed(QString::fromLatin1(kWider));
+        for (const bool parity : {false, true}) {
+            CompileRequest request;
+            request.parity = parity;
+            request.enabledPasses = {{"freeze", {{"enable_linear_binary_folding", "1"}}}};
+            const CompileTrace trace = frozen(graph, request);
+            const std::string text = printText(*trace.resultOf("main"), {}).text;
+            QCOMPARE(text.find("aten.sub.Tensor") != std::string::npos, parity);
+            QVERIFY2(text.find("aten.add.Tensor") == std::string::npos, text.c_str());
+        }
     }
 
     /// What the Node window asks of a session.

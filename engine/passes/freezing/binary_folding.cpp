@@ -150,6 +150,10 @@ class Folding {
         if (!isHalf(weight)) return no("the result would be ", y.tensor(), ", not of the weight's dtype");
         if (other && other->tensor().dtype != DType::F32 && !isHalf(other->tensor().dtype))
             return no("the constant, ", other->tensor(), ", is wider than f32");
+        // PyTorch marks what is widened before the first fold, and only that.
+        const bool late = found.widening == nullptr && found.layer->provenance().createdBy == kPass;
+        if (m_rewriter.request().parity && late)
+            return no.about(found.layer, "it is widened only after a fold that was not: PyTorch has not marked it");
         found.mixed = true;
         return endsInConversion(*found.layer, no);
     }
