@@ -120,9 +120,9 @@ class Grouper {
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
         const std::string worth = fusionScore(m_grouping, x, y).text();
         if (const size_t most = m_options.maxNodes; x.members.size() + y.members.size() > most)
-            return refuse(
-                a, b, siblings,
-                apart + "it would have more than " + std::to_string(most) + " nodes (fusion=max_nodes); it would save " + worth);
+            return refuse(a, b, siblings,
+                          apart + "it would have more than " + std::to_string(most) +
+                              " nodes (fusion=max_nodes); it would save " + worth);
         if (m_tried >= m_budget)
             return refuse(a, b, siblings,
                           apart + "the budget for trying is spent (fusion=tries_per_node:" +
