@@ -22,11 +22,13 @@ import time
 
 Kind = collections.namedtuple("Kind", "check options")
 PLAIN = Kind("crash", [])
+# The fault is put at whichever call stands last, so the operator at which the graph is wrong says nothing.
+INVALID = Kind("crash", ["--signature", "kind=invalid-graph"])
 # What may go wrong at a place, and how it is looked for. A hang costs its limit of time in each trial that has it.
 KINDS = {
-    "pass": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "invalid": PLAIN, "crash": PLAIN, "logic_error": PLAIN,
+    "pass": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "invalid": INVALID, "crash": PLAIN, "logic_error": PLAIN,
              "hang": Kind("crash", ["--timeout", "2"]), "leak": Kind("crash", ["--memory", "3000"])},
-    "rule": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "invalid": PLAIN, "abort": PLAIN},
+    "rule": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "invalid": INVALID, "abort": PLAIN},
     "op": {"wrong": Kind("numbers", []), "nan": Kind("nan", []), "crash": PLAIN, "runtime_error": PLAIN},
     "kernel": {"wrong": Kind("numbers", ["--backend", "cpu"]), "crash": Kind("crash", ["--backend", "cpu"])},
     "command": {"accuracy": Kind("command", []), "compile_error": Kind("command", [])},
