@@ -84,14 +84,16 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
 }
 
 Values decomposeIndexAdd(Decomposition& d) {
-    const Value self = d.in(0), index = d.in("index");
+    const Value self = d.in(0), index = d.in("index").rank() == 0 ? unsqueeze(d.in("index"), 0) : d.in("index");
     const int64_t dim = d.dimOf("dim", self.rank());
     Value source = d.in("source");
     if (self.dtype() == DType::BF16) return Values::notHandled();
     if (self.rank() > 1 && numel(self.sizes()) == SymInt(0))
         return d.call("aten.clone.default", {self}, {{"memory_format", MemoryFormat::Contiguous}});
-    const auto alpha = d.scalar("alpha");
-    if (alpha && toDouble(*alpha) != 1) source = source * OperandValue(*alpha);
+    // Kernels for integers take the whole part of the factor.
+    auto alpha = d.scalar("alpha");
+    if (alpha && isIntegral(self.dtype(), true)) alpha = Scalar(toInt(*alpha));
+    if (alpha && toDouble(*alpha) != 1) source = convert(source * OperandValue(*alpha), self.dtype());
     const bool scalar = self.rank() == 0;
     const Value target = scalar ? unsqueeze(self, 0) : self;
     const Value from = scalar && source.rank() == 0 ? unsqueeze(source, 0) : source;
@@ -219,7 +221,8 @@ constexpr OpDef kOps[] = {
                  alpha && toDouble(*alpha) != 1 ? d.call("aten.mul.Scalar", {shaped, Argument(*alpha)}) : shaped;
          },
      .samples =
-         "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]"},
+         "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]\ni64[4], 0, i64[6]<4, i64[6], alpha=-2.5\n"
+         "i64[5], 0, i64[]<4, i64[1]"},
     {.schema = "aten.index_copy.default(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
      .tags = Tag::Inplace,
      .infer = [](const InferContext& c) { return inferAlongDim(c, false); },

@@ -31,8 +31,7 @@ Value lastQuantiles(Decomposition& d, const Value& x, const Value& q) {
     sizes.back() = q.size(0);
     const Value ranks = expand(d.call("aten.mul.Scalar", {q, Argument(last)}), sizes);
     // One that is no number makes the quantile none: it was sorted behind all others.
-    const Value wrong =
-        d.call("aten.any.dim", {unary("aten.isnan.default", sorted), int64_t{-1}, true});
+    const Value wrong = d.call("aten.any.dim", {unary("aten.isnan.default", sorted), int64_t{-1}, true});
     const Value end = d.call("aten.full_like.default", {ranks, Argument(last)});
     return interpolated(d, sorted, where(wrong, end, ranks));
 }
@@ -92,9 +91,7 @@ Values evenTrapezoids(Decomposition& d, bool running, double step) {
         const auto [left, right] = neighbours(d, y, dim);
         return d.call("aten.cumsum.default", {d.call("aten.mul.Scalar", {left + right, step / 2}), dim});
     }
-    const auto select = [&](int64_t position) {
-        return d.call("aten.select.int", {y, dim, position});
-    };
+    const auto select = [&](int64_t position) { return d.call("aten.select.int", {y, dim, position}); };
     const Value last = select(-1), first = select(0);
     const Value ends = d.call("aten.mul.Scalar", {first + last, 0.5});
     const Value all = d.call("aten.sum.dim_IntList", {y, Argument(std::vector<int64_t>{dim})});
@@ -116,7 +113,8 @@ Values trapezoids(Decomposition& d, bool running) {
     const Value x = d.in("x");
     if (x.rank() == 0 || x.rank() > y.rank()) return refuse(d, "x has as many dims as y, or fewer");
     if (x.rank() == 1 && !(x.size(0) == y.size(*dim)))
-        return refuse(d, "x has one number for each point along the dim: " + x.type().text() + " for " + y.type().text());
+        return refuse(d,
+                      "x has one number for each point along the dim: " + x.type().text() + " for " + y.type().text());
     const Value apart = distances(d, y, *dim);
     const auto [left, right] = neighbours(d, y, *dim);
     const Value parts = (left + right) * apart;
@@ -188,7 +186,8 @@ f32[], 0.5
         [](Decomposition& d) { return trapezoids(d, true); }, kTwo),
     shorthand(
         "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-        [](Decomposition& d) { return trapezoids(d, true); }, "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0"),
+        [](Decomposition& d) { return trapezoids(d, true); },
+        "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0"),
     shorthand("aten.vander.default(Tensor x, int? N=None, bool increasing=False) -> Tensor", powersOf,
               "f32[4]\nf64[3], 5\nf32[3], 4, True\ni64[3]"),
     shorthand(

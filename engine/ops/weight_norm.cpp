@@ -1,5 +1,5 @@
-// Weights with a length of their own, as PyTorch's CPU keeps them in graphs: the scaled weight together with its lengths,
-// which the backward reads.
+// Weights with a length of their own, as PyTorch's CPU keeps them in graphs: the scaled weight together with its
+// lengths, which the backward reads.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"

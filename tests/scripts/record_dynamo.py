@@ -131,6 +131,9 @@ add("windows", [r(1, 2, 6, 8), r(1, 3, 4, 2), r(1, 2, 3)], lambda x, g, t: (
     F.grid_sample(x, g, align_corners=False), F.grid_sample(x, g, mode="nearest", padding_mode="reflection", align_corners=True),
     F.affine_grid(t, (1, 1, 3, 4), align_corners=False), F.fold(F.unfold(x, 2), (6, 8), 2), F.upsample(x, scale_factor=2),
     F.upsample_bilinear(x, size=(8, 9)), F.upsample_nearest(x, size=(3, 5)), F.pad(x, (1, 2, 3, 0), mode="circular")))
+add("adaptive_pools", [r(2, 3, 6), r(1, 2, 6, 8)], lambda x, y: (
+    F.adaptive_max_pool1d(x, 2), *F.adaptive_max_pool2d(y, (3, None), return_indices=True), F.adaptive_max_pool2d(y, 3)))
+add("blocks", [r(2, 3), r(4), r(2)], lambda x, y, z: (torch.block_diag(x, y), torch.cartesian_prod(y, z)))
 add("power_pools", [r(2, 3, 6).abs(), r(1, 2, 6, 8).abs()], lambda x, y: (F.lp_pool1d(x.abs(), 2, 2), F.lp_pool2d(y.abs(), 3, (2, 3), stride=2, ceil_mode=True)))
 add("multilabel", [r(3, 4), r(3, 4), r(4)], lambda x, t, w: (
     F.multilabel_soft_margin_loss(x, t), F.multilabel_soft_margin_loss(x, t, weight=w, reduction="none"), F.multilabel_soft_margin_loss(x, t, reduction="sum")))

@@ -132,6 +132,12 @@ Argument adaptivePool(PythonCall& c, const std::string& packet, size_t spatial) 
     return c.aten(packet, {c["input"], Argument(std::move(sizes))});
 }
 
+Argument adaptiveMaxPool(PythonCall& c, const std::string& packet, size_t spatial) {
+    const Argument both = adaptivePool(c, packet, spatial);
+    if (c.failed() || c.flag("return_indices")) return both;
+    return Argument(c.builder().call("operator.getitem", {both, Argument(0)}).node());
+}
+
 Argument pad(PythonCall& c) {
     const std::string mode = c.text("mode");
     const auto* amounts = c["pad"].list();
@@ -287,6 +293,12 @@ constexpr PythonFunction kFunctions[] = {
      [](PythonCall& c) { return adaptivePool(c, "adaptive_avg_pool2d", 2); }},
     {"torch.nn.functional.adaptive_avg_pool3d(Any input, Any output_size) -> Any",
      [](PythonCall& c) { return adaptivePool(c, "adaptive_avg_pool3d", 3); }},
+    {"torch.nn.functional.adaptive_max_pool1d(Any input, Any output_size, bool return_indices=False) -> Any",
+     [](PythonCall& c) { return adaptiveMaxPool(c, "adaptive_max_pool1d", 1); }},
+    {"torch.nn.functional.adaptive_max_pool2d(Any input, Any output_size, bool return_indices=False) -> Any",
+     [](PythonCall& c) { return adaptiveMaxPool(c, "adaptive_max_pool2d", 2); }},
+    {"torch.nn.functional.adaptive_max_pool3d(Any input, Any output_size, bool return_indices=False) -> Any",
+     [](PythonCall& c) { return adaptiveMaxPool(c, "adaptive_max_pool3d", 3); }},
     {"torch.nn.functional.pad(Any input, Any pad, Any mode='constant', Any value=None) -> Any", pad},
     {"torch._C._nn.pad(Any input, Any pad, Any mode='constant', Any value=None) -> Any", pad},
     {"torch.nn.functional.interpolate(Any input, Any size=None, Any scale_factor=None, Any mode='nearest', Any align_corners=None, "

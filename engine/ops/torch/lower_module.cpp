@@ -8,7 +8,7 @@ namespace {
 
 bool isPythonName(std::string_view name) {
     for (std::string_view prefix : {"torch.", "operator.", "math.", "builtins.", "torch__inductor_",
-                                    "torch__dynamo_compiled_autograd_ops_", "torch_Tensor_"})
+                                    "torch__dynamo_compiled_autograd_ops_validate_outputs", "torch_Tensor_"})
         if (name.starts_with(prefix)) return true;
     return false;
 }

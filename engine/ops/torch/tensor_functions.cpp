@@ -138,6 +138,7 @@ Argument tensorsOf(const Argument& given) {
     const auto* items = given.list();
     return items && items->size() == 1 && (*items)[0].list() ? (*items)[0] : given;
 }
+Argument ofTensors(PythonCall& c, std::string_view packet) { return c.aten(packet, {tensorsOf(c["tensors"])}); }
 Argument meshgrid(PythonCall& c) {
     const Argument tensors = tensorsOf(c["tensors"]);
     return c.given("indexing") ? c.aten("meshgrid", {tensors}, {{"indexing", c["indexing"]}})
@@ -187,8 +188,9 @@ constexpr PythonFunction kFunctions[] = {
      [](PythonCall& c) {
          return c.aten("einsum", {c["equation"], tensorsOf(c["operands"])});
      }},
-    {"torch.broadcast_tensors(Any[] tensors) -> Any",
-     [](PythonCall& c) { return c.aten("broadcast_tensors", {tensorsOf(c["tensors"])}); }},
+    {"torch.broadcast_tensors(Any[] tensors) -> Any", [](PythonCall& c) { return ofTensors(c, "broadcast_tensors"); }},
+    {"torch.block_diag(Any[] tensors) -> Any", [](PythonCall& c) { return ofTensors(c, "block_diag"); }},
+    {"torch.cartesian_prod(Any[] tensors) -> Any", [](PythonCall& c) { return ofTensors(c, "cartesian_prod"); }},
     // Compiled autograd checks the shapes of gradients here, and hands them back.
     {"torch__dynamo_compiled_autograd_ops_validate_outputs(Any outputs, Any metadata=None) -> Any",
      [](PythonCall& c) { return c["outputs"]; }},
