@@ -49,6 +49,37 @@ FN V_b bc_b(bool x) { return V_b{} - int(x); }
 TYPE(1, float, f32, V_i32) TYPE(1, double, f64, V_i64) TYPE(1, long, i64, V_i64) TYPE(1, unsigned long, u64, V_i64)
 TYPE(1, int, i32, V_i32) TYPE(1, unsigned, u32, V_i32) TYPE(1, short, i16, V_i16) TYPE(1, unsigned short, u16, V_i16)
 TYPE(1, signed char, i8, V_i8) TYPE(1, unsigned char, u8, V_i8)
+// S_f64: a vector variable that loops change. GCC keeps one that is wider than a register in memory from one step to the
+// next, which is as slow as memory; as parts it stays in registers.
+#define SAME(N) typedef V_##N S_##N; FN V_##N whole(V_##N v) { return v; }
+#define SHUFFLE __builtin_shufflevector
+#define HALVES(N, T) \
+    typedef T H_##N __attribute__((vector_size(8 * sizeof(T)))); \
+    struct S_##N { \
+        H_##N a, b; \
+        S_##N(V_##N v) : a(SHUFFLE(v, v, 0, 1, 2, 3, 4, 5, 6, 7)), b(SHUFFLE(v, v, 8, 9, 10, 11, 12, 13, 14, 15)) {} \
+    }; \
+    FN V_##N whole(const S_##N& s) { return SHUFFLE(s.a, s.b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+#define QUARTERS(N, T) \
+    typedef T Q_##N __attribute__((vector_size(4 * sizeof(T)))); \
+    typedef T H_##N __attribute__((vector_size(8 * sizeof(T)))); \
+    struct S_##N { \
+        Q_##N a, b, c, d; \
+        S_##N(V_##N v) : a(SHUFFLE(v, v, 0, 1, 2, 3)), b(SHUFFLE(v, v, 4, 5, 6, 7)), c(SHUFFLE(v, v, 8, 9, 10, 11)), d(SHUFFLE(v, v, 12, 13, 14, 15)) {} \
+    }; \
+    FN V_##N whole(const S_##N& s) { \
+        const H_##N x = SHUFFLE(s.a, s.b, 0, 1, 2, 3, 4, 5, 6, 7), y = SHUFFLE(s.c, s.d, 0, 1, 2, 3, 4, 5, 6, 7); \
+        return SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
+    }
+#if defined(__clang__) || __GNUC__ < 12
+SAME(f32) SAME(i32) SAME(u32) SAME(f64) SAME(i64) SAME(u64)
+#elif defined(__AVX512F__)
+SAME(f32) SAME(i32) SAME(u32) HALVES(f64, double) HALVES(i64, long) HALVES(u64, unsigned long)
+#elif defined(__AVX__)
+HALVES(f32, float) HALVES(i32, int) HALVES(u32, unsigned) QUARTERS(f64, double) QUARTERS(i64, long) QUARTERS(u64, unsigned long)
+#else
+QUARTERS(f32, float) QUARTERS(i32, int) QUARTERS(u32, unsigned) QUARTERS(f64, double) QUARTERS(i64, long) QUARTERS(u64, unsigned long)
+#endif
 // Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
 #define EACH(F) F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)
 #define AT(k) p[k * s]
