@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "engine/autograd/expand.h"
 #include "engine/autograd/metadata.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ir/verify.h"
@@ -137,6 +138,7 @@ class Functionalization {
     Functionalization(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter) {}
 
     Result<bool> run() {
+        CT_TRY_VOID(expandWithoutForm());
         for (Node* node : LiveNodes(m_graph)) {
             CT_TRY_VOID(visit(*node));
         }
@@ -144,6 +146,21 @@ class Functionalization {
     }
 
   private:
+    /// Calls that write and have no functional form, but an expansion that writes by copy_.
+    Result<void> expandWithoutForm() {
+        for (Node* node : LiveNodes(m_graph)) {
+            if (!node->isCall() || !node->op().mutates() || writesForEffect(node->op()) || node->op().functional() ||
+                node->op().def() == nullptr || !node->op().def()->decompose)
+                continue;
+            if (m_rewriter.begin(node->op().name(), *node) != Go::Yes) {
+                m_stopped = true;
+                return {};
+            }
+            CT_TRY(const bool expanded, expandCall(*node, m_rewriter));
+            m_changed |= expanded;
+        }
+        return {};
+    }
     Alias& aliasOf(Node& node) {
         if (const auto found = m_aliases.find(node.id()); found != m_aliases.end()) return *found->second;
         return add(node, parentOf(node));
