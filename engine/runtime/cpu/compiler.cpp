@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/compiler.h"
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -44,7 +45,7 @@ constexpr const char* kOptions[] = {"-std=c++17",
 constexpr const char* kShared[] = {"-shared", "-fPIC"};
 
 /// What -march=native stands for.
-std::string processor() {
+std::string processorText() {
     std::ifstream file("/proc/cpuinfo");
     std::string text;
     for (std::string line; std::getline(file, line) && !line.empty();)  // of the first core
@@ -69,7 +70,11 @@ Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
         command[0] = std::move(found);
         return command;
     }
-    for (const char* name : {"c++", "g++", "clang++"})
+    // A kernel's vectors are as wide as AVX-512's. Where a register is smaller, GCC keeps them in memory.
+    const std::string processor = processorText();
+    const bool small = processor.find("sse2") != std::string::npos && processor.find("avx512f") == std::string::npos;
+    const std::array<const char*, 3> usual = {"c++", "g++", "clang++"}, halves = {"clang++", "c++", "g++"};
+    for (const char* name : small ? halves : usual)
         if (std::string found = findProgram(name); !found.empty()) return std::vector{found};
     return Error{ErrorCode::ToolFailed,
                  "no C++ compiler found",
@@ -92,7 +97,7 @@ Result<std::string> compilerIdentity(const CompilerOptions& options) {
         const auto answer = runProcess(ask);
         for (const std::string& word : command) known->second += word + " ";
         for (const std::string& option : kernelOptions()) known->second += option + " ";
-        known->second += (answer ? answer->output : std::string()) + processor();
+        known->second += (answer ? answer->output : std::string()) + processorText();
     }
     return known->second;
 }
