@@ -49,6 +49,24 @@ FN V_b bc_b(bool x) { return V_b{} - int(x); }
 TYPE(1, float, f32, V_i32) TYPE(1, double, f64, V_i64) TYPE(1, long, i64, V_i64) TYPE(1, unsigned long, u64, V_i64)
 TYPE(1, int, i32, V_i32) TYPE(1, unsigned, u32, V_i32) TYPE(1, short, i16, V_i16) TYPE(1, unsigned short, u16, V_i16)
 TYPE(1, signed char, i8, V_i8) TYPE(1, unsigned char, u8, V_i8)
+// a * b + c with one rounding where the processor has it, within functions only: what a graph says rounds twice.
+#if defined(__clang__)
+FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) {
+#pragma clang fp contract(fast)
+    return a * b + c;
+}
+#elif defined(__AVX512F__)
+FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return __builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4); }
+#elif defined(__FMA__) && __GNUC__ >= 12
+FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) {
+#define LOW(v) __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
+#define HIGH(v) __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
+    return __builtin_shufflevector(__builtin_ia32_vfmaddps256(LOW(a), LOW(b), LOW(c)), __builtin_ia32_vfmaddps256(HIGH(a), HIGH(b), HIGH(c)), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+#else
+FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return a * b + c; }
+#endif
+FN V_f32 fma_(V_f32 a, V_f32 b, float c) { return fma_(a, b, bc_f32(c)); }
 // S_f64: a vector variable that loops change. GCC keeps one that is wider than a register in memory from one step to the
 // next, which is as slow as memory; as parts it stays in registers.
 #define SAME(N) typedef V_##N S_##N; FN V_##N whole(V_##N v) { return v; }
@@ -101,23 +119,23 @@ FN V_f32 round_(V_f32 x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
 FN V_f32 f_exp(V_f32 x) {
     x = sel(mask(x > 89.f), bc_f32(89.f), sel(mask(x < -104.f), bc_f32(-104.f), x));
     const V_f32 n = round_(x * 1.44269504f);
-    const V_f32 r = (x - n * 0.693145751953125f) - n * 1.42860677e-6f;
-    V_f32 p = r * 1.98412698e-4f + 1.38888889e-3f;
-    p = p * r + 8.33333333e-3f; p = p * r + 4.16666667e-2f; p = p * r + 1.66666667e-1f; p = p * r + 0.5f;
-    return scale2((p * r * r + r) + 1.f, CONV(sel(mask(n == n), n, bc_f32(0)), V_i32));
+    const V_f32 r = fma_(n, bc_f32(-1.42860677e-6f), fma_(n, bc_f32(-0.693145751953125f), x));
+    V_f32 p = fma_(r, bc_f32(1.98412698e-4f), 1.38888889e-3f);
+    p = fma_(p, r, 8.33333333e-3f); p = fma_(p, r, 4.16666667e-2f); p = fma_(p, r, 1.66666667e-1f); p = fma_(p, r, 0.5f);
+    return scale2(fma_(p * r, r, r) + 1.f, CONV(sel(mask(n == n), n, bc_f32(0)), V_i32));
 }
 )";
 constexpr std::string_view kExpm1 = R"(FN V_f32 f_expm1(V_f32 x) {
     const V_f32 big = f_exp(x);
     const V_f32 c = sel(mask(x > 88.f), bc_f32(88.f), sel(mask(x < -30.f), bc_f32(-30.f), x));
     const V_f32 n = round_(c * 1.44269504f);
-    const V_f32 r = (c - n * 0.693145751953125f) - n * 1.42860677e-6f;
-    V_f32 p = r * 2.48015873e-5f + 1.98412698e-4f;
-    p = p * r + 1.38888889e-3f;
-    p = p * r + 8.33333333e-3f; p = p * r + 4.16666667e-2f; p = p * r + 1.66666667e-1f; p = p * r + 0.5f;
-    p = p * r * r + r;
+    const V_f32 r = fma_(n, bc_f32(-1.42860677e-6f), fma_(n, bc_f32(-0.693145751953125f), c));
+    V_f32 p = fma_(r, bc_f32(2.48015873e-5f), 1.98412698e-4f);
+    p = fma_(p, r, 1.38888889e-3f);
+    p = fma_(p, r, 8.33333333e-3f); p = fma_(p, r, 4.16666667e-2f); p = fma_(p, r, 1.66666667e-1f); p = fma_(p, r, 0.5f);
+    p = fma_(p * r, r, r);
     const V_f32 s = (V_f32)((CONV(sel(mask(n == n), n, bc_f32(0)), V_i32) + 127) << 23);
-    return sel(mask(x > 88.f), big, sel(mask(x == 0.f), x, s * p + (s - 1.f)));
+    return sel(mask(x > 88.f), big, sel(mask(x == 0.f), x, fma_(s, p, s - 1.f)));
 }
 )";
 constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
@@ -127,8 +145,8 @@ constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
     const V_f32 m = (V_f32)((V_i32)y - (e << 23));
     e = e - (tiny & 23);
     const V_f32 f = m - 1.f, s = f / (f + 2.f), z = s * s, h = f * f * 0.5f, k = CONV(e, V_f32);
-    V_f32 p = z * 0.181818182f + 0.222222222f;
-    p = p * z + 0.285714286f; p = p * z + 0.4f; p = p * z + 0.666666667f;
+    V_f32 p = fma_(z, bc_f32(0.181818182f), 0.222222222f);
+    p = fma_(p, z, 0.285714286f); p = fma_(p, z, 0.4f); p = fma_(p, z, 0.666666667f);
     V_f32 r = k * 0.693145751953125f - ((h - (s * (h + p * z) + k * 1.42860677e-6f)) - f);
     const float inf = __builtin_inff();
     r = sel(mask(x == 0.f), bc_f32(-inf), r);
@@ -138,13 +156,13 @@ constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
 )";
 constexpr std::string_view kErf = R"(FN V_f32 f_erf(V_f32 x) {
     const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), z = x * x;
-    V_f32 p = z * -9.67359017e-06f + 1.12682512e-4f;
-    p = p * z - 8.48439652e-4f; p = p * z + 5.22105341e-3f; p = p * z - 2.68654383e-2f;
-    p = p * z + 1.12837826e-1f; p = p * z - 3.76126385e-1f; p = p * z + 1.12837917f;
+    V_f32 p = fma_(z, bc_f32(-9.67359017e-06f), 1.12682512e-4f);
+    p = fma_(p, z, -8.48439652e-4f); p = fma_(p, z, 5.22105341e-3f); p = fma_(p, z, -2.68654383e-2f);
+    p = fma_(p, z, 1.12837826e-1f); p = fma_(p, z, -3.76126385e-1f); p = fma_(p, z, 1.12837917f);
     const V_f32 c = sel(mask(a > 4.f), bc_f32(4.f), a);
-    V_f32 q = c * -4.96208580e-08f + 2.69413282e-06f;
-    q = q * c - 5.57721054e-05f; q = q * c + 6.47213778e-4f; q = q * c - 4.92183995e-3f; q = q * c + 2.67558398e-2f;
-    q = q * c - 1.10520941e-1f; q = q * c - 6.31470057e-1f; q = q * c - 1.13039259f; q = q * c + 3.49979193e-4f;
+    V_f32 q = fma_(c, bc_f32(-4.96208580e-08f), 2.69413282e-06f);
+    q = fma_(q, c, -5.57721054e-05f); q = fma_(q, c, 6.47213778e-4f); q = fma_(q, c, -4.92183995e-3f); q = fma_(q, c, 2.67558398e-2f);
+    q = fma_(q, c, -1.10520941e-1f); q = fma_(q, c, -6.31470057e-1f); q = fma_(q, c, -1.13039259f); q = fma_(q, c, 3.49979193e-4f);
     const V_f32 b = bc_f32(1.f) - f_exp(q);
     return sel(mask(a < 1.f), x * p, (V_f32)((V_i32)b | ((V_i32)x & (int)0x80000000)));
 }

@@ -23,7 +23,7 @@ struct Function {
 };
 Wide sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
 constexpr Function kFunctions[] = {
-    {"exp", std::exp, 1, 1},
+    {"exp", std::exp, 1.5, 1},
     {"exp2", std::exp2, 1, 1},
     {"expm1", std::expm1, 2, 1},
     {"log", std::log, 1, 1},
