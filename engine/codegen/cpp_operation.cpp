@@ -92,6 +92,12 @@ std::string castCode(const Expr& expr, const Code& in, bool vector, std::set<std
     if (from == to) return in.text;
     if (to == DType::Bool) return vector ? "mask(" + in.text + " != 0)" : in.text + " != 0";
     if (isFloating(from) && !isFloating(to)) return integerCode(to, in, vector, helpers);
+    const ExprKind kind = expr->operands[0]->kind;
+    const bool plain = kind == ExprKind::Int || kind == ExprKind::Axis || kind == ExprKind::Symbol;
+    if (!vector && isFloating(to) && from != DType::Bool && !isFloating(from) && !plain) {
+        helpers.insert("from_int");
+        return "fromInt<" + cppValueType(to) + ">(" + in.text + ")";
+    }
     if (!vector) return "(" + cppValueType(to) + ")" + in.text;
     if (from == DType::Bool) return "CONV(" + in.text + " & 1, " + cppVectorType(to) + ")";
     return "CONV(" + in.text + ", " + cppVectorType(to) + ")";

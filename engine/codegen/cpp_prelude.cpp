@@ -254,6 +254,10 @@ template <class V> FN V divTrunc(V a, V b, int n, int* fault) { V r = {}; for (i
 template <class V> FN V divFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divFloor(a[k], b[k], fault); return r; }
 template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = modFloor(a[k], b[k], fault); return r; }
 )"},
+        // GCC 12 makes one truncation of a float that becomes an integer and a float again, which keeps the sign of
+        // zero.
+        {"from_int", "", R"(template <class F, class T> FN F fromInt(T x) { __asm__("" : "+r"(x)); return (F)x; }
+)"},
         // Floats that do not fit into an integer: as PyTorch does it on x86 (engine/tensor/elements.cpp).
         {"unsigned", "",
          R"(FN unsigned toU32(double x) { return x >= 0x1p31 ? (unsigned)(int)(x - 0x1p31) ^ 0x80000000u : (unsigned)(int)x; }

@@ -18,6 +18,7 @@ constexpr std::string_view kPrelude = R"(#define FN static __device__ __forceinl
 #define __builtin_fabsf fabsf
 #define __builtin_fabs fabs
 #define __builtin_signbit(x) signbit(x)
+template <class F, class T> FN F fromInt(T x) { return (F)x; }
 FN long checkedIndex(long i, long n, int* fault) { if (i < 0 || i >= n) { *fault = 1; return 0; } return i; }
 template <class T> FN T divTrunc(T a, T b, int* fault) {
     if (b == 0) { *fault = 2; return 0; }

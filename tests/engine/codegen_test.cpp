@@ -36,6 +36,19 @@ class CodegenTest : public QObject {
     Q_OBJECT
 
   private slots:
+    /// A float that became an integer has no zero with a sign.
+    void integersHaveOneZero() {
+        const auto program = buildCpu(
+            moduleOf("def forward(x: \"f32[1]\"):\n    i = prims.convert_element_type.default(x, torch.int64)\n"
+                     "    r = aten.reciprocal.default(i)\n    return (r,)"));
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        Tensor x = Tensor::zeros(DType::F32, {1});
+        x.as<float>()[0] = -0.5f;
+        const auto run = runCpu(*program, {x});
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QCOMPARE(run->outputs[0].as<float>()[0], INFINITY);
+    }
+
     void halfConversions_data() {
         QTest::addColumn<QString>("type");
         QTest::newRow("f16") << "f16";
