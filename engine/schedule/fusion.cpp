@@ -118,7 +118,7 @@ class Grouper {
         const std::string apart = siblings ? a.name() + " and " + b.name() + " do not share a kernel: "
                                            : a.name() + " is not computed in the kernel of " + b.name() + ": ";
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
-        const std::string worth = fusionScore(m_grouping, x, y).text();
+        const std::string worth = trafficText(bytesSaved(m_grouping, x, y));
         if (const size_t most = m_options.maxNodes; x.members.size() + y.members.size() > most)
             return refuse(a, b, siblings,
                           apart + "it would have more than " + std::to_string(most) +

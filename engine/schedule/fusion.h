@@ -52,6 +52,18 @@ struct Grouping {
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
 
+/// Whether `wanted` holds for a reader of the value, looking through views and nodes that are made again wherever they
+/// are read; asks until it does.
+template <class F>
+bool anyReader(const Grouping& grouping, const Node& node, const F& wanted) {
+    for (const Node* user : node.users()) {
+        const NodeFacts::Role role = grouping.of(*user).role;
+        const bool handsOn = role == NodeFacts::Role::Alias || role == NodeFacts::Role::Free;
+        if (handsOn ? anyReader(grouping, *user, wanted) : role != NodeFacts::Role::Dead && wanted(*user)) return true;
+    }
+    return false;
+}
+
 /// The values of a group that must be stored: those that somebody outside reads, and quotients of integers by data.
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
 /// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure

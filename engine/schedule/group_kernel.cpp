@@ -5,15 +5,6 @@
 namespace cutaway {
 namespace {
 
-/// The real readers of this value, looking through views and free nodes.
-void forEachReader(const Grouping& grouping, const Node& node, const std::function<void(const Node&)>& visit) {
-    for (const Node* user : node.users()) {
-        const NodeFacts::Role role = grouping.of(*user).role;
-        if (role == NodeFacts::Role::Alias || role == NodeFacts::Role::Free) forEachReader(grouping, *user, visit);
-        else if (role != NodeFacts::Role::Dead) visit(*user);
-    }
-}
-
 /// Loops of a space, split into outer and inner.
 struct SpaceLoops {
     std::vector<Loop> outer, inner;
@@ -155,10 +146,11 @@ std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& 
     const int own = grouping.of(*group.members[0]).group;
     for (const Node* member : group.members) {
         auto check = [&](const Node& holder, const ValueKey& key) {
-            forEachReader(grouping, holder, [&](const Node& reader) {
+            const auto outside = [&](const Node& reader) {
                 const NodeFacts& facts = grouping.of(reader);
-                if (facts.role != NodeFacts::Role::Lowered || facts.group != own) wanted.insert(key);
-            });
+                return facts.role != NodeFacts::Role::Lowered || facts.group != own;
+            };
+            if (anyReader(grouping, holder, outside)) wanted.insert(key);
         };
         // Readers may read some of the elements only, and a division by zero must fail wherever it is.
         if (grouping.of(*member).rule.divides) wanted.insert({member, 0});
