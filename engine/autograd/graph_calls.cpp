@@ -1,6 +1,7 @@
 #include "engine/autograd/graph_calls.h"
 
 #include <algorithm>
+#include <array>
 
 #include "engine/autograd/backward.h"
 #include "engine/autograd/forward_duals.h"
@@ -21,7 +22,12 @@ struct GraphCall {
     std::vector<std::vector<Argument>> lists;
     TupleType results;
 
-    size_t carried() const { return kind == Kind::While || kind == Kind::Scan ? lists[0].size() : 0; }
+    bool isLoop() const { return kind == Kind::While || kind == Kind::Scan; }
+    size_t carried() const { return isLoop() ? lists[0].size() : 0; }
+    /// Of `count` results: those that are carried on, and those that are collected.
+    std::array<std::pair<size_t, size_t>, 2> parts(size_t count) const {
+        return {{{0, carried()}, {carried(), count}}};
+    }
     bool isStacked(size_t list) const { return (kind == Kind::Map && list == 0) || (kind == Kind::Scan && list == 1); }
     size_t count() const {
         size_t all = 0;
@@ -247,9 +253,7 @@ class PushedGraph {
         GraphBuilder builder(graph, graph.outputNode());
         const std::vector<Argument> results = graph.outputs();
         std::vector<Argument> outputs;
-        for (const auto& [begin, end] :
-             {std::pair<size_t, size_t>{0, m_read.carried()}, {m_read.carried(), results.size()}})
-            add(outputs, results, begin, end, builder);
+        for (const auto& [begin, end] : m_read.parts(results.size())) add(outputs, results, begin, end, builder);
         if (builder.error()) return *builder.error();
         return finished(std::move(m_module), outputs, m_rewriter);
     }
@@ -257,7 +261,7 @@ class PushedGraph {
   private:
     void add(std::vector<Argument>& outputs, const std::vector<Argument>& results, size_t begin, size_t end,
              GraphBuilder& builder) {
-        if (m_read.kind == Kind::While || m_read.kind == Kind::Scan)
+        if (m_read.isLoop())
             for (size_t i = begin; i < end; ++i) outputs.push_back(results[i]);
         for (size_t i = begin; i < end; ++i) {
             Node* const result = results[i].node();
@@ -276,30 +280,24 @@ class PushedGraph {
     ForwardDuals m_duals;
 };
 
-TupleType dualTypes(const GraphCall& read) {
+/// What a call of pushed graphs returns, in the order of PushedGraph, and where the tangent of each result of the call
+/// stands in it.
+struct DualResults {
     TupleType types;
-    const bool both = read.kind == Kind::While || read.kind == Kind::Scan;
-    for (const auto& [begin, end] :
-         {std::pair<size_t, size_t>{0, read.carried()}, {read.carried(), read.results.size()}}) {
-        for (size_t i = begin; i < end && both; ++i) types.push_back(read.results[i]);
-        for (size_t i = begin; i < end; ++i)
-            if (moves(read.results[i])) types.push_back(read.results[i]);
+    std::vector<std::optional<size_t>> tangents;
+};
+DualResults dualResults(const GraphCall& read) {
+    DualResults out;
+    out.tangents.resize(read.results.size());
+    for (const auto& [begin, end] : read.parts(read.results.size())) {
+        for (size_t i = begin; i < end && read.isLoop(); ++i) out.types.push_back(read.results[i]);
+        for (size_t i = begin; i < end; ++i) {
+            if (!moves(read.results[i])) continue;
+            out.tangents[i] = out.types.size();
+            out.types.push_back(read.results[i]);
+        }
     }
-    return types;
-}
-
-/// Where the tangent of each result stands among those of the new call.
-std::vector<std::optional<size_t>> tangentPlaces(const GraphCall& read) {
-    std::vector<std::optional<size_t>> places(read.results.size());
-    const bool both = read.kind == Kind::While || read.kind == Kind::Scan;
-    size_t next = 0;
-    for (const auto& [begin, end] :
-         {std::pair<size_t, size_t>{0, read.carried()}, {read.carried(), read.results.size()}}) {
-        next += both ? end - begin : 0;
-        for (size_t i = begin; i < end; ++i)
-            if (moves(read.results[i])) places[i] = next++;
-    }
-    return places;
+    return out;
 }
 
 }  // namespace
@@ -311,8 +309,7 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, const Nod
                                                        const std::function<bool(const Node&)>& needed,
                                                        const Rewriter& rewriter) {
     CT_TRY(const GraphCall read, cutaway::read(module, call));
-    if (read.kind == Kind::While || read.kind == Kind::Scan)
-        return refusal(call, "the steps of a loop are not kept, so it cannot be gone through backwards");
+    if (read.isLoop()) return refusal(call, "the steps of a loop are not kept, so it cannot be gone through backwards");
     CT_TRY_VOID(refuseDraws(call, read));
     std::vector<std::vector<Argument>> lists = read.lists;
     std::vector<std::vector<bool>> wanted;
@@ -384,11 +381,11 @@ Result<Tangents> pushGraphCall(Module& module, const Node& call, GraphBuilder& b
         CT_TRY(auto pushed, PushedGraph(read, *read.graphs[i], rewriter).run(moving, condition));
         graphs.push_back(std::move(pushed));
     }
+    DualResults results = dualResults(read);
     const Value made =
-        callOf(module, call, read, std::move(graphs), "_jvp", std::move(lists), dualTypes(read), builder);
+        callOf(module, call, read, std::move(graphs), "_jvp", std::move(lists), std::move(results.types), builder);
     Tangents tangents;
-    for (const auto& place : tangentPlaces(read))
-        tangents.push_back(place ? made[static_cast<int64_t>(*place)] : Value());
+    for (const auto& place : results.tangents) tangents.push_back(place ? made[static_cast<int64_t>(*place)] : Value());
     return tangents;
 }
 
