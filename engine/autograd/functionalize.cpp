@@ -372,6 +372,11 @@ bool isFinalCopy(const Node& node) {
            std::all_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isOutput(); });
 }
 
+bool isWrittenAtEnd(const Node& input) {
+    return std::any_of(input.users().begin(), input.users().end(),
+                       [&](const Node* user) { return isFinalCopy(*user) && user->arg(0).node() == &input; });
+}
+
 Result<bool> functionalize(Module& module, Rewriter& rewriter) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {

@@ -13,5 +13,7 @@ Result<bool> functionalize(Module& module, Rewriter& rewriter);
 
 /// A `copy_` into a placeholder with nothing but such copies and the output after it.
 bool isFinalCopy(const Node& node);
+/// Whether one of those gives this input its newest value.
+bool isWrittenAtEnd(const Node& input);
 
 }  // namespace cutaway

@@ -77,6 +77,10 @@ std::vector<OutputMemory> outputMemory(const Module& module, const std::vector<b
     return found;
 }
 
+bool isNewValueOfInput(const OutputSpec& spec) {
+    return spec.kind == OutputSpec::Kind::InputMutation || spec.kind == OutputSpec::Kind::ParameterMutation;
+}
+
 bool getsTangent(const Argument& value, const OutputSpec& spec, const OutputMemory& memory,
                  const std::vector<bool>& flow) {
     const Node* node = value.node();
@@ -114,12 +118,8 @@ bool overlap(const Tensor& a, const Tensor& b) {
 
 Result<void> checkWrittenInputs(const Module& module, const std::vector<Tensor>& bound) {
     const std::vector<Node*> placeholders = module.graph().placeholders();
-    const auto isWritten = [](const Node& input) {
-        return std::any_of(input.users().begin(), input.users().end(),
-                           [&](const Node* user) { return isFinalCopy(*user) && user->arg(0).node() == &input; });
-    };
     for (size_t i = 0; i < placeholders.size() && i < bound.size(); ++i) {
-        if (!bound[i].defined() || !isWritten(*placeholders[i])) continue;
+        if (!bound[i].defined() || !isWrittenAtEnd(*placeholders[i])) continue;
         for (size_t other = 0; other < placeholders.size() && other < bound.size(); ++other)
             if (other != i && bound[other].defined() && overlap(bound[i], bound[other]))
                 return Error{ErrorCode::Unsupported,

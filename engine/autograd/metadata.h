@@ -21,6 +21,9 @@ struct OutputMemory {
 /// Of each returned value. `flow`: gradientFlow of the module.
 std::vector<OutputMemory> outputMemory(const Module& module, const std::vector<bool>& flow);
 
+/// Whether the output is what an input that can have a gradient was given, not a result: a buffer has none.
+bool isNewValueOfInput(const OutputSpec& spec);
+
 /// Whether a returned value gets a tangent (A4.3): it depends on a differentiable input and is not that input's memory,
 /// unless it is the input's new value.
 bool getsTangent(const Argument& value, const OutputSpec& spec, const OutputMemory& memory,

@@ -30,10 +30,7 @@ DifferentiatedGraph differentiatedGraph(const CompileTrace& trace) {
     if (before) {
         for (const Node* input : joint.graph().placeholders())
             if (Node* own = copy->graph().find(input->id())) copy->graph().setType(*own, input->type());
-        while (out.leading < joint.outputs.size() &&
-               (joint.outputs[out.leading].kind == OutputSpec::Kind::InputMutation ||
-                joint.outputs[out.leading].kind == OutputSpec::Kind::ParameterMutation))
-            ++out.leading;
+        while (out.leading < joint.outputs.size() && isNewValueOfInput(joint.outputs[out.leading])) ++out.leading;
     }
     out.flow = gradientFlow(*copy);
     out.memory = outputMemory(*copy, out.flow);

@@ -26,10 +26,6 @@ std::vector<int> dynamicDims(const Node& value) {
     return dims;
 }
 
-bool isWrittenBack(const OutputSpec& spec) {
-    return spec.kind == OutputSpec::Kind::InputMutation || spec.kind == OutputSpec::Kind::ParameterMutation;
-}
-
 class Describing {
   public:
     Describing(const CompileTrace& trace, const Step& split)
@@ -64,13 +60,10 @@ class Describing {
         input.name = spec.target.empty() ? nameInFile(node) : spec.target;
         input.isStatic = spec.kind == InputSpec::Kind::Parameter || spec.kind == InputSpec::Kind::Buffer;
         input.requiresGrad = isDifferentiable(spec, node);
-        const bool copied = std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) {
-            return isFinalCopy(*user) && user->arg(0).node() == &node;
-        });
         const bool returned = std::any_of(m_joint.outputs.begin(), m_joint.outputs.end(), [&](const OutputSpec& out) {
-            return isWrittenBack(out) && (out.target == node.name() || out.target == spec.target);
+            return isNewValueOfInput(out) && (out.target == node.name() || out.target == spec.target);
         });
-        input.mutatesData = copied || returned;
+        input.mutatesData = returned || isWrittenAtEnd(node);
         if (input.mutatesData) input.mutationType = returned ? "MUTATED_OUT_GRAPH" : "MUTATED_IN_GRAPH";
         m_out.mutatedRuntimeInputs += returned;
         const std::vector<Argument> values = m_joint.graph().outputs();
@@ -88,7 +81,7 @@ class Describing {
             if (spec.kind == OutputSpec::Kind::Gradient) break;
             ++m_out.forwardReturns;
             const Node* node = values[i].node();
-            if (isWrittenBack(spec) || node == nullptr) continue;
+            if (isNewValueOfInput(spec) || node == nullptr) continue;
             TrainingMetadata::Output output;
             output.name = node->name();
             output.type = node->type().text();

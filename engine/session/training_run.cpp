@@ -209,7 +209,7 @@ class TrainingRun {
     static Tensor tangentOf(const Module& forward, const Tensor& output, size_t position, const Loss& loss) {
         Tensor gradient = loss.gradients[position];
         const OutputSpec spec = position < forward.outputs.size() ? forward.outputs[position] : OutputSpec{};
-        if (spec.kind == OutputSpec::Kind::InputMutation || spec.kind == OutputSpec::Kind::ParameterMutation)
+        if (isNewValueOfInput(spec))
             for (const size_t returned : newValuesOf(forward, spec.target))
                 if (loss.gradients[returned].defined()) gradient = sumOf(gradient, loss.gradients[returned]);
         // Nothing flows back from what is no result.
