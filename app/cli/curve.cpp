@@ -110,10 +110,10 @@ Result<void> measureSlider(Session& session, RunId run, Samples& samples) {
 
 /// Training differentiates all inputs; behind capture the graph has its gradients.
 void wantGradients(CompileRequest& options) {
+    if (options.mode != Mode::Training) return;
     const bool before = options.onlyStage == "pre_grad" || options.onlyStage == "capture";
-    if (options.mode == Mode::Training && options.gradients.empty())
-        options.gradients = {"x_", "scale", "shift", "w1", "w2", "w3", "w4"};
-    if (options.mode == Mode::Training && !before) options.gradients.clear();
+    if (!before) options.gradients.clear();
+    else if (options.gradients.empty()) options.gradients = {"x_", "scale", "shift", "w1", "w2", "w3", "w4"};
 }
 
 /// Each stage on its own, on the graph that the one before it leaves.

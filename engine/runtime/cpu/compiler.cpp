@@ -45,13 +45,21 @@ constexpr const char* kOptions[] = {"-std=c++17",
 constexpr const char* kShared[] = {"-shared", "-fPIC"};
 
 /// What -march=native stands for.
-std::string processorText() {
-    std::ifstream file("/proc/cpuinfo");
-    std::string text;
-    for (std::string line; std::getline(file, line) && !line.empty();)  // of the first core
-        if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features"))
-            text += line + "\n";
-    return text;
+const std::string& processor() {
+    static const std::string known = [] {
+        std::ifstream file("/proc/cpuinfo");
+        std::string text;
+        for (std::string line; std::getline(file, line) && !line.empty();)  // of the first core
+            if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features"))
+                text += line + "\n";
+        return text;
+    }();
+    return known;
+}
+/// Whether it has registers for the vectors of kernels, which are as wide as AVX-512's. Where it lacks them, GCC keeps
+/// longer chains of vectors in memory.
+bool holdsVectors() {
+    return processor().find("sse2") == std::string::npos || processor().find("avx512f") != std::string::npos;
 }
 
 /// The compiler and the options that were named with it.
@@ -70,11 +78,8 @@ Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
         command[0] = std::move(found);
         return command;
     }
-    // A kernel's vectors are as wide as AVX-512's. Where a register is smaller, GCC keeps them in memory.
-    const std::string processor = processorText();
-    const bool small = processor.find("sse2") != std::string::npos && processor.find("avx512f") == std::string::npos;
-    const std::array<const char*, 3> usual = {"c++", "g++", "clang++"}, halves = {"clang++", "c++", "g++"};
-    for (const char* name : small ? halves : usual)
+    const std::array<const char*, 3> usual = {"c++", "g++", "clang++"}, clangFirst = {"clang++", "c++", "g++"};
+    for (const char* name : holdsVectors() ? usual : clangFirst)
         if (std::string found = findProgram(name); !found.empty()) return std::vector{found};
     return Error{ErrorCode::ToolFailed,
                  "no C++ compiler found",
@@ -97,7 +102,7 @@ Result<std::string> compilerIdentity(const CompilerOptions& options) {
         const auto answer = runProcess(ask);
         for (const std::string& word : command) known->second += word + " ";
         for (const std::string& option : kernelOptions()) known->second += option + " ";
-        known->second += (answer ? answer->output : std::string()) + processorText();
+        known->second += (answer ? answer->output : std::string()) + processor();
     }
     return known->second;
 }
