@@ -62,11 +62,6 @@ std::shared_ptr<const Module> scheduled(const std::shared_ptr<const Module>& mod
     if (!trace) throw std::runtime_error(trace.error().text());
     return trace->result();
 }
-std::shared_ptr<const Module> graphOf(const char* body, const QString& inputs) {
-    std::string text = "def forward(" + inputs.toStdString() + "):\n";
-    for (const QString& line : QString(body).split("; ")) text += "    " + line.toStdString() + "\n";
-    return moduleOf(text);
-}
 QString decisionsOf(const Module& module) {
     QStringList all;
     for (const FusionDecision& decision : Schedule::of(module)->decisions)
@@ -93,18 +88,18 @@ class FusionTest : public QObject {
     void decisions() {
         QFETCH(int, number);
         const Case& own = kCases[number];
-        const auto module = graphOf(own.body, R"(x: "f32[64, 128]", r: "f32[64, 1]", w: "f32[128, 64]")");
+        const auto module = moduleOf(R"(x: "f32[64, 128]", r: "f32[64, 1]", w: "f32[128, 64]")", own.body);
         QCOMPARE(decisionsOf(*scheduled(module, scheduleOnly(own.settings))), QString(own.decisions));
     }
     void aBudgetThatIsSpent() {
         const auto module =
-            graphOf("a = aten.exp.default(x); b = aten.neg.default(a); return (b,)", "x: \"f32[64, 128]\"");
+            moduleOf("x: \"f32[64, 128]\"", "a = aten.exp.default(x); b = aten.neg.default(a); return (b,)");
         QCOMPARE(scheduleModule(scheduled(module, scheduleOnly("tries_per_node:0")))->kernels.size(), size_t{2});
         QCOMPARE(scheduleModule(scheduled(module, scheduleOnly("tries_per_node:1")))->kernels.size(), size_t{1});
     }
     void figuresOfSymbols() {
         const char* inputs = "s0: \"Sym(s0)\", x: \"f32[s0, 128]\"";
-        const auto module = graphOf("a = aten.exp.default(x); b = aten.neg.default(a); return (b,)", inputs);
+        const auto module = moduleOf(inputs, "a = aten.exp.default(x); b = aten.neg.default(a); return (b,)");
         const QString said = decisionsOf(*scheduled(module, scheduleOnly("")));
         QVERIFY2(said.endsWith("makes both and saves 1024*s0 bytes of memory traffic"), qPrintable(said));
     }

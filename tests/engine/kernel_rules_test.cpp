@@ -9,6 +9,7 @@
 #include "engine/loops/kernel_text.h"
 #include "tests/support/kernels.h"
 #include "tests/support/paths.h"
+#include "tests/support/sections.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -20,21 +21,11 @@ QString path() { return testFile("data/nests/kernel_rules.txt"); }
 struct RuleCase {
     QString name, kernel, after;
 };
-std::pair<QString, QList<RuleCase>> readCases() {
-    QFile file(path());
-    if (!file.open(QIODevice::ReadOnly)) return {};
-    QStringList parts = QString::fromUtf8(file.readAll()).split("\n=== ");
-    const QString head = parts.takeFirst();
+QList<RuleCase> readCases() {
     QList<RuleCase> cases;
-    for (const QString& part : parts) {
-        const QString body = part.section('\n', 1);
-        QString after = body.section("--- after\n", 1);
-        if (!after.isEmpty() && !after.endsWith('\n')) after += "\n";
-        QString kernel = body.section("--- after\n", 0, 0);
-        if (!kernel.endsWith('\n')) kernel += "\n";
-        cases.push_back({part.section('\n', 0, 0), kernel, after});
-    }
-    return {head, cases};
+    for (const Section& own : readSections(path()).all)
+        cases.push_back({own.name, own.text.section("--- after\n", 0, 0), own.text.section("--- after\n", 1)});
+    return cases;
 }
 
 /// Rows of the cases are long from 4 000 bytes on, and reading is dear.
@@ -65,24 +56,21 @@ class KernelRulesTest : public QObject {
 
   private slots:
     void initTestCase() {
-        if (qEnvironmentVariableIsEmpty("CUTAWAY_BLESS")) return;
-        const auto [head, cases] = readCases();
-        QString all = head;
-        for (const RuleCase& own : cases) {
-            auto kernel = parseKernel(own.kernel.toStdString());
+        if (!blesses()) return;
+        Sections sections = readSections(path());
+        for (Section& own : sections.all) {
+            auto kernel = parseKernel(own.text.section("--- after\n", 0, 0).toStdString());
             QVERIFY2(bool(kernel), kernel ? "" : kernel.error().text().c_str());
             QVERIFY2(ruleNamed(own.name), qPrintable(own.name));
             const QString before = QString::fromStdString(text(*kernel));
-            all += "\n=== " + own.name + "\n" + before + "--- after\n" + applied(*ruleNamed(own.name), *kernel);
+            own.text = before + "--- after\n" + applied(*ruleNamed(own.name), *kernel);
         }
-        QFile file(path());
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        QVERIFY(file.write(all.toUtf8()) > 0);
+        QVERIFY(writeSections(path(), sections));
     }
     void rules_data() {
         QTest::addColumn<QString>("kernel");
         QTest::addColumn<QString>("after");
-        for (const RuleCase& own : readCases().second) QTest::newRow(qPrintable(own.name)) << own.kernel << own.after;
+        for (const RuleCase& own : readCases()) QTest::newRow(qPrintable(own.name)) << own.kernel << own.after;
     }
     void rules() {
         QFETCH(QString, kernel);
@@ -106,7 +94,7 @@ class KernelRulesTest : public QObject {
     void everyRuleHasCases() {
         for (const KernelRule& rule : kernelRules()) {
             int fires = 0, leaves = 0;
-            for (const RuleCase& own : readCases().second)
+            for (const RuleCase& own : readCases())
                 if (ruleNamed(own.name) == &rule) ++(own.after == "unchanged\n" ? leaves : fires);
             QVERIFY2(fires > 0 && leaves > 0, rule.name.data());
             QVERIFY(!rule.why.empty());

@@ -8,8 +8,10 @@
 #include "engine/loops/nest_text.h"
 #include "engine/support/check.h"
 #include "tests/support/paths.h"
+#include "tests/support/sections.h"
 
 using namespace cutaway;
+using namespace cutaway::testing;
 
 namespace {
 
@@ -17,22 +19,11 @@ struct NestCase {
     QString name, nest, cpp, cuda;
 };
 
-QString path() { return testing::testFile("data/nests/printed.txt"); }
+QString path() { return testFile("data/nests/printed.txt"); }
 
-/// What stands before the first case, and the cases.
-std::pair<QString, QList<NestCase>> readCases() {
-    QFile file(path());
-    if (!file.open(QIODevice::ReadOnly)) return {};
-    QStringList parts = QString::fromUtf8(file.readAll()).split("\n=== ");
-    const QString head = parts.takeFirst();
-    QList<NestCase> cases;
-    for (const QString& part : parts) {
-        const QString name = part.section('\n', 0, 0), rest = part.section('\n', 1);
-        const QString nest = rest.section("--- c++\n", 0, 0), code = rest.section("--- c++\n", 1);
-        const QString cpp = code.section("--- cuda\n", 0, 0), cuda = code.section("--- cuda\n", 1);
-        cases.push_back({name, nest, cpp, cuda.endsWith('\n') || cuda.isEmpty() ? cuda : cuda + "\n"});
-    }
-    return {head, cases};
+NestCase caseOf(const Section& section) {
+    const QString nest = section.text.section("--- c++\n", 0, 0), code = section.text.section("--- c++\n", 1);
+    return {section.name, nest, code.section("--- cuda\n", 0, 0), code.section("--- cuda\n", 1)};
 }
 
 /// The statements of the one function that is printed.
@@ -54,24 +45,24 @@ class PrintersTest : public QObject {
 
   private slots:
     void initTestCase() {
-        if (qEnvironmentVariableIsEmpty("CUTAWAY_BLESS")) return;
-        const auto [head, cases] = readCases();
-        QString all = head;
-        for (const NestCase& own : cases) {
-            const auto nest = parseNest(own.nest.toStdString());
+        if (!blesses()) return;
+        Sections sections = readSections(path());
+        for (Section& own : sections.all) {
+            const QString text = caseOf(own).nest;
+            const auto nest = parseNest(text.toStdString());
             QVERIFY2(bool(nest), nest ? "" : nest.error().text().c_str());
-            all += "\n=== " + own.name + "\n" + own.nest + "--- c++\n" + cppOf(*nest) + "--- cuda\n" + cudaOf(*nest);
+            own.text = text + "--- c++\n" + cppOf(*nest) + "--- cuda\n" + cudaOf(*nest);
         }
-        QFile file(path());
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        QVERIFY(file.write(all.toUtf8()) > 0);
+        QVERIFY(writeSections(path(), sections));
     }
     void nests_data() {
         QTest::addColumn<QString>("nest");
         QTest::addColumn<QString>("cpp");
         QTest::addColumn<QString>("cuda");
-        for (const NestCase& own : readCases().second)
+        for (const Section& section : readSections(path()).all) {
+            const NestCase own = caseOf(section);
             QTest::newRow(qPrintable(own.name)) << own.nest << own.cpp << own.cuda;
+        }
     }
     void nests() {
         QFETCH(QString, nest);

@@ -61,10 +61,8 @@ constexpr Case kCases[] = {
 };
 
 std::shared_ptr<Module> graphOf(const char* body) {
-    std::string text =
-        "def forward(x: \"f32[48, 48]\", w: \"f32[48, 48]\"):\n    m = aten.mm.default(x, w)\n    n = aten.mm.default(w, x)\n";
-    for (const QString& line : QString(body).split("; ")) text += "    " + line.toStdString() + "\n";
-    const auto module = std::make_shared<Module>(*moduleOf(text));
+    const std::string products = "m = aten.mm.default(x, w); n = aten.mm.default(w, x); ";
+    const auto module = std::make_shared<Module>(*moduleOf(R"(x: "f32[48, 48]", w: "f32[48, 48]")", products + body));
     const CompileRequest options;
     for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes}) {
         Rewriter rewriter("schedule", options);

@@ -1,5 +1,6 @@
 #include "tests/support/graph_eval.h"
 
+#include <QString>
 #include <map>
 #include <stdexcept>
 
@@ -12,6 +13,12 @@ std::shared_ptr<const Module> moduleOf(std::string_view text) {
     auto module = parseText(text);
     if (!module) throw std::runtime_error(module.error().text());
     return std::shared_ptr<const Module>(std::move(*module));
+}
+
+std::shared_ptr<const Module> moduleOf(const std::string& inputs, const std::string& statements) {
+    QString lines = QString::fromStdString(statements);
+    lines.replace("; ", "\n    ");
+    return moduleOf("def forward(" + inputs + "):\n    " + lines.toStdString() + "\n");
 }
 
 std::vector<Tensor> randomInputs(const Module& module, uint64_t seed, int64_t below) {

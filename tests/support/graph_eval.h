@@ -11,6 +11,8 @@ namespace cutaway::testing {
 
 /// Fails the current test (QFAIL-style message in the thrown std::runtime_error) if the text does not parse.
 std::shared_ptr<const Module> moduleOf(std::string_view text);
+/// The same of `inputs`, 'x: "f32[2]", ...', and statements that "; " separates.
+std::shared_ptr<const Module> moduleOf(const std::string& inputs, const std::string& statements);
 /// One tensor per placeholder: floats in [-2, 2), integers in [0, `below`), bools; laid out by the placeholder's
 /// strides.
 std::vector<Tensor> randomInputs(const Module& module, uint64_t seed, int64_t below = 4);

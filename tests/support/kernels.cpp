@@ -3,6 +3,9 @@
 #include <random>
 
 #include "engine/loops/nest_text.h"
+#include "engine/ops/op_registry.h"
+#include "engine/schedule/schedule.h"
+#include "tests/support/op_record.h"
 
 namespace cutaway::testing {
 namespace {
@@ -145,6 +148,22 @@ QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, 
                     .arg(isFloating(dtype) ? m.real : static_cast<double>(m.whole))
                     .arg(QString::fromStdString(text(plan)),
                          QString::fromStdString(text(lowerLoops(kernel, plan).nests[0])));
+        }
+    return {};
+}
+
+QString firstWrong(const std::function<QString(const PlannedKernel&)>& wrongOf, int& count) {
+    for (const Op* op : allOps())
+        for (const OpSample& sample : samplesOf(*op)) {
+            const auto module = std::make_shared<Module>();
+            if (!buildSampleModule(*op, sample.text, *module)) continue;
+            const auto program = scheduleModule(module);
+            if (!program) continue;
+            for (const PlannedKernel& planned : program->kernels) {
+                ++count;
+                if (const QString why = wrongOf(planned); !why.isEmpty())
+                    return QString::fromStdString(sample.name()) + ": " + why;
+            }
         }
     return {};
 }

@@ -1,8 +1,10 @@
 #pragma once
 // Kernels written by hand, memory for them, and what a plan's nests are compared with.
 #include <QString>
+#include <functional>
 
 #include "engine/loops/interpret.h"
+#include "engine/schedule/program.h"
 
 namespace cutaway::testing {
 
@@ -30,6 +32,10 @@ struct Memory {
     std::vector<void*> pointers;
     Memory(const Kernel& kernel, size_t elements, uint32_t seed);
 };
+
+/// What `wrongOf` says of the first kernel of the ops' samples of which it says something, with the sample's name;
+/// `count`: how many kernels it was asked of.
+QString firstWrong(const std::function<QString(const PlannedKernel&)>& wrongOf, int& count);
 
 /// Where the plan's nests, in pieces of `chunk` parts, give something else than the kernel means; nothing if they
 /// agree. Other plans sum in other orders, so floats may differ by a few units in the last place.
