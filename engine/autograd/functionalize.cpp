@@ -6,6 +6,7 @@
 #include "engine/autograd/metadata.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ir/verify.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/rewrite/refusing.h"
 
@@ -99,6 +100,14 @@ Node* replacementOf(const Node& mutation) {
     const TensorType *from = source ? source->type().tensor() : nullptr, *to = mutation.arg(0).node()->type().tensor();
     return from && to && from->dtype == to->dtype && from->sizes == to->sizes && from->strides == to->strides ? source
                                                                                                               : nullptr;
+}
+
+/// A program's own copy_ that writes several values to one place. (What functionalization itself copies into an input
+/// are results of calls that may write there: mayWriteExpanded.)
+bool isExpandedCopy(const Node& node) {
+    if (!node.isCall("aten.copy_.default") || !node.provenance().origin.empty()) return false;
+    const TensorType* target = node.arg(0).node() ? node.arg(0).node()->type().tensor() : nullptr;
+    return target && isExpanded(*target);
 }
 
 /// Copies into inputs stand in the order of the inputs.
@@ -231,6 +240,11 @@ class Functionalization {
                                                     : "it writes to none of its operands");
         else if (final)
             no("it gives an input its newest value at the end of the graph, which is what functional graphs may write");
+        if (isExpandedCopy(node))
+            return invalidInput(node.op().name() +
+                                    ": several elements of the tensor it is written to are one place in "
+                                    "memory; clone it first",
+                                node.name());
         if (!mutates || final || m_stopped) return {};
         if (node.op().functional() == nullptr)
             return unsupported(node.op().name() + " mutates and has no functional form here", node.name(),

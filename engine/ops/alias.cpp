@@ -93,6 +93,12 @@ std::vector<const Node*> writtenOperands(const Node& node) {
         if (params[i].mutated) node.arg(i).forEachNode([&](const Node* each) { out.push_back(each); });
     return out;
 }
+bool isExpanded(const TensorType& type) {
+    if (std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end()) return false;
+    for (size_t d = 0; d < type.sizes.size(); ++d)
+        if (type.strides[d] == SymInt(0) && type.sizes[d].isInt() && type.sizes[d].value() > 1) return true;
+    return false;
+}
 
 std::vector<bool> writtenNodes(const Graph& graph) {
     std::vector<bool> out(graph.idLimit(), false), roots(graph.idLimit(), false);

@@ -43,6 +43,8 @@ bool mayReplace(const Node& node, const Node& source);
 
 /// Values that the call writes to: lists item by item.
 std::vector<const Node*> writtenOperands(const Node& node);
+/// Several elements are one place in memory (a stride of 0): which of the values written there stays?
+bool isExpanded(const TensorType& type);
 /// By id, whether a node shares memory with one that some call of the graph writes to.
 std::vector<bool> writtenNodes(const Graph& graph);
 

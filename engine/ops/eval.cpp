@@ -1,5 +1,7 @@
 #include "engine/ops/eval.h"
 
+#include <cstring>
+
 #include "engine/ir/data_dependent.h"
 #include "engine/ops/refused_argument.h"
 #include "engine/support/checked.h"
@@ -113,6 +115,15 @@ ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& writ
     return laidOut;
 }
 
+/// Whether an expanded tensor holds each value that was just written to it.
+bool keepsAll(const Tensor& written, const Tensor& source) {
+    bool expanded = false;
+    for (size_t d = 0; d < written.sizes().size(); ++d) expanded |= written.strides()[d] == 0 && written.sizes()[d] > 1;
+    if (!expanded || written.numel() == 0) return true;
+    const Tensor left = written.contiguous(), given = source.contiguous();
+    return std::memcmp(left.data(), given.data(), left.bytes()) == 0;
+}
+
 EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const ValueType& result,
                             const ValueSource& values) {
     if (const Op* base = op.functional()) {
@@ -135,6 +146,10 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
             Tensor source = computed.tensors()[i];
             if (source.storage() == self.storage()) source = source.clone();
             copyInto(self, source);
+            if (!keepsAll(self, source))
+                return invalidInput(op.name() +
+                                    ": several elements of the tensor it is written to are one place in "
+                                    "memory, and are given values that differ; clone it first");
         }
         if (op.schema()->returns.empty()) written.clear();
         return written;

@@ -143,6 +143,25 @@ Values decomposeBatchNormBackward(Decomposition& d) {
     return results;
 }
 
+Result<ValueType> inferBatchNormBackward(const InferContext& c) {
+    CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
+    CT_TRY(const TensorType x, c.tensor(1));
+    if (x.rank() < 2) return c.fail("needs an input of at least 2 dims, not " + x.text());
+    if (differ(gradient.sizes, x.sizes))
+        return c.fail("gradient " + gradient.text() + " and input " + x.text() + " differ in shape");
+    // Of the statistics those that are read: the others may be left empty.
+    const bool train = c.flag("train");
+    const SymDims channels = {x.sizes[1]};
+    for (const char* param : {"weight", train ? "save_mean" : "running_mean", train ? "save_invstd" : "running_var"}) {
+        if (!c.has(param)) continue;
+        CT_TRY(const TensorType each, c.tensor(param));
+        if (differ(each.sizes, channels))
+            return c.fail(std::string(param) + " " + each.text() + " does not have one element for each of the " +
+                          x.sizes[1].text() + " channels");
+    }
+    return inferGradients(c, 1, channels);
+}
+
 constexpr OpDef kOps[] = {
     {.schema =
          "aten.native_layer_norm_backward.default(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
@@ -156,11 +175,7 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten.native_batch_norm_backward.default(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction,
-     .infer = [](const InferContext& c) -> Result<ValueType> {
-         CT_TRY(const TensorType x, c.tensor(1));
-         if (x.rank() < 2) return c.fail("needs an input of at least 2 dims, not " + x.text());
-         return inferGradients(c, 1, {x.sizes[1]});
-     },
+     .infer = inferBatchNormBackward,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeBatchNormBackward,

@@ -199,6 +199,7 @@ class OpRegistry {
 }  // namespace cutaway
 
 #include "engine/ir/infer.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/build.h"
 
 namespace cutaway {
@@ -221,21 +222,14 @@ bool canBeWrittenTo(DType to, DType from) {
     return from == DType::Bool || to != DType::Bool;
 }
 /// Calls that PyTorch lets write to an expanded tensor: some write one number everywhere, of the others it warns. And
-/// copy_ into an input, by which functionalization writes their results back.
+/// copy_ into an input, by which functionalization writes their results back; it refuses a program's own, and the
+/// interpreter refuses values that differ.
 bool mayWriteExpanded(const Op& base, const Node* target) {
     if (base.baseName() == "copy") return target != nullptr && target->isPlaceholder();
     constexpr std::string_view kNames[] = {"zero", "fill", "fill_diagonal", "masked_fill", "index_fill",   "index_put",
                                            "tril", "triu", "threshold",     "baddbmm",     "_foreach_zero"};
     return std::find(std::begin(kNames), std::end(kNames), base.baseName()) != std::end(kNames);
 }
-/// Expanded: several elements are one place in memory, and which of them would be written?
-bool isExpanded(const TensorType& type) {
-    if (std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end()) return false;
-    for (size_t d = 0; d < type.sizes.size(); ++d)
-        if (type.strides[d] == SymInt(0) && type.sizes[d].isInt() && type.sizes[d].value() > 1) return true;
-    return false;
-}
-
 /// Why a result cannot be written to the tensor; empty if it can.
 std::string whyNotWritten(const Op& base, const Node* target, const TensorType& to, const TensorType& result) {
     if (!(result.sizes == to.sizes)) return "the result does not have the shape of the tensor it is written to";

@@ -1,5 +1,6 @@
 // Memory seen as another dtype, complex numbers seen as pairs, and broadcasting to named dims.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
@@ -151,8 +152,9 @@ Result<ValueType> inferBroadcastInDim(const InferContext& c) {
         if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(sizes.size()) || (i > 0 && dims[i] <= dims[i - 1]))
             return c.fail("the dims must rise and lie inside the result");
         const SymInt& wanted = sizes[static_cast<size_t>(dims[i])];
-        const bool kept = self.sizes[i] == wanted;
-        if (!kept && !(self.sizes[i] == SymInt(1)) && wanted.isInt() && self.sizes[i].isInt())
+        // A symbol is a size of its own: it can only be the wanted one.
+        const bool kept = self.sizes[i] == wanted || !(self.sizes[i] == SymInt(1));
+        if (kept && differ(self.sizes[i], wanted))
             return c.fail("size " + self.sizes[i].text() + " does not broadcast to " + wanted.text());
         strides[static_cast<size_t>(dims[i])] = kept ? self.strides[i] : SymInt(0);
     }
@@ -175,8 +177,8 @@ void deriveBroadcastInDim(Derivation& d) {
     std::vector<int64_t> summed;
     for (int64_t dim = 0; dim < d.dy().rank(); ++dim) {
         const auto found = std::find(dims.begin(), dims.end(), dim);
-        const bool kept = found != dims.end() && d.in(0).size(found - dims.begin()) == d.dy().size(dim);
-        if (!kept) summed.push_back(dim);
+        const SymInt own = found == dims.end() ? SymInt(1) : d.in(0).size(found - dims.begin());
+        if (found == dims.end() || (own == SymInt(1) && !(d.dy().size(dim) == SymInt(1)))) summed.push_back(dim);
     }
     const Value total = summed.empty() ? d.dy() : sum(d.dy(), summed, true);
     d.input(0) = reshape(total, d.in(0).sizes());

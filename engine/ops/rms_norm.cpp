@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
@@ -74,6 +75,13 @@ bool wanted(const InferContext& c, size_t result) {
 Result<ValueType> inferFusedBackward(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor("input"));
     CT_TRY(const int64_t count, normalisedDims(c, x));
+    CT_TRY(const TensorType gradient, c.tensor("grad_out"));
+    CT_TRY(const TensorType rstd, c.tensor("rstd"));
+    if (differ(gradient.sizes, x.sizes))
+        return c.fail("gradient " + gradient.text() + " and input " + x.text() + " differ in shape");
+    SymDims rows = x.sizes;
+    std::fill(rows.end() - count, rows.end(), SymInt(1));
+    if (differ(rstd.sizes, rows)) return c.fail("rstd " + rstd.text() + " does not have one element for each row");
     const SymDims tail(x.sizes.end() - count, x.sizes.end());
     TupleType types = {ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device)), ValueType()};
     if (!wanted(c, 0)) types[0] = ValueType();

@@ -214,6 +214,12 @@ void FunctionalizeTest::refuses_data() {
         << QByteArray(
                "def forward(x: \"f32[1]\"):\n    e: \"f32[3]\" = aten.expand.default(x, [3])\n    y: \"f32[3]\" = aten.add_.Tensor(e, 1)\n    return (y,)\n")
         << "y: writes through aten.expand, whose elements overlap or have no inverse view clone the view before it is written to";
+    // Also where it is the last the graph does, as a copy that functionalization makes would be.
+    QTest::newRow("copy into an expanded input")
+        << QByteArray(
+               "def forward(x: \"f32[2, 3][1, 0]\", y: \"f32[2, 3]\"):\n    z: \"f32[2, 3][1, 0]\" = "
+               "aten.copy_.default(x, y)\n    return (z,)\n")
+        << "z: aten.copy_.default: several elements of the tensor it is written to are one place in memory; clone it first";
 }
 void FunctionalizeTest::refuses() {
     QFETCH(QByteArray, text);

@@ -175,6 +175,15 @@ void InterpretTest::refusesGraphs_data() {
             (std::string("y: aten.") + op +
              ".default: no complex kernel compute real and imaginary parts separately (view_as_real)")
                 .c_str());
+    // PyTorch lets some calls write to an expanded tensor; what they write may still be more than it holds.
+    const std::string expanded =
+        "def forward(x: \"f32[2]\", m: \"f32[3, 2]\"):\n"
+        "    e: \"f32[3, 2][0, 1]\" = aten.expand.default(x, [3, 2])\n"
+        "    k: \"b8[3, 2]\" = aten.gt.Scalar(m, 3)\n"
+        "    y: \"f32[3, 2][0, 1]\" = aten.masked_fill_.Scalar(e, ";
+    row("values that differ in one place", expanded + "k, 7)\n    return (y,)\n",
+        "y: aten.masked_fill_.Scalar: several elements of the tensor it is written to are one place in memory, and are "
+        "given values that differ; clone it first");
     row("tuple returned", head + "    c = aten.split.Tensor(x, 1)\n    return (c,)\n",
         "output: returns 'c', which is not one tensor return its items");
 }
