@@ -339,8 +339,12 @@ constexpr OpDef kOps[] = {
         "aten.cross.default(Tensor self, Tensor other, int? dim=None) -> Tensor",
         [](Decomposition& d) -> Values {
             Argument dim = d.arg("dim");
-            for (int64_t i = 0; dim.isNone() && i < d.in(0).rank(); ++i)
+            for (int64_t i = 0; dim.isNone() && i < d.in(0).rank(); ++i) {
+                if (!d.in(0).size(i).isInt())
+                    return refuse(d, "which dim is meant depends on whether " + d.in(0).size(i).text() +
+                                         " is 3; name it: linalg_cross(self, other, dim=...)");
                 if (d.in(0).size(i) == SymInt(3)) dim = Argument(i);
+            }
             if (dim.isNone()) return refuse(d, "no dim of " + d.in(0).type().text() + " has three elements");
             return d.call("aten.linalg_cross.default", {d.in(0), d.in(1)}, {{"dim", dim}});
         },
