@@ -23,10 +23,13 @@ constexpr std::string_view kPairs =
 constexpr std::string_view kScaledPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], alpha=2.5\n[i64[4]], [i64[4]]";
 constexpr std::string_view kPositivePairs = "[f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0]\n[bf16[4]], [f32[4]>0]";
 constexpr std::string_view kNumbers = "[f32[2], f32[3, 4][1, 3]], 2.5\n[i64[4], bf16[2]], 3";
+constexpr std::string_view kNumberLists = "[f32[2], f32[3, 4][1, 3]], [2.5, 0.5]\n[i64[4], bf16[2]], [3, 2]";
 constexpr std::string_view kOneTensor = "[f32[2], f32[3, 4]], f32[]";
 constexpr std::string_view kSelf = "[f32[2], f32[3, 4][1, 3], bf16[4]]";
 constexpr std::string_view kPositiveSelf = "[f32[2]>0, f32[3, 4][1, 3]>0, bf16[4]>0]";
 constexpr std::string_view kTriples = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], 0.5";
+constexpr std::string_view kScaledTriples =
+    "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], [0.5, 2.0]";
 
 constexpr ListOp kListOps[] = {
     {"aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor",
@@ -56,6 +59,24 @@ constexpr ListOp kListOps[] = {
      "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"},
     {"aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "aten.pow.Tensor_Scalar",
      "[f32[2], f32[3, 4][1, 3]], 2"},
+    {"aten._foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.add.Tensor", kNumberLists},
+    {"aten._foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.sub.Tensor", kNumberLists},
+    {"aten._foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.mul.Tensor", kNumberLists},
+    {"aten._foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.div.Tensor", kNumberLists},
+    {"aten._foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.clamp_min.default",
+     kNumberLists},
+    {"aten._foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.clamp_max.default",
+     kNumberLists},
+    {"aten._foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.clamp_min.default",
+     kNumberLists},
+    {"aten._foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "aten.clamp_max.default",
+     kNumberLists},
+    {"aten._foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]", "aten.pow.Tensor_Scalar",
+     "[f32[2], f32[3, 4][1, 3]], [2, 3]"},
+    {"aten._foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]", "aten.lerp.Tensor",
+     "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2], f32[4]]"},
+    {"aten._foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> Tensor[]", "aten.lerp.Scalar",
+     "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [0.25, 0.75]"},
     {"aten._foreach_neg.default(Tensor[] self) -> Tensor[]", "aten.neg.default", kSelf},
     {"aten._foreach_abs.default(Tensor[] self) -> Tensor[]", "aten.abs.default", kSelf},
     {"aten._foreach_sqrt.default(Tensor[] self) -> Tensor[]", "aten.sqrt.default", kPositiveSelf},
@@ -98,13 +119,20 @@ const ListOp* listOpOf(const Op& op) {
 }
 
 bool isTensors(const Param& param) { return param.kind == ParamKind::Tensor && param.list; }
+/// A number for each item.
+bool isNumbers(const Param& param) { return param.kind == ParamKind::Number && param.list; }
+/// What the item is given for the parameter.
+Argument itemOf(const CallView& d, const Param& param, size_t item) {
+    const Argument& value = d.arg(param.name);
+    return isTensors(param) || isNumbers(param) ? (*value.list())[item] : value;
+}
 
 /// The call for one item: lists give their item, everything else is the same for all.
 Value callOfItem(Decomposition& d, size_t item) {
     std::vector<Argument> positional;
     NamedArguments keywords;
     for (const Param& param : d.op().schema()->params) {
-        const Argument value = isTensors(param) ? Argument(d.list(param.name)[item]) : d.arg(param.name);
+        const Argument value = itemOf(d, param, item);
         if (param.keywordOnly) keywords.emplace_back(param.name, value);
         else positional.push_back(value);
     }
@@ -115,7 +143,8 @@ Values eachItem(Decomposition& d) {
     const std::vector<Param>& params = d.op().schema()->params;
     if (self.empty()) return refuse(d, "there is no tensor in the list");
     for (const Param& param : params)
-        if (isTensors(param) && d.list(param.name).size() != self.size())
+        if ((isTensors(param) && d.list(param.name).size() != self.size()) ||
+            (isNumbers(param) && (!d.arg(param.name).list() || d.arg(param.name).list()->size() != self.size())))
             return refuse(d, "the lists differ in length");
     if (const int other = d.op().schema()->find("other"); other >= 0 && !isTensors(params[static_cast<size_t>(other)]))
         if (const Node* shared = d.arg("other").node(); shared && shared->tensor().rank() != 0)
@@ -159,17 +188,34 @@ Value onLists(Decomposition& d, std::string_view op, const std::vector<Value>& a
               NamedArguments keywords = {}) {
     return d.call(op, {listOf(a), listOf(b)}, std::move(keywords));
 }
+/// Kernels for integers take the whole part of a factor.
+Argument wholePart(const Argument& factor, const Value& of) {
+    return isIntegral(of.dtype()) && factor.asReal() ? Argument(static_cast<int64_t>(*factor.asReal())) : factor;
+}
 /// self + value * (tensor1 op tensor2), list by list.
 Values addProduct(Decomposition& d, std::string_view op) {
     for (const Value& divided : d.list("tensor1"))
         if (op == "aten._foreach_div.List" && !isFloating(divided.dtype()) && !isComplex(divided.dtype()))
             return refuse(d, "integers are not divided");
     const std::vector<Value> products = itemsOf(onLists(d, op, d.list("tensor1"), d.list("tensor2")));
-    Argument factor = d.arg("value");
-    // Kernels for integers take the whole part of the factor.
-    if (!products.empty() && isIntegral(products[0].dtype()) && factor.asReal())
-        factor = Argument(static_cast<int64_t>(*factor.asReal()));
+    const Argument factor = products.empty() ? d.arg("value") : wholePart(d.arg("value"), products[0]);
     return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), products, {{"alpha", factor}}));
+}
+
+/// self + number * (tensor1 op tensor2), each with a number of its own.
+Values addScaledProduct(Decomposition& d, std::string_view op) {
+    const std::vector<Value> self = d.list("self"), left = d.list("tensor1"), right = d.list("tensor2");
+    const auto* scalars = d.arg("scalars").list();
+    if (self.empty()) return refuse(d, "there is no tensor in the list");
+    if (!scalars || scalars->size() != self.size() || left.size() != self.size() || right.size() != self.size())
+        return refuse(d, "the lists differ in length");
+    std::vector<Value> results;
+    for (size_t i = 0; i < self.size(); ++i) {
+        const bool whole = isIntegral(left[i].dtype()) && isIntegral(right[i].dtype());
+        const Argument factor = whole ? wholePart((*scalars)[i], self[i]) : (*scalars)[i];
+        results.push_back(d.call(op, {self[i], left[i], right[i]}, {{"value", factor}}));
+    }
+    return results;
 }
 
 constexpr OpDef written(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples) {
@@ -182,13 +228,42 @@ constexpr OpDef written(std::string_view schema, Fn<Values(Decomposition&)> rule
             .samples = samples};
 }
 
+/// One number of each item.
+Values numberOfEach(Decomposition& d, Value (*of)(Decomposition& d, const Value& item)) {
+    std::vector<Value> results;
+    for (const Value& item : d.list("self")) results.push_back(of(d, item));
+    if (results.empty()) return refuse(d, "there is no tensor in the list");
+    return results;
+}
+
 constexpr OpDef kWritten[] = {
+    shorthand(
+        "aten._foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+        [](Decomposition& d) {
+            return numberOfEach(d, [](Decomposition& each, const Value& item) {
+                return each.call("aten.linalg_vector_norm.default", {item, each.arg("ord")},
+                                 {{"dtype", each.arg("dtype")}});
+            });
+        },
+        "[f32[2], f32[3, 4][1, 3], bf16[4]]\n[f32[2], f32[3, 4]], 1\n[f32[4]], inf\n[bf16[4]], 2, torch.float32"),
+    shorthand(
+        "aten._foreach_max.default(Tensor[] self) -> Tensor[]",
+        [](Decomposition& d) {
+            return numberOfEach(d, [](Decomposition&, const Value& item) { return unary("aten.max.default", item); });
+        },
+        kSelf),
     written(
         "aten._foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         [](Decomposition& d) { return addProduct(d, "aten._foreach_mul.List"); }, kTriples),
     written(
         "aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         [](Decomposition& d) { return addProduct(d, "aten._foreach_div.List"); }, kTriples),
+    written(
+        "aten._foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
+        [](Decomposition& d) { return addScaledProduct(d, "aten.addcmul.default"); }, kScaledTriples),
+    written(
+        "aten._foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
+        [](Decomposition& d) { return addScaledProduct(d, "aten.addcdiv.default"); }, kScaledTriples),
     written(
         "aten._foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
         [](Decomposition& d) -> Values {

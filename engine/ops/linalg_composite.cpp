@@ -55,17 +55,23 @@ Value tolerance(Decomposition& d, const char* param, double fallback) {
 /// one.
 std::optional<std::pair<Value, Value>> tolerances(Decomposition& d) {
     const Value a = d.in(0);
-    if (a.rank() < 2 || !a.size(-2).isInt() || !a.size(-1).isInt()) {
-        refuse(d, "the tolerance needs matrices whose sizes are numbers");
+    const bool numbers = d.op().schema()->params[1].kind != ParamKind::Tensor;
+    const bool absolute = d.has("atol") && (!numbers || d.real("atol") > 0);
+    if (a.rank() < 2) {
+        refuse(d, "needs matrices, not " + a.type().text());
         return std::nullopt;
     }
-    const SymInt rows = a.size(-2), columns = a.size(-1);
-    const bool numbers = d.op().schema()->params[1].kind != ParamKind::Tensor;
-    const double epsilon = (realTypeOf(a.dtype()) == DType::F64 ? 0x1p-52 : 0x1p-23) *
-                           static_cast<double>(std::max(rows.value(), columns.value()));
+    double epsilon = 0;
+    if (!d.has("rtol") && !(numbers && absolute)) {
+        if (!a.size(-2).isInt() || !a.size(-1).isInt()) {
+            refuse(d, "the tolerance needs matrices whose sizes are numbers; give rtol");
+            return std::nullopt;
+        }
+        epsilon = (realTypeOf(a.dtype()) == DType::F64 ? 0x1p-52 : 0x1p-23) *
+                  static_cast<double>(std::max(a.size(-2).value(), a.size(-1).value()));
+    }
     Value atol = !numbers && !d.has("atol") ? full(d.builder(), {}, Scalar(int64_t{0}), DType::F64, a.type().device)
                                             : tolerance(d, "atol", 0.0);
-    const bool absolute = d.has("atol") && (!numbers || d.real("atol") > 0);
     Value rtol = tolerance(d, "rtol", numbers && absolute ? 0.0 : epsilon);
     if (!numbers && absolute && !d.has("rtol"))
         rtol = where(compareScalar("gt", atol, int64_t{0}), unary("aten.zeros_like.default", rtol), rtol);

@@ -19,6 +19,7 @@ std::span<const OpDef> linalgCompositeOps();
 std::span<const OpDef> spectralOps();
 std::span<const OpDef> pointwiseNameOps();
 std::span<const OpDef> layerNameOps();
+std::span<const OpDef> olderNameOps();
 std::span<const OpDef> directionOps();
 std::span<const OpDef> spectralCompositeOps();
 std::span<const OpDef> specialFunctionOps();
@@ -87,7 +88,7 @@ class OpRegistry {
             createOps(), reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(),
             softmaxOps(), normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(),
             lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(),
-            weightNormOps(), statisticsOps(),
+            olderNameOps(), weightNormOps(), statisticsOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(),
             joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),

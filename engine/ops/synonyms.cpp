@@ -49,6 +49,11 @@ constexpr Synonym kSynonyms[] = {
      "f32[2, 3], decimals = 1", Tag::Pointwise},
     {"aten.special_logsumexp.default(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", "aten.logsumexp.default",
      "f32[2, 3], [1]\nf32[2, 3], [0, 1], True"},
+    {"aten.moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "aten.movedim.int",
+     "f32[2, 3, 4], 0, -1"},
+    {"aten.moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", "aten.movedim.intlist",
+     "f32[2, 3, 4], [0, 1], [2, 0]"},
+    {"aten._stack.default(Tensor[] tensors, int dim=0) -> Tensor", "aten.stack.default", "[f32[2, 3], f32[2, 3]], 1"},
     {"aten.special_multigammaln.default(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "f32[2, 3]>0, 2"},
 };
 
