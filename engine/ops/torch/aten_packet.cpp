@@ -9,7 +9,7 @@ namespace {
 /// Overloads that Python never calls: the Tensor overload takes numbers too.
 bool isHidden(const Op& op) {
     const std::string_view packet = op.packet();
-    for (std::string_view name : {"aten.add", "aten.sub", "aten.mul", "aten.div"}) {
+    for (std::string_view name : {"aten.add", "aten.sub", "aten.mul", "aten.div", "aten.floor_divide"}) {
         if (packet != name && !(packet.ends_with('_') && packet.substr(0, packet.size() - 1) == name)) continue;
         const std::string_view overload = std::string_view(op.name()).substr(packet.size() + 1);
         return overload.starts_with("Scalar");
