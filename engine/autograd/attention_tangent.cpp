@@ -38,8 +38,10 @@ Value causal(TangentCall& c, const Value& scores) {
 Value forEachHead(TangentCall& c, const Value& x, DType dtype) {
     const SymInt heads = c.in(0).size(1), own = x.size(1);
     if (own == heads) return convert(x, dtype);
-    if (!own.isInt() || !heads.isInt() || own.value() < 1)
-        return refused(c, "how many heads share a key is not known"), x;
+    if (!own.isInt() || !heads.isInt() || own.value() < 1) {
+        refused(c, "how many heads share a key is not known");
+        return x;
+    }
     return convert(c.call("aten.repeat_interleave.self_int", {x, heads.value() / own.value(), 1}), dtype);
 }
 

@@ -58,7 +58,10 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
     if (packet == "aten.transpose") return builder.call("aten.transpose.int", tail({source}, 1));
     if (packet == "aten.permute") {
         const auto dims = InferContext(view.op(), view.args()).dims("dims", input.rank(), false);
-        if (!dims) return builder.fail(dims.error()), Value(builder, nullptr);
+        if (!dims) {
+            builder.fail(dims.error());
+            return Value(builder, nullptr);
+        }
         std::vector<int64_t> inverse(dims->size());
         for (size_t i = 0; i < dims->size(); ++i) inverse[static_cast<size_t>((*dims)[i])] = static_cast<int64_t>(i);
         return permute(source, inverse);
@@ -70,7 +73,10 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
     if (packet == "aten.split" || packet == "aten.split_with_sizes" || packet == "aten.unbind") {
         const Node& call = *view.arg(0).node();
         const auto dim = InferContext(call.op(), call.args()).dim("dim", input.rank());
-        if (!dim) return builder.fail(dim.error()), Value(builder, nullptr);
+        if (!dim) {
+            builder.fail(dim.error());
+            return Value(builder, nullptr);
+        }
         const int64_t item = view.arg(1).asInt().value_or(0);
         if (packet == "aten.unbind") return builder.call("aten.select_scatter.default", {input, source, *dim, item});
         const bool there = call.type().tuple() && item >= 0 && item < static_cast<int64_t>(call.type().tuple()->size());

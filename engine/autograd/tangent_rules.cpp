@@ -278,7 +278,10 @@ Tangents luUnpack(TangentCall& c) {
 
 /// Linear in the picture; how the places that it is sampled at move is not known.
 Tangents gridSample(TangentCall& c) {
-    if (c.hasTangent(1)) return c.builder().fail(noTangentRule(c.node())), Tangents(1);
+    if (c.hasTangent(1)) {
+        c.builder().fail(noTangentRule(c.node()));
+        return Tangents(1);
+    }
     return linear(c, {"input"});
 }
 

@@ -248,7 +248,10 @@ class Maker {
             const Argument plain = withoutNumberNodes(arg, node.name(), fail);
             step.args.push_back(plain.mapNodes([&](Node* operand) -> Node* {
                 auto number = numberOf(*operand);
-                if (!number) return fail(std::move(number).error()), operand;
+                if (!number) {
+                    fail(std::move(number).error());
+                    return operand;
+                }
                 step.operands.push_back(*number);
                 return nameFor(*number);
             }));

@@ -50,8 +50,8 @@ void takeApart(TorchBuilder& builder, Node& tuple, const Nodes& subset, Rewriter
 
 // ---------------------------------------------------------------- one operand
 
-std::nullopt_t noTensor(const Node* node, const Refusing& no) {
-    return no.about(node, Found{node}, " is not known to be a tensor"), std::nullopt;
+Refused noTensor(const Node* node, const Refusing& no) {
+    return no.about(node, Found{node}, " is not known to be a tensor");
 }
 
 std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule, const Search& search,
@@ -61,7 +61,7 @@ std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule,
     if (!tensorType(input) || !tensorType(&node)) return noTensor(tensorType(input) ? &node : input, no);
     const Argument* inplace = argument(node, 1, "inplace");
     const bool writes = inplace && inplace->asInt().value_or(0) != 0;
-    if (writes && !search.parity) return no("it writes to its operand, which a batch would not"), std::nullopt;
+    if (writes && !search.parity) return no("it writes to its operand, which a batch would not");
     return typeText(input) + (writes ? " inplace " : " ") + parentText(node, search);
 }
 Result<void> fusePointwise(const Nodes& subset, const BatchRule& rule, const Search&, Rewriter& rewriter) {
@@ -81,8 +81,7 @@ std::optional<std::string> mathKey(const Node& node, const BatchRule& rule, cons
     if (!isFunction(node, {rule.function}) || !node.hasUsers()) return std::nullopt;
     const Node* input = operand(node, 0, "input");
     if (!tensorType(input)) return noTensor(input, no);
-    if (node.args().size() > 1 && !search.parity)
-        return no("its options are not passed by name: ", node.arg(1)), std::nullopt;
+    if (node.args().size() > 1 && !search.parity) return no("its options are not passed by name: ", node.arg(1));
     std::string key = typeText(input);
     for (const auto& [name, value] : node.kwargs())
         if (name != "input")
@@ -106,7 +105,10 @@ bool isPlainLinear(const Node& node, const Refusing& no) {
     if (!isLinear(node)) return false;
     for (const Node* matrix : {operand(node, 0, "input"), operand(node, 1, "weight")}) {
         const TensorType* type = tensorType(matrix);
-        if (type == nullptr) return noTensor(matrix, no), false;
+        if (type == nullptr) {
+            noTensor(matrix, no);
+            return false;
+        }
         if (type->rank() != 2) return no.about(matrix, *matrix, " is ", *type, ", no matrix");
     }
     // The results become views of one tensor, which may not be written to.
@@ -143,7 +145,7 @@ Result<void> fuseLinear(const Nodes& subset, const BatchRule&, const Search&, Re
 std::optional<std::string> linearLhsKey(const Node& node, const BatchRule&, const Search&, const Refusing& no) {
     if (!isPlainLinear(node, no)) return std::nullopt;
     if (const Node* weight = operand(node, 1, "weight"); !knownSizes(weight))
-        return no.about(weight, "the sizes of ", *weight, " are not all numbers"), std::nullopt;
+        return no.about(weight, "the sizes of ", *weight, " are not all numbers");
     return operand(node, 0, "input")->name() + (operand(node, 2, "bias") ? " bias" : "");
 }
 Result<void> fuseLinearLhs(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
@@ -178,7 +180,7 @@ std::optional<std::string> layerNormKey(const Node& node, const BatchRule&, cons
                *bias = operand(node, 3, "bias");
     const Argument* shape = argument(node, 1, "normalized_shape");
     if (!tensorType(input)) return noTensor(input, no);
-    if (!shape || !shape->list()) return no("its normalized_shape is not written as a list"), std::nullopt;
+    if (!shape || !shape->list()) return no("its normalized_shape is not written as a list");
     return typeText(input) + " " + (weight ? typeText(weight) : "") + " " + (bias ? typeText(bias) : "") + " " +
            printArgument(*shape) + " " + printArgument(epsilonOf(node)) + usersText(node, search);
 }
@@ -246,9 +248,8 @@ std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule
                                          const Refusing& no) {
     if (!node.isCall(rule.function)) return std::nullopt;
     const TensorType *left = tensorType(node.arg(0).node()), *right = tensorType(node.arg(1).node());
-    if (!left || !right) return no(node.arg(left ? 1 : 0), " is no tensor"), std::nullopt;
-    if (!(left->sizes == right->sizes))
-        return no("its operands differ in size: ", *left, " and ", *right), std::nullopt;
+    if (!left || !right) return no(node.arg(left ? 1 : 0), " is no tensor");
+    if (!(left->sizes == right->sizes)) return no("its operands differ in size: ", *left, " and ", *right);
     std::string key = typeText(node.arg(0).node()) + " " + typeText(node.arg(1).node()) + parentText(node, search);
     for (size_t i = 2; i < node.args().size(); ++i) key += " " + printArgument(node.arg(i));
     return key;
@@ -266,10 +267,10 @@ std::optional<std::string> atenLinearKey(const Node& node, const BatchRule&, con
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
     if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
-        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1"), std::nullopt;
+        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1");
     const auto input = knownSizes(node.arg(biased ? 1 : 0).node()),
                weight = knownSizes(node.arg(biased ? 2 : 1).node());
-    if (!input || !weight) return no("the sizes of its operands are not all numbers"), std::nullopt;
+    if (!input || !weight) return no("the sizes of its operands are not all numbers");
     const Node* first = node.arg(biased ? 1 : 0).node();
     return std::to_string((*input)[0]) + " " + std::to_string((*input)[1]) + " " + std::to_string((*weight)[1]) + " " +
            std::string(info(first->tensor().dtype).torchName) + (biased ? " bias" : "") + usersText(node, search);
@@ -291,15 +292,14 @@ std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, co
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
     if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
-        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1"), std::nullopt;
+        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1");
     for (size_t i = biased ? 1 : 0; i < (biased ? 3u : 2u); ++i) {
         const auto sizes = knownSizes(node.arg(i).node());
-        if (!sizes) return no("the sizes of ", node.arg(i), " are not all numbers"), std::nullopt;
+        if (!sizes) return no("the sizes of ", node.arg(i), " are not all numbers");
         for (const int64_t size : *sizes)
             if (size % 2 != 0 || size > search.largestGrouped)
                 return no("a size of ", node.arg(i), " is ", size, ", not even and at most ", search.largestGrouped,
-                          " (max_fuse_tensor_size_group_linear)"),
-                       std::nullopt;
+                          " (max_fuse_tensor_size_group_linear)");
     }
     return biased ? "bias" : "";
 }

@@ -47,7 +47,10 @@ std::string_view PatternTokens::word() {
 }
 
 std::string PatternTokens::string() {
-    if (peek() != '\'' && peek() != '"') return fail("a string is missing"), std::string();
+    if (peek() != '\'' && peek() != '"') {
+        fail("a string is missing");
+        return std::string();
+    }
     const char quote = m_text[m_at++];
     const size_t begin = m_at;
     while (m_at < m_text.size() && peek() != quote && peek() != '\n') ++m_at;

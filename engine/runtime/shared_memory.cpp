@@ -214,7 +214,10 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
         storages.push_back(Storage::view(all.data() + (length > 0 ? data + at : 0), length, owner));
     });
     in.each([&] {
-        if (!in.pod<bool>()) return message.tensors.emplace_back(), void();
+        if (!in.pod<bool>()) {
+            message.tensors.emplace_back();
+            return;
+        }
         const auto number = in.pod<uint64_t>();
         const auto dtype = in.pod<DType>();
         const auto device = in.pod<Device>();

@@ -94,7 +94,10 @@ struct Worker::State {
             if (line && *line == kAnswered) return true;
             if (line && options.told) options.told(bytesOfHex(*line));
             // What it has said is read to its end even when it has ended.
-            if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) return end = child.wait(), false;
+            if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) {
+                end = child.wait();
+                return false;
+            }
             const bool late = left <= 0;
             if (late || progress.cancelled()) {
                 child.kill();
@@ -277,7 +280,10 @@ int workerMain(int argc, char** argv) {
         std::fflush(stdout);
         return true;
     };
-    Result<bool> served = guarded([&]() -> Result<bool> { return volunteer(), true; });
+    Result<bool> served = guarded([&]() -> Result<bool> {
+        volunteer();
+        return true;
+    });
     while (served && *served) served = guarded(serveNext);
     if (served) return 0;
     std::fprintf(stderr, "%s\n", served.error().message.c_str());

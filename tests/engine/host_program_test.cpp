@@ -17,12 +17,18 @@ namespace {
 
 Snapshot afterPasses(const QString& file, bool freeze, QString& problem) {
     auto opened = openFile(file.toStdString(), {});
-    if (!opened) return problem = QString::fromStdString(opened.error().text()), nullptr;
+    if (!opened) {
+        problem = QString::fromStdString(opened.error().text());
+        return nullptr;
+    }
     CompileRequest request;
     request.freeze = freeze;
     const Snapshot input = std::move(opened->graphs[0].module);
     const auto trace = runPipeline(input, request, {.cacheFile = "off"}, {});
-    if (!trace || trace->failed()) return problem = "the passes failed", nullptr;
+    if (!trace || trace->failed()) {
+        problem = "the passes failed";
+        return nullptr;
+    }
     return trace->result();
 }
 

@@ -105,17 +105,28 @@ int main(int argc, char** argv) {
         else if (option == "--memory") runs.memoryBytes = std::atoll(value);
         else if (option == "--compiler") runs.compiler = value;
         else if (option == "--call") call = value;
-        else return std::fprintf(stderr, "unknown option %s\n", option.c_str()), 2;
+        else {
+            std::fprintf(stderr, "unknown option %s\n", option.c_str());
+            return 2;
+        }
     }
     if (!call.empty()) {
         const auto parsed = testing::parseCall(call);
-        if (!parsed) return std::fprintf(stderr, "%s\n", parsed.error().text().c_str()), 2;
+        if (!parsed) {
+            std::fprintf(stderr, "%s\n", parsed.error().text().c_str());
+            return 2;
+        }
         return check(*parsed);
     }
     const auto mutations =
         samples.empty() ? testing::ArgumentMutations(op) : testing::ArgumentMutations(testing::callsIn(samples));
-    if (mutations.size() == 0)
-        return std::fprintf(stderr, "no op with samples has '%s' in its name\n", (op + samples).c_str()), 2;
-    if (listing) return list(mutations, runs.from, runs.count), 0;
+    if (mutations.size() == 0) {
+        std::fprintf(stderr, "no op with samples has '%s' in its name\n", (op + samples).c_str());
+        return 2;
+    }
+    if (listing) {
+        list(mutations, runs.from, runs.count);
+        return 0;
+    }
     return summarize(fuzz::runArguments(mutations, runs, say));
 }

@@ -10,16 +10,32 @@ Argument to(PythonCall& c) {
     std::optional<Device> device;
     NamedArguments keywords;
     const auto read = [&](const Argument& value, size_t position) -> bool {
-        if (const auto* found = value.get<DType>()) return dtype = *found, true;
-        if (const auto* found = value.get<Device>()) return device = *found, true;
-        if (const auto* text = value.get<std::string>()) return device = deviceFromText(*text), device.has_value();
-        if (const auto* format = value.get<MemoryFormat>())
-            return keywords.emplace_back("memory_format", Argument(*format)), true;
-        if (const TensorType* other = tensorOf(value)) return dtype = other->dtype, device = other->device, true;
+        if (const auto* found = value.get<DType>()) {
+            dtype = *found;
+            return true;
+        }
+        if (const auto* found = value.get<Device>()) {
+            device = *found;
+            return true;
+        }
+        if (const auto* text = value.get<std::string>()) {
+            device = deviceFromText(*text);
+            return device.has_value();
+        }
+        if (const auto* format = value.get<MemoryFormat>()) {
+            keywords.emplace_back("memory_format", Argument(*format));
+            return true;
+        }
+        if (const TensorType* other = tensorOf(value)) {
+            dtype = other->dtype;
+            device = other->device;
+            return true;
+        }
         if (value.isNone()) return true;
-        if (const auto* flag = value.get<bool>())
-            return keywords.emplace_back(position == 1 || position == 2 ? "non_blocking" : "copy", Argument(*flag)),
-                   true;
+        if (const auto* flag = value.get<bool>()) {
+            keywords.emplace_back(position == 1 || position == 2 ? "non_blocking" : "copy", Argument(*flag));
+            return true;
+        }
         return false;
     };
     if (const auto* all = c["args"].list())

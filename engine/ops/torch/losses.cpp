@@ -24,7 +24,10 @@ std::pair<Argument, Argument> broadcast(PythonCall& c) {
     if (c.failed() || input.sizes == target.sizes) return {c["input"], c["target"]};
     const std::array<SymDims, 2> both = {input.sizes, target.sizes};
     auto sizes = broadcastSizes(both);
-    if (!sizes) return c.fail(sizes.error().message), std::pair<Argument, Argument>();
+    if (!sizes) {
+        c.fail(sizes.error().message);
+        return std::pair<Argument, Argument>();
+    }
     return {c.aten("expand", {c["input"], Argument(*sizes)}), c.aten("expand", {c["target"], Argument(*sizes)})};
 }
 Argument elementwise(PythonCall& c, std::string_view packet, std::optional<Argument> extra = {}) {

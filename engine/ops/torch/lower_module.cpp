@@ -40,8 +40,10 @@ class Lowering {
     Result<void> visit(Node& node) {
         if (!node.isCall() && !node.isOutput()) return {};
         bool taken = false;
-        CT_TRY(const bool switched,
-               edits([&]() -> Result<void> { return taken = node.isCall() && m_hooks.takes(node), Result<void>(); }));
+        CT_TRY(const bool switched, edits([&]() -> Result<void> {
+                   taken = node.isCall() && m_hooks.takes(node);
+                   return {};
+               }));
         m_changed |= switched;
         if (taken) return {};
         if (node.isCall() && (isTorchCall(node) || readsKnownTuple(node) || readsKnownTensor(node))) return lower(node);
@@ -159,7 +161,10 @@ class Lowering {
     }
     /// Its readers will take the value.
     bool known(Node& node, Argument value) {
-        if (node.hasUsers()) return m_known.emplace(&node, std::move(value)), true;
+        if (node.hasUsers()) {
+            m_known.emplace(&node, std::move(value));
+            return true;
+        }
         const std::string name = node.name();
         const NodeId id = node.id();
         m_graph.erase(node);

@@ -134,7 +134,10 @@ const Row* findOperator(std::string_view method, std::vector<Argument>& args) {
     };
     if (const Row* row = look(name)) return row;
     if (name.starts_with('r') && args.size() == 2)
-        if (const Row* row = look(name.substr(1))) return std::swap(args[0], args[1]), row;
+        if (const Row* row = look(name.substr(1))) {
+            std::swap(args[0], args[1]);
+            return row;
+        }
     return nullptr;
 }
 

@@ -54,16 +54,18 @@ std::vector<Argument> itemsOf(const Argument& index) {
 Taken take(PythonCall& c, const Argument& self, const Argument& index) {
     Taken out{self, {}};
     const TensorType* type = tensorOf(self);
-    if (type == nullptr)
-        return c.fail("the type of what is indexed is not known", {"annotate it in the text: x: \"f32[2, 3]\" = ..."}),
-               out;
+    if (type == nullptr) {
+        c.fail("the type of what is indexed is not known", {"annotate it in the text: x: \"f32[2, 3]\" = ..."});
+        return out;
+    }
     const std::vector<Argument> items = itemsOf(index);
     int64_t named = 0;
     for (const Argument& item : items) named += dimsTaken(item);
-    if (named > type->rank())
-        return c.fail("too many indices (" + std::to_string(named) + ") for a tensor with " +
-                      std::to_string(type->rank()) + " dims"),
-               out;
+    if (named > type->rank()) {
+        c.fail("too many indices (" + std::to_string(named) + ") for a tensor with " + std::to_string(type->rank()) +
+               " dims");
+        return out;
+    }
     int64_t dim = 0;
     for (const Argument& item : items) {
         if (c.failed()) return out;
@@ -113,9 +115,13 @@ Argument assignSubscript(PythonCall& c, const Argument& self, const Argument& in
     const DType dtype = tensorOf(self)->dtype;
     if (!taken.indices.empty()) {
         const Argument value = isPythonNumber(given) ? c.constant(given, dtype) : given;
-        return c.aten("index_put_", {taken.view, Argument(std::move(taken.indices)), value}), Argument();
+        c.aten("index_put_", {taken.view, Argument(std::move(taken.indices)), value});
+        return Argument();
     }
-    if (isPythonNumber(given)) return c.aten("fill_", {taken.view, given}), Argument();
+    if (isPythonNumber(given)) {
+        c.aten("fill_", {taken.view, given});
+        return Argument();
+    }
     // Leading dims of size one may be missing on the left: x[0] = y with y of one more dim.
     Argument value = given;
     while (!c.failed()) {
@@ -124,7 +130,8 @@ Argument assignSubscript(PythonCall& c, const Argument& self, const Argument& in
         if (!from || !to || from->rank() <= to->rank() || from->sizes[0].asInt() != 1) break;
         value = c.aten("squeeze", {value, 0});
     }
-    return c.aten("copy_", {taken.view, value}), Argument();
+    c.aten("copy_", {taken.view, value});
+    return Argument();
 }
 
 }  // namespace cutaway::torchcalls

@@ -158,10 +158,9 @@ class LayoutChange {
     }
     std::optional<SymDims> stridesToKeep(const Node& value, const Node& reader) {
         const Refusing no(m_rewriter, kStrides, reader);
-        if (!m_decision.channelsLast) return no(m_decision.why), std::nullopt;
-        if (value.isCall("prims.inductor_force_stride_order.default"))
-            return no(value, " keeps them already"), std::nullopt;
-        if (isWrittenBack(reader, value)) return no(value, " is written back by the graph itself"), std::nullopt;
+        if (!m_decision.channelsLast) return no(m_decision.why);
+        if (value.isCall("prims.inductor_force_stride_order.default")) return no(value, " keeps them already");
+        if (isWrittenBack(reader, value)) return no(value, " is written back by the graph itself");
         auto strides = stridesOfDense(value);
         if (!strides) no(Found{&value}, " is no tensor without gaps and overlaps");
         return strides;

@@ -28,9 +28,10 @@ std::string_view unlessTransposedFits(const Match& m) {
     const auto *extra = call.arg("output_padding").list(), *stride = call.arg("stride").list();
     if (extra == nullptr || stride == nullptr) return "its padding is known only at run time";
     for (size_t i = 0; i < std::min(extra->size(), stride->size()); ++i)
-        if ((*extra)[i].asInt().value_or(0) >= (*stride)[i].asInt().value_or(1))
-            return m.note(constantText(call.arg("output_padding")) + " and " + constantText(call.arg("stride"))),
-                   "the output padding is not smaller than the stride";
+        if ((*extra)[i].asInt().value_or(0) >= (*stride)[i].asInt().value_or(1)) {
+            m.note(constantText(call.arg("output_padding")) + " and " + constantText(call.arg("stride")));
+            return "the output padding is not smaller than the stride";
+        }
     return "";
 }
 std::string_view unlessConvolutionPacks(const Match& m) {

@@ -118,25 +118,28 @@ class UniformFolding {
         const DType dtype = node.tensor().dtype;
         if (node.isCall(kFull)) {
             const auto value = CallView(node).scalar("fill_value");
-            if (!value) return no("what it is filled with is known only when the graph runs"), std::nullopt;
+            if (!value) return no("what it is filled with is known only when the graph runs");
             return Tensor::full(dtype, node.tensor().rank() == 0 ? Dims{} : Dims{1}, *value);
         }
         if (passesValue(node) || node.isCall("aten.lift_fresh_copy.default")) {
             const Node* source = node.arg(0).node();
             const Tensor* value = source ? m_known.find(*source) : nullptr;
-            if (value == nullptr) return notUniform(source, no), std::nullopt;
+            if (value == nullptr) {
+                notUniform(source, no);
+                return std::nullopt;
+            }
             return *value;
         }
         if (node.isCall("aten.view.dtype")) {  // other bits are no longer one value where elements split or join
             const Node* source = node.arg(0).node();
             if (!source || byteSize(source->tensor().dtype) != byteSize(dtype))
-                return no("elements are split or joined"), std::nullopt;
+                return no("elements are split or joined");
             return evaluate(node, no);
         }
         // PyTorch does not count copy among the pointwise operators.
         if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) ||
             node.isCall("aten.copy.default"))
-            return no(KindOf{node}, " does not work element by element"), std::nullopt;
+            return no(KindOf{node}, " does not work element by element");
         return evaluate(node, no);
     }
     static bool notUniform(const Node* source, const Refusing& no) {
@@ -147,7 +150,10 @@ class UniformFolding {
     /// kernel see one-element tensors.
     std::optional<Tensor> evaluate(const Node& node, const Refusing& no) {
         for (const Node* input : node.inputs())
-            if (m_known.find(*input) == nullptr) return notUniform(input, no), std::nullopt;
+            if (m_known.find(*input) == nullptr) {
+                notUniform(input, no);
+                return std::nullopt;
+            }
         Graph scratch;
         std::map<NodeId, Node*> twins;
         for (const Node* input : node.inputs()) {
@@ -157,17 +163,17 @@ class UniformFolding {
         }
         std::vector<Argument> args;
         for (const Argument& arg : node.args()) {
-            if (arg.get<Expr>()) return no("it reads a size that is known only at run time"), std::nullopt;
+            if (arg.get<Expr>()) return no("it reads a size that is known only at run time");
             if (arg.get<MemoryFormat>()) args.emplace_back();  // a stand-in has no layout
             else args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
         }
         const auto type = inferCall(node.op(), args);
-        if (!type || !type->tensor()) return no("it cannot be computed on single numbers"), std::nullopt;
+        if (!type || !type->tensor()) return no("it cannot be computed on single numbers");
         StandIns values(scratch);
         for (const Node* input : node.inputs()) values.set(*twins.at(input->id()), *m_known.find(*input), input->id());
         EvalResult result = evaluateCall(node.op(), args, *type, values);
         if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1)
-            return no("it cannot be computed on single numbers"), std::nullopt;
+            return no("it cannot be computed on single numbers");
         Tensor value = result.tensors()[0].to(node.tensor().dtype);
         return node.tensor().rank() == 0 ? value.view({}, {}, value.offset()) : value.view({1}, {1}, value.offset());
     }

@@ -33,16 +33,14 @@ const TensorType* weightType(const Node& node) {
 std::vector<Node*> productsBeside(Node& node, const Family& family, Rewriter& rewriter) {
     const Refusing no(rewriter, family.rule, node);
     const std::vector<Node*>& readers = node.arg(0).node()->users();
-    if (node.tensor().device.type != DeviceType::Cpu)
-        return no("it is computed on ", node.tensor().device), std::vector<Node*>();
-    if (readers.size() < 2) return no("nothing else reads ", *node.arg(0).node()), std::vector<Node*>();
+    if (node.tensor().device.type != DeviceType::Cpu) return no("it is computed on ", node.tensor().device);
+    if (readers.size() < 2) return no("nothing else reads ", *node.arg(0).node());
     for (size_t i = 0; i < readers.size(); ++i) {
         const Node& reader = *readers[i];
         if (!reader.isCall(family.op) || reader.arg(0).node() != node.arg(0).node())
-            return no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product"),
-                   std::vector<Node*>();
+            return no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product");
         if (i > 0 && reader.arg(1).node() == readers[0]->arg(1).node())
-            return no.about(&reader, "two products have the same weight"), std::vector<Node*>();
+            return no.about(&reader, "two products have the same weight");
         if (!family.joins(reader, no, rewriter) || !family.fits(*readers[0], reader, no, rewriter)) return {};
     }
     return readers;

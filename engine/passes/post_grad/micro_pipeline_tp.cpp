@@ -113,14 +113,14 @@ std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
                                       [](const Node* user) { return user->isCall(kWait); });
     Node* wait = waiting != gather.users().end() ? *waiting : nullptr;
     if (wait == nullptr || gather.users().size() != 1)
-        return no("something else than one wait reads what is collected: ", OtherReader{gather, wait}), std::nullopt;
+        return no("something else than one wait reads what is collected: ", OtherReader{gather, wait});
     const auto members = gather.arg("group_size").asInt();
     if (gather.arg(0).node() == nullptr || gather.arg(0).node()->tensor().rank() == 0 || !members)
-        return no("the shares have no dim to join"), std::nullopt;
+        return no("the shares have no dim to join");
     Gather out{&gather, wait, 0, {&gather}, {}};
     Node* reader = onlyUser(*wait);
     if (reader && reader->isCall("aten.view.dtype"))
-        return no.about(reader, "bytes are collected and read as another dtype"), std::nullopt;
+        return no.about(reader, "bytes are collected and read as another dtype");
     std::vector<Node*> between = {wait};
     Node* cat = reader ? joinedAgain(*reader, Argument(0), *members, between) : nullptr;
     const auto dim = cat ? dimOf(cat->arg("dim"), cat->tensor().rank()) : std::nullopt;
@@ -289,12 +289,12 @@ std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
     Scatter out{&scatter, nullptr, scatter.arg(0).node(), 0, {}, {}};
     for (Node* user : scatter.users()) {
         if (user->isCall(kWait) && out.wait == nullptr) out.wait = user;
-        else if (!user->isOutput()) return no.about(user, OtherReader{scatter, out.wait}), std::nullopt;
+        else if (!user->isOutput()) return no.about(user, OtherReader{scatter, out.wait});
     }
-    if (out.wait == nullptr || out.input == nullptr) return no("the shares are not waited for"), std::nullopt;
+    if (out.wait == nullptr || out.input == nullptr) return no("the shares are not waited for");
     const auto& operation = scatter.arg("reduce_op");
     if (const auto* text = operation.get<std::string>(); !text || (*text != "sum" && *text != "avg"))
-        return no("the reduction is ", operation), std::nullopt;
+        return no("the reduction is ", operation);
     Node* split = out.input->isCall("aten.cat.default") && onlyUser(*out.input) && out.input->arg(0).list() &&
                           !out.input->arg(0).list()->empty()
                       ? (*out.input->arg(0).list())[0].node()

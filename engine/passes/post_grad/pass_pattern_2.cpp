@@ -65,8 +65,10 @@ std::string_view unlessPiecesAreTheItems(const Match& m) {
     if (*dim == 0) return kNotAlongTheFirst;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* item = (*items)[i].node();
-        if (item == nullptr || !item->type().tensor())
-            return m.note(constantText((*items)[i])), "a concatenated tensor is not known";
+        if (item == nullptr || !item->type().tensor()) {
+            m.note(constantText((*items)[i]));
+            return "a concatenated tensor is not known";
+        }
         const int64_t rank = item->tensor().rank(), at = *dim < 0 ? *dim + rank : *dim;
         if (at < 0 || at >= rank) return "the dim {dim} is out of range";
         const auto* size = (*sizes)[i].get<int64_t>();

@@ -252,7 +252,7 @@ Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& 
 
 /// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads; else null.
 Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Refusing& refuse) {
-    const auto isItem = [&](const Node& select, size_t position, const Node* first) {
+    const auto isItem = [&](const Node& select, size_t position, const Node* first) -> bool {
         if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is no aten.select.int");
         const Node* from = select.arg(0).node();
         if (from == nullptr || !from->type().tensor()) return refuse("what ", select, " takes an item of is no tensor");
@@ -368,24 +368,35 @@ Node* splitOfReshapedPieces(const Concatenation& cat, const Refusing& refuse) {
     for (size_t i = 0; i < cat.items.size(); ++i) {
         const Node& item = *cat.items[i];
         const Node* reshaped = item.isCall("aten.reshape.default") ? item.arg(0).node() : nullptr;
-        if (reshaped == nullptr) return refuse(Found{&item}, " is no aten.reshape"), nullptr;
+        if (reshaped == nullptr) {
+            refuse(Found{&item}, " is no aten.reshape");
+            return nullptr;
+        }
         const Piece piece = pieceAt(*reshaped);
-        if (piece.split == nullptr)
-            return refuse(Found{reshaped}, ", which ", item,
-                          " reshapes, is no piece of an aten.split_with_sizes with known sizes"),
-                   nullptr;
-        if (split && piece.split != split)
-            return refuse(item, " is a piece of ", piece.split, ", ", cat.items[0], " is one of ", split), nullptr;
-        if (piece.index != static_cast<int64_t>(i))
-            return refuse(item, " is piece ", piece.index, " of ", piece.split, " and stands as number ", i), nullptr;
+        if (piece.split == nullptr) {
+            refuse(Found{reshaped}, ", which ", item,
+                   " reshapes, is no piece of an aten.split_with_sizes with known sizes");
+            return nullptr;
+        }
+        if (split && piece.split != split) {
+            refuse(item, " is a piece of ", piece.split, ", ", cat.items[0], " is one of ", split);
+            return nullptr;
+        }
+        if (piece.index != static_cast<int64_t>(i)) {
+            refuse(item, " is piece ", piece.index, " of ", piece.split, " and stands as number ", i);
+            return nullptr;
+        }
         split = piece.split;
     }
     const size_t pieces = sectionsOf(*split).size();
-    if (pieces != cat.items.size())
-        return refuse("it joins ", cat.items.size(), " of the ", Counted{pieces, "piece"}, " of ", split), nullptr;
-    if (split->users().size() != cat.items.size())
-        return refuse(split, " has ", Counted{split->users().size(), "reader"}, " for its ", Counted{pieces, "piece"}),
-               nullptr;
+    if (pieces != cat.items.size()) {
+        refuse("it joins ", cat.items.size(), " of the ", Counted{pieces, "piece"}, " of ", split);
+        return nullptr;
+    }
+    if (split->users().size() != cat.items.size()) {
+        refuse(split, " has ", Counted{split->users().size(), "reader"}, " for its ", Counted{pieces, "piece"});
+        return nullptr;
+    }
     return split;
 }
 

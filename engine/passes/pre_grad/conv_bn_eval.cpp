@@ -28,10 +28,10 @@ std::optional<Norm> normAt(const Node& node, const Refusing& no) {
               Argument(1e-5)};
     const Argument* training = argument(node, 5, "training");
     if (training && (training->get<bool>() == nullptr || *training->get<bool>()))
-        return no("its training is ", *training, ", not False"), std::nullopt;
+        return no("its training is ", *training, ", not False");
     if (const Argument* eps = argument(node, 7, "eps")) norm.eps = *eps;
     if (norm.input == nullptr || norm.mean == nullptr || norm.variance == nullptr || !norm.eps.asReal())
-        return no("it is not given an input, a running mean, a running variance and a number for eps"), std::nullopt;
+        return no("it is not given an input, a running mean, a running variance and a number for eps");
     return norm;
 }
 
@@ -72,9 +72,15 @@ bool normsChannels(const Node& layer, Layer kind, const Refusing& no) {
 /// The kind of layer whose result the norm alone reads; None where its weight cannot be scaled.
 Layer scaledLayer(const Node& node, const Norm& norm, const Refusing& no) {
     const Node& layer = *norm.input;
-    if (onlyUser(layer) == nullptr) return no.about(&layer, OtherReader{layer, &node}), Layer::None;
+    if (onlyUser(layer) == nullptr) {
+        no.about(&layer, OtherReader{layer, &node});
+        return Layer::None;
+    }
     const Layer kind = layerAt(layer);
-    if (kind == Layer::None) return no.about(&layer, Found{&layer}, " is no convolution or linear layer"), Layer::None;
+    if (kind == Layer::None) {
+        no.about(&layer, Found{&layer}, " is no convolution or linear layer");
+        return Layer::None;
+    }
     return normsChannels(layer, kind, no) ? kind : Layer::None;
 }
 

@@ -158,23 +158,21 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     const Argument* keep = argument(argmax, 9, "keepdim");
     if (argmax.args().size() != 1 || argmax.kwargs().size() != 2 || integer(argument(argmax, 9, "dim")) != -1 ||
         !keep || keep->asInt() != 1)
-        return no("it is not called with dim=-1 and keepdim=True, as sampling is"), std::nullopt;
+        return no("it is not called with dim=-1 and keepdim=True, as sampling is");
     out.quotient = argmax.arg(0).node();
     if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"}))
-        return no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)"), std::nullopt;
-    if (out.quotient->users().size() != 1)
-        return no.about(out.quotient, OtherReader{*out.quotient, &argmax}), std::nullopt;
+        return no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)");
+    if (out.quotient->users().size() != 1) return no.about(out.quotient, OtherReader{*out.quotient, &argmax});
     out.softmax = out.quotient->arg(0).node();
     out.noise = out.quotient->arg(1).node();
     if (!isFreshExponential(out.noise, no)) return std::nullopt;
     if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty())
-        return no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax"), std::nullopt;
-    if (out.softmax->users().size() != 1)
-        return no.about(out.softmax, OtherReader{*out.softmax, out.quotient}), std::nullopt;
+        return no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax");
+    if (out.softmax->users().size() != 1) return no.about(out.softmax, OtherReader{*out.softmax, out.quotient});
     // The order of probabilities is the order of logits only along the dim that both work on.
     if (!parity && !isLastDim(*out.softmax, no)) return std::nullopt;
     out.logits = out.softmax->arg(0).node();
-    if (out.logits == nullptr) return no("the logits are no tensor"), std::nullopt;
+    if (out.logits == nullptr) return no("the logits are no tensor");
     return out;
 }
 
@@ -220,17 +218,19 @@ bool isQuantize(const Node& node) {
 /// The views between a quantization and what it quantizes, first to last; empty unless each is read once.
 std::vector<Node*> viewChain(const Node& quantize, const Refusing& no) {
     std::vector<Node*> chain;
-    if (quantize.args().empty() || quantize.inputs().size() != 1)
-        return no("its scale or its zero point is computed in the graph, too"), chain;
+    if (quantize.args().empty() || quantize.inputs().size() != 1) {
+        no("its scale or its zero point is computed in the graph, too");
+        return chain;
+    }
     const Node* reader = &quantize;
     Node* at = quantize.arg(0).node();
     for (; at && isViewOp(*at); reader = at, at = at->arg(0).node()) {
-        if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader}), std::vector<Node*>();
+        if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader});
         chain.insert(chain.begin(), at);
     }
     if (chain.empty()) no.about(at, "what it quantizes, ", Found{at}, ", is no view");
     if (chain.empty() || at == nullptr) return {};
-    if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader}), std::vector<Node*>();
+    if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader});
     return chain;
 }
 

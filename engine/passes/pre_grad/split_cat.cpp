@@ -107,8 +107,7 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
     if (wrappedDim(argument(cat, 1, "dim"), facts.rank) != facts.dim) {
         const Argument* dim = argument(cat, 1, "dim");
         return no.about(&split, "it joins along dim ", dim ? *dim : Argument(0), ", but ", split, " splits along dim ",
-                        facts.dim),
-               std::nullopt;
+                        facts.dim);
     }
     const auto* tensors = cat.arg(0).list();
     Run run;
@@ -117,10 +116,9 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
         const auto number = part && part->isCall("operator.getitem") && part->arg(0).node() == &split
                                 ? partNumber(*part)
                                 : std::nullopt;
-        if (!number) return no.about(part, Found{part}, " is no part of ", split), std::nullopt;
+        if (!number) return no.about(part, Found{part}, " is no part of ", split);
         if (!run.parts.empty() && *number != run.last + 1)
-            return no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last),
-                   std::nullopt;
+            return no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last);
         if (run.parts.empty()) run.first = *number;
         run.last = *number;
         run.parts.push_back(part);
@@ -131,12 +129,10 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
 /// The split whose run of parts the concatenation joins.
 std::optional<CutAndRun> joinedRun(const Node& cat, const Refusing& no) {
     const auto* tensors = cat.args().empty() ? nullptr : cat.arg(0).list();
-    if (!tensors || tensors->empty())
-        return no("its tensors are not written as a list in the first place"), std::nullopt;
+    if (!tensors || tensors->empty()) return no("its tensors are not written as a list in the first place");
     Node* part = (*tensors)[0].node();
     Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-    if (!split)
-        return no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split"), std::nullopt;
+    if (!split) return no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split");
     auto facts = normalSplit(*split, no);
     auto run = facts ? runOf(cat, *split, *facts, no) : std::nullopt;
     if (!run) return std::nullopt;

@@ -26,9 +26,9 @@ std::optional<int64_t> partNumber(const Node& node) {
 
 std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     if (!isFunction(node, {"torch.functional.split", "torch.split"}))
-        return no.about(&node, Found{&node}, " is no split"), std::nullopt;
+        return no.about(&node, Found{&node}, " is no split");
     const auto refuse = [&](const char* what) {
-        return no.about(&node, node, what, " (normalization_pass writes split(x, [sizes], dim=d))"), std::nullopt;
+        return no.about(&node, node, what, " (normalization_pass writes split(x, [sizes], dim=d))");
     };
     if (node.args().size() != 2 || node.kwargs().size() != 1) return refuse(" is not written in the normal form");
     NormalSplit out;
@@ -36,8 +36,7 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     const auto* sizes = node.arg(1).list();
     const auto dim = integer(argument(node, 2, "dim"));
     if (!tensorType(out.input))
-        return no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor"),
-               std::nullopt;
+        return no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor");
     if (!sizes || !dim || *dim < 0)
         return refuse(sizes ? " has no dim counted from the front" : " is given no list of sizes");
     out.dim = *dim;
@@ -51,10 +50,9 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
         const auto number = partNumber(*reader);
         if (!number || *number >= static_cast<int64_t>(out.sizes.size()))
             return no.about(reader, Found{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(),
-                            " parts, counted from the front"),
-                   std::nullopt;
+                            " parts, counted from the front");
         if (!seen.insert(*number).second)
-            return no.about(reader, *reader, " takes part ", *number, " of ", node, " once more"), std::nullopt;
+            return no.about(reader, *reader, " takes part ", *number, " of ", node, " once more");
     }
     return out;
 }

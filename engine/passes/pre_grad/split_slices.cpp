@@ -82,8 +82,7 @@ class Collector {
             }
             if (!cutOf(*source.cut, m_family))
                 return no.about(source.cut, *source.cut,
-                                ", of which it joins parts, is not written in the normal form"),
-                       std::nullopt;
+                                ", of which it joins parts, is not written in the normal form");
             if (m_seen == nullptr) {
                 m_seen = source.cut;
                 m_waiting = {{source.number, operand}};

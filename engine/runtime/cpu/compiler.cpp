@@ -191,7 +191,10 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
         for (const Job& job : jobs) std::filesystem::remove(job.source + ".o", none);
     };
     for (size_t i = 0; i < jobs.size(); ++i) {
-        if (!done[i]) return removeObjects(), std::move(done[i].error());
+        if (!done[i]) {
+            removeObjects();
+            return std::move(done[i].error());
+        }
         all.log += done[i]->command + "\n" + done[i]->log;
         all.seconds += done[i]->seconds;
         arguments.push_back(jobs[i].source + ".o");

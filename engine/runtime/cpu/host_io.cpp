@@ -136,7 +136,10 @@ class Reader {
     size_t number() { return static_cast<size_t>(m_in.pod<uint64_t>()); }
     TensorType tensor() {
         const ValueType type = readType(m_in);
-        if (type.tensor() == nullptr) return m_in.fail(), TensorType();
+        if (type.tensor() == nullptr) {
+            m_in.fail();
+            return TensorType();
+        }
         return *type.tensor();
     }
     void read(HostKernel& kernel) {
