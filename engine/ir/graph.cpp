@@ -153,11 +153,10 @@ void Graph::dropUses(Node& node) {
 std::unique_ptr<Node> Graph::make(NodeKind kind) { return std::unique_ptr<Node>(new Node(*this, kind)); }
 
 Node& Graph::insert(std::unique_ptr<Node> node, Node* before, std::string_view nameHint) {
-    node->m_id = static_cast<NodeId>(m_slots.size());
+    node->m_id = static_cast<NodeId>(m_slots.limit());
     node->m_name = uniqueName(nameHint);
     m_names.insert(node->m_name, node->m_id);
-    Node& placed = *node;
-    m_slots.push_back(std::move(node));
+    Node& placed = m_slots.put(std::move(node));
     ++m_size;
     link(placed, before);
     touch(placed);
@@ -166,13 +165,10 @@ Node& Graph::insert(std::unique_ptr<Node> node, Node* before, std::string_view n
 }
 
 Node& Graph::append(std::unique_ptr<Node> node) {
-    const size_t slot = index(node->m_id);
-    if (m_slots.size() <= slot) m_slots.resize(slot + 1);
-    CT_CHECK(!m_slots[slot], "a node is taken once");
+    CT_CHECK(!m_slots.find(node->m_id), "a node is taken once");
     if (findByName(node->m_name)) node->m_name = uniqueName(node->m_name);
     m_names.insert(node->m_name, node->m_id);
-    Node& placed = *node;
-    m_slots[slot] = std::move(node);
+    Node& placed = m_slots.put(std::move(node));
     ++m_size;
     link(placed, nullptr);
     touch(placed);
@@ -295,7 +291,7 @@ void Graph::erase(Node& node) {
     m_names.erase(node.m_name, node.m_id);
     if (m_output == &node) m_output = nullptr;
     --m_size;
-    m_slots[index(node.m_id)].reset();
+    m_slots.drop(node.m_id);
 }
 void Graph::moveBefore(Node& node, Node& position) {
     if (&node == &position || node.m_next == &position) return;
@@ -304,17 +300,17 @@ void Graph::moveBefore(Node& node, Node& position) {
     link(node, &position);
 }
 void Graph::reserveIds(uint32_t limit) {
-    if (m_slots.size() >= limit) return;
+    if (m_slots.limit() >= limit) return;
     ++m_edits;
-    m_slots.resize(limit);
+    m_slots.reserve(limit);
 }
 
 NodeId Graph::idOfName(std::string_view name) const {
-    return m_names.find(name, [this](NodeId id) { return std::string_view(m_slots[index(id)]->m_name); });
+    return m_names.find(name, [this](NodeId id) { return std::string_view(m_slots.find(id)->m_name); });
 }
 Node* Graph::findByName(std::string_view name) const {
     const NodeId id = idOfName(name);
-    return id == NodeId::None ? nullptr : m_slots[index(id)].get();
+    return id == NodeId::None ? nullptr : m_slots.find(id);
 }
 std::vector<Node*> Graph::placeholders() const {
     std::vector<Node*> found;
@@ -337,10 +333,10 @@ std::vector<Node*> Graph::nodeList() const {
 
 std::unique_ptr<Graph> Graph::clone() const {
     auto copy = std::make_unique<Graph>();
-    copy->m_slots.resize(m_slots.size());
+    copy->m_slots.reserve(m_slots.limit());
     for (const Node* node = m_first; node; node = node->m_next)
-        copy->m_slots[index(node->m_id)].reset(new Node(*copy, *node));
-    auto twin = [&](const Node* node) -> Node* { return node ? copy->m_slots[index(node->m_id)].get() : nullptr; };
+        copy->m_slots.put(std::unique_ptr<Node>(new Node(*copy, *node)));
+    auto twin = [&](const Node* node) -> Node* { return node ? copy->m_slots.find(node->m_id) : nullptr; };
     for (const Node* node = m_first; node; node = node->m_next) {
         Node& made = *twin(node);
         made.m_args.reserve(node->m_args.size());

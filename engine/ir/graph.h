@@ -9,6 +9,7 @@
 
 #include "engine/ir/name_table.h"
 #include "engine/ir/node.h"
+#include "engine/ir/node_slots.h"
 
 namespace cutaway {
 
@@ -74,13 +75,13 @@ class Graph {
     void moveBefore(Node& node, Node& position);
 
     // -- reading
-    Node* find(NodeId id) const { return index(id) < m_slots.size() ? m_slots[index(id)].get() : nullptr; }
+    Node* find(NodeId id) const { return m_slots.find(id); }
     Node* findByName(std::string_view name) const;
     Node* first() const { return m_first; }
     Node* last() const { return m_last; }
     size_t size() const { return m_size; }
     /// One past the largest id ever given.
-    uint32_t idLimit() const { return static_cast<uint32_t>(m_slots.size()); }
+    uint32_t idLimit() const { return m_slots.limit(); }
     /// Makes the next new node's id at least this (ids stay unique across the graphs of one run).
     void reserveIds(uint32_t limit);
     Node* outputNode() const { return m_output; }
@@ -136,7 +137,7 @@ class Graph {
     NodeId idOfName(std::string_view name) const;
     void renumber() const;
 
-    std::vector<std::unique_ptr<Node>> m_slots;
+    NodeSlots m_slots;
     Node *m_first = nullptr, *m_last = nullptr, *m_output = nullptr;
     size_t m_size = 0;
     NameTable m_names;

@@ -39,6 +39,7 @@ class IrTest : public QObject {
     void functional();
     void fingerprintSeesEveryChange();
     void diffByIds();
+    void aSmallGraphOfLargeIds();
 };
 
 void IrTest::acceptsWhatIsRight() {
@@ -150,6 +151,26 @@ void IrTest::diffByIds() {
     QVERIFY(!found.reordered);
     edited.moveBefore(named(after, "z"), named(after, "x"));
     QVERIFY(diff(*before, after).reordered);
+}
+
+/// What a folded constant is computed from: few nodes, with the ids of a large graph.
+void IrTest::aSmallGraphOfLargeIds() {
+    Graph graph;
+    graph.reserveIds(10'000'000);
+    QCOMPARE(graph.idLimit(), 10'000'000u);
+    Node& first = graph.placeholder("x", TensorType::contiguous(DType::F32, {2}));
+    Node& second = graph.placeholder("y", TensorType::contiguous(DType::F32, {2}));
+    QCOMPARE(index(first.id()), 10'000'000u);
+    QCOMPARE(graph.find(first.id()), &first);
+    for (const uint32_t absent : {0u, 31u, 9'999'999u, 10'000'002u, 10'000'031u, 10'000'064u, UINT32_MAX})
+        QCOMPARE(graph.find(static_cast<NodeId>(absent)), nullptr);
+    const auto copy = graph.clone();
+    QCOMPARE(copy->idLimit(), graph.idLimit());
+    QCOMPARE(copy->find(second.id())->name(), std::string("y"));
+    QVERIFY(copy->find(second.id()) != &second);
+    graph.erase(second);
+    QCOMPARE(graph.find(second.id()), nullptr);
+    QCOMPARE(graph.idLimit(), 10'000'002u);  // its id is nobody's again
 }
 
 QTEST_GUILESS_MAIN(IrTest)
