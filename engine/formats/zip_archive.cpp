@@ -13,9 +13,9 @@ constexpr uint32_t kEndRecord = 0x06054b50, kEnd64Locator = 0x07064b50, kEnd64Re
 constexpr uint32_t kCentralHeader = 0x02014b50, kLocalHeader = 0x04034b50;
 constexpr size_t kEndRecordSize = 22, kEnd64RecordSize = 56, kLocatorSize = 20, kCentralSize = 46, kLocalSize = 30;
 constexpr uint16_t kStored = 0, kDeflated = 8;
-constexpr uint16_t kEncryptedFlags = 0x0041;  // bits 0 and 6
-constexpr uint64_t kMaxDeflateRatio = 1032;   // what the format can reach; more is a lie about the size
-constexpr uint64_t kReadAtOnce = uint64_t{1} << 20;
+constexpr uint16_t kEncryptedFlags = 0x0041;          // bits 0 and 6
+constexpr uint64_t kMaxDeflateRatio = 1032;           // what the format can reach; more is a lie about the size
+constexpr uint64_t kReadAtOnce = uint64_t{64} << 10;  // what is smaller costs less than coming back for it
 constexpr uint64_t kMaxDirectory = uint64_t{1} << 30;
 
 struct Directory {

@@ -1,6 +1,7 @@
 #include "engine/interpret/constants.h"
 
 #include <atomic>
+#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/recipe_graph.h"
+#include "engine/support/check.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {
@@ -103,7 +105,7 @@ ComputedOnce& computedOnce() {
     return all;
 }
 
-class FoldedConstant final : public Recipe {
+class FoldedConstant final : public Recipe, public std::enable_shared_from_this<FoldedConstant> {
   public:
     explicit FoldedConstant(std::shared_ptr<const Module> graph) : m_graph(std::move(graph)) {
         for (const Node& node : m_graph->graph().nodes())
@@ -130,6 +132,29 @@ class FoldedConstant final : public Recipe {
         if (!m_isView && !m_computed) kept().keep(this, made);
         return made;
     }
+    Result<Tensor> deferred() const override {
+        if (m_isView) return value();
+        if (m_computed) {
+            CT_TRY(Tensor whole, m_computed->deferred());
+            return viewOf(std::move(whole));
+        }
+        const Node& result = *m_graph->graph().outputs().at(0).node();
+        const TensorType& type = result.tensor();
+        if (!allInts(type.sizes) || !allInts(type.strides)) return value();
+        const Dims sizes = toInts(type.sizes), strides = toInts(type.strides);
+        if (extent(sizes, strides) != numel(sizes)) return value();  // copied into what it expands
+        const std::lock_guard lock(m_mutex);
+        std::shared_ptr<Storage> storage = m_deferred.lock();
+        if (!storage) {
+            storage = Storage::deferred(
+                static_cast<size_t>(numel(sizes)) * static_cast<size_t>(byteSize(type.dtype)),
+                [own = shared_from_this(), sizes, strides, dtype = type.dtype](std::span<std::byte> into) {
+                    return own->computeInto(into, dtype, sizes, strides);
+                });
+            m_deferred = storage;
+        }
+        return Tensor(std::move(storage), type.dtype, sizes, strides, 0, type.device);
+    }
 
   private:
     static constexpr const char* kComputed = "computed";
@@ -148,13 +173,21 @@ class FoldedConstant final : public Recipe {
         return views;
     }
 
+    /// The view that this is of the computed value.
+    Result<Tensor> viewOf(Tensor computed) const {
+        const std::shared_ptr<Module> own = views();
+        own->tensors[kComputed] = std::move(computed);
+        CT_TRY(std::vector<Tensor> values, interpret(*own, {}));
+        return std::move(values.at(0));
+    }
+
     Result<Tensor> compute() const {
         std::shared_ptr<const Module> module = m_graph;
         if (m_computed) {
-            const std::shared_ptr<Module> own = views();
-            CT_TRY(own->tensors[kComputed], m_computed->value());
-            module = std::move(own);
-        } else if (!m_isView) {
+            CT_TRY(Tensor whole, m_computed->value());
+            return viewOf(std::move(whole));
+        }
+        if (!m_isView) {
             auto own = std::make_shared<Module>(*m_graph);
             for (auto& [name, tensor] : own->tensors) {
                 if (!tensor.defined()) continue;
@@ -168,12 +201,41 @@ class FoldedConstant final : public Recipe {
         return std::move(values.at(0));
     }
 
+    /// The value in memory of that layout. Nothing is kept; a value that somebody has is taken.
+    Result<void> computeInto(std::span<std::byte> into, DType dtype, const Dims& sizes, const Dims& strides) const {
+        std::optional<Tensor> known;
+        {
+            const std::lock_guard lock(m_mutex);
+            if (const std::shared_ptr<Storage> storage = m_storage.lock())
+                known.emplace(storage, m_value.dtype, m_value.sizes, m_value.strides, m_value.offset, m_value.device);
+        }
+        if (!known) {
+            auto made = guarded([&] { return compute(); });
+            if (!made) {
+                Error error = made.error();
+                error.message = "the constant '" + m_graph->graph().outputs().at(0).node()->name() +
+                                "' cannot be computed: " + error.message;
+                return error;
+            }
+            known = std::move(*made);
+        }
+        CT_CHECK(known->dtype() == dtype && known->sizes() == sizes, "a recipe computes what its type says");
+        if (known->strides() == strides) {
+            std::memcpy(into.data(), known->data(), into.size());
+            return {};
+        }
+        Tensor target(Storage::view(into.data(), into.size(), nullptr), dtype, sizes, strides);
+        copyInto(target, *known);
+        return {};
+    }
+
     std::shared_ptr<const Module> m_graph;
     bool m_isView = true;
     std::shared_ptr<const FoldedConstant> m_computed;  // what this is a view of
     NodeId m_viewed{};                                 // which computes that
     mutable std::mutex m_mutex;
-    mutable std::weak_ptr<Storage> m_storage;  // of the value, while somebody has it
+    mutable std::weak_ptr<Storage> m_storage;   // of the value, while somebody has it
+    mutable std::weak_ptr<Storage> m_deferred;  // the same, of bytes that are computed when they are needed
     struct Layout {
         DType dtype = DType::F32;
         Dims sizes, strides;
@@ -235,6 +297,17 @@ Result<Snapshot> withConstants(const Module& module, const Progress& progress) {
         }
     auto own = std::make_shared<Module>(module);
     for (size_t i = 0; i < names.size(); ++i) own->tensors[names[i]] = **values[i];
+    own->recipes.clear();
+    return Snapshot(std::move(own));
+}
+
+Result<Snapshot> withDeferredConstants(const Module& module) {
+    const std::vector<std::string> names = recipesRead(module);
+    if (names.empty()) return Snapshot();
+    auto own = std::make_shared<Module>(module);
+    for (const std::string& name : names) {
+        CT_TRY(own->tensors[name], module.recipes.at(name)->deferred());
+    }
     own->recipes.clear();
     return Snapshot(std::move(own));
 }

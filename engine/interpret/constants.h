@@ -12,6 +12,10 @@ std::shared_ptr<const Recipe> makeRecipe(std::shared_ptr<const Module> graph);
 /// They are computed on all cores. Errors: of the interpreter; Cancelled.
 Result<Snapshot> withConstants(const Module& module, const Progress& progress = {});
 
+/// The same with tensors that are computed when somebody needs their bytes, for whoever hands them on: memory holds
+/// those that are on their way.
+Result<Snapshot> withDeferredConstants(const Module& module);
+
 /// Bytes that the constants of a graph take together, memory that several share once.
 int64_t constantBytes(const Module& module);
 

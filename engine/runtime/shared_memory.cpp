@@ -5,19 +5,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <system_error>
 
+#include "cutaway/guarded.h"
 #include "cutaway/words.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
 
 constexpr uint64_t kMagic = 0x32304b52574b5443;  // "CTKWRK02"
 constexpr size_t kAlignment = 64;                // whole vectors
+// Of what is large, so that forget() gives back all of it: a page that two share stays.
+constexpr size_t kPage = 4096, kLarge = 16 * kPage;
 
-size_t aligned(size_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+size_t aligned(size_t offset, size_t to = kAlignment) { return (offset + to - 1) / to * to; }
 
 Error systemError(const std::string& what, size_t bytes) {
     const int reason = errno;
@@ -73,11 +82,68 @@ struct Blocks {
         for (Block& block : blocks) {
             // Elements keep their place in a vector.
             block.begin -= block.begin % kAlignment;
-            block.at = bytes;
-            bytes += aligned(block.end - block.begin);
+            const bool large = block.end - block.begin >= kLarge;
+            block.at = aligned(bytes, large ? kPage : kAlignment);
+            bytes = block.at + aligned(block.end - block.begin, large ? kPage : kAlignment);
         }
     }
 };
+
+Result<void> writeBlock(SharedMemory& memory, size_t at, const Block& block) {
+    if (block.begin >= block.end) return {};
+    CT_TRY(const std::shared_ptr<Storage> storage, Storage::forOneUse(block.storage));
+    const auto* bytes = reinterpret_cast<const char*>(storage->data());
+    return memory.write(at + block.at, {bytes + block.begin, block.end - block.begin});
+}
+
+/// How much is read or computed at once. What computes a weight takes some times its bytes, so two large ones follow
+/// each other.
+class Room {
+  public:
+    void take(size_t bytes) {
+        std::unique_lock lock(m_mutex);
+        m_given.wait(lock, [&] { return m_taken == 0 || m_taken + bytes <= kBytes; });
+        m_taken += bytes;
+    }
+    void give(size_t bytes) {
+        const std::lock_guard lock(m_mutex);
+        m_taken -= bytes;
+        m_given.notify_all();
+    }
+
+  private:
+    static constexpr size_t kBytes = size_t{8} << 20;
+    std::mutex m_mutex;
+    std::condition_variable m_given;
+    size_t m_taken = 0;
+};
+
+Result<void> writeBlocks(SharedMemory& memory, size_t at, const std::vector<Block>& blocks, int threads,
+                         const Progress& progress) {
+    std::vector<std::optional<Error>> errors(blocks.size());
+    std::atomic<size_t> next{0};
+    std::atomic<bool> failed{false};
+    Room room;
+    const auto work = [&](int thread) {
+        for (size_t i = next++; i < blocks.size() && !failed && !progress.cancelled(); i = next++) {
+            if (thread == 0 && blocks.size() > 1)
+                progress.say(static_cast<double>(i) / static_cast<double>(blocks.size()), "handing weights over");
+            const size_t bytes = blocks[i].end - blocks[i].begin;
+            room.take(bytes);
+            const auto written = guarded([&] { return writeBlock(memory, at, blocks[i]); });
+            room.give(bytes);
+            if (written) continue;
+            errors[i] = written.error();
+            failed = true;
+        }
+    };
+    if (threads > 1 && blocks.size() > 1) runParts(std::min(threads, static_cast<int>(blocks.size())), work);
+    else work(0);
+    for (const std::optional<Error>& error : errors)
+        if (error) return *error;
+    if (progress.cancelled()) return Error{ErrorCode::Cancelled, "handing weights over was cancelled", {}, {}};
+    return {};
+}
 
 }  // namespace
 
@@ -154,7 +220,7 @@ Result<std::span<std::byte>> SharedMemory::share(size_t bytes, std::shared_ptr<c
 }
 
 Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
-                          const std::vector<Tensor>& tensors) {
+                          const std::vector<Tensor>& tensors, int threads, const Progress& progress) {
     const Blocks layout(tensors);
     ByteWriter head;
     head.text(text);
@@ -175,15 +241,9 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
     ByteWriter start;
     start.pod(kMagic);
     start.count(head.bytes.size());
-    const size_t data = aligned(offset + start.bytes.size() + head.bytes.size());
+    const size_t data = aligned(offset + start.bytes.size() + head.bytes.size(), kPage);
     CT_TRY_VOID(memory.write(offset, start.bytes + head.bytes));
-    for (const Block& block : layout.blocks) {
-        if (block.begin >= block.end) continue;
-        CT_TRY(const std::shared_ptr<Storage> storage, Storage::forOneUse(block.storage));
-        const auto* bytes = reinterpret_cast<const char*>(storage->data());
-        CT_TRY_VOID(memory.write(data + block.at, {bytes + block.begin, block.end - block.begin}));
-    }
-    return {};
+    return writeBlocks(memory, data, layout.blocks, threads, progress);
 }
 
 Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
@@ -201,7 +261,7 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
     const size_t size = start.count();
     if (start.failed() || size > bytes.size() - offset - kStart) return damaged;
     ByteReader in(bytes.substr(offset + kStart, size));
-    const size_t data = aligned(offset + kStart + size);
+    const size_t data = aligned(offset + kStart + size, kPage);
 
     Message message;
     message.bytes = all;

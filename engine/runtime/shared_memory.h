@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cutaway/jobs.h"
 #include "engine/runtime/wire.h"
 #include "engine/tensor/tensor.h"
 
@@ -41,9 +42,10 @@ class SharedMemory {
 };
 
 /// Writes a text and tensors at an offset of shared memory. Bytes that several tensors share are written once; the
-/// reader's tensors lie in the memory itself. What was not read from a file yet is not kept here.
+/// reader's tensors lie in the memory itself. What was not read from a file or computed yet is not kept here, so there
+/// is room for one such tensor per thread. Errors: of reading and computing; no memory; Cancelled.
 Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
-                          const std::vector<Tensor>& tensors);
+                          const std::vector<Tensor>& tensors, int threads = 1, const Progress& progress = {});
 
 struct Message {
     std::string text;

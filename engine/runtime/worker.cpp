@@ -1,6 +1,5 @@
 #include "engine/runtime/worker.h"
 
-#include <malloc.h>
 #include <sys/resource.h>
 
 #include <charconv>
@@ -22,6 +21,7 @@
 #include "engine/support/machine.h"
 #include "engine/support/process.h"
 #include "engine/support/sanitized.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
@@ -154,7 +154,12 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     ByteWriter all;
     all.text(head.bytes);
     all.bytes += text;
-    CT_TRY_VOID(writeMessage(request, 0, all.bytes, given));
+    // What has made the program is not held beside its weights, nor what has computed these beside the run.
+    constexpr int64_t kMuch = 16 << 20;
+    const bool much = bytesOf(given) > kMuch;
+    if (much) returnFreeMemory();
+    CT_TRY_VOID(writeMessage(request, 0, all.bytes, given, threadCount(), progress));
+    if (much) returnFreeMemory();
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, reply.share(kBoardBytes, boardOwner));
     const Board& board = *new (page.data()) Board;
@@ -275,7 +280,7 @@ int workerMain(int argc, char** argv) {
         if (!asked) return false;
         if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");
         CT_TRY_VOID(serve(static_cast<WorkerTask>(asked->byte), asked->descriptors));
-        ::malloc_trim(0);
+        returnFreeMemory();
         std::printf("%s\n", std::string(kAnswered).c_str());
         std::fflush(stdout);
         return true;

@@ -1,5 +1,6 @@
 #include "engine/support/machine.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +10,9 @@
 #include <sstream>
 
 #include "cutaway/words.h"
+
+// mimalloc's, in programs that use it.
+extern "C" __attribute__((weak)) void mi_collect(bool force) noexcept;
 
 namespace cutaway {
 namespace {
@@ -106,6 +110,11 @@ void forgetPages(std::span<std::byte> bytes) {
     const auto first = reinterpret_cast<uintptr_t>(bytes.data());
     const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
     if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+}
+
+void returnFreeMemory() {
+    if (mi_collect != nullptr) mi_collect(true);
+    ::malloc_trim(0);
 }
 
 Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose) {

@@ -27,6 +27,8 @@ void resetPeakMemory();
 /// which read as zeros from then on. Neither is needed for results.
 void touchPages(std::span<const std::byte> bytes);
 void forgetPages(std::span<std::byte> bytes);
+/// Gives memory that was freed, and that the allocator keeps for later, back to the system.
+void returnFreeMemory();
 
 /// One thing that memory is wanted for: "the inputs".
 struct MemoryWish {

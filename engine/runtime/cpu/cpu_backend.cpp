@@ -119,7 +119,7 @@ Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progres
 
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
                             const Progress& progress) {
-    CT_TRY(const Snapshot complete, withConstants(*module, progress));
+    CT_TRY(const Snapshot complete, withDeferredConstants(*module));
     if (complete) module = complete;
     CpuProgram::State state;
     CT_TRY(CpuProgram::Part part, prepare(std::move(module), options.plans, progress));
@@ -135,7 +135,7 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
                                   const Progress& progress) {
     CpuProgram::State state;
     for (std::shared_ptr<const Module>* half : {&forward, &backward}) {
-        CT_TRY(const Snapshot complete, withConstants(**half, progress));
+        CT_TRY(const Snapshot complete, withDeferredConstants(**half));
         CT_TRY(CpuProgram::Part part, prepare(complete ? complete : std::move(*half), {}, progress));
         state.parts.push_back(std::move(part));
     }

@@ -1,0 +1,125 @@
+// Constants of frozen graphs: that nobody holds what is computed on its way.
+#include <QtTest>
+#include <cstring>
+
+#include "engine/interpret/constants.h"
+#include "engine/interpret/interpret.h"
+#include "engine/passes/pipeline.h"
+#include "engine/text/parse.h"
+
+using namespace cutaway;
+
+namespace {
+
+constexpr const char* kNormed = R"(def forward(
+    w: "f32[4, 3, 3, 3]",  # ParamAOTInput(target='conv.weight')
+    gamma: "f32[4]",  # ParamAOTInput(target='bn.weight')
+    beta: "f32[4]",  # ParamAOTInput(target='bn.bias')
+    mean: "f32[4]",  # BufferAOTInput(target='bn.running_mean')
+    var: "f32[4]",  # BufferAOTInput(target='bn.running_var')
+    x: "f32[2, 3, 6, 6]",  # PlainAOTInput(idx=0)
+):
+    c: "f32[2, 4, 4, 4]" = aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    v: "f32[4]" = aten.abs.default(var)
+    a: "f32[4]" = aten.add.Tensor(v, 1e-05)
+    s: "f32[4]" = aten.sqrt.default(a)
+    r: "f32[4]" = aten.reciprocal.default(s)
+    m2: "f32[4, 1]" = aten.unsqueeze.default(mean, -1)
+    m3: "f32[4, 1, 1]" = aten.unsqueeze.default(m2, -1)
+    r2: "f32[4, 1]" = aten.unsqueeze.default(r, -1)
+    r3: "f32[4, 1, 1]" = aten.unsqueeze.default(r2, -1)
+    d: "f32[2, 4, 4, 4]" = aten.sub.Tensor(c, m3)
+    e: "f32[2, 4, 4, 4]" = aten.mul.Tensor(d, r3)
+    g2: "f32[4, 1]" = aten.unsqueeze.default(gamma, -1)
+    g3: "f32[4, 1, 1]" = aten.unsqueeze.default(g2, -1)
+    f: "f32[2, 4, 4, 4]" = aten.mul.Tensor(e, g3)
+    b2: "f32[4, 1]" = aten.unsqueeze.default(beta, -1)
+    b3: "f32[4, 1, 1]" = aten.unsqueeze.default(b2, -1)
+    y: "f32[2, 4, 4, 4]" = aten.add.Tensor(f, b3)
+    return (y,)
+)";
+
+// A weight and its packed form are views of one product; the sum is read in its own strides.
+constexpr const char* kViewed = R"(def forward(
+    w: "f32[3, 4]",  # ParamAOTInput(target='w')
+    v: "f32[4, 3]",  # ParamAOTInput(target='v')
+    x: "f32[2, 4]",  # PlainAOTInput(idx=0)
+):
+    d: "f32[3, 4]" = aten.mul.Tensor(w, 2.0)
+    t: "f32[4, 3][1, 4]" = aten.permute.default(d, [1, 0])
+    y: "f32[2, 3]" = aten.mm.default(x, t)
+    p: "f32[3, 4][1, 3]" = aten.permute.default(v, [1, 0])
+    s: "f32[3, 4][1, 3]" = aten.add.Tensor(p, 1.0)
+    z: "f32[2, 4]" = aten.mm.default(y, s)
+    return (z,)
+)";
+
+CompileTrace frozen(const char* text) {
+    auto module = parseText(text);
+    if (!module) qFatal("%s", module.error().text().c_str());
+    CompileRequest request;
+    request.freeze = true;
+    auto trace = runPipeline(std::move(*module), request);
+    if (!trace) qFatal("%s", trace.error().text().c_str());
+    return std::move(*trace);
+}
+
+}  // namespace
+
+class FrozenConstantsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    /// Values that are computed when somebody needs them are those that are computed at once, and nothing keeps them.
+    void deferredConstantsAreTheSame_data() {
+        QTest::addColumn<QByteArray>("text");
+        QTest::newRow("folded convolution") << QByteArray(kNormed);
+        QTest::newRow("views of one value, other strides") << QByteArray(kViewed);
+    }
+    void deferredConstantsAreTheSame() {
+        QFETCH(QByteArray, text);
+        const CompileTrace trace = frozen(text.constData());
+        const Module& graph = *trace.resultOf("main");
+        QVERIFY(!graph.recipes.empty());
+        const auto deferred = withDeferredConstants(graph);
+        QVERIFY(deferred && *deferred);
+        QVERIFY((*deferred)->recipes.empty());
+        const auto complete = withConstants(graph);
+        QVERIFY(complete && *complete);
+        for (const auto& [name, recipe] : graph.recipes) {
+            const Tensor later = (*deferred)->tensors.at(name), now = (*complete)->tensors.at(name);
+            QCOMPARE(later.sizes(), now.sizes());
+            QVERIFY(later.dtype() == now.dtype());
+            const TensorType& type = (*deferred)->graph().findByName(nodeOf(graph, name))->tensor();
+            QCOMPARE(later.strides(), toInts(type.strides));
+            const auto once = Storage::forOneUse(later.storage());
+            QVERIFY(once.has_value());
+            if (!recipe->isView()) QVERIFY(*once != later.storage());
+            const Tensor read(*once, later.dtype(), later.sizes(), later.strides(), later.offset());
+            const Tensor a = read.contiguous(), b = now.contiguous();
+            QCOMPARE(std::memcmp(a.data(), b.data(), a.bytes()), 0);
+        }
+    }
+
+    void viewsOfADeferredValueShareIt() {
+        const CompileTrace trace = frozen(kViewed);
+        const auto deferred = withDeferredConstants(*trace.resultOf("main"));
+        QVERIFY(deferred && *deferred);
+        std::map<const Storage*, int> readers;
+        for (const auto& [name, recipe] : trace.resultOf("main")->recipes)
+            ++readers[(*deferred)->tensors.at(name).storage().get()];
+        QCOMPARE(readers.size(), size_t{2});  // the product, and the sum
+        QCOMPARE((*deferred)->tensors.size(), size_t{4});
+    }
+
+  private:
+    /// A node that reads this constant.
+    static std::string nodeOf(const Module& graph, const std::string& constant) {
+        for (const Node& node : graph.graph().nodes())
+            if (node.kind() == NodeKind::GetAttr && node.target() == constant) return node.name();
+        qFatal("nobody reads %s", constant.c_str());
+    }
+};
+
+QTEST_GUILESS_MAIN(FrozenConstantsTest)
+#include "frozen_constants_test.moc"
