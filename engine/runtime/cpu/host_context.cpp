@@ -214,7 +214,7 @@ class HostContext::Values final : public ValueSource {
         m_segment = segment;
         if (m_prepared[segment] == prepared) return {};
         m_prepared[segment] = std::move(prepared);
-        const auto bytes = static_cast<size_t>(std::max<int64_t>(m_apart ? 0 : bound().bytes[segment], 64));
+        const auto bytes = static_cast<size_t>(std::max<int64_t>(m_apart ? 0 : m_prepared[segment]->memory, 64));
         if (!m_arenas[segment] || m_arenas[segment]->size() < bytes)
             m_arenas[segment] = Storage::allocateUninitialized(bytes);
         for (size_t i = 0; i < m_values.size(); ++i) {
@@ -230,7 +230,7 @@ class HostContext::Values final : public ValueSource {
                 m_values[i] = {m_program->constant(m_number, value)};
         }
         const auto scratch = static_cast<size_t>(std::max<int64_t>(m_prepared[segment]->scratch, 64));
-        if (!m_scratch || m_scratch->size() < scratch) m_scratch = Storage::allocateUninitialized(scratch);
+        if (m_apart && (!m_scratch || m_scratch->size() < scratch)) m_scratch = Storage::allocateUninitialized(scratch);
         forgetPlaces(segment);
         return {};
     }
@@ -364,7 +364,8 @@ class HostContext::Values final : public ValueSource {
         CtParallel lent = lentThreads(m_program->pool(), m_program->threadsFor(bound().steps[number]));
         CtRandom draws{random().seed, random().draws};
         lent.random = &draws;
-        CT_TRY_VOID(planned.plan->run(own.operands, own.results, m_scratch->data(), lent));
+        std::byte* const scratch = m_apart ? m_scratch->data() : m_arenas[m_segment]->data() + planned.scratchAt;
+        CT_TRY_VOID(planned.plan->run(own.operands, own.results, scratch, lent));
         random().draws = draws.draws;
         return {};
     }
@@ -378,7 +379,7 @@ class HostContext::Values final : public ValueSource {
     size_t m_segment = 0;  // the one that runs
     std::vector<std::shared_ptr<const PreparedSegment>> m_prepared;
     std::vector<std::shared_ptr<Storage>> m_arenas;
-    std::shared_ptr<Storage> m_scratch;
+    std::shared_ptr<Storage> m_scratch;  // apart from the values, if these lie apart
     /// By step, for the sizes that it was last run with.
     std::map<size_t, std::pair<std::shared_ptr<const PreparedSegment>, std::unique_ptr<FunctionCall>>> m_calls;
     std::map<std::string, std::unique_ptr<HostContext>> m_contexts;  // by function

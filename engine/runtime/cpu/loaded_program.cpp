@@ -1,5 +1,7 @@
 #include "engine/runtime/cpu/loaded_program.h"
 
+#include <algorithm>
+
 #include "engine/runtime/libraries/table.h"
 
 namespace cutaway {
@@ -21,6 +23,64 @@ bool samePlan(const HostFunction& function, const HostStep& step, size_t number,
             if (function.values[static_cast<size_t>(value)].constant && own.offset != other.offset) return false;
         }
     return true;
+}
+
+/// First and last step of each value's memory; the first is behind the last for what has none of a context's.
+std::vector<std::pair<size_t, size_t>> livesOf(const HostFunction& function) {
+    std::vector<std::pair<size_t, size_t>> lives(function.values.size(), {function.steps.size() + 1, 0});
+    const auto touch = [&](const std::vector<int64_t>& numbers, size_t step) {
+        for (int64_t number : numbers) {
+            if (number < 0) continue;
+            while (function.values[static_cast<size_t>(number)].kind == HostValue::Kind::View)
+                number = function.values[static_cast<size_t>(number)].index;
+            auto& [first, last] = lives[static_cast<size_t>(number)];
+            first = std::min(first, step);
+            last = std::max(last, step);
+        }
+    };
+    for (size_t i = 0; i < function.steps.size(); ++i)
+        for (const auto* numbers :
+             {&function.steps[i].buffers, &function.steps[i].operands, &function.steps[i].results})
+            touch(*numbers, i);
+    touch(function.results, function.steps.size());
+    return lives;
+}
+
+/// Where so many bytes have room beside these parts of memory, each given by its first byte and the one behind it.
+int64_t gapFor(int64_t bytes, std::vector<std::pair<int64_t, int64_t>> taken) {
+    constexpr int64_t kVector = 64;
+    std::sort(taken.begin(), taken.end());
+    int64_t at = 0;
+    for (const auto& [first, behind] : taken) {
+        if (first - at >= bytes) break;
+        at = std::max(at, (behind + kVector - 1) / kVector * kVector);
+    }
+    return at;
+}
+
+/// Scratch memory of a call lies among the values that live when it runs: few do where a call needs much.
+void placeScratch(const HostFunction& function, size_t segment, PreparedSegment& fresh) {
+    const auto [begin, end] = function.stepsOf(segment);
+    std::vector<std::vector<std::pair<int64_t, int64_t>>> taken(end - begin);  // by step, where it needs scratch memory
+    const auto needs = [&](size_t step) {
+        const auto& plan = fresh.calls[step].plan;
+        return plan ? plan->scratchBytes() : 0;
+    };
+    const auto lives = livesOf(function);
+    for (size_t v = 0; v < lives.size(); ++v) {
+        const HostValue& value = function.values[v];
+        if (value.kind != HostValue::Kind::Slot || function.memory[static_cast<size_t>(value.index)].segment != segment)
+            continue;
+        const BoundValue& bound = fresh.bound.values[v];
+        for (size_t i = std::max(begin, lives[v].first); i < std::min(end, lives[v].second + 1); ++i)
+            if (needs(i) > 0) taken[i - begin].emplace_back(bound.offset, bound.offset + bound.bytes);
+    }
+    fresh.memory = fresh.bound.bytes[segment];
+    for (size_t i = begin; i < end; ++i) {
+        if (needs(i) == 0) continue;
+        fresh.calls[i].scratchAt = gapFor(needs(i), std::move(taken[i - begin]));
+        fresh.memory = std::max(fresh.memory, fresh.calls[i].scratchAt + needs(i));
+    }
 }
 
 }  // namespace
@@ -100,6 +160,7 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
         else fresh->calls[i] = plan(function, own.steps[i], fresh->bound.steps[i], fresh->bound);
         if (fresh->calls[i].plan) fresh->scratch = std::max(fresh->scratch, fresh->calls[i].plan->scratchBytes());
     }
+    placeScratch(own, segment, *fresh);
     CT_TRY_VOID(pack(function, segment, *fresh));
     m_kept.push_front({function, segment, sizes, std::move(fresh)});
     if (m_kept.size() > kSegments) m_kept.pop_back();

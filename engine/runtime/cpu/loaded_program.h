@@ -18,10 +18,12 @@ struct PreparedSegment {
     struct Call {
         std::shared_ptr<PlannedCall> plan;  // null: a kernel, or the library has refused
         std::vector<int64_t> operands;      // value numbers, in the order of the plan's
+        int64_t scratchAt = 0;              // where its scratch memory starts in that of the segment's values
     };
     BoundFunction bound;
     std::vector<Call> calls;  // by step
     int64_t scratch = 0;      // bytes, of the call that needs most
+    int64_t memory = 0;       // bytes of this segment's values, with room for its calls' scratch memory
 };
 
 struct ProgramOptions {
