@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "app/cli/explain_values.h"
 #include "app/cli/json.h"
 #include "cutaway/node_names.h"
 #include "cutaway/words.h"
@@ -12,6 +13,7 @@ namespace {
 
 struct Arguments {
     std::string path, rule, node, step, json;
+    bool values = false;
     CompileArguments compile;
 };
 
@@ -167,6 +169,7 @@ Result<std::vector<Explained>> explanations(Compiled& compiled, const Arguments&
 Result<int> run(const Arguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     if (arguments.node.empty()) return printUses(compiled, arguments);
+    if (arguments.values) return explainValues(compiled, arguments.node, arguments.step, arguments.json);
     CT_TRY(const std::vector<Explained> found, explanations(compiled, arguments));
     Json rows = Json::array();
     std::string where = arguments.node;
@@ -199,18 +202,28 @@ Result<int> run(const Arguments& arguments) {
 void addOptions(CLI::App& command, Context& context) {
     auto arguments = std::make_shared<Arguments>();
     addModel(command, arguments->path)->required();
-    command
-        .add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node")
-        ->type_name("RULE");
-    command
-        .add_option("--node", arguments->node,
-                    "Name of the node where matching starts, the last call of what the rule finds; body/name inside a "
-                    "body of cond or its kin")
-        ->type_name("NODE");
+    auto* rule = command
+                     .add_option("--rule", arguments->rule,
+                                 "Name, or pass/name; without it every rule that may start at the node")
+                     ->type_name("RULE");
+    auto* node =
+        command
+            .add_option(
+                "--node", arguments->node,
+                "Name of the node where matching starts, the last call of what the rule finds; body/name inside a "
+                "body of cond or its kin")
+            ->type_name("NODE");
     command
         .add_option("--step", arguments->step,
                     "Look at the graph before this step (default: the rule's own); without --node, at this step alone")
         ->type_name("STEP");
+    command
+        .add_flag(
+            "--values", arguments->values,
+            "Of a constant: what it was made from, and its numbers beside those of what it was made from (without "
+            "--step: after all steps)")
+        ->needs(node)
+        ->excludes(rule);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     command.callback([arguments, &context] { context.status = statusOf(run(*arguments)); });
@@ -230,7 +243,8 @@ std::vector<JsonReport> reports() {
                    {"applied", "integer: rewrites"},
                    {"counted", "integer: what PyTorch's counters count"},
                    {"ms", "number: of the processor's time"}};
-    return {{"--json", Json::array({use})}, {"--json --node", Json::array({answer})}};
+    return {
+        {"--json", Json::array({use})}, {"--json --node", Json::array({answer})}, {"--json --values", shapeOfValues()}};
 }
 
 }  // namespace

@@ -51,38 +51,10 @@ Result<Tensor> valueOf(const Module& module, const Node& node) {
     return makeRecipe(recipeGraph(module, node))->value();
 }
 
-}  // namespace
-
-std::optional<ConstantInfo> constantInfo(const Module& module, const Node& node) {
-    const auto name = ownTensor(module, node);
-    const TensorType* type = node.type().tensor();
-    if (!name || type == nullptr) return std::nullopt;
-    ConstantInfo info;
-    if (allInts(type->sizes)) info.bytes = numel(toInts(type->sizes)) * byteSize(type->dtype);
-    const auto recipe = module.recipes.find(*name);
-    if (node.isPlaceholder() || recipe == module.recipes.end()) {
-        info.sources.emplace_back(*name, node.type().text());
-        return info;
-    }
-    info.shared = recipe->second->isView();
-    const Graph& graph = recipe->second->graph().graph();
-    for (const Node& step : graph.nodes()) {
-        if (step.kind() == NodeKind::GetAttr) info.sources.emplace_back(step.target(), step.type().text());
-        if (step.isCall())
-            info.recipe.push_back(step.name() + ": \"" + step.type().text() + "\" = " + printExpression(step));
-    }
-    return info;
-}
-
-Result<ValueSummary> constantValues(const Module& module, const Node& node) {
-    CT_TRY(const Tensor tensor, valueOf(module, node));
+/// What the numbers of a tensor are like.
+ValueSummary summaryOf(const Tensor& tensor) {
     ValueSummary summary;
     summary.elements = tensor.numel();
-    const auto name = ownTensor(module, node);
-    const std::vector<std::string> missing = tensorsWithoutData(module);
-    summary.madeUp = name && std::binary_search(missing.begin(), missing.end(), *name);
-    if (const auto recipe = name ? module.recipes.find(*name) : module.recipes.end(); recipe != module.recipes.end())
-        summary.madeUp = !tensorsWithoutData(recipe->second->graph()).empty();
     const bool complex = isComplex(tensor.dtype());
     const Tensor packed = tensor.to(complex ? DType::C128 : DType::F64).contiguous();
     const auto at = [&](int64_t i) {
@@ -111,6 +83,57 @@ Result<ValueSummary> constantValues(const Module& module, const Node& node) {
     for (int64_t i = 0; i < summary.elements; ++i)
         if (const double value = at(i); std::isfinite(value))
             ++summary.histogram[std::min(kBars - 1, static_cast<size_t>((value - summary.least) / width * kBars))];
+    return summary;
+}
+
+/// Of the tensors that a recipe reads, in its order.
+Result<std::vector<ValueSummary>> sourcesOf(const Module& recipe, const Progress& progress) {
+    std::vector<ValueSummary> sources;
+    const std::vector<std::string> missing = tensorsWithoutData(recipe);
+    for (const Node& node : recipe.graph().nodes()) {
+        if (node.kind() != NodeKind::GetAttr) continue;
+        if (progress.cancelled()) return Error{ErrorCode::Cancelled, "reading the constant was cancelled", {}, {}};
+        CT_TRY(const Tensor tensor, constantNamed(recipe, node.target(), node));
+        sources.push_back(summaryOf(tensor));
+        sources.back().madeUp = std::binary_search(missing.begin(), missing.end(), node.target());
+    }
+    return sources;
+}
+
+}  // namespace
+
+std::optional<ConstantInfo> constantInfo(const Module& module, const Node& node) {
+    const auto name = ownTensor(module, node);
+    const TensorType* type = node.type().tensor();
+    if (!name || type == nullptr) return std::nullopt;
+    ConstantInfo info;
+    if (allInts(type->sizes)) info.bytes = numel(toInts(type->sizes)) * byteSize(type->dtype);
+    const auto recipe = module.recipes.find(*name);
+    if (node.isPlaceholder() || recipe == module.recipes.end()) {
+        info.sources.emplace_back(*name, node.type().text());
+        return info;
+    }
+    info.shared = recipe->second->isView();
+    const Graph& graph = recipe->second->graph().graph();
+    for (const Node& step : graph.nodes()) {
+        if (step.kind() == NodeKind::GetAttr) info.sources.emplace_back(step.target(), step.type().text());
+        if (step.isCall())
+            info.recipe.push_back(step.name() + ": \"" + step.type().text() + "\" = " + printExpression(step));
+    }
+    return info;
+}
+
+Result<ValueSummary> constantValues(const Module& module, const Node& node, const Progress& progress) {
+    CT_TRY(const Tensor tensor, valueOf(module, node));
+    ValueSummary summary = summaryOf(tensor);
+    const auto name = ownTensor(module, node);
+    const std::vector<std::string> missing = tensorsWithoutData(module);
+    summary.madeUp = name && std::binary_search(missing.begin(), missing.end(), *name);
+    const auto recipe = name ? module.recipes.find(*name) : module.recipes.end();
+    if (recipe == module.recipes.end()) return summary;
+    CT_TRY(summary.sources, sourcesOf(recipe->second->graph(), progress));
+    summary.madeUp = std::any_of(summary.sources.begin(), summary.sources.end(),
+                                 [](const ValueSummary& source) { return source.madeUp; });
     return summary;
 }
 

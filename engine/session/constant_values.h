@@ -8,6 +8,6 @@ namespace cutaway {
 /// What a constant is made from; none for other nodes.
 std::optional<ConstantInfo> constantInfo(const Module& module, const Node& node);
 /// Session::values for a node of `module`.
-Result<ValueSummary> constantValues(const Module& module, const Node& node);
+Result<ValueSummary> constantValues(const Module& module, const Node& node, const Progress& progress = {});
 
 }  // namespace cutaway

@@ -342,7 +342,7 @@ Result<ValueSummary> Session::values(const Place& place, NodeKey key, const Prog
         const auto [graph, path, inside] = findGraph(*module, key);
         const Node* found = graph ? graph->graph().find(inside) : nullptr;
         if (found == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {}};
-        return constantValues(*graph, *found);
+        return constantValues(*graph, *found, progress);
     });
 }
 

@@ -1,7 +1,9 @@
-// Constants of frozen graphs: that nobody holds what is computed on its way.
+// Constants of frozen graphs: that nobody holds what is computed on its way, and what is told of their numbers.
+#include <QTemporaryDir>
 #include <QtTest>
 #include <cstring>
 
+#include "cutaway/session.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pipeline.h"
@@ -64,6 +66,14 @@ CompileTrace frozen(const char* text) {
     return std::move(*trace);
 }
 
+std::string written(const QTemporaryDir& folder, const char* name, const std::string& text) {
+    const QString path = folder.filePath(name);
+    QFile file(path);
+    if (!file.open(QIODevice::WriteOnly) || file.write(text.data(), std::ssize(text)) != std::ssize(text))
+        qFatal("cannot write %s", qPrintable(path));
+    return path.toStdString();
+}
+
 }  // namespace
 
 class FrozenConstantsTest : public QObject {
@@ -110,6 +120,36 @@ class FrozenConstantsTest : public QObject {
             ++readers[(*deferred)->tensors.at(name).storage().get()];
         QCOMPARE(readers.size(), size_t{2});  // the product, and the sum
         QCOMPARE((*deferred)->tensors.size(), size_t{4});
+    }
+
+    /// Those of the parameters stand beside those of what was folded from them.
+    void numbersOfWhatAConstantIsMadeFrom() {
+        QTemporaryDir folder;
+        Session session;
+        QVERIFY(session.open(written(folder, "normed.py", kNormed)));
+        CompileRequest request;
+        request.freeze = true;
+        QVERIFY(session.compile(request));
+        const Place last{0, static_cast<int>(session.steps(0)->size()) - 1, -1};
+        const auto graph = session.diff(last, last);
+        int folded = 0;
+        for (const UnionGraph::Node& node : graph->nodes) {
+            const auto details = session.node(last, node.info.id);
+            if (!details->constant) continue;
+            const auto values = session.values(last, node.info.id);
+            QVERIFY(values.has_value());
+            if (details->constant->recipe.empty()) continue;
+            ++folded;
+            QCOMPARE(values->sources.size(), details->constant->sources.size());
+            for (size_t i = 0; i < values->sources.size(); ++i) {
+                const ValueSummary& source = values->sources[i];
+                const auto& [name, type] = details->constant->sources[i];
+                QCOMPARE(source.elements, name == "conv.weight" ? int64_t{108} : int64_t{4});
+                QVERIFY2(source.least < source.mean && source.mean < source.most && source.madeUp, name.c_str());
+                QVERIFY(source.sources.empty());
+            }
+        }
+        QCOMPARE(folded, 2);  // weight and bias
     }
 
   private:

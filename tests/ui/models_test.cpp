@@ -134,12 +134,18 @@ class ModelsTest : public QObject {
                  "Made from: conv.weight  f32[4]\nMade from: bn.bias  f32[4]\n"
                  "Computed as: mul: \"f32[4]\" = aten.mul.Tensor(conv_weight, bn_bias)");
         QVERIFY(!item("Values").isValid());
-        facts.values = ValueSummary{8, 2, 1, -1, 3, 0.5, {1, 0, 6}, {-1, 0}, true};
+        facts.values = ValueSummary{8, 2, 1, -1, 3, 0.5, {1, 0, 6}, {-1, 0}, true, {}};
+        facts.values->sources = {{4, 0, 0, -2, 6, 1.5, {}, {-2, 6, 1, 1}, false, {}}};  // of the first
         model.setFacts(facts);
         QCOMPARE(item("Values").siblingAtColumn(1).data().toString(), "-1 to 3");
         QCOMPARE(rows(item("Values")),
                  QString::fromUtf8("Least: -1\nMost: 3\nMean: 0.5\nZeros: 25.0 %\nNot finite: 1\nHistogram: ▂ █\n"
                                    "First: -1, 0, …\nData: made up: the file has none"));
+        // Beside them those of what it is made from.
+        const QModelIndex source = model.index(0, 0, item("Constant"));
+        QCOMPARE(source.siblingAtColumn(1).data().toString(), "conv.weight  f32[4]  -2 to 6");
+        QCOMPARE(rows(source), "Least: -2\nMost: 6\nMean: 1.5\nZeros: 0.0 %\nFirst: -2, 6, 1, 1");
+        QCOMPARE(model.rowCount(model.index(1, 0, item("Constant"))), 0);
     }
 
     void foldersThatAllPathsShareAreFound_data() {

@@ -78,6 +78,11 @@ void addFrame(Item& frames, const QString& frame) {
     row->whole = frame;
 }
 
+QString number(double value) { return QString::number(value, 'g', 6); }
+QString range(const ValueSummary& values) {
+    return QObject::tr("%1 to %2").arg(number(values.least), number(values.most));
+}
+
 }  // namespace
 
 /// What a constant is made from, and what its numbers are like.
@@ -94,36 +99,42 @@ void NodeModel::addConstant(const NodeDetails& now, const NodeDetails& was, cons
     if (was.constant && was.constant->bytes != constant.bytes)
         item->add(tr("Before"), QString::fromStdString(bytesText(was.constant->bytes)));
     if (constant.shared) item->add(tr("Memory"), tr("shared with what it is made from"));
-    for (const auto& [name, type] : constant.sources)
-        item->add(folded ? tr("Made from") : tr("Tensor"), text(name) + QStringLiteral("  ") + text(type));
+    for (size_t i = 0; i < constant.sources.size(); ++i) {
+        const auto& [name, type] = constant.sources[i];
+        Item* source =
+            item->add(folded ? tr("Made from") : tr("Tensor"), text(name) + QStringLiteral("  ") + text(type));
+        if (!facts.values || i >= facts.values->sources.size()) continue;
+        source->value += QStringLiteral("  ") + range(facts.values->sources[i]);
+        addNumbers(*source, facts.values->sources[i]);
+    }
     for (size_t i = 0; i < constant.recipe.size(); ++i)
         item->add(i == 0 ? tr("Computed as") : QString(), text(constant.recipe[i]))->digits = true;
-    if (facts.values) addValues(*facts.values);
+    if (!facts.values) return;
+    Item* values = m_root->add(tr("Values"), range(*facts.values));
+    values->digits = true;
+    addNumbers(*values, *facts.values);
 }
 
-void NodeModel::addValues(const ValueSummary& values) {
-    const auto number = [](double value) { return QString::number(value, 'g', 6); };
-    Item* item = m_root->add(tr("Values"), tr("%1 to %2").arg(number(values.least), number(values.most)));
-    item->digits = true;
-    item->add(tr("Least"), number(values.least));
-    item->add(tr("Most"), number(values.most));
-    item->add(tr("Mean"), number(values.mean));
+void NodeModel::addNumbers(Item& item, const ValueSummary& values) {
+    item.add(tr("Least"), number(values.least));
+    item.add(tr("Most"), number(values.most));
+    item.add(tr("Mean"), number(values.mean));
     const double all = static_cast<double>(std::max<int64_t>(values.elements, 1));
-    item->add(tr("Zeros"), tr("%1 %").arg(100 * static_cast<double>(values.zeros) / all, 0, 'f', 1));
-    if (values.notFinite) item->add(tr("Not finite"), QString::number(values.notFinite));
+    item.add(tr("Zeros"), tr("%1 %").arg(100 * static_cast<double>(values.zeros) / all, 0, 'f', 1));
+    if (values.notFinite) item.add(tr("Not finite"), QString::number(values.notFinite));
     if (!values.histogram.empty()) {
         const int64_t tallest = *std::max_element(values.histogram.begin(), values.histogram.end());
         QString bars;
         for (const int64_t count : values.histogram)
             bars += count == 0 ? QChar(u' ') : QChar(static_cast<char16_t>(u'\u2581' + 7 * count / tallest));
-        item->add(tr("Histogram"), bars)->whole =
+        item.add(tr("Histogram"), bars)->whole =
             tr("Bars of equal width from least to most; the tallest has %1 elements").arg(tallest);
     }
     QStringList first;
     for (const double value : values.first) first << number(value);
     if (values.elements > static_cast<int64_t>(values.first.size())) first << QStringLiteral("…");
-    item->add(tr("First"), first.join(QStringLiteral(", ")));
-    if (values.madeUp) item->add(tr("Data"), tr("made up: the file has none"));
+    item.add(tr("First"), first.join(QStringLiteral(", ")));
+    if (values.madeUp) item.add(tr("Data"), tr("made up: the file has none"));
 }
 
 void NodeModel::setFacts(const NodeFacts& facts) {

@@ -40,7 +40,7 @@ class NodeModel : public QAbstractItemModel {
     struct Item;
     Item* itemOf(const QModelIndex& at) const;
     void addConstant(const NodeDetails& now, const NodeDetails& was, const NodeFacts& facts);
-    void addValues(const ValueSummary& values);
+    void addNumbers(Item& item, const ValueSummary& values);
     std::unique_ptr<Item> m_root;
 };
 

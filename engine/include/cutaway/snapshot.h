@@ -43,6 +43,7 @@ struct ValueSummary {
     std::vector<int64_t> histogram;        // of the finite ones, bars of equal width from least to most
     std::vector<double> first;             // the first elements, row by row
     bool madeUp = false;                   // the file has no data for it, or for what it is made from
+    std::vector<ValueSummary> sources;  // of what was folded: of the tensors in ConstantInfo::sources, in their order
 };
 
 /// Everything the Node window shows.
