@@ -9,6 +9,7 @@
 #include "cutaway/step_key.h"
 #include "engine/passes/pipeline.h"
 #include "engine/runtime/reference.h"
+#include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
 #include "engine/session/measuring.h"
@@ -170,9 +171,9 @@ class Watch {
     std::optional<int64_t> nonFinite(const Snapshot& graph) {
         if (const auto known = m_nonFinite.find(graph); known != m_nonFinite.end()) return known->second;
         const auto count = [&]() -> Result<int64_t> {
-            CT_TRY(const std::vector<Tensor> inputs, valuesFor(*graph, m_state, {}));
+            CT_TRY(const CalledGraph called, calledFor(graph, m_state, {}));
             CT_TRY(const ReferenceRun run,
-                   runReference(*graph, inputs, {.faultSide = FaultSide::After}, {m_progress.cancel, {}}));
+                   runReference(*called.graph, called.user, {.faultSide = FaultSide::After}, {m_progress.cancel, {}}));
             int64_t all = 0;
             for (const Tensor& output : run.outputs) all += nonFiniteCount(output);
             return all;

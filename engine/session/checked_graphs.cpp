@@ -3,7 +3,7 @@
 #include "engine/interpret/constants.h"
 #include "engine/numerics/counterparts.h"
 #include "engine/passes/whole_program.h"
-#include "engine/session/compare_outputs.h"
+#include "engine/session/arguments.h"
 
 namespace cutaway {
 namespace {
@@ -107,21 +107,24 @@ Result<CheckedGraph> CheckedGraphs::at(const Place& place, const CancelToken* ca
     return found;
 }
 
-Result<ReadyGraph> readyGraph(const Module& graph, const Session::State& state, const std::string& inputsFile,
+Result<ReadyGraph> readyGraph(const Snapshot& graph, const Session::State& state, const std::string& inputsFile,
                               const Progress& progress) {
-    CT_TRY(std::vector<Tensor> inputs, valuesFor(graph, state, inputsFile));
-    return ready(graph, std::move(inputs), progress);
+    CT_TRY(CalledGraph called, calledFor(graph, state, inputsFile));
+    return ready(*called.graph, std::move(called.user), progress);
 }
 
 Result<ReadyPair> readyPair(const CheckedGraph& checked, const Session::State& state, const std::string& inputsFile,
                             const Progress& progress) {
     ReadyPair pair;
-    CT_TRY(pair.reference, readyGraph(*checked.reference, state, inputsFile, progress));
-    auto inputs = inputsFrom(pair.reference, *checked.graph);
-    if (!inputs) {
-        CT_TRY(inputs, valuesFor(*checked.graph, state, inputsFile));
+    CT_TRY(pair.reference, readyGraph(checked.reference, state, inputsFile, progress));
+    // With fewer inputs, some of what is given are values of its constants.
+    const auto taken = [](const Module& module) { return module.graph().placeholders().size(); };
+    const bool fewer = taken(*checked.graph) < taken(*checked.reference);
+    if (auto inputs = fewer ? std::nullopt : inputsFrom(pair.reference, *checked.graph)) {
+        CT_TRY(pair.graph, ready(*checked.graph, std::move(*inputs), progress));
+    } else {
+        CT_TRY(pair.graph, readyGraph(checked.graph, state, inputsFile, progress));
     }
-    CT_TRY(pair.graph, ready(*checked.graph, std::move(*inputs), progress));
     std::unordered_map<NodeId, int> positions;
     for (const Node& node : pair.reference.module->graph().nodes())
         positions.emplace(node.id(), static_cast<int>(positions.size()));

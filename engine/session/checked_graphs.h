@@ -46,7 +46,7 @@ struct ReadyPair {
     ReadyGraph graph, reference;
     std::vector<int> counterparts;
 };
-Result<ReadyGraph> readyGraph(const Module& graph, const Session::State& state, const std::string& inputsFile,
+Result<ReadyGraph> readyGraph(const Snapshot& graph, const Session::State& state, const std::string& inputsFile,
                               const Progress& progress);
 Result<ReadyPair> readyPair(const CheckedGraph& checked, const Session::State& state, const std::string& inputsFile,
                             const Progress& progress);

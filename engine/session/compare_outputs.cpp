@@ -3,8 +3,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/interpret/interpret.h"
-#include "engine/session/run_inputs.h"
 #include "engine/support/number_text.h"
 #include "engine/tensor/compare.h"
 
@@ -41,17 +39,6 @@ std::string valueText(const Tensor& tensor, int64_t position) {
 }
 
 }  // namespace
-
-Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path) {
-    CT_TRY(std::vector<Tensor> values, randomInputs(graph, 0));
-    CT_TRY(RunInputs given, chooseInputs(*state.input, state.sampleInputs, path));
-    if (given.user.size() > values.size())
-        return invalidInput("the file has " + std::to_string(given.user.size()) + " tensors, the graph takes " +
-                                std::to_string(values.size()),
-                            path);
-    std::move(given.user.begin(), given.user.end(), values.begin());
-    return bindInputs(graph, values);
-}
 
 Comparison compareOutput(const Tensor& actual, const Tensor& expected, double tolerance) {
     if (isIntegral(expected.dtype(), true)) return compare(actual, expected, {0, 0});

@@ -5,10 +5,6 @@
 
 namespace cutaway {
 
-/// Values for the graph's inputs: the file's or the samples first, then random ones for what they do not have, which
-/// are the gradients that a joint graph is given.
-Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path);
-
 /// Element by element: |a - b| <= t (max(1, q) + |b|), where q is the usual magnitude of the expected values, so that
 /// one huge value hides nothing, and t is `tolerance`, at least the dtype's own. Infinities of one sign are equal, NaNs
 /// too; integers and bools have no tolerance.

@@ -5,6 +5,7 @@
 
 #include "cutaway/guarded.h"
 #include "engine/runtime/reference.h"
+#include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/graph_bundle.h"
 #include "engine/session/run_inputs.h"
@@ -91,11 +92,11 @@ Result<DebugCompileReport> debugCompile(Session& session, const DebugCompileOpti
         const Session::State& state = session.state();
         if (!state.input) return Error{ErrorCode::NotFound, "no model is open", {}, {}};
         DebugCompileReport report;
-        CT_TRY(const std::vector<Tensor> bound, valuesFor(*state.input, state, options.inputsFile));
+        CT_TRY(const CalledGraph called, calledFor(state.input, state, options.inputsFile));
         GraphBundle bundle;
         progress.say(0, "writing the bundle");
         CT_TRY(bundle.module, withOwnTensors(*state.input));
-        bundle.inputs = givenInputs(*state.input, bound);
+        bundle.inputs = givenInputs(*state.input, called.user);
         bundle.request = options.request.text();
         CT_TRY(report.files, writeBundle(options.folder, bundle));
         report.command = minifyCommand(options);

@@ -7,6 +7,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
+#include "engine/session/arguments.h"
 #include "engine/session/constant_values.h"
 #include "engine/session/describe.h"
 #include "engine/session/measuring.h"
@@ -349,7 +350,9 @@ Result<ValueSummary> Session::values(const Place& place, NodeKey key, const Prog
 Result<ModelInfo> Session::graphInfo(const Place& place) {
     return guarded([&]() -> Result<ModelInfo> {
         CT_TRY(const Snapshot module, m_state->snapshot(place));
-        return describeModel(m_state->info.path, *module);
+        ModelInfo info = describeModel(m_state->info.path, *module);
+        info.preservedArguments = preservedArguments(*m_state->input, *module);
+        return info;
     });
 }
 

@@ -9,6 +9,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
 #include "engine/runtime/reference.h"
+#include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
 #include "engine/support/process.h"
@@ -55,9 +56,11 @@ class RecordedSearch {
         CT_TRY(const TempDir folder, TempDir::create("bisect"));
         m_file = folder.file("graph.py");
         if (hasTest() && m_options.check != BisectCheck::Command) {
-            const Module& good = *m_trace.steps[static_cast<size_t>(m_first)].before;
-            CT_TRY(m_inputs, valuesFor(good, m_state, m_options.inputsFile));
-            CT_TRY(m_expected, interpreted(good, FaultSide::Before));
+            // Constants have the same values in all graphs from there on.
+            const Snapshot& good = m_trace.steps[static_cast<size_t>(m_first)].before;
+            CT_TRY(CalledGraph called, calledFor(good, m_state, m_options.inputsFile));
+            m_inputs = std::move(called.user);
+            CT_TRY(m_expected, interpreted(*good, FaultSide::Before));
         }
         CT_TRY(const BisectOutcome outcome,
                cutaway::bisect(

@@ -10,6 +10,7 @@
 #include "engine/runtime/cpu/host_package.h"
 #include "engine/schedule/decisions.h"
 #include "engine/schedule/schedule.h"
+#include "engine/session/arguments.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
 #include "engine/support/shell_words.h"
@@ -78,11 +79,12 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         if (run->trace.request.target == Target::Cuda)
             return unsupported("a run for a GPU is not exported", {}, {"compile it for the CPU"});
         const std::lock_guard turn(run->turn);
-        CT_TRY(const RunInputs inputs, chooseInputs(*state.input, state.sampleInputs, options.inputsFile,
-                                                    state.noSamples, run->trace.result().get()));
-        CT_TRY(const Snapshot complete, withConstants(*run->trace.result(), progress));
-        const Snapshot module = complete ? complete : run->trace.result();
-        CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, inputs.user));
+        CT_TRY(RunInputs inputs, chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples,
+                                              run->trace.result().get()));
+        CT_TRY(const CalledGraph called, calledWith(*state.input, run->trace.result(), std::move(inputs.user)));
+        CT_TRY(const Snapshot complete, withConstants(*called.graph, progress));
+        const Snapshot module = complete ? complete : called.graph;
+        CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
         ExportReport report;
         HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}};
         for (size_t i = 0; i < module->graph().outputs().size(); ++i) how.outputs.push_back(outputName(*module, i));

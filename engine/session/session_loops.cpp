@@ -6,6 +6,7 @@
 #include "engine/codegen/cpp_printer.h"
 #include "engine/interpret/interpret.h"
 #include "engine/loops/kernel_text.h"
+#include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
@@ -63,9 +64,10 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
                            {"compile the model for inference, or open the forward's graph as a model of its own"});
     CT_TRY_VOID(checkLowered(run.trace));
     const Snapshot module = run.trace.result();
-    CT_TRY(const RunInputs inputs,
+    CT_TRY(RunInputs inputs,
            chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples, module.get()));
-    CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, inputs.user));
+    CT_TRY(const CalledGraph called, calledWith(*state.input, module, std::move(inputs.user)));
+    CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
     // What is wrong with the plan is said before anything is compiled.
     CT_TRY(const Named named, kernelNamed(run, kernel, progress));
     CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, written));

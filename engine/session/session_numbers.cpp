@@ -5,6 +5,7 @@
 #include "cutaway/guarded.h"
 #include "engine/passes/whole_program.h"
 #include "engine/runtime/reference.h"
+#include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
 
@@ -72,8 +73,8 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
         CT_TRY(const RunInputs chosen,
                chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile, m_state->noSamples));
         report.inputsFrom = chosen.from;
-        CT_TRY(std::vector<Tensor> inputs, valuesFor(*trace.input, *m_state, options.inputsFile));
-        CT_TRY(Outcome before, runGraph(*trace.input, inputs, nullptr, {}, progress));
+        CT_TRY(CalledGraph called, calledFor(trace.input, *m_state, options.inputsFile));
+        CT_TRY(Outcome before, runGraph(*called.graph, called.user, nullptr, {}, progress));
         for (const Step& step : trace.steps) {
             if (step.info.state == StepState::Failed) {
                 report.steps.push_back({step.info, false, "the step failed: " + step.info.error});
@@ -86,10 +87,10 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
             CT_TRY(const Snapshot now, wholeAt(trace, step.info.index, step.after, splits));
             progress.say(static_cast<double>(step.info.index) / static_cast<double>(trace.steps.size()),
                          "checking " + step.info.name);
-            CT_TRY(inputs, valuesFor(*now, *m_state, options.inputsFile));
-            auto after = runGraph(*now, inputs, was.get(), before.draws, progress);
+            CT_TRY(called, calledFor(now, *m_state, options.inputsFile));
+            auto after = runGraph(*called.graph, called.user, was.get(), before.draws, progress);
             if (!after && after.error().code == ErrorCode::Cancelled) return after.error();
-            const Verdict verdict = after ? compareOutcomes(*was, before, *now, *after, inputs, options.tolerance)
+            const Verdict verdict = after ? compareOutcomes(*was, before, *now, *after, called.user, options.tolerance)
                                           : Verdict{true, "does not run: " + after.error().text()};
             report.steps.push_back({step.info, !verdict.bad, verdict.detail});
             report.kept = !verdict.bad;

@@ -6,6 +6,7 @@
 #include "cutaway/numerics.h"
 #include "engine/numerics/element_reader.h"
 #include "engine/runtime/checked.h"
+#include "engine/session/arguments.h"
 #include "engine/session/checked_graphs.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
@@ -117,14 +118,15 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     run.place = place, run.reference = {place.run, -1, -1};
     run.remarks.push_back(
         "compiled code is compared at its results: the values between them are fused into kernels and never stored");
-    CT_TRY(const ReadyGraph reference, readyGraph(*trace.input, state, options.inputsFile, progress));
+    CT_TRY(const ReadyGraph reference, readyGraph(trace.input, state, options.inputsFile, progress));
     CT_TRY(const BothResults expected, readResults(reference, workerOptions(options), progress));
-    CT_TRY(const std::vector<Tensor> inputs, valuesFor(*trace.result(), state, options.inputsFile));
+    CT_TRY(const CalledGraph called, calledFor(trace.result(), state, options.inputsFile));
     RunOptions how;
     how.backend = options.backend;
     how.timeoutSeconds = options.timeoutSeconds;
     const std::lock_guard turn(found.turn);
-    CT_TRY(const Execution ran, runCompiled(found, "", {}, inputs, how, progress));
+    CT_TRY(const Execution ran,
+           runCompiled(found, "", called.graph == trace.result() ? nullptr : called.graph, called.user, how, progress));
     for (size_t i = 0; i < std::min(ran.outputs.size(), expected.plain.size()); ++i) {
         if (!ran.outputs[i].defined() || !expected.plain[i].defined()) continue;
         NodeNumbers numbers;

@@ -2,6 +2,7 @@
 #include "cutaway/guarded.h"
 #include "engine/autograd/metadata.h"
 #include "engine/interpret/interpret.h"
+#include "engine/session/arguments.h"
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
@@ -52,12 +53,16 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     if (!options.gradientsFile.empty() || !options.expectGradientsFile.empty())
         return invalidInput("only a run for training computes gradients: compile with --mode training");
     CT_TRY_VOID(checkSizes(*found->trace.result(), options.backend));
-    // Inputs are named as in the file; passes never rename or drop placeholders.
+    // Inputs are named as in the file; passes never rename placeholders.
     CT_TRY(RunInputs inputs,
            chooseInputs(*input, sampleInputs, options.inputsFile, noSamples, found->trace.result().get()));
-    Snapshot fixed;
+    const size_t given = inputs.user.size();
+    CT_TRY(CalledGraph called, calledWith(*input, found->trace.result(), std::move(inputs.user)));
+    inputs.user = std::move(called.user);
+    const size_t frozen = given - inputs.user.size();
+    Snapshot fixed = called.graph == found->trace.result() ? nullptr : called.graph;
     if (!options.valuesFile.empty()) {
-        CT_TRY(fixed, withValues(*found->trace.result(), options.valuesFile, inputs.user));
+        CT_TRY(fixed, withValues(fixed ? *fixed : *found->trace.result(), options.valuesFile, inputs.user));
     }
     const Module& module = fixed ? *fixed : *found->trace.result();
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
@@ -79,7 +84,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         }
         case Backend::Cpu: {
             CT_TRY(execution, runCompiled(*found, {}, fixed, bound, options, progress));
-            if (!fixed) found->kernelMicroseconds = std::move(execution.microseconds);
+            if (options.valuesFile.empty()) found->kernelMicroseconds = std::move(execution.microseconds);
             break;
         }
         case Backend::Cuda:
@@ -88,7 +93,10 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
 
     RunReport report;
     report.inputsFrom = inputs.from;
-    if (fixed) report.inputsFrom += "; values of nodes from " + options.valuesFile;
+    if (!options.valuesFile.empty()) report.inputsFrom += "; values of nodes from " + options.valuesFile;
+    if (frozen > 0)
+        report.inputsFrom += "; " + std::to_string(frozen) + " of " + std::to_string(given) +
+                             " are constants of the frozen graph, with these values";
     if (const size_t made = tensorsWithoutData(module).size())
         report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
     report.repeats = std::max(1, options.repeat);

@@ -9,6 +9,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
 #include "engine/rewrite/rewrite_watch.h"
+#include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
 #include "engine/session/halves.h"
@@ -141,8 +142,9 @@ class Trial {
     Result<Ran> ran(Snapshot graph, FaultSide side) {
         const FaultSideScope scope(side);
         Ran out{std::move(graph), {}, {}};
-        CT_TRY(out.inputs, valuesFor(*out.graph, m_session.state(), {}));
-        CT_TRY(out.outputs, interpreted(*out.graph, out.inputs));
+        CT_TRY(CalledGraph called, calledFor(out.graph, m_session.state(), {}));
+        out.inputs = std::move(called.user);
+        CT_TRY(out.outputs, interpreted(*called.graph, out.inputs));
         return out;
     }
 
@@ -220,16 +222,19 @@ class Trial {
         CT_TRY(const Snapshot after, finalGraph(run.trace));
         if (m_check.backend == Backend::Reference) return ran(after, FaultSide::After);
         Ran out{after, {}, {}};
-        CT_TRY(out.inputs, valuesFor(*after, m_session.state(), {}));
-        CT_TRY(out.outputs, compiled(run, out.inputs));
+        CT_TRY(CalledGraph called, calledFor(after, m_session.state(), {}));
+        out.inputs = std::move(called.user);
+        CT_TRY(out.outputs, compiled(run, called.graph == after ? nullptr : called.graph, out.inputs));
         return out;
     }
 
-    Result<std::vector<Tensor>> compiled(Session::State::Run& run, const std::vector<Tensor>& inputs) {
+    /// `given`: the graph with values of its own for constants, or null.
+    Result<std::vector<Tensor>> compiled(Session::State::Run& run, const Snapshot& given,
+                                         const std::vector<Tensor>& inputs) {
         RunOptions options;
         options.backend = m_check.backend;
         if (run.trace.isSplit()) return runCompiledHalves(run, inputs, options, m_progress);
-        CT_TRY(const Execution execution, runCompiled(run, {}, nullptr, inputs, options, m_progress));
+        CT_TRY(const Execution execution, runCompiled(run, {}, given, inputs, options, m_progress));
         return execution.outputs;
     }
 

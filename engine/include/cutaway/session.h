@@ -34,8 +34,11 @@ struct ModelInfo {
     int parameters = 0, buffers = 0, constants = 0;  // tensors
     int64_t parameterElements = 0, bytes = 0;        // bytes of all owned tensors, ties counted once
     std::vector<std::string> inputs, outputs;        // "ids: i64[2, 32]"
-    std::vector<std::string> symbols;                // "s77 in [2, 64], for example 6"
-    std::vector<std::string> tensors;                // of files that are tensors only: "fc.weight: f32[8, 4]"
+    /// Of a graph of a run: the positions, among the inputs of the graph as opened, of those that it takes still.
+    /// Freezing makes constants of the others.
+    std::vector<size_t> preservedArguments;
+    std::vector<std::string> symbols;   // "s77 in [2, 64], for example 6"
+    std::vector<std::string> tensors;   // of files that are tensors only: "fc.weight: f32[8, 4]"
     std::vector<std::string> contents;  // of the file beside its graphs: entries, settings, counts of events
     std::vector<std::string> remarks;   // assumptions made while reading
 };
@@ -184,8 +187,9 @@ class Session {
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
     Result<GraphText> text(const Place& place, bool runnable = false, const Progress& progress = {});
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress = {});
-    /// The numbers of a constant (NodeDetails::constant), or of a call that depends on constants alone; they are
-    /// computed if need be. Errors: the node depends on inputs; it cannot be computed; Cancelled.
+    /// The numbers of a constant (NodeDetails::constant) and of what it is made from, or of a call that depends on
+    /// constants alone; they are computed if need be. Errors: the node depends on inputs; it cannot be computed;
+    /// Cancelled.
     Result<ValueSummary> values(const Place& place, NodeKey id, const Progress& progress = {});
     Result<ModelInfo> graphInfo(const Place& place);
 
