@@ -2,6 +2,7 @@
 // by step the product with the state and the gates.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
+#include "engine/ops/mkldnn.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
@@ -169,6 +170,57 @@ Values decomposeLayers(Decomposition& d) {
     return {x, hidden, stacked(d, lastCell)};
 }
 
+// -- oneDNN's layer: one, in one direction
+
+/// What the library's layer takes. PyTorch makes calls of it for LSTMs only (mode 2); others it refuses when they run.
+Result<ValueType> inferLibraryLayer(const InferContext& c) {
+    std::vector<TensorType> types;
+    for (const std::string_view param : {"input", "weight0", "weight1", "hx_", "cx_"}) {
+        CT_TRY(TensorType type, c.tensor(param));
+        types.push_back(std::move(type));
+    }
+    const TensorType &x = types[0], &input = types[1], &state = types[2];
+    const auto number = [&](std::string_view param) { return c.arg(param).asInt().value_or(-1); };
+    if (x.dtype != DType::F32 && !isHalf(x.dtype))
+        return c.fail("takes float32, bfloat16 or float16, not " + std::string(info(x.dtype).torchName));
+    if (number("mode") != 2) return c.fail("computes LSTM layers (mode 2), not mode " + std::to_string(number("mode")));
+    if (number("num_layers") != 1 || number("bidirectional") != 0)
+        return c.fail("computes one layer in one direction: PyTorch makes a call for each");
+    if (const auto* sizes = c.arg("batch_sizes").list(); sizes && !sizes->empty())
+        return unsupported(c.op().name() + ": packed sequences", {}, {"pad the sequences to one length"});
+    const SymInt size(number("hidden_size"));
+    if (x.rank() != 3 || input.rank() != 2 || state.rank() != 2 || !(input.sizes[1] == x.sizes[2]) ||
+        !(state.sizes[1] == size) || !(input.sizes[0] == size * SymInt(4)) || !(state.sizes[0] == size * SymInt(4)))
+        return c.fail("the weights " + input.text() + " and " + state.text() + " are not four gates of " + size.text() +
+                      " for an input " + x.text());
+    for (size_t i = 3; i < types.size(); ++i)
+        if (types[i].rank() != 3 || !(types[i].sizes[0] == SymInt(1)) || !(types[i].sizes[1] == x.sizes[1]) ||
+            !(types[i].sizes[2] == size))
+            return c.fail("the state " + types[i].text() + " is not one of " + size.text() + " for each item");
+    if (!x.sizes[0].isInt())
+        return unsupported(c.op().name() + ": unrolling needs a fixed number of steps", {},
+                           {"set the sizes of the inputs"});
+    if (x.sizes[0].value() == 0) return c.fail("the sequence has no steps");
+    return inferExpanded(c);
+}
+/// In f32 with one rounding at the end, as the library's packed calls. There is no workspace: nothing is
+/// differentiated.
+Values decomposeLibraryLayer(Decomposition& d) {
+    const bool bias = d.flag("has_biases");
+    const auto operand = [&](std::string_view param) { return widened(d.in(param)); };
+    const Weights weights{operand("weight0"),
+                          operand("weight1"),
+                          bias ? operand("weight2") : Value(),
+                          bias ? operand("weight3") : Value(),
+                          {}};
+    State state{d.call("aten.squeeze.dim", {operand("hx_"), 0}), d.call("aten.squeeze.dim", {operand("cx_"), 0})};
+    const Value all = runLayer(d, Kind::Lstm, operand("input"), weights, state, d.flag("reverse"));
+    if (!all) return Value();
+    const DType dtype = d.in("input").dtype();
+    return {convert(all, dtype), convert(unsqueeze(state.hidden, 0), dtype), convert(unsqueeze(state.cell, 0), dtype),
+            Value()};
+}
+
 // -- cells
 
 Value optional(const Decomposition& d, const char* param) { return d.has(param) ? d.in(param) : Value(); }
@@ -244,6 +296,18 @@ constexpr OpDef kOps[] = {
     row("aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         decomposeLayers<Kind::Relu>,
         "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False"),
+    // What PyTorch makes of a layer where nothing is differentiated; freezing packs its weights.
+    {.schema =
+         "aten.mkldnn_rnn_layer.default(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+     .tags = Tag::Heavy,
+     .infer = inferLibraryLayer,
+     .eval = evalExpanded,
+     .decompose = decomposeLibraryLayer,
+     .samples = R"(
+f32[3, 2, 3], f32[16, 3], f32[16, 4], f32[16], f32[16], f32[1, 2, 4], f32[1, 2, 4], False, [], 2, 4, 1, True, False, False, False
+f32[3, 2, 3], f32[16, 3], f32[16, 4], f32[16, 3], f32[16, 4], f32[1, 2, 4], f32[1, 2, 4], True, [], 2, 4, 1, False, False, False, False
+bf16[2, 1, 3], bf16[16, 3], bf16[16, 4], bf16[16], bf16[16], bf16[1, 1, 4], bf16[1, 1, 4], False, [], 2, 4, 1, True, False, True, False
+)"},
     row("aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
         decomposeLstmCell,
         "f32[2, 4], [f32[2, 3], f32[2, 3]], f32[12, 4], f32[12, 3], f32[12], f32[12]\nf64[2, 4], [f64[2, 3], f64[2, 3]], f64[12, 4], f64[12, 3]"),

@@ -76,12 +76,38 @@ Values packConvolution(const Match& m, GraphBuilder& builder) {
                                       std::move(args)));
 }
 
+std::string_view unlessRecurrentPacks(const Match& m) {
+    for (const char* operand : {"w", "v", "x", "h", "c"}) {
+        if (!m.isTensor(operand)) return "an operand is no tensor";
+        if (!onCpu(m.tensor(operand))) return "the layer is not computed on the CPU";
+    }
+    if (!isConstant(m.node("w"))) return "a weight, {w}, is no constant";
+    return isConstant(m.node("v")) ? "" : "a weight, {v}, is no constant";
+}
+/// Two tensors, which the layer reads in the places of its weights.
+Values packRecurrent(const Match& m, GraphBuilder& builder) {
+    const Node& call = m.root();
+    const Value packed = builder.call("mkldnn._reorder_mkldnn_rnn_layer_weight.default",
+                                      {m["w"], m["v"], call.arg("hidden_size"), call.arg("reverse"),
+                                       call.arg("has_biases"), call.arg("batch_first")});
+    if (!packed) return Value();
+    std::vector<Argument> args = call.args();
+    args[1] = Argument(packed[0]);
+    args[2] = Argument(packed[1]);
+    return builder.call(call.op().name(), std::move(args));
+}
+
 constexpr Rule kConvolutions[] = {
     {.name = "pack_convolution",
      .find = "y = aten.convolution.default(x, w, ...); return y",
      .build = packConvolution,
      .unless = unlessConvolutionPacks,
      .why = "the library reads a weight that never changes in a layout of its own"},
+    {.name = "pack_recurrent_layer",
+     .find = "y = aten.mkldnn_rnn_layer.default(x, w, v, p, q, h, c, ...); return y",
+     .build = packRecurrent,
+     .unless = unlessRecurrentPacks,
+     .why = "the library reads weights that never change in a layout of its own"},
 };
 
 // ---------------------------------------------------------------- linear layers
