@@ -65,6 +65,27 @@ struct QuantizedConvolution {
     QuantizedActivation x;
     QuantizedWeight w;
 };
+/// Whether the plain convolution of the same operands has the sizes that the transposed one has.
+bool fitsUntransposed(const Node& conv, const QuantizedConvolution& found) {
+    const SymDims &x = found.x.quantized->tensor().sizes, &w = found.w.quantized->tensor().sizes,
+                  &y = conv.tensor().sizes;
+    const auto numbers = [&](std::string_view param) {
+        std::vector<int64_t> values;
+        if (const auto* items = conv.arg(param).list())
+            for (const Argument& item : *items) values.push_back(item.asInt().value_or(0));
+        values.resize(w.size() - 2, values.empty() ? 1 : values.front());
+        return values;
+    };
+    if (!allInts(x) || !allInts(w) || !allInts(y)) return false;
+    const std::vector<int64_t> stride = numbers("stride"), padding = numbers("padding"), dilation = numbers("dilation");
+    const SymInt groups = conv.arg("groups").asInt().value_or(1);
+    if (!(x[1] == w[1] * groups) || !(y[1] == w[0])) return false;
+    for (size_t i = 0; i < stride.size(); ++i) {
+        const int64_t room = x[i + 2].value() + 2 * padding[i] - dilation[i] * (w[i + 2].value() - 1) - 1;
+        if (stride[i] < 1 || room < 0 || room / stride[i] + 1 != y[i + 2].value()) return false;
+    }
+    return true;
+}
 bool readConvolution(const Module& module, const Node& conv, bool parity, QuantizedConvolution& found,
                      const Refusing& no) {
     if (!readActivation(conv.arg("input").node(), found.x, no)) return false;
@@ -76,7 +97,8 @@ bool readConvolution(const Module& module, const Node& conv, bool parity, Quanti
     if (found.x.byTensors) return no.about(found.x.dequantize, "the scale of its input is a tensor");
     if (input.dtype != DType::U8) return no("its input, ", input, ", is not uint8, as the operator wants it");
     // PyTorch takes it for a plain one, which then has another result, or none.
-    if (conv.arg("transposed").asInt().value_or(0) != 0) return no("it is transposed");
+    if (conv.arg("transposed").asInt().value_or(0) != 0 && !(parity && fitsUntransposed(conv, found)))
+        return no("it is transposed");
     return true;
 }
 Result<void> packConvolution(Rewriter& rewriter, Node& conv, const QuantizedConvolution& found) {
