@@ -44,4 +44,11 @@ Value diagonalMatrix(const Value& x);
 /// The sum; either or both may be missing.
 Value plus(const Value& a, const Value& b);
 
+/// The gradient of A = P L U from those of L and U, either of which may be null:
+/// P L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H. Of matrices that are not square this is the square part, whose
+/// factors the rest is divided by, too: A2 = P L U2 of the columns behind it, A2 = P L2 U of the rows below it.
+Value throughFactors(Derivation& d, const Value& p, const Value& l, const Value& u, const Value& gl, const Value& gu);
+/// The gradients of L and U as one of the matrix that holds both.
+Value packedFactors(Derivation& d, const Value& lower, const Value& upper);
+
 }  // namespace cutaway

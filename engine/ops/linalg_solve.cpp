@@ -122,22 +122,6 @@ EvalResult evalLu(const EvalContext& c) {
     });
     return out;
 }
-/// P L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H, for square matrices.
-Value throughFactors(Derivation& d, const Value& p, const Value& l, const Value& u, const Value& gl, const Value& gu) {
-    if (!(l.size(-2) == u.size(-1))) {
-        d.builder().fail(unsupported(d.op().name() + " of matrices that are not square has no derivative here", {},
-                                     {"factor square matrices"}));
-        return {};
-    }
-    Value inner;
-    if (gl) inner = triangle(matmul(adjointOf(l), gl), false, -1);
-    if (gu) inner = plus(inner, triangle(matmul(gu, adjointOf(u)), true));
-    Value g =
-        d.call("aten.linalg_solve_triangular.default", {adjointOf(u), inner}, {{"upper", false}, {"left", false}});
-    g = d.call("aten.linalg_solve_triangular.default", {adjointOf(l), g}, {{"upper", true}, {"unitriangular", true}});
-    return matmul(p, g);
-}
-
 Result<ValueType> inferLuSolve(const InferContext& c) {
     CT_TRY(const TensorType lu, matricesAt(c, "LU", true));
     CT_TRY(const TensorType b, matricesAt(c, "B", false));
@@ -376,8 +360,12 @@ constexpr OpDef kOps[] = {
      .derive =
          [](Derivation& d) {
              if (!d.dy(0)) return;
-             const Value parts = d.call("aten.lu_unpack.default", {d.out(0), d.out(1)});
-             d.input(0) = throughFactors(d, parts[0], parts[1], parts[2], d.dy(0), d.dy(0));
+             const Value parts = d.call("aten.lu_unpack.default", {d.out(0), d.out(1)}), l = parts[1], u = parts[2];
+             const auto part = [&](int64_t dim, const Value& like) {
+                 if (d.dy(0).size(dim) == like.size(dim)) return d.dy(0);
+                 return d.call("aten.slice.Tensor", {d.dy(0), dim, 0, Argument(like.size(dim))});
+             };
+             d.input(0) = throughFactors(d, parts[0], l, u, part(-1, l), part(-2, u));
          },
      .samples = "f32[3, 3]\nf64[2, 4, 3]\nf64[3, 4]\nc64[2, 2]\nf32[0, 0]"},
     {.schema =
@@ -386,12 +374,7 @@ constexpr OpDef kOps[] = {
      .eval = evalUnpack,
      .derive =
          [](Derivation& d) {
-             const Value lower = d.dy(1) ? triangle(d.dy(1), false, -1) : Value(),
-                         upper = d.dy(2) ? triangle(d.dy(2), true) : Value();
-             if (!(d.in(0).size(-1) == d.in(0).size(-2)))
-                 d.builder().fail(
-                     unsupported(d.op().name() + " of matrices that are not square has no derivative here"));
-             else if (lower || upper) d.input(0) = plus(lower, upper);
+             if (d.dy(1) || d.dy(2)) d.input(0) = packedFactors(d, d.dy(1), d.dy(2));
          },
      .samples = "f64[8, 8], i32[8]>0\nf64[2, 8, 8], i32[2, 8]>0, False"},
     {.schema = "aten.linalg_lu.default(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",

@@ -127,7 +127,7 @@ std::vector<Tensor> inputsOf(const SampleCall& sample) {
 }
 
 /// Operators through which no tangent can be pushed, or not in these samples: what the derivative is made of has none
-/// of its own. PyTorch has a formula only for linalg_lu.
+/// of its own. PyTorch has no formula for them either.
 struct Open {
     std::string_view op;
     std::vector<int> samples;
@@ -139,7 +139,6 @@ const std::vector<Open> kOpen = {
     {"aten.grid_sampler.default", {2}, "grid_sampler_3d"},
     {"aten._cdist_forward.default", {0, 1, 2, 3, 4, 5}, "_cdist_forward"},
     {"aten.cdist.default", {0, 1, 2}, "_cdist_forward"},
-    {"aten.linalg_lu.default", {1, 2}, "linalg_lu"},  // matrices that are not square
     {"aten._fake_quantize_learnable_per_tensor_affine.default",
      {0, 1, 2},
      "_fake_quantize_learnable_per_tensor_affine"},
