@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/alias.h"
+#include "engine/ops/view_rules.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -230,14 +232,31 @@ Tangents glu(TangentCall& c) {
     return {part(tangent, false) * gate + part(x, false) * slope};
 }
 
-/// The view speaks of the operand's storage, which the tangent can only stand in for if that storage is the operand.
+/// The view speaks of the operand's storage, so it is laid over the tangent of the value whose memory that is. What
+/// lies between that value's elements does not move.
 Tangents strided(TangentCall& c) {
-    const TensorType in = c.in(0).type();
-    if (!in.isContiguous() || !(in.offset == SymInt(0)))
-        c.builder().fail(unsupported("the tangent of as_strided of a view is not implemented", c.node().name(),
-                                     {"clone() the view first"}));
-    const Value dense = c.call("aten.clone.default", {c.tangent(0)}, {{"memory_format", MemoryFormat::Contiguous}});
-    return {c.call("aten.as_strided.default", {dense, c.arg(1), c.arg(2), c.arg(3)})};
+    const TensorType in = c.in(0).type(), out = c.out();
+    Node& owner = const_cast<Node&>(storageRoot(*c.in(0).node()));
+    const TensorType memory = owner.type().tensor() ? owner.tensor() : in;
+    const Value tangent = c.tangentOf(Argument(&owner));
+    if (!tangent || mayOverlap(memory) || memory.dtype != in.dtype) {
+        c.builder().fail(unsupported(std::string("the tangent of as_strided of ") +
+                                         (mayOverlap(memory) ? "elements that overlap" : "memory of another dtype") +
+                                         " is not known",
+                                     c.node().name(), {"clone() what it reads first"}));
+        return {tangent};
+    }
+    const SymInt shared = min(memory.offset, out.offset), begin = out.offset - shared;
+    Value laid;
+    if (memory.isContiguous() && memory.offset == shared)
+        laid = c.call("aten.clone.default", {tangent}, {{"memory_format", MemoryFormat::Contiguous}});
+    else {
+        const SymInt size = max(extentOf(memory) + memory.offset - shared, extentOf(out) + begin);
+        const Value storage = full(c.builder(), {size}, Scalar(int64_t{0}), memory.dtype, memory.device);
+        laid = c.call("aten.as_strided_scatter.default", {storage, tangent, Argument(memory.sizes),
+                                                          Argument(memory.strides), Argument(memory.offset - shared)});
+    }
+    return {c.call("aten.as_strided.default", {laid, Argument(out.sizes), Argument(out.strides), Argument(begin)})};
 }
 
 /// Padding is constant, so the tangent is padded with zero.

@@ -163,4 +163,29 @@ Result<void> checkPieces(const InferContext& c, int64_t count) {
                  {}};
 }
 
+SymInt extentOf(const TensorType& type) {
+    SymInt last = 0;
+    for (size_t i = 0; i < type.sizes.size(); ++i) {
+        if (type.sizes[i] == SymInt(0)) return 0;
+        last = last + (type.sizes[i] - SymInt(1)) * type.strides[i];
+    }
+    return last + SymInt(1);
+}
+
+bool mayOverlap(const TensorType& type) {
+    std::vector<std::pair<SymInt, SymInt>> dims;  // stride, size, the smallest stride first
+    for (size_t i = 0; i < type.sizes.size(); ++i) {
+        if (type.sizes[i] == SymInt(1)) continue;
+        const auto at = std::find_if(dims.begin(), dims.end(),
+                                     [&](const auto& dim) { return !knownLessEqual(dim.first, type.strides[i]); });
+        dims.emplace(at, type.strides[i], type.sizes[i]);
+    }
+    SymInt reached = 0;
+    for (const auto& [stride, size] : dims) {
+        if (!knownLessEqual(reached + SymInt(1), stride)) return true;
+        reached = reached + stride * (size - SymInt(1));
+    }
+    return false;
+}
+
 }  // namespace cutaway

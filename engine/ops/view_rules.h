@@ -27,6 +27,11 @@ Result<SymInt> wrapIndex(const InferContext& c, const SymInt& index, const SymIn
 Result<TensorType> diagonalType(const InferContext& c, const TensorType& source);
 /// Type of an as_strided view of `source`; an absent offset is the source's own.
 Result<TensorType> stridedType(const InferContext& c, const TensorType& source);
+/// Number of elements from the first to the last that a geometry reaches; 0 if it is empty.
+SymInt extentOf(const TensorType& type);
+/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot. Symbols of
+/// which the order is not known may.
+bool mayOverlap(const TensorType& type);
 /// Every piece is a value of its own, with a type and a place in memory.
 Result<void> checkPieces(const InferContext& c, int64_t count);
 

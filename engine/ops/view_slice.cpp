@@ -110,33 +110,6 @@ Values decomposeNarrow(Decomposition& d) {
     return d.call("aten.slice.Tensor", {self, d.arg("dim"), Argument(start), Argument(end)});
 }
 
-/// Number of elements from the first to the last that a geometry reaches; 0 if it is empty.
-SymInt extentOf(const TensorType& type) {
-    SymInt last = 0;
-    for (size_t i = 0; i < type.sizes.size(); ++i) {
-        if (type.sizes[i] == SymInt(0)) return 0;
-        last = last + (type.sizes[i] - SymInt(1)) * type.strides[i];
-    }
-    return last + SymInt(1);
-}
-/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot. Symbols of
-/// which the order is not known may.
-bool mayOverlap(const TensorType& type) {
-    std::vector<std::pair<SymInt, SymInt>> dims;  // stride, size, the smallest stride first
-    for (size_t i = 0; i < type.sizes.size(); ++i) {
-        if (type.sizes[i] == SymInt(1)) continue;
-        const auto at = std::find_if(dims.begin(), dims.end(),
-                                     [&](const auto& dim) { return !knownLessEqual(dim.first, type.strides[i]); });
-        dims.emplace(at, type.strides[i], type.sizes[i]);
-    }
-    SymInt reached = 0;
-    for (const auto& [stride, size] : dims) {
-        if (!knownLessEqual(reached + SymInt(1), stride)) return true;
-        reached = reached + stride * (size - SymInt(1));
-    }
-    return false;
-}
-
 /// The gradient is scattered (added up, where elements overlap) into the storage that both geometries look at, and read
 /// back through the operand's geometry.
 void deriveStrided(Derivation& d) {

@@ -160,6 +160,8 @@ class JvpTest : public QObject {
   private slots:
     void transposesReverseMode_data();
     void transposesReverseMode();
+    void stridedViewsAreDifferences_data();
+    void stridedViewsAreDifferences();
     void modelAsPyTorch_data();
     void modelAsPyTorch();
     void namesTheTangents();
@@ -251,6 +253,67 @@ void JvpTest::transposesReverseMode() {
     QVERIFY2(
         std::abs(ahead - backward) <= 1e-8 * std::max({1.0, std::abs(ahead), std::abs(backward)}),
         (std::to_string(ahead) + " against " + std::to_string(backward) + "\n" + printText(**pushed).text).c_str());
+}
+
+/// as_strided of views reads the memory that they are views of, also what lies outside of them.
+void JvpTest::stridedViewsAreDifferences_data() {
+    QTest::addColumn<QString>("text");
+    const auto row = [](const char* name, const char* input, const char* calls) {
+        QTest::newRow(name) << QStringLiteral(
+                                   "def forward(x: \"%1\"):\n%2    r: \"f64[2, 2]\" = aten.sin.default(s)\n"
+                                   "    return (r,)\n")
+                                   .arg(QLatin1String(input), QLatin1String(calls));
+    };
+    row("of the input", "f64[4, 4]", "    s = aten.as_strided.default(x, [2, 2], [1, 2], 3)\n");
+    row("that overlaps itself", "f64[4, 4]", "    s = aten.as_strided.default(x, [2, 2], [1, 1])\n");
+    row("of a transpose", "f64[4, 4]",
+        "    e = aten.exp.default(x)\n    t = aten.permute.default(e, [1, 0])\n"
+        "    s = aten.as_strided.default(t, [2, 2], [1, 2], 1)\n");
+    row("of a slice, in front of it", "f64[4, 4]",
+        "    e = aten.exp.default(x)\n    t = aten.slice.Tensor(e, 0, 1, 4)\n"
+        "    s = aten.as_strided.default(t, [2, 2], [1, 2], 0)\n");
+    row("of a slice, where it begins", "f64[4, 4]",
+        "    e = aten.exp.default(x)\n    t = aten.slice.Tensor(e, 0, 1, 4)\n"
+        "    s = aten.as_strided.default(t, [2, 2], [1, 2])\n");
+    row("of repeated rows", "f64[1, 4]",
+        "    t = aten.expand.default(x, [3, 4])\n    s = aten.as_strided.default(t, [2, 2], [1, 2], 0)\n");
+    row("of an input with gaps", "f64[3, 2][4, 1]", "    s = aten.as_strided.default(x, [2, 2], [4, 1], 4)\n");
+    row("of what lies column by column", "f64[4, 4][1, 4]",
+        "    e = aten.exp.default(x)\n    t = aten.select.int(e, 0, 1)\n"
+        "    s = aten.as_strided.default(t, [2, 2], [1, 5], 2)\n");
+}
+void JvpTest::stridedViewsAreDifferences() {
+    QFETCH(QString, text);
+    const auto forward = parseText(text.toStdString());
+    QVERIFY2(forward, forward ? "" : message(forward.error()));
+    const auto pushed = passed(**forward, Mode::Jvp, jvp);
+    QVERIFY2(pushed, pushed ? "" : message(pushed.error()));
+    Random random(3);
+    const TensorType type = (*forward)->graph().placeholders()[0]->tensor();
+    const Tensor x = randomTensor(type, random), direction = randomTensor(type, random);
+    const auto moved = interpret(**pushed, {x, direction});
+    QVERIFY2(moved, moved ? "" : message(moved.error()));
+    constexpr double kStep = 1e-6;
+    Tensor ends[2];
+    for (const int side : {0, 1}) {
+        Tensor at = Tensor::empty(DType::F64, x.sizes(), x.strides());
+        copyInto(at, x);
+        for (int64_t i = 0; i < x.size(0); ++i)
+            for (int64_t j = 0; j < x.size(1); ++j) {
+                const int64_t place = i * at.stride(0) + j * at.stride(1),
+                              along = i * direction.stride(0) + j * direction.stride(1);
+                at.as<double>()[place] += (side ? kStep : -kStep) * direction.as<double>()[along];
+            }
+        const auto result = interpret(**forward, {at});
+        QVERIFY2(result, result ? "" : message(result.error()));
+        ends[side] = (*result)[0].contiguous();
+    }
+    const Tensor tangent = (*moved)[1].contiguous();
+    for (int64_t i = 0; i < tangent.numel(); ++i) {
+        const double expected = (ends[1].as<double>()[i] - ends[0].as<double>()[i]) / (2 * kStep);
+        QVERIFY2(std::abs(tangent.as<double>()[i] - expected) < 1e-7 * std::max(1.0, std::abs(expected)),
+                 printText(**pushed).text.c_str());
+    }
 }
 
 /// A convolution, a norm, attention and a softmax as torch.func.jvp moves them (tests/scripts/record_jvp.py).
