@@ -156,6 +156,7 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
         backward.accumulate(output, tangentBuilder.value(tangent), output);
     }
     CT_TRY_VOID(backward.run());
+    outputs.values = graph.outputs();  // a loop that keeps its steps returns its results in another way
     for (size_t i = 0; i < primals.size(); ++i) {
         Node* gradient = flow[index(primals[i]->id())] ? backward.gradientOf(*primals[i]) : nullptr;
         outputs.values.push_back(gradient ? Argument(gradient) : Argument());

@@ -313,6 +313,8 @@ class FunctionPrinter {
         std::string kind;
         for (const auto& [name, wanted] : kKinds)
             if (name == graphKindOf(step.op)) kind = wanted;
+        if (kind.empty())
+            throw SizeError(step.node + ": " + step.op + " gives as many rows as it has steps, which is not printed");
         line("if (c.graphs(ct::Graphs::" + kind + ", " + std::to_string(number) + ", " + quoted(step.node) + ", {" +
              listed(functions) + "}, {" + listed(operands) + "}, {" + listed(results) + "})) return 1;");
     }

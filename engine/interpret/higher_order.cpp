@@ -143,8 +143,9 @@ Result<TensorList> cond(const Operands& operands) {
     return operands.run(*body, inputs);
 }
 
-/// while_loop(cond_graph, body_graph, carried, additional)
-Result<TensorList> whileLoop(const Operands& operands) {
+/// The steps of a while_loop, each of which is told; what the last one gives.
+template <class Tell>
+Result<TensorList> goThrough(const Operands& operands, Tell&& tell) {
     CT_TRY(const Module* condition, operands.graph(0));
     CT_TRY(const Module* body, operands.graph(1));
     CT_TRY(TensorList carried, operands.tensors(2));
@@ -159,7 +160,26 @@ Result<TensorList> whileLoop(const Operands& operands) {
             return operands.fail("the body gives " + std::to_string(next.size()) + " values for " +
                                  std::to_string(carried.size()) + " carried ones");
         carried = std::move(next);
+        tell(carried);
     }
+}
+
+/// while_loop(cond_graph, body_graph, carried, additional)
+Result<TensorList> whileLoop(const Operands& operands) {
+    return goThrough(operands, [](const TensorList&) {});
+}
+
+/// while_loop_stack_output(cond_graph, body_graph, carried, additional): what each step gives, stacked; where there is
+/// no step, what is carried in.
+Result<TensorList> whileLoopStacked(const Operands& operands) {
+    CT_TRY(const TensorList given, operands.tensors(2));
+    std::vector<TensorList> steps;
+    CT_TRY_VOID(goThrough(operands, [&](const TensorList& made) { steps.push_back(made); }));
+    if (steps.empty()) steps.push_back(given);
+    const auto count = static_cast<int64_t>(steps.size());
+    Stack stack(operands, count, 0);
+    for (int64_t i = 0; i < count; ++i) CT_TRY_VOID(stack.add(steps[static_cast<size_t>(i)], i));
+    return stack.take();
 }
 
 /// map_impl(graph, xs, additional): the graph on every item.
@@ -246,6 +266,7 @@ struct HigherOrder {
 };
 constexpr HigherOrder kHigherOrder[] = {{"cond", cond, "cond"},
                                         {"while_loop", whileLoop, "while_loop"},
+                                        {"while_loop_stack_output", whileLoopStacked, "while_loop_stack_output"},
                                         {"map_impl", mapItems, "map"},
                                         {"map", mapItems, "map"},
                                         {"scan", scan, "scan"},

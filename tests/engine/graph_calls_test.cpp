@@ -109,6 +109,138 @@ def body(h: "f64[2]", x: "f64[2]", w: "f64[2]"):
     s: "f64[2]" = aten.sin.default(t)
     return (t, s)
 )fx";
+const std::string kWhileUnread = R"fx(def forward(p: "b8[]", x: "f64[3]", w: "f64[3]"):
+    n: "i64[]" = aten.full.default([], 7, dtype=torch.int64)
+    c = higher_order.while_loop(more, body, [n, x], [w])
+    a: "f64[3]" = c[1]
+    b: "f64[3]" = c[1]
+    e: "f64[3]" = aten.exp.default(a)
+    r: "f64[3]" = aten.mul.Tensor(e, b)
+    return (r,)
+
+def more(n: "i64[]", x: "f64[3]", w: "f64[3]"):
+    t: "b8[]" = aten.lt.Scalar(n, 4)
+    return t
+
+def body(n: "i64[]", x: "f64[3]", w: "f64[3]"):
+    m: "i64[]" = aten.add.Tensor(n, 1)
+    y: "f64[3]" = aten.mul.Tensor(x, w)
+    return (m, y)
+)fx";
+// The number of steps depends on what is differentiated; what is carried changes places.
+const std::string kWhileByValue = R"fx(def forward(p: "b8[]", x: "f64[2]", w: "f64[2, 2]"):
+    z: "f64[2]" = aten.ones_like.default(x)
+    c = higher_order.while_loop(more, body, [x, z], [w])
+    a: "f64[2]" = c[0]
+    b: "f64[2]" = c[1]
+    s: "f64[2]" = aten.sub.Tensor(a, b)
+    return (s,)
+
+def more(x: "f64[2]", z: "f64[2]", w: "f64[2, 2]"):
+    v: "f64[2]" = aten.abs.default(z)
+    u: "f64[]" = aten.sum.default(v)
+    t: "b8[]" = aten.lt.Scalar(u, 9.0)
+    return t
+
+def body(x: "f64[2]", z: "f64[2]", w: "f64[2, 2]"):
+    y: "f64[2]" = aten.mv.default(w, x)
+    s: "f64[2]" = aten.sin.default(y)
+    q: "f64[2]" = aten.mul.Tensor(z, 2.0)
+    o: "f64[2]" = aten.add.Tensor(q, s)
+    return (s, o)
+)fx";
+const std::string kScanOfScans = R"fx(def forward(p: "b8[]", x: "f64[3, 2]", w: "f64[2]"):
+    h: "f64[2]" = aten.zeros_like.default(w)
+    k: "i64[]" = aten.full.default([], 1, dtype=torch.int64)
+    c = higher_order.scan(outer, [h, k], [x, x], [w])
+    b: "f64[3, 2]" = c[2]
+    d: "f64[3, 2, 2]" = c[3]
+    s: "f64[2]" = aten.sum.dim_IntList(d, [0, 1])
+    r: "f64[3, 2]" = aten.mul.Tensor(b, s)
+    return (r,)
+
+def outer(h: "f64[2]", k: "i64[]", x: "f64[2]", y: "f64[2]", w: "f64[2]"):
+    e: "f64[2, 2]" = aten.expand.default(x, [2, 2])
+    c = higher_order.scan(inner, [h], [e], [w, k])
+    a: "f64[2]" = c[0]
+    b: "f64[2, 2]" = c[1]
+    m: "i64[]" = aten.add.Tensor(k, 1)
+    s: "f64[2]" = aten.mul.Tensor(a, y)
+    return (a, m, s, b)
+
+    def inner(h: "f64[2]", x: "f64[2]", w: "f64[2]", k: "i64[]"):
+        y: "f64[2]" = aten.mul.Tensor(h, w)
+        z: "f64[2]" = aten.add.Tensor(y, x)
+        v: "f64[2]" = aten.mul.Tensor(z, k)
+        t: "f64[2]" = aten.tanh.default(v)
+        u: "f64[2]" = aten.sin.default(t)
+        return (t, u)
+)fx";
+// Linear in what is carried and in the items: a step backwards reads nothing but gradients.
+const std::string kScanSum = R"fx(def forward(p: "b8[]", x: "f64[4, 2]", w: "f64[2]"):
+    c = higher_order.scan(body, [w], [x], [])
+    a: "f64[2]" = c[0]
+    r: "f64[2]" = aten.exp.default(a)
+    return (r,)
+
+def body(h: "f64[2]", x: "f64[2]"):
+    t: "f64[2]" = aten.add.Tensor(h, x)
+    s: "f64[2]" = aten.clone.default(x)
+    return (t, s)
+)fx";
+const std::string kLoopInLoop = R"fx(def forward(p: "b8[]", x: "f64[3]", w: "f64[3]"):
+    n: "i64[]" = aten.full.default([], 0, dtype=torch.int64)
+    c = higher_order.while_loop(more, body, [n, x], [w])
+    a: "f64[3]" = c[1]
+    r: "f64[3]" = aten.sin.default(a)
+    return (r,)
+
+def more(n: "i64[]", x: "f64[3]", w: "f64[3]"):
+    t: "b8[]" = aten.lt.Scalar(n, 3)
+    return t
+
+def body(n: "i64[]", x: "f64[3]", w: "f64[3]"):
+    c = higher_order.while_loop(more, step, [n, x], [w])
+    y: "f64[3]" = c[1]
+    m: "i64[]" = aten.add.Tensor(n, 1)
+    return (m, y)
+
+    def more(n: "i64[]", x: "f64[3]", w: "f64[3]"):
+        t: "b8[]" = aten.lt.Scalar(n, 3)
+        return t
+
+    def step(n: "i64[]", x: "f64[3]", w: "f64[3]"):
+        m: "i64[]" = aten.add.Tensor(n, 1)
+        y: "f64[3]" = aten.mul.Tensor(x, w)
+        s: "f64[3]" = aten.sin.default(y)
+        return (m, s)
+)fx";
+const std::string kAssociative = R"fx(def forward(p: "b8[]", x: "f64[4, 2]", w: "f64[4, 2]"):
+    v: "f64[2]" = aten.sum.dim_IntList(w, [0])
+    c = higher_order.associative_scan(both, [x, w], [v])
+    a: "f64[4, 2]" = c[0]
+    b: "f64[4, 2]" = c[1]
+    s: "f64[4, 2]" = aten.sin.default(a)
+    r: "f64[4, 2]" = aten.mul.Tensor(s, b)
+    return (r,)
+
+def both(a: "f64[2]", b: "f64[2]", c: "f64[2]", d: "f64[2]", v: "f64[2]"):
+    m: "f64[2]" = aten.mul.Tensor(a, c)
+    n: "f64[2]" = aten.mul.Tensor(m, v)
+    k: "f64[2]" = aten.mul.Tensor(b, c)
+    o: "f64[2]" = aten.add.Tensor(k, d)
+    return (n, o)
+)fx";
+const std::string kAssociativeOfOne = R"fx(def forward(p: "b8[]", x: "f64[1, 4]", w: "f64[4]"):
+    c = higher_order.associative_scan(product, [x], [])
+    a: "f64[1, 4]" = c[0]
+    r: "f64[1, 4]" = aten.mul.Tensor(a, w)
+    return (r,)
+
+def product(a: "f64[4]", b: "f64[4]"):
+    m: "f64[4]" = aten.mul.Tensor(a, b)
+    return (m,)
+)fx";
 const std::string kRandom = R"fx(def forward(p: "b8[]", x: "f64[4]"):
     c = higher_order.cond(p, yes, yes, [x])
     a: "f64[4]" = c[0]
@@ -174,7 +306,7 @@ bool close(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(1.0, 
 class GraphCallsTest : public QObject {
     Q_OBJECT
 
-    static void rows(bool loops) {
+    static void rows() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<bool>("taken");
         const auto row = [](const char* name, const std::string& text, bool taken) {
@@ -185,13 +317,19 @@ class GraphCallsTest : public QObject {
         row("cond in a branch", kNested, true);
         row("cond beside one in a branch", kNested, false);
         row("map", kMap, true);
-        if (!loops) return;
         row("while_loop", kWhile, true);
+        row("while_loop without a step", kWhileUnread, true);
+        row("while_loop as long as its values say", kWhileByValue, true);
+        row("while_loop in a while_loop", kLoopInLoop, true);
         row("scan", kScan, true);
+        row("scan in a scan", kScanOfScans, true);
+        row("scan that adds up", kScanSum, true);
+        row("associative_scan", kAssociative, true);
+        row("associative_scan of one item", kAssociativeOfOne, true);
     }
 
   private slots:
-    void gradientsAreDifferences_data() { rows(false); }
+    void gradientsAreDifferences_data() { rows(); }
     void gradientsAreDifferences() {
         QFETCH(QString, text);
         QFETCH(bool, taken);
@@ -235,7 +373,7 @@ class GraphCallsTest : public QObject {
         QVERIFY(compared > 3);
     }
 
-    void tangentsAreDifferences_data() { rows(true); }
+    void tangentsAreDifferences_data() { rows(); }
     void tangentsAreDifferences() {
         QFETCH(QString, text);
         QFETCH(bool, taken);
@@ -284,8 +422,6 @@ class GraphCallsTest : public QObject {
         const auto row = [](const char* name, const std::string& text, bool forward, const char* says) {
             QTest::newRow(name) << QString::fromStdString(text) << forward << QString::fromLatin1(says);
         };
-        row("a loop backwards", kWhile, false, "the steps of a loop are not kept");
-        row("a scan backwards", kScan, false, "the steps of a loop are not kept");
         row("draws backwards", kRandom, false, "yes draws random numbers");
         row("draws forwards", kRandom, true, "yes draws random numbers");
     }

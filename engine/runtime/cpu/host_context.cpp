@@ -288,7 +288,7 @@ class HostContext::Values final : public ValueSource {
 
     Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
         const PreparedSegment::Call& planned = m_prepared[m_segment]->calls[number];
-        CT_TRY_VOID(step.kind == HostStepKind::Functions ? runFunctions(number, step, board)
+        CT_TRY_VOID(step.kind == HostStepKind::Functions ? runFunctions(number, step, sizes, board)
                     : planned.plan                       ? runLibrary(number, step, planned)
                                                          : runReference(number, step, sizes));
         // What tests ask for; of kernels it is in their code.
@@ -304,16 +304,19 @@ class HostContext::Values final : public ValueSource {
         EvalResult computed = evaluateCall(*op, numbers.args, numbers.type, *this);
         if (!computed.ok()) return std::move(computed.error());
         TensorList& tensors = computed.tensors();
-        for (const HostStep::Found& found : step.found) {
-            const Tensor& tensor = tensors.at(found.result);
-            sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
-        }
+        learn(step, tensors, sizes);
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
         return {};
     }
+    static void learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) {
+        for (const HostStep::Found& found : step.found) {
+            const Tensor& tensor = tensors.at(found.result);
+            sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
+        }
+    }
     /// cond, while_loop and their kin: the interpreter's rules of which graph runs with what, with functions as graphs.
-    Result<void> runFunctions(size_t number, const HostStep& step, Board& board) {
+    Result<void> runFunctions(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
         auto& known = m_calls[number];
         if (known.first != m_prepared[m_segment])
             known = {
@@ -331,6 +334,7 @@ class HostContext::Values final : public ValueSource {
             return std::move(own.outputs);
         };
         CT_TRY(TensorList tensors, evaluateHigherOrder(call.module, *call.node, CallValues(*this, call), run));
+        learn(step, tensors, sizes);
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
         return {};

@@ -1,0 +1,142 @@
+#include "engine/autograd/kept_steps.h"
+
+#include <algorithm>
+
+#include "engine/autograd/forward_duals.h"
+#include "engine/interpret/specialize.h"
+
+namespace cutaway {
+namespace {
+
+/// Nodes made beside a call of the forward are of the forward.
+GraphBuilder besideCall(const Node& call, Node* before) {
+    GraphBuilder builder(*const_cast<Graph*>(&call.graph()), before);
+    Provenance provenance = call.provenance();
+    provenance.origin = {call.id()};
+    provenance.sourceName.clear();
+    builder.setProvenance(std::move(provenance));
+    return builder;
+}
+
+bool isResultOf(const Node& node, const Node& call) {
+    return node.isCall("operator.getitem") && node.arg(0).node() == &call;
+}
+size_t positionOf(const Node& item, size_t count) {
+    const int64_t position = item.arg(1).asInt().value_or(0);
+    return static_cast<size_t>(position < 0 ? position + static_cast<int64_t>(count) : position);
+}
+
+/// A name for a size that only a run tells. A module and its bodies share their symbols, so those of bodies start at
+/// other numbers.
+SymInt freshSize(const Module& module) {
+    const std::vector<std::string> used = freeSymbols(module);
+    size_t number = 0;
+    if (module.name != "main") {
+        for (const char letter : module.name) number = (number * 31 + static_cast<unsigned char>(letter)) % 997;
+        number = 100 * (number + 1);
+    }
+    const auto name = [&] { return "u" + std::to_string(number); };
+    while (std::find(used.begin(), used.end(), name()) != used.end()) ++number;
+    return SymInt(Expr::symbol(name()));
+}
+
+}  // namespace
+
+Node* resultOfCall(Node& call, size_t position) {
+    const size_t count = call.type().tuple()->size();
+    Node* after = &call;
+    for (Node* reader : call.users()) {
+        if (!isResultOf(*reader, call)) continue;
+        if (positionOf(*reader, count) == position) return reader;
+    }
+    while (isResultOf(*after->next(), call)) after = after->next();
+    GraphBuilder builder = besideCall(call, after->next());
+    return builder.value(call)[static_cast<int64_t>(position)].node();
+}
+
+Result<std::vector<Node*>> keepInScan(Module& module, Node& call, const GraphCall& read,
+                                      const std::vector<size_t>& carried, const Rewriter& rewriter) {
+    if (carried.empty()) return std::vector<Node*>();
+    auto step = std::make_unique<Module>(*read.graphs[0]);
+    const auto inputs = inputsByList(read, *step);
+    GraphBuilder inside(step->graph(), step->graph().outputNode());
+    std::vector<Argument> outputs = step->graph().outputs();
+    TupleType types = read.results;
+    const SymInt count = read.lists[1][0].node()->tensor().sizes[0];
+    for (const size_t place : carried) {
+        outputs.emplace_back(returned(inside, inside.value(*inputs[0][place])));
+        types.emplace_back(stacked(inputs[0][place]->tensor(), count));
+    }
+    if (inside.error()) return *inside.error();
+    Rewriter whole(rewriter.pass(), rewriter.context());
+    CT_TRY(step, finishedGraph(std::move(step), outputs, whole));
+    const std::string before = read.names[0];
+    Graph& graph = module.graph();
+    graph.setArg(call, 0, SubgraphRef{addGraph(module, before + "_kept", std::move(step))});
+    graph.setType(call, ValueType(std::move(types)));
+    dropUnnamedGraph(module, before);
+    std::vector<Node*> kept;
+    for (size_t i = 0; i < carried.size(); ++i) kept.push_back(resultOfCall(call, read.results.size() + i));
+    return kept;
+}
+
+Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const Rewriter& rewriter) {
+    const size_t carried = read.carried();
+    Rewriter whole(rewriter.pass(), rewriter.context());
+    const TensorType counter = TensorType::contiguous(DType::I64, {});
+    std::vector<std::string> names;
+    for (size_t i = 0; i < read.graphs.size(); ++i) {
+        auto step = std::make_unique<Module>(*read.graphs[i]);
+        Graph& graph = step->graph();
+        Node& counted = graph.placeholder("steps", counter, behindList(graph, inputsByList(read, *step), 0));
+        GraphBuilder inside(graph, graph.outputNode());
+        std::vector<Argument> outputs = graph.outputs();
+        if (i == read.body()) outputs.emplace_back(inside.value(counted) + 1);
+        if (inside.error()) return *inside.error();
+        CT_TRY(step, finishedGraph(std::move(step), outputs, whole));
+        names.push_back(addGraph(module, read.names[i] + "_kept", std::move(step)));
+    }
+    GraphBuilder front = besideCall(call, &call);
+    std::vector<std::vector<Argument>> lists = read.lists;
+    lists[0].emplace_back(full(front, {}, Scalar(int64_t{0}), DType::I64, Device{}));
+    if (front.error()) return *front.error();
+    KeptSteps out;
+    out.rows = freshSize(module);
+    TupleType types;
+    for (const ValueType& result : read.results) types.emplace_back(stacked(*result.tensor(), out.rows));
+    types.emplace_back(stacked(counter, out.rows));
+    std::vector<Argument> args = {Argument(SubgraphRef{names[0]}), Argument(SubgraphRef{names[1]})};
+    for (auto& list : lists) args.emplace_back(std::move(list));
+    Graph& graph = module.graph();
+    graph.setOp(call, findOrMakeOpaque("higher_order.while_loop_stack_output"), std::move(args),
+                ValueType(std::move(types)));
+    for (const std::string& name : read.names) dropUnnamedGraph(module, name);
+    const std::vector<Node*> readers = call.users();
+    for (size_t i = 0; i < readers.size(); ++i)
+        if (Node* const one = resultOfCall(call, positionOf(*readers[i], carried + 1)); one != readers[i]) {
+            graph.replaceUses(*readers[i], *one);
+            graph.erase(*readers[i]);
+        }
+    for (size_t i = 0; i <= carried; ++i) {
+        Node* const stack = resultOfCall(call, i);
+        out.stacks.push_back(stack);
+        graph.setType(*stack, (*call.type().tuple())[i]);
+    }
+    Node* after = &call;
+    while (isResultOf(*after->next(), call)) after = after->next();
+    GraphBuilder behind = besideCall(call, after->next());
+    for (size_t i = 0; i <= carried; ++i) {
+        Node& stack = *out.stacks[i];
+        if (i < carried && !stack.hasUsers()) continue;
+        const Value last = behind.call("aten.select.int", {behind.value(stack), 0, -1});
+        const TensorType& type = i < carried ? *read.results[i].tensor() : counter;
+        const Value own = copyLaidOutLike(behind, type, last);
+        if (behind.error()) return *behind.error();
+        graph.replaceUses(stack, *own.node(), [&](const Node& user) { return &user == last.node(); });
+        if (i == carried) out.count = own.node();
+    }
+    out.stacks.pop_back();
+    return out;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,24 @@
+#pragma once
+// What the forward of a loop keeps of its steps for a backward.
+#include "engine/autograd/graph_call.h"
+
+namespace cutaway {
+
+/// Result `position` of a call of graphs, which gets a getitem behind it where it has none.
+Node* resultOfCall(Node& call, size_t position);
+
+/// The scan returns, collected, the values carried into its steps at these places, too: nodes of the forward.
+Result<std::vector<Node*>> keepInScan(Module& module, Node& call, const GraphCall& read,
+                                      const std::vector<size_t>& carried, const Rewriter& rewriter);
+
+/// The while_loop becomes a while_loop_stack_output, which returns what each step gives to the next one, stacked, and
+/// counts them; where there was no step it returns what was carried in, as PyTorch's does. Whoever read the loop's
+/// results reads the last of each stack.
+struct KeptSteps {
+    std::vector<Node*> stacks;  // one for each value that is carried on
+    Node* count = nullptr;      // the number of steps, an i64 without dims
+    SymInt rows;                // of the stacks
+};
+Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const Rewriter& rewriter);
+
+}  // namespace cutaway
