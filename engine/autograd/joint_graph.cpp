@@ -54,13 +54,31 @@ void returnMutatedInputs(Module& module, const std::vector<bool>& flow, ForwardO
     }
 }
 
-/// Tangents are dense: row-major, or channels-last where the output is (A4.4).
+/// Whether elements of one channel lie next to each other, by PyTorch's test, which also takes padded and expanded
+/// strides for that. Dims in the order from the innermost.
+bool liesChannelsLast(const TensorType& type, const std::vector<size_t>& order) {
+    if (!knownLessEqual(SymInt(1), type.strides[1])) return false;
+    SymInt least = 0;
+    for (const size_t dim : order) {
+        if (!knownLessEqual(SymInt(1), type.sizes[dim]) || !knownLessEqual(least, type.strides[dim])) return false;
+        if (dim == 0 && least == type.strides[1]) return false;
+        least = type.strides[dim] * type.sizes[dim];
+    }
+    return true;
+}
+
+/// Tangents are dense: row-major, or channels last where the output is (A4.4).
 TensorType tangentType(const TensorType& output) {
     TensorType type = TensorType::contiguous(output.dtype, output.sizes, output.device);
-    if (output.isContiguous() || output.rank() != 4) return type;
-    const SymDims& n = output.sizes;
-    const SymDims channelsLast = {n[1] * n[2] * n[3], SymInt(1), n[1] * n[3], n[1]};
-    if (output.strides == channelsLast) type.strides = channelsLast;
+    if (output.rank() != 4 && output.rank() != 5) return type;
+    const std::vector<size_t> order =
+        output.rank() == 4 ? std::vector<size_t>{1, 3, 2, 0} : std::vector<size_t>{1, 4, 3, 2, 0};
+    if (!liesChannelsLast(output, order)) return type;
+    SymInt stride = 1;
+    for (const size_t dim : order) {
+        type.strides[dim] = stride;
+        stride = stride * output.sizes[dim];
+    }
     return type;
 }
 

@@ -212,6 +212,8 @@ class JointTest : public QObject {
     void forwardModeIsTheTranspose();
     void verifiesAfterAnyFuel();
     void tellsForwardFromBackward();
+    void tangentsLieAsOutputs_data();
+    void tangentsLieAsOutputs();
     void refuses_data();
     void refuses();
 };
@@ -346,6 +348,39 @@ void JointTest::tellsForwardFromBackward() {
     QVERIFY(backward);
     QCOMPARE((*joint)->inputs.back().kind, InputSpec::Kind::Tangent);
     QCOMPARE((*joint)->graph().placeholders().front()->provenance().sourceName, std::string("x"));
+}
+
+/// As torch._prims_common.suggest_memory_format says of the output; strides along dims of one element do not matter.
+void JointTest::tangentsLieAsOutputs_data() {
+    QTest::addColumn<QString>("output");
+    QTest::addColumn<QString>("tangent");
+    const auto row = [](const char* name, const char* output, const char* tangent) {
+        QTest::newRow(name) << QString::fromLatin1(output) << QString::fromLatin1(tangent);
+    };
+    row("row by row", "f32[2, 3, 4, 5]", "f32[2, 3, 4, 5]");
+    row("channels last", "f32[2, 3, 4, 5][60, 1, 15, 3]", "f32[2, 3, 4, 5][60, 1, 15, 3]");
+    row("channels last, in more memory", "f32[2, 3, 4, 5][120, 1, 30, 6]", "f32[2, 3, 4, 5][60, 1, 15, 3]");
+    row("channels last of planes of planes", "f32[2, 3, 2, 4, 5][120, 1, 60, 15, 3]",
+        "f32[2, 3, 2, 4, 5][120, 1, 60, 15, 3]");
+    row("planes of planes row by row", "f32[2, 3, 2, 4, 5]", "f32[2, 3, 2, 4, 5]");
+    row("one channel", "f32[2, 1, 4, 5]", "f32[2, 1, 4, 5]");
+    row("transposed planes", "f32[2, 3, 4, 5][60, 20, 1, 4]", "f32[2, 3, 4, 5]");
+    row("one picture for all", "f32[2, 3, 4, 5][0, 1, 15, 3]", "f32[2, 3, 4, 5]");
+    row("three dims", "f32[2, 3, 4][12, 1, 3]", "f32[2, 3, 4]");
+}
+void JointTest::tangentsLieAsOutputs() {
+    QFETCH(QString, output);
+    QFETCH(QString, tangent);
+    const std::string type = output.toStdString();
+    const auto forward = parseText("def forward(x: \"" + type + "\"):\n    y: \"" + type +
+                                   "\" = aten.exp.default(x)\n    return (y,)\n");
+    QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
+    (*forward)->graph().setType(*(*forward)->graph().outputs()[0].node(),
+                                (*forward)->graph().placeholders()[0]->type());
+    const auto joint = makeJointGraph(**forward, {.allInputs = true});
+    QVERIFY2(joint, joint ? "" : joint.error().text().c_str());
+    const std::vector<Node*> placeholders = (*joint)->graph().placeholders();
+    QCOMPARE(QString::fromStdString(placeholders.at(1)->tensor().text()), tangent);
 }
 
 void JointTest::refuses_data() {
