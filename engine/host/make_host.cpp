@@ -102,10 +102,10 @@ class Maker {
         m_function.values.push_back(std::move(value));
         return static_cast<int64_t>(m_function.values.size()) - 1;
     }
-    /// A call whose sizes follow from its data ends a segment.
+    /// A call whose sizes follow from its data ends a segment; also the last one, of whose results views are returned.
     void findSegments() {
         m_function.segments = {0};
-        for (size_t i = 0; i + 1 < m_scheduled->calls.size(); ++i)
+        for (size_t i = 0; i < m_scheduled->calls.size(); ++i)
             if (!foundBy(m_scheduled->calls[i]).empty()) m_function.segments.push_back(i + 1);
     }
     static std::vector<HostStep::Found> foundBy(const ScheduledCall& call) {

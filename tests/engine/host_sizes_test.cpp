@@ -184,6 +184,14 @@ def forward(self, x: "f32[40]"):
     relu: "f32[u5]" = torch.ops.aten.relu.default(weighted)
     return (unique_0, unique_1, unique_2, consecutive_0, consecutive_1, consecutive_2, slices_0, slices_1, neg, inverse_1, bincount, relu)
 )py";
+        QTest::newRow("views of what the last step finds") << R"py(
+def forward(self, x: "f32[40]"):
+    gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)
+    nonzero: "i64[u0, 1]" = torch.ops.aten.nonzero.default(gt)
+    squeeze: "i64[u0]" = torch.ops.aten.squeeze.dim(nonzero, 1)
+    select: "i64[]" = torch.ops.aten.select.int(squeeze, 0, -1)
+    return (squeeze, select)
+)py";
         QTest::newRow("two segments") << R"py(
 def forward(self, x: "f32[40]"):
     gt: "b8[40]" = torch.ops.aten.gt.Scalar(x, 0.5)
