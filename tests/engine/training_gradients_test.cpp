@@ -1,0 +1,171 @@
+// Whole training runs against differences of the loss: programs that write to what the backward reads, and that loop,
+// at every memory budget, interpreted and compiled.
+#include <QtTest>
+#include <cmath>
+
+#include "cutaway/session.h"
+#include "engine/formats/safetensors.h"
+#include "engine/interpret/interpret.h"
+#include "engine/support/random.h"
+#include "engine/text/parse.h"
+
+using namespace cutaway;
+
+namespace {
+
+const char* const kWrittenThroughView = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]", y: "f64[3, 4]"):
+    x1 = aten.mul_.Tensor(x, 2)
+    a = aten.select.int(y, 1, 1)
+    b = aten.select.int(x1, 1, 0)
+    c = aten.mul.Tensor(b, 3)
+    a1 = aten.add_.Tensor(a, c)
+    d = aten.mul.Tensor(x1, w)
+    e = aten.sum.dim_IntList(d, [1])
+    f = aten.mul.Tensor(y, w)
+    g = aten.tanh.default(f)
+    return (e, g)
+)fx";
+// The derivative reads the input as it was and as it is.
+const char* const kReadBeforeAndAfter = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]", i: "f64[3, 4]"):
+    a = aten.mul.Tensor(i, w)
+    b = aten.sin.default(a)
+    c = aten.select.int(i, 0, 1)
+    d = aten.select.int(x, 0, 0)
+    c1 = aten.copy_.default(c, d)
+    e = aten.slice.Tensor(i, 1, 2, 4)
+    e1 = aten.mul_.Tensor(e, 0.5)
+    f = aten.mul.Tensor(i, w)
+    g = aten.cos.default(f)
+    return (b, g)
+)fx";
+const char* const kScan = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    h = aten.cos.default(w)
+    c = higher_order.scan(body, [h], [x], [w])
+    a: "f64[4]" = c[0]
+    b: "f64[3, 4]" = c[1]
+    return (a, b)
+
+def body(h: "f64[4]", x: "f64[4]", w: "f64[4]"):
+    y: "f64[4]" = aten.mul.Tensor(h, w)
+    z: "f64[4]" = aten.add.Tensor(y, x)
+    t: "f64[4]" = aten.tanh.default(z)
+    s: "f64[4]" = aten.sin.default(t)
+    return (t, s)
+)fx";
+const char* const kWhile = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    s = aten.exp.default(x)
+    c = higher_order.while_loop(more, body, [s], [w])
+    a: "f64[3, 4]" = c[0]
+    return (a,)
+
+def more(x: "f64[3, 4]", w: "f64[4]"):
+    u: "f64[]" = aten.sum.default(x)
+    t: "b8[]" = aten.lt.Scalar(u, 400.0)
+    return t
+
+def body(x: "f64[3, 4]", w: "f64[4]"):
+    y: "f64[3, 4]" = aten.mul.Tensor(x, w)
+    z: "f64[3, 4]" = aten.sin.default(y)
+    q: "f64[3, 4]" = aten.mul.Tensor(x, 1.7)
+    o: "f64[3, 4]" = aten.add.Tensor(q, z)
+    return (o,)
+)fx";
+
+NamedTensors inputsOf(const Module& module) {
+    Random random(5);
+    NamedTensors inputs;
+    for (const Node* input : module.graph().placeholders()) {
+        Tensor value = Tensor::empty(DType::F64, toInts(input->tensor().sizes));
+        for (int64_t i = 0; i < value.numel(); ++i) value.as<double>()[i] = 0.3 + random.normal();
+        inputs.emplace_back(input->name(), value);
+    }
+    return inputs;
+}
+
+/// The sum of the means of squares, with one element of `w` moved.
+double lossAt(const Module& forward, const NamedTensors& inputs, int64_t element, double step) {
+    std::vector<Tensor> given;
+    for (const auto& [name, tensor] : inputs) given.push_back(tensor.clone());
+    given[0].as<double>()[element] += step;
+    const auto results = interpret(forward, given);
+    if (!results) qFatal("%s", results.error().text().c_str());
+    double loss = 0;
+    for (const Tensor& result : *results) {
+        const Tensor dense = result.contiguous();
+        double sum = 0;
+        for (int64_t i = 0; i < dense.numel(); ++i) sum += dense.as<double>()[i] * dense.as<double>()[i];
+        loss += sum / static_cast<double>(dense.numel());
+    }
+    return loss;
+}
+
+}  // namespace
+
+class TrainingGradientsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
+
+  private slots:
+    void areDifferences_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<bool>("compiled");
+        const std::pair<const char*, const char*> rows[] = {{"written through a view", kWrittenThroughView},
+                                                            {"read before and after", kReadBeforeAndAfter},
+                                                            {"scan", kScan},
+                                                            {"while_loop", kWhile}};
+        for (const auto& [name, text] : rows)
+            for (const bool compiled : {false, true})
+                QTest::newRow((std::string(name) + (compiled ? ", compiled" : "")).c_str())
+                    << QString::fromLatin1(text) << compiled;
+    }
+    void areDifferences() {
+        QFETCH(QString, text);
+        QFETCH(bool, compiled);
+        const auto forward = parseText(text.toStdString());
+        QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
+        const NamedTensors inputs = inputsOf(**forward);
+        QFile file(m_folder.filePath("graph.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(text.toUtf8()) > 0);
+        file.close();
+        QVERIFY(writeSafeTensors(path("in.safetensors"), {inputs, {}}).has_value());
+        for (const double budget : {0.0, 0.5, 1.0}) {
+            Session session;
+            const auto opened = session.open(path("graph.py"));
+            QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
+            CompileRequest request;
+            request.mode = Mode::Training;
+            request.gradients = {"w"};
+            request.memoryBudget = budget;
+            const auto run = session.compile(request);
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            RunOptions options;
+            options.backend = compiled ? Backend::Cpu : Backend::Reference;
+            options.inputsFile = path("in.safetensors");
+            options.gradientsFile = path("out.safetensors");
+            const auto report = session.run(*run, options);
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            const auto written = readSafeTensors(options.gradientsFile);
+            QVERIFY(written.has_value());
+            const auto found = std::find_if(written->tensors.begin(), written->tensors.end(),
+                                            [](const auto& one) { return one.first == "w"; });
+            QVERIFY(found != written->tensors.end());
+            const Tensor gradient = found->second.contiguous();
+            for (int64_t i = 0; i < gradient.numel(); ++i) {
+                constexpr double kStep = 1e-6;
+                const double expected =
+                    (lossAt(**forward, inputs, i, kStep) - lossAt(**forward, inputs, i, -kStep)) / (2 * kStep);
+                QVERIFY2(std::abs(gradient.as<double>()[i] - expected) <= 1e-6 * std::max(1.0, std::abs(expected)),
+                         qPrintable(QStringLiteral("budget %1, element %2: %3, differences say %4")
+                                        .arg(budget)
+                                        .arg(i)
+                                        .arg(gradient.as<double>()[i])
+                                        .arg(expected)));
+            }
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TrainingGradientsTest)
+#include "training_gradients_test.moc"
