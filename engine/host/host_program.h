@@ -107,7 +107,7 @@ struct HostStep {
     std::vector<Found> found;
 };
 
-/// A result that is a number, which follows from the sizes.
+/// A result that is a number, which follows from the sizes of the inputs and from those that steps find.
 struct HostNumber {
     size_t result = 0;
     DType dtype = DType::I64;

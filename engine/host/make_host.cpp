@@ -72,6 +72,13 @@ class Maker {
         return std::any_of(m_function.symbols.begin(), m_function.symbols.end(),
                            [&](const HostSymbol& known) { return known.name == symbol; });
     }
+    /// In data, by a step.
+    bool isFound(const std::string& symbol) const {
+        return std::any_of(m_function.steps.begin(), m_function.steps.end(), [&](const HostStep& step) {
+            return std::any_of(step.found.begin(), step.found.end(),
+                               [&](const HostStep::Found& found) { return found.symbol == symbol; });
+        });
+    }
     void addSymbol(HostSymbol symbol) {
         if (const auto info = module().symbols.find(symbol.name); info != module().symbols.end()) {
             symbol.least = leastValue(info->second);
@@ -326,7 +333,7 @@ class Maker {
         const SymType* type = output.node() ? output.node()->type().sym() : nullptr;
         if (type == nullptr || !type->expr) return false;
         for (const std::string& symbol : symbolsOf(type->expr))
-            if (!isKnown(symbol)) return false;  // found in data, which whoever runs the program does not see
+            if (!isKnown(symbol) && !isFound(symbol)) return false;
         m_function.returnedNumbers.push_back({m_function.results.size(), type->dtype, SymInt(type->expr)});
         return true;
     }

@@ -1,5 +1,6 @@
 #include "engine/ops/alias.h"
 
+#include "engine/ir/found_sizes.h"
 #include "engine/ops/view_rules.h"
 
 namespace cutaway {
@@ -138,6 +139,7 @@ void MemoryOrder::add(const Node& first, const Node& then) {
 }
 
 MemoryOrder::MemoryOrder(const Graph& graph) {
+    for (const auto& [finder, reader] : foundSizes(graph)) add(*finder, *reader);
     const StorageRoots roots(graph);
     std::unordered_set<uint32_t> written;
     for (const Node& node : graph.nodes())

@@ -49,8 +49,8 @@ bool isExpanded(const TensorType& type);
 std::vector<bool> writtenNodes(const Graph& graph);
 
 /// The order that writes require: a call that writes to memory stays after the calls that read or write this memory
-/// before it, and before those that do so later, in the order of the graph. Calls on other memory are free. Computed
-/// once. Each input is taken to have memory of its own.
+/// before it, and before those that do so later, in the order of the graph. Calls on other memory are free. So is what
+/// has a size in an argument, but for the call that finds it in data. Computed once; inputs have memory of their own.
 class MemoryOrder {
   public:
     explicit MemoryOrder(const Graph& graph);

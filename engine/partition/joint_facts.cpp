@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/ir/found_sizes.h"
 #include "engine/ops/alias.h"
 #include "engine/partition/op_sets.h"
 #include "engine/rewrite/rewriter.h"
@@ -217,6 +218,10 @@ Result<JointFacts> jointFacts(const Module& joint, const SymbolValues& hints) {
         for (const Node* input : node.node->inputs()) node.inputs.push_back(facts.at(*input));
         for (const Node* user : node.node->users()) node.users.push_back(facts.at(*user));
         facts.hasTags = facts.hasTags || node.recompute > 0;
+    }
+    for (const auto& [finder, reader] : foundSizes(graph)) {
+        facts.nodes[static_cast<size_t>(facts.at(*reader))].inputs.push_back(facts.at(*finder));
+        facts.nodes[static_cast<size_t>(facts.at(*finder))].users.push_back(facts.at(*reader));
     }
     size_t primals = 0;
     for (const Node* placeholder : graph.placeholders())

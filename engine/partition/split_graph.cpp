@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/ir/found_sizes.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
@@ -271,6 +272,8 @@ void computeAgainLate(Module& backward) {
             for (const Node* user : placeholders[i]->users()) first = std::min(first, at(*user));
     if (first == static_cast<int>(order.size())) return;
 
+    std::map<const Node*, std::vector<const Node*>> finders;  // lookups only
+    for (const auto& [finder, reader] : foundSizes(graph)) finders[reader].push_back(finder);
     std::vector<bool> placed(order.size());
     for (const Node* placeholder : placeholders) placed[static_cast<size_t>(at(*placeholder))] = true;
     std::vector<Node*> result;
@@ -283,6 +286,7 @@ void computeAgainLate(Module& backward) {
             placed[static_cast<size_t>(one)] = true;
             found.push_back(one);
             for (const Node* input : order[static_cast<size_t>(one)]->inputs()) open.push_back(at(*input));
+            for (const Node* finder : finders[order[static_cast<size_t>(one)]]) open.push_back(at(*finder));
         }
         std::sort(found.begin(), found.end());
         for (const int one : found) result.push_back(order[static_cast<size_t>(one)]);

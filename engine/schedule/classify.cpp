@@ -1,5 +1,6 @@
 // What each node is to the scheduler: a kernel's, a library's, a view, or made again wherever it is read.
 #include "engine/ir/data_dependent.h"
+#include "engine/ir/found_sizes.h"
 #include "engine/schedule/fusion.h"
 
 namespace cutaway {
@@ -35,15 +36,19 @@ class Classifier {
     }
     bool isLibrarys(const Node& node) const { return m_schedule->libraries.contains(node.id()); }
 
-    /// Nobody reads them and nothing else would notice.
+    /// Nobody reads them and nothing else would notice, nor needs a size that they find.
     void markDead() {
+        std::map<const Node*, std::vector<const Node*>> sizes;  // by finder; lookups only
+        for (const auto& [finder, reader] : foundSizes(*m_graph)) sizes[finder].push_back(reader);
         std::vector<const Node*> order;
         for (const Node& node : m_graph->nodes()) order.push_back(&node);
         for (auto at = order.rbegin(); at != order.rend(); ++at) {
             const Node& node = **at;
             if (!node.isCall() || node.is(Tag::Impure) || node.op().mutates()) continue;
-            const bool read = std::any_of(node.users().begin(), node.users().end(),
-                                          [&](const Node* user) { return facts(*user).role != Role::Dead; });
+            const auto lives = [&](const Node* user) { return facts(*user).role != Role::Dead; };
+            bool read = std::any_of(node.users().begin(), node.users().end(), lives);
+            if (const auto found = sizes.find(&node); found != sizes.end())
+                read |= std::any_of(found->second.begin(), found->second.end(), lives);
             if (!read) facts(node).role = Role::Dead;
         }
     }

@@ -103,15 +103,15 @@ class Scheduler {
             auto unit = unitOfNode.find(node.id());
             if (unit == unitOfNode.end()) continue;
             addNeeds(node, unit->second, unitOfNode);
-            for (const Node* earlier : m_grouping.memory->before(node)) {
-                const auto needed = unitOfNode.find(earlier->id());
-                if (needed != unitOfNode.end() && needed->second != unit->second)
-                    m_units[unit->second].needs.insert(needed->second);
-            }
         }
     }
-    /// Units that compute what the node reads, through aliases and free nodes.
+    /// Units that compute what the node reads, through aliases and free nodes, and that run before it (MemoryOrder).
     void addNeeds(const Node& node, size_t unit, const std::map<NodeId, size_t>& unitOfNode) {
+        for (const Node* earlier : m_grouping.memory->before(node)) {
+            const auto needed = unitOfNode.find(earlier->id());
+            if (needed == unitOfNode.end()) addNeeds(*earlier, unit, unitOfNode);
+            else if (needed->second != unit) m_units[unit].needs.insert(needed->second);
+        }
         for (const Node* input : node.inputs()) {
             const auto found = unitOfNode.find(input->id());
             if (found == unitOfNode.end()) addNeeds(*input, unit, unitOfNode);

@@ -104,6 +104,28 @@ def forward(x: "f32[s0, 4]"):
         QVERIFY(QString::fromStdString(source.error().message).startsWith("the graph returns a number"));
     }
 
+    /// They follow from sizes that a step finds.
+    void foundNumbersThatAreReturned() {
+        const Snapshot module = moduleOf(R"py(
+def forward(x: "f32[6]"):
+    gt: "b8[6]" = aten.gt.Scalar(x, 0)
+    y: "f32[u0]" = aten.index.Tensor(x, [gt])
+    n: "Sym(u0)" = aten.sym_size.int(y, 0)
+    m: "Sym(u0 + 1)" = n + 1
+    return (n, m)
+)py");
+        const auto program = buildCpu(module);
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        for (const int64_t count : {0, 2, 6}) {
+            Tensor x = Tensor::full(DType::F32, {6}, Scalar(-1.0));
+            for (int64_t i = 0; i < count; ++i) x.as<float>()[i] = 1;
+            const auto run = runCpu(*program, {x});
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            QCOMPARE(toInt(run->outputs.at(0).item()), count);
+            QCOMPARE(toInt(run->outputs.at(1).item()), count + 1);
+        }
+    }
+
     /// Sizes that a step finds in its data: what comes after is laid out then.
     void sizesFromData_data() {
         QTest::addColumn<QString>("graph");

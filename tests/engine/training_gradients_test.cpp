@@ -1,5 +1,5 @@
-// Whole training runs against differences of the loss: programs that write to what the backward reads, and that loop,
-// at every memory budget, interpreted and compiled.
+// Whole training runs against differences of the loss: programs that write to what the backward reads, that find sizes
+// in data, and that loop, at every memory budget, interpreted and compiled.
 #include <QtTest>
 #include <cmath>
 
@@ -37,6 +37,47 @@ const char* const kReadBeforeAndAfter = R"fx(def forward(w: "f64[4]", x: "f64[3,
     f = aten.mul.Tensor(i, w)
     g = aten.cos.default(f)
     return (b, g)
+)fx";
+const char* const kMasked = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    a = aten.mul.Tensor(x, w)
+    s = aten.sum.dim_IntList(x, [1])
+    m = aten.gt.Scalar(s, 0)
+    b: "f64[u0, 4]" = aten.index.Tensor(a, [m])
+    n: "Sym(u0)" = aten.sym_size.int(b, 0)
+    c: "f64[u0, 4]" = aten.sin.default(b)
+    d = aten.sum.dim_IntList(c, [0])
+    return (d,)
+)fx";
+// The backward reads how many rows there were, and nothing that has as many.
+const char* const kCounted = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    a = aten.mul.Tensor(x, w)
+    s = aten.sum.dim_IntList(x, [1])
+    m = aten.gt.Scalar(s, 0)
+    b: "f64[u0, 4]" = aten.index.Tensor(a, [m])
+    n: "Sym(u0)" = aten.sym_size.int(b, 0)
+    d = aten.sum.dim_IntList(b, [0])
+    return (d,)
+)fx";
+const char* const kUncounted = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    a = aten.mul.Tensor(x, w)
+    s = aten.sum.dim_IntList(x, [1])
+    m = aten.gt.Scalar(s, 0)
+    b: "f64[u0, 4]" = aten.index.Tensor(a, [m])
+    d = aten.sum.dim_IntList(b, [0])
+    return (d,)
+)fx";
+const char* const kRouted = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    s = aten.sum.dim_IntList(x, [1])
+    m = aten.gt.Scalar(s, 0)
+    t: "i64[u0, 1]" = aten.nonzero.default(m)
+    i: "i64[u0]" = aten.squeeze.dim(t, 1)
+    n: "Sym(u0)" = aten.sym_size.int(i, 0)
+    a: "f64[u0, 4]" = aten.index.Tensor(x, [i])
+    b: "f64[u0, 4]" = aten.mul.Tensor(a, w)
+    c: "f64[u0, 4]" = aten.exp.default(b)
+    z = aten.zeros_like.default(x)
+    y: "f64[3, 4]" = aten.index_add.default(z, 0, i, c)
+    return (y,)
 )fx";
 const char* const kScan = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
     h = aten.cos.default(w)
@@ -113,6 +154,10 @@ class TrainingGradientsTest : public QObject {
         QTest::addColumn<bool>("compiled");
         const std::pair<const char*, const char*> rows[] = {{"written through a view", kWrittenThroughView},
                                                             {"read before and after", kReadBeforeAndAfter},
+                                                            {"masked rows", kMasked},
+                                                            {"rows that are only counted", kCounted},
+                                                            {"rows that nobody counts", kUncounted},
+                                                            {"routed rows", kRouted},
                                                             {"scan", kScan},
                                                             {"while_loop", kWhile}};
         for (const auto& [name, text] : rows)

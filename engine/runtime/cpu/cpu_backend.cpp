@@ -194,9 +194,6 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     for (size_t at = results; at < run.outputs.size(); ++at)
         run.written.emplace_back(static_cast<size_t>(in.pod<uint64_t>()), std::move(run.outputs[at]));
     run.outputs.resize(results);
-    for (const HostNumber& number : function.returnedNumbers)
-        if (const auto value = valueFor(number.value, sizes))
-            run.outputs[number.result] = Tensor::scalar(number.dtype, *value);
     run.cost.peakBytes = reply.message.peakBytes;
     run.cost.programPeakBytes = peakMemory();
     std::sort(totals.begin(), totals.end());

@@ -137,8 +137,10 @@ class HostContext::Values final : public ValueSource {
                     (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
             }
         }
+        m_sizes = std::move(sizes);
         return {};
     }
+    /// Of the latest run.
     std::vector<Tensor> outputs(bool inPlace) {
         std::vector<Tensor> result;
         for (int64_t number : m_function->results) {
@@ -148,6 +150,9 @@ class HostContext::Values final : public ValueSource {
             }
             result.push_back(handedOut(value(number), inPlace));
         }
+        for (const HostNumber& number : m_function->returnedNumbers)
+            if (const auto value = valueFor(number.value, m_sizes))
+                result[number.result] = Tensor::scalar(number.dtype, *value);
         return result;
     }
     std::vector<std::pair<size_t, Tensor>> writtenInputs() {
@@ -381,6 +386,7 @@ class HostContext::Values final : public ValueSource {
     std::vector<TensorList> m_values;
     std::vector<Step> m_steps;
     size_t m_segment = 0;  // the one that runs
+    SymbolValues m_sizes;  // with what steps have found
     std::vector<std::shared_ptr<const PreparedSegment>> m_prepared;
     std::vector<std::shared_ptr<Storage>> m_arenas;
     std::shared_ptr<Storage> m_scratch;  // apart from the values, if these lie apart
