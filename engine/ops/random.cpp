@@ -289,7 +289,7 @@ constexpr OpDef kOps[] = {
      .samples = "5\n0\n4, dtype = torch.int32"},
     {.schema =
          "aten.rand_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random,
+     .tags = Tag::Random | Tag::NoGradient,
      .infer = inferFloatLike,
      .eval = evalRand,
      .expand = Expand::Decompose,
@@ -297,7 +297,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
     {.schema =
          "aten.randn_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random,
+     .tags = Tag::Random | Tag::NoGradient,
      .infer = inferFloatLike,
      .eval = evalRandn,
      .expand = Expand::Decompose,
@@ -305,7 +305,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
     {.schema =
          "aten.randint_like.default(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random,
+     .tags = Tag::Random | Tag::NoGradient,
      .infer = inferLikeFactory,
      .eval = evalRandint,
      .expand = Expand::Decompose,
@@ -313,7 +313,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3], 5\ni64[2], 3"},
     {.schema =
          "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random,
+     .tags = Tag::Random | Tag::NoGradient,
      .infer = inferLikeFactory,
      .eval = evalRandint,
      .expand = Expand::Decompose,
@@ -351,6 +351,10 @@ constexpr OpDef kOps[] = {
                                     {{"dtype", DType::F32}, {"device", device}, {"pin_memory", false}});
          return convert(compareScalar("lt", draws, d.real("p")), x.dtype());
      },
+     .derive =
+         [](Derivation& d) {
+             if (d.in(size_t{0}).type().requiresGrad) d.input(0) = unary("aten.zeros_like.default", d.in(size_t{0}));
+         },
      .samples = "f32[2, 3], 0.5\ni64[4], 0.25"},
     // What the joint-graph pass makes of rand and its kin: one seed tensor per device and graph, and draws from it.
     {.schema = "prims.inductor_seeds.default(int count, Device device) -> Tensor",

@@ -112,6 +112,27 @@ def body(x: "f64[3, 4]", w: "f64[4]"):
     return (o,)
 )fx";
 
+// Random numbers are the same in the backward, which is computed from them again. Each result is proportional to w.
+const std::pair<const char*, const char*> kDraws[] = {
+    {"dropout", "    y = aten.dropout.default(a, 0.5, True)\n"},
+    {"native_dropout", "    d = aten.native_dropout.default(a, 0.5, True)\n    y = d[0]\n"},
+    {"bernoulli", "    m = aten.bernoulli.p(a, 0.5)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"rand_like", "    m = aten.rand_like.default(a)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"randint_like", "    m = aten.randint_like.default(a, 3)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"randn", "    m = aten.randn.default([3, 4], dtype=torch.float64)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"two of them",
+     "    m = aten.randn_like.default(a)\n    b = aten.mul.Tensor(a, m)\n"
+     "    y = aten.dropout.default(b, 0.3, True)\n"},
+    {"exponential", "    m = aten.exponential.default(a)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"uniform in place",
+     "    z = aten.mul.Tensor(a, 1)\n    m = aten.uniform_.default(z)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"bernoulli in place",
+     "    z = aten.mul.Tensor(a, 1)\n    m = aten.bernoulli_.float(z)\n    y = aten.mul.Tensor(a, m)\n"},
+    {"a chain",
+     "    m = aten.rand_like.default(a)\n    e = aten.exp.default(m)\n    s = aten.sin.default(e)\n"
+     "    y = aten.mul.Tensor(a, s)\n"},
+};
+
 NamedTensors inputsOf(const Module& module) {
     Random random(5);
     NamedTensors inputs;
@@ -148,6 +169,38 @@ class TrainingGradientsTest : public QObject {
     QTemporaryDir m_folder;
     std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
 
+    struct Written {
+        QString problem;
+        std::map<std::string, Tensor> tensors;
+    };
+    /// What a training run writes, of gradients that by `w`.
+    Written run(const QString& text, const NamedTensors& inputs, double budget, bool compiled) const {
+        QFile file(m_folder.filePath("graph.py"));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text.toUtf8()) < 0) return {"cannot write", {}};
+        file.close();
+        if (!writeSafeTensors(path("in.safetensors"), {inputs, {}})) return {"cannot write", {}};
+        const auto failed = [](const Error& error) { return Written{QString::fromStdString(error.text()), {}}; };
+        Session session;
+        if (const auto opened = session.open(path("graph.py")); !opened) return failed(opened.error());
+        CompileRequest request;
+        request.mode = Mode::Training;
+        request.gradients = {"w"};
+        request.memoryBudget = budget;
+        const auto compiledRun = session.compile(request);
+        if (!compiledRun) return failed(compiledRun.error());
+        RunOptions options;
+        options.backend = compiled ? Backend::Cpu : Backend::Reference;
+        options.inputsFile = path("in.safetensors");
+        options.gradientsFile = path("out.safetensors");
+        if (const auto report = session.run(*compiledRun, options); !report) return failed(report.error());
+        const auto found = readSafeTensors(options.gradientsFile);
+        if (!found) return failed(found.error());
+        Written written;
+        for (const auto& [name, tensor] : found->tensors) written.tensors.emplace(name, tensor.clone());
+        if (!written.tensors.contains("w")) written.problem = "there is no gradient by w";
+        return written;
+    }
+
   private slots:
     void areDifferences_data() {
         QTest::addColumn<QString>("text");
@@ -171,32 +224,10 @@ class TrainingGradientsTest : public QObject {
         const auto forward = parseText(text.toStdString());
         QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
         const NamedTensors inputs = inputsOf(**forward);
-        QFile file(m_folder.filePath("graph.py"));
-        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(text.toUtf8()) > 0);
-        file.close();
-        QVERIFY(writeSafeTensors(path("in.safetensors"), {inputs, {}}).has_value());
         for (const double budget : {0.0, 0.5, 1.0}) {
-            Session session;
-            const auto opened = session.open(path("graph.py"));
-            QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
-            CompileRequest request;
-            request.mode = Mode::Training;
-            request.gradients = {"w"};
-            request.memoryBudget = budget;
-            const auto run = session.compile(request);
-            QVERIFY2(run, run ? "" : run.error().text().c_str());
-            RunOptions options;
-            options.backend = compiled ? Backend::Cpu : Backend::Reference;
-            options.inputsFile = path("in.safetensors");
-            options.gradientsFile = path("out.safetensors");
-            const auto report = session.run(*run, options);
-            QVERIFY2(report, report ? "" : report.error().text().c_str());
-            const auto written = readSafeTensors(options.gradientsFile);
-            QVERIFY(written.has_value());
-            const auto found = std::find_if(written->tensors.begin(), written->tensors.end(),
-                                            [](const auto& one) { return one.first == "w"; });
-            QVERIFY(found != written->tensors.end());
-            const Tensor gradient = found->second.contiguous();
+            const Written written = run(text, inputs, budget, compiled);
+            QVERIFY2(written.problem.isEmpty(), qPrintable(written.problem));
+            const Tensor gradient = written.tensors.at("w").contiguous();
             for (int64_t i = 0; i < gradient.numel(); ++i) {
                 constexpr double kStep = 1e-6;
                 const double expected =
@@ -209,6 +240,38 @@ class TrainingGradientsTest : public QObject {
                                         .arg(expected)));
             }
         }
+    }
+
+    void drawTheSameAgain_data() {
+        QTest::addColumn<QString>("text");
+        for (const auto& [name, calls] : kDraws)
+            QTest::newRow(name) << QStringLiteral(
+                                       "def forward(w: \"f64[3, 4]\", x: \"f64[3, 4]\"):\n"
+                                       "    a = aten.mul.Tensor(x, w)\n%1    return (y,)\n")
+                                       .arg(QLatin1String(calls));
+    }
+    /// Of y = w k and the loss mean(y^2), w times the gradient is 2 y^2 / n, whatever k is.
+    void drawTheSameAgain() {
+        QFETCH(QString, text);
+        const auto forward = parseText(text.toStdString());
+        QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
+        const NamedTensors inputs = inputsOf(**forward);
+        for (const bool compiled : {false, true})
+            for (const double budget : {0.0, 0.5, 1.0}) {
+                Written written = run(text, inputs, budget, compiled);
+                QVERIFY2(written.problem.isEmpty(), qPrintable(written.problem));
+                const Tensor gradient = written.tensors.at("w").contiguous();
+                written.tensors.erase("w");
+                written.tensors.erase("loss");
+                QCOMPARE(written.tensors.size(), size_t{1});
+                const Tensor y = written.tensors.begin()->second.contiguous();
+                for (int64_t i = 0; i < y.numel(); ++i) {
+                    const double found = gradient.as<double>()[i] * inputs[0].second.as<double>()[i],
+                                 expected = 2 * y.as<double>()[i] * y.as<double>()[i] / static_cast<double>(y.numel());
+                    QVERIFY2(std::abs(found - expected) < 1e-9 * std::max(1.0, std::abs(expected)),
+                             qPrintable(QStringLiteral("budget %1, compiled %2").arg(budget).arg(compiled)));
+                }
+            }
     }
 };
 
