@@ -43,15 +43,18 @@ std::vector<FoundSize> foundSizes(const Graph& graph) {
     for (const Node& node : graph.nodes()) {
         if (node.isPlaceholder()) forEachSymbol(node.type(), [&](const std::string& name) { given.insert(name); });
         if (!node.isCall()) continue;
-        std::set<const Node*> read;
-        for (const Node* input : node.inputs()) read.insert(input);
-        for (const Argument& argument : node.args())
-            forEachSymbol(argument, [&](const std::string& symbol) {
-                const auto finder = finders.find(symbol);
-                if (finder != finders.end() && read.insert(finder->second).second)
-                    found.push_back({finder->second, &node});
-            });
+        if (!finders.empty()) {
+            std::set<const Node*> read;
+            for (const Node* input : node.inputs()) read.insert(input);
+            for (const Argument& argument : node.args())
+                forEachSymbol(argument, [&](const std::string& symbol) {
+                    const auto finder = finders.find(symbol);
+                    if (finder != finders.end() && read.insert(finder->second).second)
+                        found.push_back({finder->second, &node});
+                });
+        }
         const bool dependsOnData = sizeDependsOnData(node.op(), node.args());
+        if (!dependsOnData && !node.type().sym()) continue;
         forEachSymbol(node.type(), [&](const std::string& symbol) {
             if (given.contains(symbol)) return;
             const auto known = finders.find(symbol);
