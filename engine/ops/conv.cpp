@@ -5,6 +5,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 #include "engine/support/checked.h"
 
 namespace cutaway {
@@ -231,11 +232,12 @@ constexpr OpDef kOps[] = {
      .derive =
          [](Derivation& d) {
              const bool bias = d.has("bias");
-             const Value gradients = d.call(
-                 "aten.convolution_backward.default",
-                 {d.dy(), d.in(0), d.in(1), bias ? Argument(d.in(2).sizes()) : Argument(Dims{0}), d.arg("stride"),
-                  d.arg("padding"), d.arg("dilation"), d.arg("transposed"), d.arg("output_padding"), d.arg("groups"),
-                  Argument(std::vector<Argument>{d.needs(0), d.needs(1), bias && d.needs(2)})});
+             const Value gradients =
+                 d.call("aten.convolution_backward.default",
+                        {d.dy(), conjugated(d.in(0)), conjugated(d.in(1)),
+                         bias ? Argument(d.in(2).sizes()) : Argument(Dims{0}), d.arg("stride"), d.arg("padding"),
+                         d.arg("dilation"), d.arg("transposed"), d.arg("output_padding"), d.arg("groups"),
+                         Argument(std::vector<Argument>{d.needs(0), d.needs(1), bias && d.needs(2)})});
              for (size_t i = 0; i < 3; ++i)
                  if (d.needs(i)) d.input(i) = gradients[static_cast<int64_t>(i)];
          },

@@ -27,7 +27,7 @@ Result<TensorType> productType(const InferContext& c, const TensorType& a, const
 }
 
 Value scaled(const Value& x, const std::optional<Scalar>& factor) {
-    return factor && toDouble(*factor) != 1 ? x.builder().call("aten.mul.Scalar", {x, Argument(*factor)}) : x;
+    return isOne(factor) ? x : x.builder().call("aten.mul.Scalar", {x, Argument(conjugated(*factor))});
 }
 
 namespace {
@@ -274,8 +274,8 @@ f32[2, 3, 5], f32[2, 3, 0], f32[2, 0, 5]
      },
      .derive =
          [](Derivation& d) {
-             if (d.needs(0)) d.input(0) = d.call("aten.outer.default", {d.dy(), d.in(1)});
-             if (d.needs(1)) d.input(1) = d.call("aten.mv.default", {t(d.in(0)), d.dy()});
+             if (d.needs(0)) d.input(0) = d.call("aten.outer.default", {d.dy(), conjugated(d.in(1))});
+             if (d.needs(1)) d.input(1) = d.call("aten.mv.default", {t(conjugated(d.in(0))), d.dy()});
          },
      .samples =
          "f32[4, 5], f32[5]\nf32[4, 5][1, 4], f32[5]\nbf16[3, 2], bf16[2]\nf64[0, 5], f64[5]\nf32[3, 0], f32[0]\ni64[2, 3], i64[3]"},
@@ -289,8 +289,8 @@ f32[2, 3, 5], f32[2, 3, 0], f32[2, 0, 5]
      },
      .derive =
          [](Derivation& d) {
-             if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
-             if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
+             if (d.needs(0)) d.input(0) = d.dy() * conjugated(d.in(1));
+             if (d.needs(1)) d.input(1) = d.dy() * conjugated(d.in(0));
          },
      .samples = "f32[5], f32[5]\nf64[0], f64[0]\nf32[4][2], f32[4]\nbf16[3], bf16[3]\ni32[3], i32[3]"},
     {.schema = "aten.outer.default(Tensor self, Tensor vec2) -> Tensor",

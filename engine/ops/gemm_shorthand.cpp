@@ -7,6 +7,7 @@
 #include "engine/ops/gemm_rules.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 
 namespace cutaway {
 namespace {
@@ -92,7 +93,7 @@ Values expandAddbmm(Decomposition& d) {
     return d.call("aten.addmm.default", {d.in(0), rows, columns}, {{"beta", d.arg("beta")}, {"alpha", d.arg("alpha")}});
 }
 void deriveAddbmm(Derivation& d) {
-    const Value a = d.in(1), b = d.in(2);
+    const Value a = conjugated(d.in(1)), b = conjugated(d.in(2));
     const auto alpha = d.scalar("alpha");
     const auto spread = [&] { return expand(unsqueeze(d.dy(), 0), {a.size(0), a.size(1), b.size(2)}); };
     if (d.needs(1)) {
@@ -332,9 +333,9 @@ constexpr OpDef kOps[] = {
      .derive =
          [](Derivation& d) {
              const auto alpha = d.scalar("alpha");
-             if (d.needs(1)) d.input(1) = scaled(d.call("aten.outer.default", {d.dy(), d.in(2)}), alpha);
+             if (d.needs(1)) d.input(1) = scaled(d.call("aten.outer.default", {d.dy(), conjugated(d.in(2))}), alpha);
              if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.in(1)), d.dy()}), alpha);
+             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(conjugated(d.in(1))), d.dy()}), alpha);
          },
      .samples =
          "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]"},
@@ -349,8 +350,8 @@ constexpr OpDef kOps[] = {
          [](Derivation& d) {
              const auto alpha = d.scalar("alpha");
              if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-             if (d.needs(1)) d.input(1) = scaled(d.call("aten.mv.default", {d.dy(), d.in(2)}), alpha);
-             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.dy()), d.in(1)}), alpha);
+             if (d.needs(1)) d.input(1) = scaled(d.call("aten.mv.default", {d.dy(), conjugated(d.in(2))}), alpha);
+             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.dy()), conjugated(d.in(1))}), alpha);
          },
      .samples =
          "f32[3, 4], f32[3], f32[4]\nf32[3, 4], f32[3], f32[4], beta=2, alpha=3\nf32[4], f32[3], f32[4], beta=0\nf64[], f64[2], f64[2]\ni64[2, 2], i64[2], i64[2]\nf32[0, 4], f32[0], f32[4]"},
@@ -365,25 +366,24 @@ constexpr OpDef kOps[] = {
      .derive = deriveAddbmm,
      .samples =
          "f32[3, 5], f32[2, 3, 4], f32[2, 4, 5]\nf32[5], f32[2, 3, 4], f32[2, 4, 5], beta=2, alpha=3\nf64[3, 5], f64[2, 3, 4], f64[2, 4, 5], beta=0\nf32[3, 5], f32[0, 3, 4], f32[0, 4, 5]"},
+    // Of complex vectors the first one's conjugate.
     {.schema = "aten.vdot.default(Tensor self, Tensor other) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType a, c.tensor(size_t{0}));
          CT_TRY(const TensorType b, c.tensor(1));
          if (a.rank() != 1 || b.rank() != 1 || a.dtype != b.dtype || differ(a.sizes[0], b.sizes[0]))
              return c.fail("needs two vectors of one dtype and size");
-         if (isComplex(a.dtype))
-             return unsupported(c.op().name() + ": no complex kernel", {}, {"use (conj(a) * b).sum()"});
          return ValueType(TensorType::contiguous(a.dtype, {}, a.device));
      },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         return d.call("aten.dot.default", {d.in(0), d.in(1)});
+         return d.call("aten.dot.default", {conjugated(d.in(0)), d.in(1)});
      },
      .derive =
          [](Derivation& d) {
              if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
-             if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
+             if (d.needs(0)) d.input(0) = conjugated(d.dy()) * d.in(1);
          },
      .samples = "f32[5], f32[5]\nf64[0], f64[0]\ni64[3], i64[3]"},
     shorthand(

@@ -6,6 +6,7 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
 
 namespace cutaway {
@@ -93,7 +94,7 @@ Values decomposeIndexAdd(Decomposition& d) {
     // Kernels for integers take the whole part of the factor.
     auto alpha = d.scalar("alpha");
     if (alpha && isIntegral(self.dtype(), true)) alpha = Scalar(toInt(*alpha));
-    if (alpha && toDouble(*alpha) != 1) source = convert(source * OperandValue(*alpha), self.dtype());
+    if (!isOne(alpha)) source = convert(source * OperandValue(*alpha), self.dtype());
     const bool scalar = self.rank() == 0;
     const Value target = scalar ? unsqueeze(self, 0) : self;
     const Value from = scalar && source.rank() == 0 ? unsqueeze(source, 0) : source;
@@ -217,8 +218,7 @@ constexpr OpDef kOps[] = {
              const auto alpha = d.scalar("alpha");
              const Value shaped =
                  d.in("source").rank() == 0 ? reshape(picked, {}) : expand(picked, d.in("source").sizes());
-             d.input(3) =
-                 alpha && toDouble(*alpha) != 1 ? d.call("aten.mul.Scalar", {shaped, Argument(*alpha)}) : shaped;
+             d.input(3) = isOne(alpha) ? shaped : d.call("aten.mul.Scalar", {shaped, Argument(conjugated(*alpha))});
          },
      .samples =
          "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]\ni64[4], 0, i64[6]<4, i64[6], alpha=-2.5\n"

@@ -25,7 +25,21 @@ inline Value scalarTensor(Decomposition& d, const Scalar& value, const Value& li
 inline Value conjugated(const Value& x) {
     return x && isComplex(x.dtype()) ? x.builder().call("aten._conj.default", {x}) : x;
 }
-inline OperandValue conjugated(const OperandValue& x) { return x.value() ? OperandValue(conjugated(x.value())) : x; }
+inline Scalar conjugated(const Scalar& x) {
+    const auto* complex = std::get_if<std::complex<double>>(&x);
+    return complex ? Scalar(std::conj(*complex)) : x;
+}
+inline OperandValue conjugated(const OperandValue& x) {
+    if (x.value()) return OperandValue(conjugated(x.value()));
+    const auto* complex = x.argument().get<std::complex<double>>();
+    return complex ? OperandValue(Scalar(std::conj(*complex))) : x;
+}
+/// Whether a factor changes nothing; one that is left out does not.
+inline bool isOne(const std::optional<Scalar>& factor) {
+    if (!factor) return true;
+    const auto* complex = std::get_if<std::complex<double>>(&*factor);
+    return complex ? *complex == 1.0 : toDouble(*factor) == 1;
+}
 /// Comparison with a number: compareScalar("gt", x, 0) is aten.gt.Scalar(x, 0).
 inline Value compareScalar(std::string_view name, const Value& x, const Scalar& number) {
     return x ? x.builder().call("aten." + std::string(name) + ".Scalar", {x, Argument(number)}) : x;

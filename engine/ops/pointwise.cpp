@@ -85,14 +85,13 @@ template <ExprKind kind>
 Expr lowerSumScaled(LowerContext& c) {
     const Expr a = c.load(0), b = c.load(1);
     const auto alpha = c.scalar("alpha");
-    const Expr term = alpha && toDouble(*alpha) == 1 ? b : b * c.numberAt("alpha", b->dtype);
+    const Expr term = alpha && isOne(alpha) ? b : b * c.numberAt("alpha", b->dtype);
     return Expr::make(kind, {a, term}, a->dtype);
 }
 /// alpha * x, or x when alpha is 1.
 Value timesAlpha(Derivation& d, const Value& x) {
     const auto alpha = d.scalar("alpha");
-    if (!alpha || toDouble(*alpha) == 1) return x;
-    return d.call("aten.mul.Scalar", {x, *alpha});
+    return isOne(alpha) ? x : d.call("aten.mul.Scalar", {x, Argument(conjugated(*alpha))});
 }
 /// PyTorch refuses to subtract truth values.
 Result<ValueType> inferSubtract(const InferContext& c) {
@@ -312,7 +311,7 @@ f32[2, 3], f32[3], alpha = 2
      .decompose = [](Decomposition& d) -> Values {
          const Value self = d.in(size_t{0});
          const auto alpha = d.scalar("alpha");
-         if (alpha && toDouble(*alpha) != 1) return d.call("aten.sub.Tensor", {d.arg(1), self}, {{"alpha", *alpha}});
+         if (!isOne(alpha)) return d.call("aten.sub.Tensor", {d.arg(1), self}, {{"alpha", *alpha}});
          return d.call("aten.sub.Tensor", {d.arg(1), self});
      },
      .derive = [](Derivation& d) { d.input(0) = timesAlpha(d, -d.dy()); },
@@ -335,7 +334,7 @@ f32[2, 3], f32[3], alpha = 2
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
      .derive =
          [](Derivation& d) {
-             d.input(0) = d.call("aten.mul.Scalar", {d.dy(), d.arg(1)});
+             d.input(0) = d.call("aten.mul.Scalar", {d.dy(), conjugated(d.any(1)).argument()});
          },
      .lower = [](LowerContext& c) { return c.load(0) * c.load(1); },
      .samples = kScalarSamples},
@@ -361,7 +360,7 @@ f32[2, 3], f32[3], alpha = 2
      .eval = divide,
      .derive =
          [](Derivation& d) {
-             d.input(0) = d.call("aten.div.Scalar", {d.dy(), d.arg(1)});
+             d.input(0) = d.call("aten.div.Scalar", {d.dy(), conjugated(d.any(1)).argument()});
          },
      .lower = lowerDivide,
      .samples = kScalarSamples},

@@ -318,9 +318,9 @@ constexpr OpDef kOps[] = {
      .decompose = decomposeLerp,
      .derive =
          [](Derivation& d) {
-             if (d.needs(1)) d.input(1) = d.dy() * d.in(2);
-             if (d.needs(2)) d.input(2) = d.dy() * (d.in(1) - d.in(0));
-             if (d.needs(0)) d.input(0) = d.dy() * subtractFrom(int64_t{1}, d.in(2));
+             if (d.needs(1)) d.input(1) = d.dy() * conjugated(d.in(2));
+             if (d.needs(2)) d.input(2) = d.dy() * conjugated(d.in(1) - d.in(0));
+             if (d.needs(0)) d.input(0) = d.dy() * conjugated(subtractFrom(int64_t{1}, d.in(2)));
          },
      .samples = "f32[2, 3], f32[3], f32[2, 3]\nf64[2], f64[2], f64[]\nbf16[4], bf16[4], bf16[4]"},
     // The length of the vector (self, other).

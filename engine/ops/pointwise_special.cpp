@@ -394,8 +394,8 @@ constexpr OpDef kOps[] = {
      },
      .derive =
          [](Derivation& d) {
-             if (d.needs(1)) d.input(1) = d.dy() * timesNumber(d, d.in(2));
-             if (d.needs(2)) d.input(2) = d.dy() * timesNumber(d, d.in(1));
+             if (d.needs(1)) d.input(1) = d.dy() * conjugated(timesNumber(d, d.in(2)));
+             if (d.needs(2)) d.input(2) = d.dy() * conjugated(timesNumber(d, d.in(1)));
              d.input(0) = d.dy();
          },
      .samples = "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]"},
@@ -418,12 +418,12 @@ constexpr OpDef kOps[] = {
              const Value a = d.in(1), b = d.in(2);
              if (d.needs(1)) {
                  const Value share = full(d.builder(), b.sizes(), number(d, "value"), b.dtype(), b.type().device) / b;
-                 d.input(1) = d.dy() * share;
+                 d.input(1) = d.dy() * conjugated(share);
              }
              if (d.needs(2)) {
                  const Value square = b * b;
                  const Value ratio = timesNumber(d, a) / square;
-                 d.input(2) = -d.dy() * ratio;
+                 d.input(2) = -d.dy() * conjugated(ratio);
              }
              d.input(0) = d.dy();
          },

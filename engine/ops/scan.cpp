@@ -6,6 +6,7 @@
 #include "engine/ops/lower_reduce.h"
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
 #include "engine/ops/reduce_rules.h"
 #include "engine/ops/view_rules.h"
@@ -131,7 +132,7 @@ Value sliced(Decomposition& d, const Value& x, int64_t dim, int64_t from, const 
 /// For each k, the gradients from k on times what the products hold besides element k: no division, so that zeros are
 /// no special case.
 void deriveCumprod(Derivation& d) {
-    const Value x = d.in(size_t{0});
+    const Value x = conjugated(d.in(size_t{0}));
     const int64_t dim = d.dimOf("dim", x.rank());
     if (trivialAlong(x, dim)) {
         d.input(0) = d.dy();
@@ -227,7 +228,7 @@ Value productOfOthers(Derivation& d, const Value& x, int64_t dim, const Value& g
     const Value before = d.call("aten.cumprod.default", {front, dim});
     const Value back = joined(d.call("aten.flip.default", {d.call("aten.slice.Tensor", {x, dim, 1, end}), dims}));
     const Value after = d.call("aten.flip.default", {d.call("aten.cumprod.default", {back, dim}), dims});
-    return gradient * (before * after);
+    return gradient * conjugated(before * after);
 }
 void deriveProd(Derivation& d) {
     const Value x = d.in(size_t{0});

@@ -79,6 +79,33 @@ const char* const kRouted = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
     y: "f64[3, 4]" = aten.index_add.default(z, 0, i, c)
     return (y,)
 )fx";
+const char* const kComplex = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+    s = aten.select.int(x, 0, 0)
+    z = aten.complex.default(w, s)
+    a = aten.mul.Tensor(z, 2j)
+    b = aten.div.Tensor(z, (1-2j))
+    c = aten.add.Tensor(a, b, alpha=(1+2j))
+    d = aten.sub.Tensor(c, z, alpha=1j)
+    e = aten.mul.Scalar(d, (2-1j))
+    f = aten.outer.default(z, e)
+    g = aten.mv.default(f, b)
+    h = aten.addmv.default(z, f, e, beta=1j, alpha=(1+1j))
+    i = aten.addr.default(f, g, h, beta=1j, alpha=(1+1j))
+    j = aten.cumprod.default(z, 0)
+    k = aten.prod.dim_int(f, 1)
+    l = aten.dot.default(z, e)
+    m = aten.vdot.default(z, e)
+    n = aten.add.Tensor(l, m)
+    o = aten.mul.Tensor(n, j)
+    p = aten.mul.Tensor(o, k)
+    q = aten.view_as_real.default(p)
+    r = aten.view_as_real.default(h)
+    t = aten.view_as_real.default(i)
+    u = aten.tanh.default(q)
+    v = aten.tanh.default(r)
+    y = aten.tanh.default(t)
+    return (u, v, y)
+)fx";
 const char* const kScan = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
     h = aten.cos.default(w)
     c = higher_order.scan(body, [h], [x], [w])
@@ -211,6 +238,7 @@ class TrainingGradientsTest : public QObject {
                                                             {"rows that are only counted", kCounted},
                                                             {"rows that nobody counts", kUncounted},
                                                             {"routed rows", kRouted},
+                                                            {"complex factors", kComplex},
                                                             {"scan", kScan},
                                                             {"while_loop", kWhile}};
         for (const auto& [name, text] : rows)
