@@ -344,6 +344,17 @@ int64_t constantBytes(const Module& module) {
     return bytes;
 }
 
+ConstantPlace constantPlace(const Module& module, const std::string& name) {
+    const auto made = module.recipes.find(name);
+    if (made != module.recipes.end() && !made->second->isView()) return {made->second->memory(), 0};
+    // A view is one of a single tensor.
+    const auto& tensors = made == module.recipes.end() ? module.tensors : made->second->graph().tensors;
+    const auto held = made == module.recipes.end() ? tensors.find(name) : tensors.begin();
+    if (held == tensors.end() || !held->second.defined()) return {};
+    const Storage* storage = held->second.storage().get();
+    return {storage, static_cast<int64_t>(storage->size())};
+}
+
 int64_t limitKeptConstants(int64_t bytes) { return kept().limit(bytes); }
 
 }  // namespace cutaway

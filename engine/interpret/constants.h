@@ -19,6 +19,14 @@ Result<Snapshot> withDeferredConstants(const Module& module);
 /// Bytes that the constants of a graph take together, memory that several share once.
 int64_t constantBytes(const Module& module);
 
+/// The memory that a constant lies in: `of` is equal for those that share it, null for one without data. The bytes are
+/// those of the program's own tensor that it is, or is a view of; 0 for computed ones, which have what their type says.
+struct ConstantPlace {
+    const void* of = nullptr;
+    int64_t bytes = 0;
+};
+ConstantPlace constantPlace(const Module& module, const std::string& name);
+
 /// How many bytes of computed constants are kept for those that ask again; more go when nobody holds them. The start
 /// value is 2 GiB. Returns the limit so far.
 int64_t limitKeptConstants(int64_t bytes);

@@ -1,8 +1,10 @@
 // What the values of a run's schedules take in memory, and when.
 #include <algorithm>
+#include <set>
 
 #include "cutaway/guarded.h"
 #include "cutaway/memory.h"
+#include "engine/interpret/constants.h"
 #include "engine/loops/loop_nest.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/execution.h"
@@ -93,7 +95,12 @@ class MemoryPlanner {
             if (value.definedBy < 0) {
                 MemoryTotal& total = value.kind == ScheduledValue::Kind::Input ? m_plan.inputs : m_plan.constants;
                 ++total.count;
-                total.bytes = checkedAdd(total.bytes, bytes);
+                const ConstantPlace memory = value.kind == ScheduledValue::Kind::Constant
+                                                 ? constantPlace(*m_program.module, value.key.node->target())
+                                                 : ConstantPlace();
+                // A packed weight and the plain one, or parts of one tensor, lie in one memory.
+                if (memory.of != nullptr && !m_constants.insert(memory.of).second) continue;
+                total.bytes = checkedAdd(total.bytes, memory.bytes > 0 ? memory.bytes : bytes);
                 continue;
             }
             MemoryValue shown;
@@ -208,6 +215,7 @@ class MemoryPlanner {
     MemoryPlan m_plan;
     std::vector<Memory> m_memory;        // of m_plan.values
     std::map<size_t, size_t> m_shownOf;  // from the program's values to those
+    std::set<const void*> m_constants;   // memory that is counted; membership only
 };
 
 Result<MemoryPlan> planOf(Session::State::Run& run, const ScheduledTrack& track, const Progress& progress) {

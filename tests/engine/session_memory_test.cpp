@@ -231,6 +231,29 @@ class SessionMemoryTest : public QObject {
         QVERIFY2(plans.error().message.find("size symbol") != std::string::npos, plans.error().text().c_str());
         QVERIFY(!memoryPlans(session, 99));
     }
+    /// A packed weight and the plain one are views of one computed value.
+    void constantsOfOneMemoryCountOnce() {
+        QTemporaryDir folder;
+        QFile file(folder.filePath("packed.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(
+            "def forward(\n    w: \"f32[32, 64]\",  # ParamAOTInput(target='w')\n"
+            "    x: \"f32[8, 64]\",  # PlainAOTInput(idx=0)\n):\n"
+            "    d: \"f32[32, 64]\" = aten.mul.Tensor(w, 2.0)\n"
+            "    t: \"f32[64, 32][1, 64]\" = aten.permute.default(d, [1, 0])\n"
+            "    y: \"f32[8, 32]\" = aten.mm.default(x, t)\n    return (y,)\n");
+        file.close();
+        Session session;
+        QVERIFY(session.open(file.fileName().toStdString()));
+        CompileRequest request;
+        request.freeze = true;
+        QVERIFY(session.compile(request));
+        const auto plans = memoryPlans(session, 0);
+        QVERIFY(plans.has_value());
+        QCOMPARE(plans->at(0).constants.count, 2);
+        QCOMPARE(plans->at(0).constants.bytes, int64_t{32 * 64 * 4});
+    }
+
     void aGraphWithoutCallsHasNoPeak() {
         Session session;
         QVERIFY(session.open(file("def forward(x: \"f32[8]\"):\n    return (x,)\n").toStdString()));
