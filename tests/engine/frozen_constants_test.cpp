@@ -1,12 +1,14 @@
 // Constants of frozen graphs: that nobody holds what is computed on its way, and what is told of their numbers.
 #include <QTemporaryDir>
 #include <QtTest>
+#include <atomic>
 #include <cstring>
 
 #include "cutaway/session.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pipeline.h"
+#include "engine/runtime/shared_memory.h"
 #include "engine/text/parse.h"
 
 using namespace cutaway;
@@ -120,6 +122,33 @@ class FrozenConstantsTest : public QObject {
             ++readers[(*deferred)->tensors.at(name).storage().get()];
         QCOMPARE(readers.size(), size_t{2});  // the product, and the sum
         QCOMPARE((*deferred)->tensors.size(), size_t{4});
+    }
+
+    void handingOverCanBeCancelledAndFail() {
+        auto memory = SharedMemory::create("the weights");
+        QVERIFY(memory.has_value());
+        std::atomic<int> computed{0};
+        const auto tensor = [&](bool fails) {
+            return Tensor(Storage::deferred(4096,
+                                            [&computed, fails](std::span<std::byte>) -> Result<void> {
+                                                ++computed;
+                                                if (fails) return Error{ErrorCode::NotFound, "it is gone", "w", {}};
+                                                return {};
+                                            }),
+                          DType::F32, {1024}, {1});
+        };
+        Progress stopped;
+        stopped.cancel->cancel();
+        const auto cancelled = writeMessage(*memory, 0, "text", {tensor(false), tensor(false)}, 2, stopped);
+        QVERIFY(!cancelled);
+        QCOMPARE(cancelled.error().code, ErrorCode::Cancelled);
+        QCOMPARE(computed.load(), 0);
+        const auto failed = writeMessage(*memory, 0, "text", {tensor(false), tensor(true), tensor(false)}, 2);
+        QVERIFY(!failed);
+        QCOMPARE(failed.error().message, std::string("it is gone"));
+        const int before = computed;
+        QVERIFY(writeMessage(*memory, 0, "text", {tensor(false), tensor(false), tensor(false)}, 2).has_value());
+        QCOMPARE(computed - before, 3);
     }
 
     /// Those of the parameters stand beside those of what was folded from them.
