@@ -23,6 +23,28 @@ Result<void> checkTrainable(const CompileTrace& trace) {
     return {};
 }
 
+/// A tensor for every input of the graph that is called, which is `result` or else put into `fixed`: with values of its
+/// own for arguments that it has frozen, or for nodes.
+Result<RunInputs> called(const Session::State& state, const Snapshot& result, const RunOptions& options,
+                         Snapshot& fixed) {
+    // Inputs are named as in the file; passes never rename placeholders.
+    CT_TRY(RunInputs inputs,
+           chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples, result.get()));
+    const size_t given = inputs.user.size();
+    CT_TRY(CalledGraph graph, calledWith(*state.input, result, std::move(inputs.user)));
+    inputs.user = std::move(graph.user);
+    if (const size_t frozen = given - inputs.user.size(); frozen > 0)
+        inputs.from += "; " + std::to_string(frozen) + " of " + std::to_string(given) +
+                       " are constants of the frozen graph, with these values";
+    if (graph.graph != result) fixed = graph.graph;
+    if (!options.valuesFile.empty()) {
+        CT_TRY(fixed, withValues(*graph.graph, options.valuesFile, inputs.user));
+        inputs.from += "; values of nodes from " + options.valuesFile;
+    }
+    CT_TRY(inputs.user, bindInputs(fixed ? *fixed : *result, inputs.user));
+    return inputs;
+}
+
 }  // namespace
 
 Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progress& progress) {
@@ -53,19 +75,10 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     if (!options.gradientsFile.empty() || !options.expectGradientsFile.empty())
         return invalidInput("only a run for training computes gradients: compile with --mode training");
     CT_TRY_VOID(checkSizes(*found->trace.result(), options.backend));
-    // Inputs are named as in the file; passes never rename placeholders.
-    CT_TRY(RunInputs inputs,
-           chooseInputs(*input, sampleInputs, options.inputsFile, noSamples, found->trace.result().get()));
-    const size_t given = inputs.user.size();
-    CT_TRY(CalledGraph called, calledWith(*input, found->trace.result(), std::move(inputs.user)));
-    inputs.user = std::move(called.user);
-    const size_t frozen = given - inputs.user.size();
-    Snapshot fixed = called.graph == found->trace.result() ? nullptr : called.graph;
-    if (!options.valuesFile.empty()) {
-        CT_TRY(fixed, withValues(fixed ? *fixed : *found->trace.result(), options.valuesFile, inputs.user));
-    }
+    Snapshot fixed;
+    CT_TRY(const RunInputs inputs, called(*this, found->trace.result(), options, fixed));
     const Module& module = fixed ? *fixed : *found->trace.result();
-    CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
+    const std::vector<Tensor>& bound = inputs.user;
     CT_TRY_VOID(checkWrittenInputs(module, bound));
     const std::vector<size_t> positions = userOutputs(module);
     std::set<std::string> names;
@@ -93,10 +106,6 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
 
     RunReport report;
     report.inputsFrom = inputs.from;
-    if (!options.valuesFile.empty()) report.inputsFrom += "; values of nodes from " + options.valuesFile;
-    if (frozen > 0)
-        report.inputsFrom += "; " + std::to_string(frozen) + " of " + std::to_string(given) +
-                             " are constants of the frozen graph, with these values";
     if (const size_t made = tensorsWithoutData(module).size())
         report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
     report.repeats = std::max(1, options.repeat);
