@@ -1,7 +1,7 @@
 """Exports small configurations of published architectures, and compares what Cutaway makes of them with PyTorch.
 
     python try_architectures.py export FOLDER [--only NAME...] [--variants fixed dynamic bf16 train ...]
-    python try_architectures.py check FOLDER CUTAWAY_CLI [--only NAME...] [--variants ...] [--backends reference cpu]
+    python try_architectures.py check FOLDER CUTAWAY_CLI [--only NAME...] [--variants ...] [--backends reference cpu] [--freeze]
     python try_architectures.py list
 
 `export` needs PyTorch 2.11, transformers, timm, torchvision and safetensors; `check` needs only the folder. Weights and
@@ -285,14 +285,15 @@ def check(arguments):
                 continue
             facts = json.loads((folder / "kind.json").read_text())
             model = str(folder / "model.pt2")
-            jobs = [("inference", [arguments.cli, "compile", model])]
-            if variant in ("train", "fixed", "dynamic"):
+            frozen = ["--freeze"] if arguments.freeze else []
+            jobs = [("inference", [arguments.cli, "compile", model, *frozen])]
+            if variant in ("train", "fixed", "dynamic") and not frozen:
                 jobs.append(("training", [arguments.cli, "compile", model, "--mode", "training"]))
             if variant != "train":
                 for backend in arguments.backends:
                     for k in range(len(facts["sizes"])):
                         jobs.append((f"{backend} {k}", [arguments.cli, "run", model, "--backend", backend, "--inputs", str(folder / f"inputs_{k}.safetensors"),
-                                                        "--expect", str(folder / f"expected_{k}.safetensors")]))
+                                                        "--expect", str(folder / f"expected_{k}.safetensors"), *frozen]))
             for what, command in jobs:
                 code, text, seconds = run(command, arguments.seconds)
                 if code == 1 and variant == "autocast" and within_rounding(text):
@@ -321,6 +322,7 @@ def main():
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["fixed", "dynamic"])
     parser.add_argument("--backends", nargs="*", default=["reference", "cpu"])
+    parser.add_argument("--freeze", action="store_true", help="check frozen graphs, which compute what plain ones do")
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--width", type=int, default=300)
     parser.add_argument("--json")
