@@ -81,18 +81,22 @@ Result<GraphCall> readGraphCall(const Module& module, const Node& call) {
 
 namespace {
 
+bool drawsIn(const Module& graph);
+bool drawsInside(const Module& graph) {
+    return std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(),
+                       [](const auto& inner) { return drawsIn(*inner.second); });
+}
 bool drawsIn(const Module& graph) {
     for (const Node& node : graph.graph().nodes())
         if (node.isCall() && node.is(Tag::Random)) return true;
-    return std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(),
-                       [](const auto& inner) { return drawsIn(*inner.second); });
+    return drawsInside(graph);
 }
 
 }  // namespace
 
-Result<void> refuseDraws(const Node& call, const GraphCall& read) {
+Result<void> refuseDraws(const Node& call, const GraphCall& read, bool nested) {
     for (size_t i = 0; i < read.graphs.size(); ++i)
-        if (drawsIn(*read.graphs[i]))
+        if (nested ? drawsInside(*read.graphs[i]) : drawsIn(*read.graphs[i]))
             return refuseGraphCall(call,
                                    read.names[i] + " draws random numbers, which would be others when it runs again");
     return {};

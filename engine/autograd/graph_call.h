@@ -47,8 +47,9 @@ std::optional<GraphCall::Kind> kindOfGraphCall(const Node& call);
 /// Errors: a call that is not written as such calls are, results of unknown types.
 Result<GraphCall> readGraphCall(const Module& module, const Node& call);
 Error refuseGraphCall(const Node& call, const std::string& why);
-/// An error where a graph draws random numbers: where it is computed again, they would be drawn anew.
-Result<void> refuseDraws(const Node& call, const GraphCall& read);
+/// An error where a graph draws random numbers: where it is computed again, they would be drawn anew. `nested`: only
+/// where a graph of the graph does.
+Result<void> refuseDraws(const Node& call, const GraphCall& read, bool nested = false);
 
 /// Whether a value can have a derivative: it is of floating or complex numbers.
 bool moves(const ValueType& type);

@@ -105,7 +105,8 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
                                                        const std::function<bool(const Node&)>& needed,
                                                        const Rewriter& rewriter) {
     CT_TRY(const GraphCall read, readGraphCall(module, call));
-    CT_TRY_VOID(refuseDraws(call, read));
+    const bool keepsDraws = read.kind == GraphCall::Kind::Scan || read.kind == GraphCall::Kind::Map;
+    CT_TRY_VOID(refuseDraws(call, read, keepsDraws));
     if (read.isLoop()) return pullBackLoop(module, call, builder, arrived, needed, rewriter, read);
     std::vector<std::vector<Argument>> lists = read.lists;
     std::vector<std::vector<bool>> wanted;
@@ -139,6 +140,7 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
     }
     if (builder.error()) return *builder.error();
     std::vector<NamedGraph> graphs;
+    std::vector<Drawn> drawn;  // of a map
     for (size_t i = 0; i < read.graphs.size(); ++i) {
         PulledGraph pulled(read, *read.graphs[i], rewriter);
         CT_TRY_VOID(pulled.run(wanted, given));
@@ -150,7 +152,10 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
                         returned(pulled.builder(), pulled.gradientOf(*pulled.inputs()[list][input])));
         CT_TRY(auto graph, pulled.finish(gradients));
         graphs.push_back({read.names[i] + "_backward", std::move(graph)});
+        drawn = pulled.drawn();
     }
+    CT_TRY(const std::vector<Node*> kept, keepCollected(module, call, read, {}, drawn, rewriter));
+    for (Node* value : kept) lists[0].emplace_back(value);
     const Value made = callGraphs(module, call.op(), leadingOf(read, call), std::move(graphs), std::move(lists),
                                   std::move(types), builder);
     for (size_t i = 0; i < out.size(); ++i) {

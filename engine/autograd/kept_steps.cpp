@@ -54,18 +54,47 @@ Node* resultOfCall(Node& call, size_t position) {
     return builder.value(call)[static_cast<int64_t>(position)].node();
 }
 
-Result<std::vector<Node*>> keepInScan(Module& module, Node& call, const GraphCall& read,
-                                      const std::vector<size_t>& carried, const Rewriter& rewriter) {
-    if (carried.empty()) return std::vector<Node*>();
+std::vector<Drawn> takeOutDraws(Module& step, Node& place) {
+    Graph& graph = step.graph();
+    std::vector<Drawn> drawn;
+    const auto takeOut = [&](Node& value, const Node& call, size_t item) {
+        const TensorType* const type = value.type().tensor();
+        if (!value.hasUsers() || !type) return;
+        Node& input = graph.placeholder("drawn", dense(*type), &place);
+        graph.replaceUses(value, input);
+        drawn.push_back({call.id(), item, &input});
+    };
+    for (Node* node : graph.nodeList()) {
+        if (!node->isCall() || !node->is(Tag::Random)) continue;
+        if (!node->type().tuple()) takeOut(*node, *node, 0);
+        else
+            for (Node* item : std::vector<Node*>(node->users())) {
+                takeOut(*item, *node, positionOf(*item, node->type().tuple()->size()));
+                graph.erase(*item);
+            }
+        graph.erase(*node);
+    }
+    return drawn;
+}
+
+Result<std::vector<Node*>> keepCollected(Module& module, Node& call, const GraphCall& read,
+                                         const std::vector<size_t>& carried, const std::vector<Drawn>& drawn,
+                                         const Rewriter& rewriter) {
+    if (carried.empty() && drawn.empty()) return std::vector<Node*>();
     auto step = std::make_unique<Module>(*read.graphs[0]);
     const auto inputs = inputsByList(read, *step);
     GraphBuilder inside(step->graph(), step->graph().outputNode());
     std::vector<Argument> outputs = step->graph().outputs();
     TupleType types = read.results;
-    const SymInt count = read.lists[1][0].node()->tensor().sizes[0];
-    for (const size_t place : carried) {
-        outputs.emplace_back(returned(inside, inside.value(*inputs[0][place])));
-        types.emplace_back(stacked(inputs[0][place]->tensor(), count));
+    const SymInt count = read.lists[read.kind == GraphCall::Kind::Scan ? 1 : 0][0].node()->tensor().sizes[0];
+    const auto keep = [&](const Value& value) {
+        outputs.emplace_back(returned(inside, value));
+        if (!inside.error()) types.emplace_back(stacked(value.type(), count));
+    };
+    for (const size_t place : carried) keep(inside.value(*inputs[0][place]));
+    for (const Drawn& one : drawn) {
+        const Value value = inside.value(*step->graph().find(one.call));
+        keep(value.node()->type().tuple() ? value[static_cast<int64_t>(one.item)] : value);
     }
     if (inside.error()) return *inside.error();
     Rewriter whole(rewriter.pass(), rewriter.context());
@@ -76,7 +105,8 @@ Result<std::vector<Node*>> keepInScan(Module& module, Node& call, const GraphCal
     graph.setType(call, ValueType(std::move(types)));
     dropUnnamedGraph(module, before);
     std::vector<Node*> kept;
-    for (size_t i = 0; i < carried.size(); ++i) kept.push_back(resultOfCall(call, read.results.size() + i));
+    for (size_t i = 0; i < carried.size() + drawn.size(); ++i)
+        kept.push_back(resultOfCall(call, read.results.size() + i));
     return kept;
 }
 

@@ -7,9 +7,20 @@ namespace cutaway {
 /// Result `position` of a call of graphs, which gets a getitem behind it where it has none.
 Node* resultOfCall(Node& call, size_t position);
 
-/// The scan returns, collected, the values carried into its steps at these places, too: nodes of the forward.
-Result<std::vector<Node*>> keepInScan(Module& module, Node& call, const GraphCall& read,
-                                      const std::vector<size_t>& carried, const Rewriter& rewriter);
+/// Random numbers that a step has drawn, as its derivative reads them: result `item` of a call of the step.
+struct Drawn {
+    NodeId call;
+    size_t item;
+    Node* input;  // of the step backwards, in their place
+};
+/// Takes the calls that draw out of a step backwards. The inputs for what they drew come before `place`.
+std::vector<Drawn> takeOutDraws(Module& step, Node& place);
+
+/// A scan or map returns, collected, the values carried into its steps at these places, too, and what its steps have
+/// drawn: nodes of the forward.
+Result<std::vector<Node*>> keepCollected(Module& module, Node& call, const GraphCall& read,
+                                         const std::vector<size_t>& carried, const std::vector<Drawn>& drawn,
+                                         const Rewriter& rewriter);
 
 /// The while_loop becomes a while_loop_stack_output, which returns what each step gives to the next one, stacked, and
 /// counts them; where there was no step it returns what was carried in, as PyTorch's does. Whoever read the loop's

@@ -61,6 +61,7 @@ class StepBackward {
     const std::vector<std::vector<Node*>>& inputs() const { return m_pulled.inputs(); }
     Node* arriving(size_t result) const { return m_pulled.arriving(result); }
     GraphBuilder& builder() { return m_pulled.builder(); }
+    const std::vector<Drawn>& drawn() const { return m_pulled.drawn(); }
     bool wants(size_t list, size_t i) const { return m_wanted[list][i]; }
     Value gradientOf(size_t list, size_t i) { return m_pulled.gradientOf(*inputs()[list][i]); }
     /// The first list of what every step reads.
@@ -218,7 +219,8 @@ class LoopBackward {
         for (size_t i = 0; i < carried.size(); ++i)
             if (m_step.isRead(carried[i])) kept.push_back(i);
         const std::string name = m_read.names[0];
-        CT_TRY(const std::vector<Node*> keptValues, keepInScan(m_module, m_call, m_read, kept, m_rewriter));
+        CT_TRY(const std::vector<Node*> keptValues,
+               keepCollected(m_module, m_call, m_read, kept, m_step.drawn(), m_rewriter));
         std::vector<Node*> inputs = m_carriedInputs;
         std::vector<Argument> itemOperands, others;
         const auto addItem = [&](Node* input, const Value& operand) {
@@ -226,6 +228,8 @@ class LoopBackward {
             itemOperands.emplace_back(flipped(operand));
         };
         for (size_t i = 0; i < kept.size(); ++i) addItem(carried[kept[i]], m_builder.value(*keptValues[i]));
+        for (size_t i = 0; i < m_step.drawn().size(); ++i)
+            addItem(m_step.drawn()[i].input, m_builder.value(*keptValues[kept.size() + i]));
         for (size_t i = 0; i < items.size(); ++i)
             if (m_step.isRead(items[i])) addItem(items[i], m_builder.value(*m_read.lists[1][i].node()));
         for (size_t i = m_read.carried(); i < m_read.results.size(); ++i)

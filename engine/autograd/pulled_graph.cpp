@@ -2,6 +2,7 @@
 
 #include "engine/autograd/backward.h"
 #include "engine/autograd/gradient_flow.h"
+#include "engine/rewrite/dead_code.h"
 
 namespace cutaway {
 
@@ -48,7 +49,19 @@ Value PulledGraph::gradientOf(Node& input) {
 
 Result<std::unique_ptr<Module>> PulledGraph::finish(const std::vector<Argument>& outputs) {
     if (m_builder.error()) return *m_builder.error();
-    return finishedGraph(std::move(m_module), outputs, m_rewriter);
+    Node* const place = behindList(graph(), m_inputs, 0);
+    CT_TRY(std::unique_ptr<Module> made, finishedGraph(std::move(m_module), outputs, m_rewriter));
+    m_drawn = takeOutDraws(*made, *place);
+    if (m_drawn.empty()) return made;
+    // What was drawn from other draws alone is not read any more.
+    CT_TRY_VOID(eliminateDeadCode(*made, m_rewriter));
+    std::erase_if(m_drawn, [&](const Drawn& one) {
+        if (one.input->hasUsers()) return false;
+        made->graph().erase(*one.input);
+        return true;
+    });
+    made->inputs.assign(made->graph().placeholders().size(), InputSpec{});
+    return made;
 }
 
 }  // namespace cutaway

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/autograd/graph_call.h"
+#include "engine/autograd/kept_steps.h"
 
 namespace cutaway {
 
@@ -24,8 +25,9 @@ class PulledGraph {
     Node* arriving(size_t result) const { return m_arriving[result]; }
     /// What an input gets: zeros where no result depends on it.
     Value gradientOf(Node& input);
-    /// The graph with these results.
+    /// The graph with these results. What it has drawn comes in behind the first list.
     Result<std::unique_ptr<Module>> finish(const std::vector<Argument>& outputs);
+    const std::vector<Drawn>& drawn() const { return m_drawn; }
 
   private:
     std::unique_ptr<Module> m_module;
@@ -33,6 +35,7 @@ class PulledGraph {
     Rewriter m_rewriter;  // without a limit: what is built here is one rewrite
     GraphBuilder m_builder;
     std::vector<Node*> m_arriving;
+    std::vector<Drawn> m_drawn;
     std::map<const Node*, Node*> m_gradients;  // lookups only
 };
 

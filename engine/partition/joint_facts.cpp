@@ -66,7 +66,19 @@ bool drawsAnew(const Node& node) {
     return dropout < 0 || node.arg(static_cast<size_t>(dropout)).asReal() != 0.0;
 }
 
-JointNode describe(const Node& node, const SymbolValues& hints) {
+bool drawsAnewIn(const Module& module, const Node& node) {
+    if (drawsAnew(node)) return true;
+    return std::any_of(node.args().begin(), node.args().end(), [&](const Argument& argument) {
+        const auto* name = argument.get<SubgraphRef>();
+        const Module* const graph = name ? module.subgraph(name->name) : nullptr;
+        if (graph == nullptr) return false;
+        const auto nodes = graph->graph().nodes();
+        return std::any_of(nodes.begin(), nodes.end(),
+                           [&](const Node& inner) { return inner.isCall() && drawsAnewIn(*graph, inner); });
+    });
+}
+
+JointNode describe(const Module& joint, const Node& node, const SymbolValues& hints) {
     JointNode made;
     made.node = &node;
     made.bytes = node.kind() == NodeKind::GetAttr || node.isCall("aten._assert_scalar.default")
@@ -79,7 +91,7 @@ JointNode describe(const Node& node, const SymbolValues& hints) {
     made.fusible = made.recomputable || made.random;
     made.concatenates = node.isCall() && node.op().packet() == "aten.cat";
     // What is drawn from a given seed is the same again.
-    made.drawsAnew = drawsAnew(node);
+    made.drawsAnew = drawsAnewIn(joint, node);
     made.collective = node.isCall() && node.op().packet().starts_with("_c10d_functional.");
     made.multipleResults = node.type().tuple() != nullptr || node.type().isNone() || node.type().isOpaque();
     made.symbolic = node.type().sym() != nullptr;
@@ -212,7 +224,7 @@ Result<JointFacts> jointFacts(const Module& joint, const SymbolValues& hints) {
     facts.nodes.reserve(graph.size());
     for (const Node& node : graph.nodes()) {
         facts.atId[index(node.id())] = static_cast<int>(facts.nodes.size());
-        facts.nodes.push_back(describe(node, hints));
+        facts.nodes.push_back(describe(joint, node, hints));
     }
     for (JointNode& node : facts.nodes) {
         for (const Node* input : node.node->inputs()) node.inputs.push_back(facts.at(*input));

@@ -160,6 +160,42 @@ const std::pair<const char*, const char*> kDraws[] = {
      "    y = aten.mul.Tensor(a, s)\n"},
 };
 
+const char* const kScanThatDraws = R"fx(def forward(w: "f64[3, 4]", x: "f64[3, 4]"):
+    h = aten.zeros_like.default(x)
+    n = aten.rand_like.default(x)
+    q = aten.mul.Tensor(x, n)
+    s = aten.unsqueeze.default(q, 0)
+    e = aten.expand.default(s, [5, 3, 4])
+    c = higher_order.scan(body, [h], [e], [w])
+    a: "f64[3, 4]" = c[0]
+    return (a,)
+
+def body(h: "f64[3, 4]", x: "f64[3, 4]", w: "f64[3, 4]"):
+    m: "f64[3, 4]" = aten.mul.Tensor(x, w)
+    d = aten.native_dropout.default(m, 0.5, True)
+    y: "f64[3, 4]" = d[0]
+    r: "f64[3, 4]" = aten.rand_like.default(y)
+    z: "f64[3, 4]" = aten.mul.Tensor(y, r)
+    t: "f64[3, 4]" = aten.add.Tensor(h, z)
+    return (t,)
+)fx";
+const char* const kMapThatDraws = R"fx(def forward(w: "f64[3, 4]", x: "f64[3, 4]"):
+    n = aten.rand_like.default(x)
+    q = aten.mul.Tensor(x, n)
+    c = higher_order.map_impl(body, [w], [q])
+    a: "f64[3, 4]" = c[0]
+    return (a,)
+
+def body(w: "f64[4]", x: "f64[3, 4]"):
+    s: "f64[4]" = aten.sum.dim_IntList(x, [0])
+    m: "f64[4]" = aten.mul.Tensor(s, w)
+    d = aten.native_dropout.default(m, 0.5, True)
+    y: "f64[4]" = d[0]
+    r: "f64[4]" = aten.rand_like.default(y)
+    z: "f64[4]" = aten.mul.Tensor(y, r)
+    return (z,)
+)fx";
+
 NamedTensors inputsOf(const Module& module) {
     Random random(5);
     NamedTensors inputs;
@@ -272,6 +308,9 @@ class TrainingGradientsTest : public QObject {
 
     void drawTheSameAgain_data() {
         QTest::addColumn<QString>("text");
+        const std::pair<const char*, const char*> graphs[] = {{"in the steps of a scan", kScanThatDraws},
+                                                              {"in each item of a map", kMapThatDraws}};
+        for (const auto& [name, all] : graphs) QTest::newRow(name) << QString::fromLatin1(all);
         for (const auto& [name, calls] : kDraws)
             QTest::newRow(name) << QStringLiteral(
                                        "def forward(w: \"f64[3, 4]\", x: \"f64[3, 4]\"):\n"
