@@ -288,6 +288,17 @@ class FunctionPrinter {
         }
     }
     void printGraphs(size_t number, const HostStep& step) {
+        constexpr std::pair<std::string_view, const char*> kKinds[] = {{"cond", "Cond"},
+                                                                       {"while_loop", "WhileLoop"},
+                                                                       {"map", "Map"},
+                                                                       {"scan", "Scan"},
+                                                                       {"associative_scan", "AssociativeScan"},
+                                                                       {"run", "Run"}};
+        std::string kind;
+        for (const auto& [name, wanted] : kKinds)
+            if (name == graphKindOf(step.op)) kind = wanted;
+        if (kind.empty())
+            throw SizeError(step.node + ": " + step.op + " gives as many rows as it has steps, which is not printed");
         std::vector<std::string> functions, operands, results;
         const bool once = graphKindOf(step.op) == "run";
         for (size_t i = 0; i < step.args.size(); ++i) {
@@ -304,17 +315,6 @@ class FunctionPrinter {
             operands.push_back("{" + listed(tensors) + "}");
         }
         for (const int64_t each : step.results) results.push_back(each < 0 ? tensor(-1) : tensor(each, "nullptr"));
-        constexpr std::pair<std::string_view, const char*> kKinds[] = {{"cond", "Cond"},
-                                                                       {"while_loop", "WhileLoop"},
-                                                                       {"map", "Map"},
-                                                                       {"scan", "Scan"},
-                                                                       {"associative_scan", "AssociativeScan"},
-                                                                       {"run", "Run"}};
-        std::string kind;
-        for (const auto& [name, wanted] : kKinds)
-            if (name == graphKindOf(step.op)) kind = wanted;
-        if (kind.empty())
-            throw SizeError(step.node + ": " + step.op + " gives as many rows as it has steps, which is not printed");
         line("if (c.graphs(ct::Graphs::" + kind + ", " + std::to_string(number) + ", " + quoted(step.node) + ", {" +
              listed(functions) + "}, {" + listed(operands) + "}, {" + listed(results) + "})) return 1;");
     }

@@ -126,6 +126,42 @@ def forward(x: "f32[6]"):
         }
     }
 
+    /// As many rows as a loop has steps: programs that are run have them, printed ones refuse them by name.
+    void stackedSteps() {
+        const Snapshot module = moduleOf(R"py(
+def forward(x: "f32[3]"):
+    c = higher_order.while_loop_stack_output(more, body, [x], [])
+    a: "f32[u0, 3]" = c[0]
+    s: "f32[3]" = aten.sum.dim_IntList(a, [0])
+    return (s, a)
+
+def more(x: "f32[3]"):
+    u: "f32[]" = aten.sum.default(x)
+    t: "b8[]" = aten.lt.Scalar(u, 30.0)
+    return t
+
+def body(x: "f32[3]"):
+    o: "f32[3]" = aten.add.Tensor(x, 4.0)
+    return (o,)
+)py");
+        const auto program = buildCpu(module);
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        for (const double start : {1.0, 9.0, 50.0}) {
+            const std::vector<Tensor> inputs = {Tensor::full(DType::F32, {3}, Scalar(start))};
+            const auto expected = interpret(*module, inputs);
+            const auto run = runCpu(*program, inputs);
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            QVERIFY2(expected, expected ? "" : expected.error().text().c_str());
+            QCOMPARE(run->outputs.at(1).sizes(), (*expected)[1].sizes());
+            QCOMPARE(run->outputs.at(1).size(0),
+                     int64_t{start == 1.0 ? 3 : 1});  // where no step is made, what is given
+            QCOMPARE(toDouble(run->outputs.at(0).item(0)), toDouble((*expected)[0].item(0)));
+        }
+        const auto source = printHost(program->host());
+        QVERIFY(!source);
+        QVERIFY(QString::fromStdString(source.error().message).contains("which is not printed"));
+    }
+
     /// Sizes that a step finds in its data: what comes after is laid out then.
     void sizesFromData_data() {
         QTest::addColumn<QString>("graph");
