@@ -64,16 +64,18 @@ std::vector<Drawn> takeOutDraws(Module& step, Node& place) {
         graph.replaceUses(value, input);
         drawn.push_back({call.id(), item, &input});
     };
+    std::vector<Node*> taken;  // erased at the end, since `place` may be one of them
     for (Node* node : graph.nodeList()) {
         if (!node->isCall() || !node->is(Tag::Random)) continue;
+        taken.push_back(node);
         if (!node->type().tuple()) takeOut(*node, *node, 0);
         else
-            for (Node* item : std::vector<Node*>(node->users())) {
+            for (Node* item : node->users()) {
                 takeOut(*item, *node, positionOf(*item, node->type().tuple()->size()));
-                graph.erase(*item);
+                taken.push_back(item);
             }
-        graph.erase(*node);
     }
+    for (auto node = taken.rbegin(); node != taken.rend(); ++node) graph.erase(**node);
     return drawn;
 }
 

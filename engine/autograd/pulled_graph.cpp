@@ -49,9 +49,8 @@ Value PulledGraph::gradientOf(Node& input) {
 
 Result<std::unique_ptr<Module>> PulledGraph::finish(const std::vector<Argument>& outputs) {
     if (m_builder.error()) return *m_builder.error();
-    Node* const place = behindList(graph(), m_inputs, 0);
     CT_TRY(std::unique_ptr<Module> made, finishedGraph(std::move(m_module), outputs, m_rewriter));
-    m_drawn = takeOutDraws(*made, *place);
+    m_drawn = takeOutDraws(*made, *behindList(made->graph(), m_inputs, 0));
     if (m_drawn.empty()) return made;
     // What was drawn from other draws alone is not read any more.
     CT_TRY_VOID(eliminateDeadCode(*made, m_rewriter));
