@@ -50,8 +50,9 @@ void takeApart(TorchBuilder& builder, Node& tuple, const Nodes& subset, Rewriter
 
 // ---------------------------------------------------------------- one operand
 
-Refused noTensor(const Node* node, const Refusing& no) {
-    return no.about(node, Found{node}, " is not known to be a tensor");
+std::nullopt_t noTensor(const Node* node, const Refusing& no) {
+    no.about(node, Found{node}, " is not known to be a tensor");
+    return std::nullopt;
 }
 
 std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule, const Search& search,
@@ -61,7 +62,10 @@ std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule,
     if (!tensorType(input) || !tensorType(&node)) return noTensor(tensorType(input) ? &node : input, no);
     const Argument* inplace = argument(node, 1, "inplace");
     const bool writes = inplace && inplace->asInt().value_or(0) != 0;
-    if (writes && !search.parity) return no("it writes to its operand, which a batch would not");
+    if (writes && !search.parity) {
+        no("it writes to its operand, which a batch would not");
+        return std::nullopt;
+    }
     return typeText(input) + (writes ? " inplace " : " ") + parentText(node, search);
 }
 Result<void> fusePointwise(const Nodes& subset, const BatchRule& rule, const Search&, Rewriter& rewriter) {
@@ -81,7 +85,10 @@ std::optional<std::string> mathKey(const Node& node, const BatchRule& rule, cons
     if (!isFunction(node, {rule.function}) || !node.hasUsers()) return std::nullopt;
     const Node* input = operand(node, 0, "input");
     if (!tensorType(input)) return noTensor(input, no);
-    if (node.args().size() > 1 && !search.parity) return no("its options are not passed by name: ", node.arg(1));
+    if (node.args().size() > 1 && !search.parity) {
+        no("its options are not passed by name: ", node.arg(1));
+        return std::nullopt;
+    }
     std::string key = typeText(input);
     for (const auto& [name, value] : node.kwargs())
         if (name != "input")
@@ -144,8 +151,10 @@ Result<void> fuseLinear(const Nodes& subset, const BatchRule&, const Search&, Re
 
 std::optional<std::string> linearLhsKey(const Node& node, const BatchRule&, const Search&, const Refusing& no) {
     if (!isPlainLinear(node, no)) return std::nullopt;
-    if (const Node* weight = operand(node, 1, "weight"); !knownSizes(weight))
-        return no.about(weight, "the sizes of ", *weight, " are not all numbers");
+    if (const Node* weight = operand(node, 1, "weight"); !knownSizes(weight)) {
+        no.about(weight, "the sizes of ", *weight, " are not all numbers");
+        return std::nullopt;
+    }
     return operand(node, 0, "input")->name() + (operand(node, 2, "bias") ? " bias" : "");
 }
 Result<void> fuseLinearLhs(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
@@ -180,7 +189,10 @@ std::optional<std::string> layerNormKey(const Node& node, const BatchRule&, cons
                *bias = operand(node, 3, "bias");
     const Argument* shape = argument(node, 1, "normalized_shape");
     if (!tensorType(input)) return noTensor(input, no);
-    if (!shape || !shape->list()) return no("its normalized_shape is not written as a list");
+    if (!shape || !shape->list()) {
+        no("its normalized_shape is not written as a list");
+        return std::nullopt;
+    }
     return typeText(input) + " " + (weight ? typeText(weight) : "") + " " + (bias ? typeText(bias) : "") + " " +
            printArgument(*shape) + " " + printArgument(epsilonOf(node)) + usersText(node, search);
 }
@@ -248,8 +260,14 @@ std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule
                                          const Refusing& no) {
     if (!node.isCall(rule.function)) return std::nullopt;
     const TensorType *left = tensorType(node.arg(0).node()), *right = tensorType(node.arg(1).node());
-    if (!left || !right) return no(node.arg(left ? 1 : 0), " is no tensor");
-    if (!(left->sizes == right->sizes)) return no("its operands differ in size: ", *left, " and ", *right);
+    if (!left || !right) {
+        no(node.arg(left ? 1 : 0), " is no tensor");
+        return std::nullopt;
+    }
+    if (!(left->sizes == right->sizes)) {
+        no("its operands differ in size: ", *left, " and ", *right);
+        return std::nullopt;
+    }
     std::string key = typeText(node.arg(0).node()) + " " + typeText(node.arg(1).node()) + parentText(node, search);
     for (size_t i = 2; i < node.args().size(); ++i) key += " " + printArgument(node.arg(i));
     return key;
@@ -266,11 +284,16 @@ Result<void> fuseAtenBinary(const Nodes& subset, const BatchRule& rule, const Se
 std::optional<std::string> atenLinearKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
-    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
-        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1");
+    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0)) {
+        no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1");
+        return std::nullopt;
+    }
     const auto input = knownSizes(node.arg(biased ? 1 : 0).node()),
                weight = knownSizes(node.arg(biased ? 2 : 1).node());
-    if (!input || !weight) return no("the sizes of its operands are not all numbers");
+    if (!input || !weight) {
+        no("the sizes of its operands are not all numbers");
+        return std::nullopt;
+    }
     const Node* first = node.arg(biased ? 1 : 0).node();
     return std::to_string((*input)[0]) + " " + std::to_string((*input)[1]) + " " + std::to_string((*weight)[1]) + " " +
            std::string(info(first->tensor().dtype).torchName) + (biased ? " bias" : "") + usersText(node, search);
@@ -291,15 +314,22 @@ std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, co
                                           const Refusing& no) {
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
-    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
-        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1");
+    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0)) {
+        no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1");
+        return std::nullopt;
+    }
     for (size_t i = biased ? 1 : 0; i < (biased ? 3u : 2u); ++i) {
         const auto sizes = knownSizes(node.arg(i).node());
-        if (!sizes) return no("the sizes of ", node.arg(i), " are not all numbers");
+        if (!sizes) {
+            no("the sizes of ", node.arg(i), " are not all numbers");
+            return std::nullopt;
+        }
         for (const int64_t size : *sizes)
-            if (size % 2 != 0 || size > search.largestGrouped)
-                return no("a size of ", node.arg(i), " is ", size, ", not even and at most ", search.largestGrouped,
-                          " (max_fuse_tensor_size_group_linear)");
+            if (size % 2 != 0 || size > search.largestGrouped) {
+                no("a size of ", node.arg(i), " is ", size, ", not even and at most ", search.largestGrouped,
+                   " (max_fuse_tensor_size_group_linear)");
+                return std::nullopt;
+            }
     }
     return biased ? "bias" : "";
 }

@@ -46,7 +46,7 @@ struct Noop {
 constexpr Noop kNoops[] = {
     {"aten.slice.Tensor", 0, coversDim, "the slice covers the whole dim"},
     {"aten.slice_scatter.default", 1,
-     [](const Node& node, const TensorType& source, const Refusing& no) -> bool {
+     [](const Node& node, const TensorType& source, const Refusing& no) {
          if (!node.arg(0).node() || !(node.arg(0).node()->tensor().sizes == source.sizes))
              return no("what is written is only part of ", Found{node.arg(0).node()});
          return coversDim(node, source, no);
@@ -110,17 +110,27 @@ bool keepsType(const Node& node, const Node& source, const Refusing& no) {
 
 /// What the call would return unchanged; null if it does not.
 Node* unchanged(const Node& node, const Noop& noop, const StorageRoots& storages, bool parity, const Refusing& no) {
-    if (!node.type().tensor()) return no("its value is no tensor");
+    if (!node.type().tensor()) {
+        no("its value is no tensor");
+        return nullptr;
+    }
     const Argument& operand = node.arg(noop.source);
     Node* source = operand.list() && !operand.list()->empty() ? operand.list()->front().node() : operand.node();
-    if (source == nullptr || !source->type().tensor()) return no("its operand is ", operand, ", no tensor");
+    if (source == nullptr || !source->type().tensor()) {
+        no("its operand is ", operand, ", no tensor");
+        return nullptr;
+    }
     if (!keepsType(node, *source, no) || !noop.condition(node, source->tensor(), no)) return nullptr;
-    if (!storages.mayReplace(node, *source))
-        return no("it is an output, and would share the memory of ",
-                  storages.isInput(*source) ? "an input" : "another output");
+    if (!storages.mayReplace(node, *source)) {
+        no("it is an output, and would share the memory of ",
+           storages.isInput(*source) ? "an input" : "another output");
+        return nullptr;
+    }
     // PyTorch does not check, and then reads elements from other places.
-    if (!(node.tensor().offset == source->tensor().offset) && !parity && storageIsRead(node))
-        return no("as_strided counts from the beginning of its storage, where ", *source, " does not begin");
+    if (!(node.tensor().offset == source->tensor().offset) && !parity && storageIsRead(node)) {
+        no("as_strided counts from the beginning of its storage, where ", *source, " does not begin");
+        return nullptr;
+    }
     return source;
 }
 

@@ -57,13 +57,13 @@ void SentencePiece::appendTo(std::string& out) const {
     }
 }
 
-void Refusing::say(std::initializer_list<SentencePiece> pieces, const Node* because) const {
+bool Refusing::say(std::initializer_list<SentencePiece> pieces, const Node* because) const {
     std::string sentence;
     for (const SentencePiece& piece : pieces) {
         piece.appendTo(sentence);
         if (because == nullptr && piece.node() != m_node) because = piece.node();
     }
-    m_rewriter->refuse(m_rule, *m_node, sentence, because);
+    return m_rewriter->refuse(m_rule, *m_node, sentence, because);
 }
 
 }  // namespace cutaway

@@ -5,11 +5,8 @@
 //     if (outer.dim != dim) return no("it splits dim ", dim, ", ", *outer.node, " dim ", outer.dim);
 //
 // Node names come in backquotes.
-#include <concepts>
 #include <initializer_list>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/rewrite/rewriter.h"
 
@@ -93,49 +90,27 @@ class SentencePiece {
     double m_real = 0;
 };
 
-/// What a refusal gives back, so that a check ends with it whatever it returns: false, nothing, null, an empty list.
-struct Refused {
-    template <std::same_as<bool> T>
-    operator T() const {
-        return false;
-    }
-    template <class T>
-    operator std::optional<T>() const {
-        return std::nullopt;
-    }
-    template <class T>
-    operator T*() const {
-        return nullptr;
-    }
-    template <class T>
-    operator std::vector<T>() const {
-        return {};
-    }
-};
-
 /// Rewriter::refuse for one rule at one node.
 class Refusing {
   public:
     Refusing() = default;  // nobody asks
     Refusing(Rewriter& rewriter, std::string_view rule, const Node& node)
         : m_rewriter(&rewriter), m_rule(rule), m_node(&node) {}
-    /// The sentence is about the first other node in it.
+    /// Always false, so that a check ends with it. The sentence is about the first other node in it.
     template <class... Pieces>
-    Refused operator()(const Pieces&... pieces) const {
-        if (watched()) say({SentencePiece(pieces)...}, nullptr);
-        return {};
+    bool operator()(const Pieces&... pieces) const {
+        return watched() && say({SentencePiece(pieces)...}, nullptr);
     }
     /// The same with the node that the sentence is about.
     template <class... Pieces>
-    Refused about(const Node* because, const Pieces&... pieces) const {
-        if (watched()) say({SentencePiece(pieces)...}, because);
-        return {};
+    bool about(const Node* because, const Pieces&... pieces) const {
+        return watched() && say({SentencePiece(pieces)...}, because);
     }
     /// Whether somebody asks, for sentences whose pieces take a search.
     bool watched() const { return m_rewriter && m_rewriter->watches(*m_node); }
 
   private:
-    void say(std::initializer_list<SentencePiece> pieces, const Node* because) const;
+    bool say(std::initializer_list<SentencePiece> pieces, const Node* because) const;
     Rewriter* m_rewriter = nullptr;
     std::string_view m_rule;
     const Node* m_node = nullptr;

@@ -158,9 +158,18 @@ class LayoutChange {
     }
     std::optional<SymDims> stridesToKeep(const Node& value, const Node& reader) {
         const Refusing no(m_rewriter, kStrides, reader);
-        if (!m_decision.channelsLast) return no(m_decision.why);
-        if (value.isCall("prims.inductor_force_stride_order.default")) return no(value, " keeps them already");
-        if (isWrittenBack(reader, value)) return no(value, " is written back by the graph itself");
+        if (!m_decision.channelsLast) {
+            no(m_decision.why);
+            return std::nullopt;
+        }
+        if (value.isCall("prims.inductor_force_stride_order.default")) {
+            no(value, " keeps them already");
+            return std::nullopt;
+        }
+        if (isWrittenBack(reader, value)) {
+            no(value, " is written back by the graph itself");
+            return std::nullopt;
+        }
         auto strides = stridesOfDense(value);
         if (!strides) no(Found{&value}, " is no tensor without gaps and overlaps");
         return strides;

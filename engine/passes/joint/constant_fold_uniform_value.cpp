@@ -118,7 +118,10 @@ class UniformFolding {
         const DType dtype = node.tensor().dtype;
         if (node.isCall(kFull)) {
             const auto value = CallView(node).scalar("fill_value");
-            if (!value) return no("what it is filled with is known only when the graph runs");
+            if (!value) {
+                no("what it is filled with is known only when the graph runs");
+                return std::nullopt;
+            }
             return Tensor::full(dtype, node.tensor().rank() == 0 ? Dims{} : Dims{1}, *value);
         }
         if (passesValue(node) || node.isCall("aten.lift_fresh_copy.default")) {
@@ -132,14 +135,18 @@ class UniformFolding {
         }
         if (node.isCall("aten.view.dtype")) {  // other bits are no longer one value where elements split or join
             const Node* source = node.arg(0).node();
-            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype))
-                return no("elements are split or joined");
+            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype)) {
+                no("elements are split or joined");
+                return std::nullopt;
+            }
             return evaluate(node, no);
         }
         // PyTorch does not count copy among the pointwise operators.
         if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) ||
-            node.isCall("aten.copy.default"))
-            return no(KindOf{node}, " does not work element by element");
+            node.isCall("aten.copy.default")) {
+            no(KindOf{node}, " does not work element by element");
+            return std::nullopt;
+        }
         return evaluate(node, no);
     }
     static bool notUniform(const Node* source, const Refusing& no) {
@@ -163,17 +170,25 @@ class UniformFolding {
         }
         std::vector<Argument> args;
         for (const Argument& arg : node.args()) {
-            if (arg.get<Expr>()) return no("it reads a size that is known only at run time");
+            if (arg.get<Expr>()) {
+                no("it reads a size that is known only at run time");
+                return std::nullopt;
+            }
             if (arg.get<MemoryFormat>()) args.emplace_back();  // a stand-in has no layout
             else args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
         }
         const auto type = inferCall(node.op(), args);
-        if (!type || !type->tensor()) return no("it cannot be computed on single numbers");
+        if (!type || !type->tensor()) {
+            no("it cannot be computed on single numbers");
+            return std::nullopt;
+        }
         StandIns values(scratch);
         for (const Node* input : node.inputs()) values.set(*twins.at(input->id()), *m_known.find(*input), input->id());
         EvalResult result = evaluateCall(node.op(), args, *type, values);
-        if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1)
-            return no("it cannot be computed on single numbers");
+        if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1) {
+            no("it cannot be computed on single numbers");
+            return std::nullopt;
+        }
         Tensor value = result.tensors()[0].to(node.tensor().dtype);
         return node.tensor().rank() == 0 ? value.view({}, {}, value.offset()) : value.view({1}, {1}, value.offset());
     }

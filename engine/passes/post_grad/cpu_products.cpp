@@ -33,14 +33,24 @@ const TensorType* weightType(const Node& node) {
 std::vector<Node*> productsBeside(Node& node, const Family& family, Rewriter& rewriter) {
     const Refusing no(rewriter, family.rule, node);
     const std::vector<Node*>& readers = node.arg(0).node()->users();
-    if (node.tensor().device.type != DeviceType::Cpu) return no("it is computed on ", node.tensor().device);
-    if (readers.size() < 2) return no("nothing else reads ", *node.arg(0).node());
+    if (node.tensor().device.type != DeviceType::Cpu) {
+        no("it is computed on ", node.tensor().device);
+        return std::vector<Node*>();
+    }
+    if (readers.size() < 2) {
+        no("nothing else reads ", *node.arg(0).node());
+        return std::vector<Node*>();
+    }
     for (size_t i = 0; i < readers.size(); ++i) {
         const Node& reader = *readers[i];
-        if (!reader.isCall(family.op) || reader.arg(0).node() != node.arg(0).node())
-            return no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product");
-        if (i > 0 && reader.arg(1).node() == readers[0]->arg(1).node())
-            return no.about(&reader, "two products have the same weight");
+        if (!reader.isCall(family.op) || reader.arg(0).node() != node.arg(0).node()) {
+            no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product");
+            return std::vector<Node*>();
+        }
+        if (i > 0 && reader.arg(1).node() == readers[0]->arg(1).node()) {
+            no.about(&reader, "two products have the same weight");
+            return std::vector<Node*>();
+        }
         if (!family.joins(reader, no, rewriter) || !family.fits(*readers[0], reader, no, rewriter)) return {};
     }
     return readers;

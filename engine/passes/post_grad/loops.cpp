@@ -98,7 +98,7 @@ std::optional<Loop> loopAt(const Module& module, Node& node, bool scan, const Re
     const Graph& body = loop.body->graph();
     const size_t inputs = loop.carried.size() + loop.items.size() + loop.others.size();
     const auto given = body.outputs();
-    const auto fits = [&]() -> bool {
+    const auto fits = [&] {
         if (body.placeholders().size() != inputs)
             return refuse(loop.bodyName, " takes ", Counted{body.placeholders().size(), "value"}, ", and is given ",
                           inputs);

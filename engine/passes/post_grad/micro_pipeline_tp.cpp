@@ -112,15 +112,21 @@ std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
     const auto waiting = std::find_if(gather.users().begin(), gather.users().end(),
                                       [](const Node* user) { return user->isCall(kWait); });
     Node* wait = waiting != gather.users().end() ? *waiting : nullptr;
-    if (wait == nullptr || gather.users().size() != 1)
-        return no("something else than one wait reads what is collected: ", OtherReader{gather, wait});
+    if (wait == nullptr || gather.users().size() != 1) {
+        no("something else than one wait reads what is collected: ", OtherReader{gather, wait});
+        return std::nullopt;
+    }
     const auto members = gather.arg("group_size").asInt();
-    if (gather.arg(0).node() == nullptr || gather.arg(0).node()->tensor().rank() == 0 || !members)
-        return no("the shares have no dim to join");
+    if (gather.arg(0).node() == nullptr || gather.arg(0).node()->tensor().rank() == 0 || !members) {
+        no("the shares have no dim to join");
+        return std::nullopt;
+    }
     Gather out{&gather, wait, 0, {&gather}, {}};
     Node* reader = onlyUser(*wait);
-    if (reader && reader->isCall("aten.view.dtype"))
-        return no.about(reader, "bytes are collected and read as another dtype");
+    if (reader && reader->isCall("aten.view.dtype")) {
+        no.about(reader, "bytes are collected and read as another dtype");
+        return std::nullopt;
+    }
     std::vector<Node*> between = {wait};
     Node* cat = reader ? joinedAgain(*reader, Argument(0), *members, between) : nullptr;
     const auto dim = cat ? dimOf(cat->arg("dim"), cat->tensor().rank()) : std::nullopt;
@@ -289,12 +295,20 @@ std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
     Scatter out{&scatter, nullptr, scatter.arg(0).node(), 0, {}, {}};
     for (Node* user : scatter.users()) {
         if (user->isCall(kWait) && out.wait == nullptr) out.wait = user;
-        else if (!user->isOutput()) return no.about(user, OtherReader{scatter, out.wait});
+        else if (!user->isOutput()) {
+            no.about(user, OtherReader{scatter, out.wait});
+            return std::nullopt;
+        }
     }
-    if (out.wait == nullptr || out.input == nullptr) return no("the shares are not waited for");
+    if (out.wait == nullptr || out.input == nullptr) {
+        no("the shares are not waited for");
+        return std::nullopt;
+    }
     const auto& operation = scatter.arg("reduce_op");
-    if (const auto* text = operation.get<std::string>(); !text || (*text != "sum" && *text != "avg"))
-        return no("the reduction is ", operation);
+    if (const auto* text = operation.get<std::string>(); !text || (*text != "sum" && *text != "avg")) {
+        no("the reduction is ", operation);
+        return std::nullopt;
+    }
     Node* split = out.input->isCall("aten.cat.default") && onlyUser(*out.input) && out.input->arg(0).list() &&
                           !out.input->arg(0).list()->empty()
                       ? (*out.input->arg(0).list())[0].node()

@@ -252,7 +252,7 @@ Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& 
 
 /// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads; else null.
 Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Refusing& refuse) {
-    const auto isItem = [&](const Node& select, size_t position, const Node* first) -> bool {
+    const auto isItem = [&](const Node& select, size_t position, const Node* first) {
         if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is no aten.select.int");
         const Node* from = select.arg(0).node();
         if (from == nullptr || !from->type().tensor()) return refuse("what ", select, " takes an item of is no tensor");

@@ -392,7 +392,7 @@ std::optional<KernelOperands> kernelAt(const Node& node, const Refusing& refuse)
         return std::nullopt;
     }
     KernelOperands out{dict->get(), {}};
-    const auto isReadable = [&]() -> bool {
+    const auto isReadable = [&] {
         for (const Argument& name : *written->list()) {
             const auto* text = name.get<std::string>();
             const Argument* operand = text ? find((*dict)->items, *text) : nullptr;

@@ -27,11 +27,15 @@ std::optional<Norm> normAt(const Node& node, const Refusing& no) {
               operand(node, affine + 1, "bias"),
               Argument(1e-5)};
     const Argument* training = argument(node, 5, "training");
-    if (training && (training->get<bool>() == nullptr || *training->get<bool>()))
-        return no("its training is ", *training, ", not False");
+    if (training && (training->get<bool>() == nullptr || *training->get<bool>())) {
+        no("its training is ", *training, ", not False");
+        return std::nullopt;
+    }
     if (const Argument* eps = argument(node, 7, "eps")) norm.eps = *eps;
-    if (norm.input == nullptr || norm.mean == nullptr || norm.variance == nullptr || !norm.eps.asReal())
-        return no("it is not given an input, a running mean, a running variance and a number for eps");
+    if (norm.input == nullptr || norm.mean == nullptr || norm.variance == nullptr || !norm.eps.asReal()) {
+        no("it is not given an input, a running mean, a running variance and a number for eps");
+        return std::nullopt;
+    }
     return norm;
 }
 

@@ -157,22 +157,37 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     Sampling out{};
     const Argument* keep = argument(argmax, 9, "keepdim");
     if (argmax.args().size() != 1 || argmax.kwargs().size() != 2 || integer(argument(argmax, 9, "dim")) != -1 ||
-        !keep || keep->asInt() != 1)
-        return no("it is not called with dim=-1 and keepdim=True, as sampling is");
+        !keep || keep->asInt() != 1) {
+        no("it is not called with dim=-1 and keepdim=True, as sampling is");
+        return std::nullopt;
+    }
     out.quotient = argmax.arg(0).node();
-    if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"}))
-        return no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)");
-    if (out.quotient->users().size() != 1) return no.about(out.quotient, OtherReader{*out.quotient, &argmax});
+    if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"})) {
+        no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)");
+        return std::nullopt;
+    }
+    if (out.quotient->users().size() != 1) {
+        no.about(out.quotient, OtherReader{*out.quotient, &argmax});
+        return std::nullopt;
+    }
     out.softmax = out.quotient->arg(0).node();
     out.noise = out.quotient->arg(1).node();
     if (!isFreshExponential(out.noise, no)) return std::nullopt;
-    if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty())
-        return no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax");
-    if (out.softmax->users().size() != 1) return no.about(out.softmax, OtherReader{*out.softmax, out.quotient});
+    if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty()) {
+        no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax");
+        return std::nullopt;
+    }
+    if (out.softmax->users().size() != 1) {
+        no.about(out.softmax, OtherReader{*out.softmax, out.quotient});
+        return std::nullopt;
+    }
     // The order of probabilities is the order of logits only along the dim that both work on.
     if (!parity && !isLastDim(*out.softmax, no)) return std::nullopt;
     out.logits = out.softmax->arg(0).node();
-    if (out.logits == nullptr) return no("the logits are no tensor");
+    if (out.logits == nullptr) {
+        no("the logits are no tensor");
+        return std::nullopt;
+    }
     return out;
 }
 
@@ -225,12 +240,18 @@ std::vector<Node*> viewChain(const Node& quantize, const Refusing& no) {
     const Node* reader = &quantize;
     Node* at = quantize.arg(0).node();
     for (; at && isViewOp(*at); reader = at, at = at->arg(0).node()) {
-        if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader});
+        if (at->users().size() != 1) {
+            no.about(at, OtherReader{*at, reader});
+            return std::vector<Node*>();
+        }
         chain.insert(chain.begin(), at);
     }
     if (chain.empty()) no.about(at, "what it quantizes, ", Found{at}, ", is no view");
     if (chain.empty() || at == nullptr) return {};
-    if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader});
+    if (at->users().size() != 1) {
+        no.about(at, OtherReader{*at, reader});
+        return std::vector<Node*>();
+    }
     return chain;
 }
 

@@ -31,13 +31,18 @@ bool isNormal(const Node& node, const Normal& normal) {
 }
 
 /// Why a call stays as it is written.
-Refused noTensor(const Node* input, const Refusing& no) {
-    return no.about(input, "its operand, ", Found{input}, ", is not known to be a tensor");
+std::nullopt_t noTensor(const Node* input, const Refusing& no) {
+    no.about(input, "its operand, ", Found{input}, ", is not known to be a tensor");
+    return std::nullopt;
 }
-Refused noDim(const Argument* dim, const Refusing& no) {
-    return no("its dim, ", dim ? *dim : Argument(), ", is no number in range");
+std::nullopt_t noDim(const Argument* dim, const Refusing& no) {
+    no("its dim, ", dim ? *dim : Argument(), ", is no number in range");
+    return std::nullopt;
 }
-Refused noSizes(const Refusing& no) { return no("its sizes are not all numbers"); }
+std::nullopt_t noSizes(const Refusing& no) {
+    no("its sizes are not all numbers");
+    return std::nullopt;
+}
 
 std::optional<Normal> spelledSplit(const Node& node, const Refusing& no) {
     Node* input = operand(node, 0, "tensor");
@@ -62,10 +67,16 @@ std::optional<Normal> normalJoin(const Node& node, std::string_view function, co
     const Argument* tensors = argument(node, 0, "tensors");
     const Argument* dim = argument(node, 1, "dim");
     if (!dim) dim = argument(node, 9, "axis");
-    if (!tensors || !tensors->list()) return no("its tensors are not written as a list");
+    if (!tensors || !tensors->list()) {
+        no("its tensors are not written as a list");
+        return std::nullopt;
+    }
     for (const Argument& item : *tensors->list())
         if (!tensorType(item.node())) return noTensor(item.node(), no);
-    if (!tensorType(&node)) return no("its own type is not known");
+    if (!tensorType(&node)) {
+        no("its own type is not known");
+        return std::nullopt;
+    }
     const auto wrapped = wrappedDim(dim, tensorType(&node)->rank());
     if (!wrapped) return noDim(dim, no);
     return Normal{function, {*tensors}, {{"dim", *wrapped}}};
@@ -104,8 +115,10 @@ std::optional<Normal> normalClamp(const Node& node, const Refusing& no) {
 
 std::optional<Normal> normalForm(const Node& node, const Refusing& no) {
     if (!node.isCall()) return std::nullopt;
-    if (node.args().empty() && !isFunction(node, {"torch.cat", "torch.concat", "torch.stack"}))
-        return no("its operand is passed by name");
+    if (node.args().empty() && !isFunction(node, {"torch.cat", "torch.concat", "torch.stack"})) {
+        no("its operand is passed by name");
+        return std::nullopt;
+    }
     if (isFunction(node, {"torch.split", "torch.functional.split"}) || isMethod(node, "split"))
         return spelledSplit(node, no);
     if (isFunction(node, {"torch.unbind"}) || isMethod(node, "unbind")) return normalUnbind(node, no);

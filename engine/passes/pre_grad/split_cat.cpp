@@ -106,8 +106,9 @@ struct CutAndRun {
 std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& facts, const Refusing& no) {
     if (wrappedDim(argument(cat, 1, "dim"), facts.rank) != facts.dim) {
         const Argument* dim = argument(cat, 1, "dim");
-        return no.about(&split, "it joins along dim ", dim ? *dim : Argument(0), ", but ", split, " splits along dim ",
-                        facts.dim);
+        no.about(&split, "it joins along dim ", dim ? *dim : Argument(0), ", but ", split, " splits along dim ",
+                 facts.dim);
+        return std::nullopt;
     }
     const auto* tensors = cat.arg(0).list();
     Run run;
@@ -116,9 +117,14 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
         const auto number = part && part->isCall("operator.getitem") && part->arg(0).node() == &split
                                 ? partNumber(*part)
                                 : std::nullopt;
-        if (!number) return no.about(part, Found{part}, " is no part of ", split);
-        if (!run.parts.empty() && *number != run.last + 1)
-            return no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last);
+        if (!number) {
+            no.about(part, Found{part}, " is no part of ", split);
+            return std::nullopt;
+        }
+        if (!run.parts.empty() && *number != run.last + 1) {
+            no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last);
+            return std::nullopt;
+        }
         if (run.parts.empty()) run.first = *number;
         run.last = *number;
         run.parts.push_back(part);
@@ -129,10 +135,16 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
 /// The split whose run of parts the concatenation joins.
 std::optional<CutAndRun> joinedRun(const Node& cat, const Refusing& no) {
     const auto* tensors = cat.args().empty() ? nullptr : cat.arg(0).list();
-    if (!tensors || tensors->empty()) return no("its tensors are not written as a list in the first place");
+    if (!tensors || tensors->empty()) {
+        no("its tensors are not written as a list in the first place");
+        return std::nullopt;
+    }
     Node* part = (*tensors)[0].node();
     Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-    if (!split) return no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split");
+    if (!split) {
+        no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split");
+        return std::nullopt;
+    }
     auto facts = normalSplit(*split, no);
     auto run = facts ? runOf(cat, *split, *facts, no) : std::nullopt;
     if (!run) return std::nullopt;

@@ -25,18 +25,23 @@ std::optional<int64_t> partNumber(const Node& node) {
 }
 
 std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
-    if (!isFunction(node, {"torch.functional.split", "torch.split"}))
-        return no.about(&node, Found{&node}, " is no split");
+    if (!isFunction(node, {"torch.functional.split", "torch.split"})) {
+        no.about(&node, Found{&node}, " is no split");
+        return std::nullopt;
+    }
     const auto refuse = [&](const char* what) {
-        return no.about(&node, node, what, " (normalization_pass writes split(x, [sizes], dim=d))");
+        no.about(&node, node, what, " (normalization_pass writes split(x, [sizes], dim=d))");
+        return std::nullopt;
     };
     if (node.args().size() != 2 || node.kwargs().size() != 1) return refuse(" is not written in the normal form");
     NormalSplit out;
     out.input = node.arg(0).node();
     const auto* sizes = node.arg(1).list();
     const auto dim = integer(argument(node, 2, "dim"));
-    if (!tensorType(out.input))
-        return no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor");
+    if (!tensorType(out.input)) {
+        no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor");
+        return std::nullopt;
+    }
     if (!sizes || !dim || *dim < 0)
         return refuse(sizes ? " has no dim counted from the front" : " is given no list of sizes");
     out.dim = *dim;
@@ -48,11 +53,15 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     std::set<int64_t> seen;
     for (const Node* reader : node.users()) {
         const auto number = partNumber(*reader);
-        if (!number || *number >= static_cast<int64_t>(out.sizes.size()))
-            return no.about(reader, Found{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(),
-                            " parts, counted from the front");
-        if (!seen.insert(*number).second)
-            return no.about(reader, *reader, " takes part ", *number, " of ", node, " once more");
+        if (!number || *number >= static_cast<int64_t>(out.sizes.size())) {
+            no.about(reader, Found{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(),
+                     " parts, counted from the front");
+            return std::nullopt;
+        }
+        if (!seen.insert(*number).second) {
+            no.about(reader, *reader, " takes part ", *number, " of ", node, " once more");
+            return std::nullopt;
+        }
     }
     return out;
 }

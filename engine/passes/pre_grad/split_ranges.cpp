@@ -67,21 +67,28 @@ std::optional<std::vector<Range>> mergedRanges(const std::vector<Reader>& reader
         for (const Input& input : reader.inputs)
             if (!input.other && std::find(ranges.begin(), ranges.end(), input.range) == ranges.end())
                 ranges.push_back(input.range);
-    if (ranges.empty()) return no("nobody reads its parts");
+    if (ranges.empty()) {
+        no("nobody reads its parts");
+        return std::nullopt;
+    }
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
     std::vector<Range> filled;
     int64_t next = 0;
     for (const Range& range : ranges) {
-        if (range.first < next)
-            return no("its readers need runs that overlap: up to part ", next - 1, ", and from part ", range.first,
-                      " to part ", range.last);
+        if (range.first < next) {
+            no("its readers need runs that overlap: up to part ", next - 1, ", and from part ", range.first,
+               " to part ", range.last);
+            return std::nullopt;
+        }
         if (range.first > next) filled.push_back({next, range.first - 1});
         filled.push_back(range);
         next = range.last + 1;
     }
     if (next < parts) filled.push_back({next, parts - 1});
-    if (static_cast<int64_t>(filled.size()) == parts)
-        return no("no two neighbouring ones of its ", parts, " parts are always joined");
+    if (static_cast<int64_t>(filled.size()) == parts) {
+        no("no two neighbouring ones of its ", parts, " parts are always joined");
+        return std::nullopt;
+    }
     return filled;
 }
 
@@ -279,15 +286,25 @@ std::optional<NormalSplit> normalUnbind(const Node& node, const Refusing& no) {
     const TupleType* items = node.type().tuple();
     NormalSplit out;
     out.input = operand(node, 0, "input");
-    if (!items || !tensorType(out.input)) return no("how many items it has is not known");
-    if (node.users().size() != items->size())
-        return no("it has ", items->size(), " items, but ", node.users().size(), " readers");
+    if (!items || !tensorType(out.input)) {
+        no("how many items it has is not known");
+        return std::nullopt;
+    }
+    if (node.users().size() != items->size()) {
+        no("it has ", items->size(), " items, but ", node.users().size(), " readers");
+        return std::nullopt;
+    }
     const auto dim = wrappedDim(argument(node, 1, "dim"), tensorType(out.input)->rank());
     int64_t next = 0;
     for (const Node* user : node.users())
-        if (partNumber(*user) != next++)
-            return no.about(user, "its items are not all read once and in order: ", *user, " is not item ", next - 1);
-    if (!dim) return no("its dim is no number in range");
+        if (partNumber(*user) != next++) {
+            no.about(user, "its items are not all read once and in order: ", *user, " is not item ", next - 1);
+            return std::nullopt;
+        }
+    if (!dim) {
+        no("its dim is no number in range");
+        return std::nullopt;
+    }
     out.dim = *dim;
     out.rank = tensorType(out.input)->rank();
     out.sizes.assign(items->size(), 1);

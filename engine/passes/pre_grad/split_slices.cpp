@@ -80,9 +80,10 @@ class Collector {
                 if (!operand->isCall("operator.getitem")) m_waiting.clear();
                 continue;
             }
-            if (!cutOf(*source.cut, m_family))
-                return no.about(source.cut, *source.cut,
-                                ", of which it joins parts, is not written in the normal form");
+            if (!cutOf(*source.cut, m_family)) {
+                no.about(source.cut, *source.cut, ", of which it joins parts, is not written in the normal form");
+                return std::nullopt;
+            }
             if (m_seen == nullptr) {
                 m_seen = source.cut;
                 m_waiting = {{source.number, operand}};
