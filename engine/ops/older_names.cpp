@@ -21,7 +21,7 @@ Value wrapped(Decomposition& d, std::string_view param, const Value& like) {
     DType dtype = like.dtype();
     if (real && isIntegral(dtype, true)) dtype = DType::F32;
     else if (!logical && dtype == DType::Bool) dtype = DType::I64;
-    return full(d.builder(), {}, Scalar(real ? Scalar(*number.asReal()) : Scalar(number.asInt().value_or(0))), dtype,
+    return full(d.builder(), {}, real ? Scalar(*number.asReal()) : Scalar(number.asInt().value_or(0)), dtype,
                 like.type().device);
 }
 Values numberFirst(Decomposition& d, std::string_view op) {
@@ -270,7 +270,7 @@ Values pairDistances(Decomposition& d) {
 
 // -- older convolutions
 
-Values convolved(Decomposition& d, bool transposed, bool eachChannel = false) {
+Values convolved(Decomposition& d, bool transposed) {
     const Value input = d.in(size_t{0}), weight = d.in(1);
     const auto given = [&](std::string_view param, int64_t fallback) {
         return d.op().schema()->find(param) >= 0 ? d.arg(param) : Argument(std::vector<int64_t>{fallback});
@@ -279,14 +279,14 @@ Values convolved(Decomposition& d, bool transposed, bool eachChannel = false) {
     if (d.op().schema()->find("kernel_size") >= 0) {
         const auto kernel = read(d, d.integers("kernel_size"));
         if (!kernel) return Value(d.builder(), nullptr);
-        for (size_t i = 0; i < kernel->size(); ++i)
-            if (weight.rank() != static_cast<int64_t>(kernel->size()) + 2 ||
-                differ(weight.size(static_cast<int64_t>(i) + 2), SymInt((*kernel)[i])))
-                return refuse(d, "the weight " + weight.type().text() + " does not have the kernel_size given");
+        const SymDims& sizes = weight.sizes();
+        const SymDims own(sizes.begin() + std::min<std::ptrdiff_t>(2, std::ssize(sizes)), sizes.end());
+        if (differ(own, SymDims(kernel->begin(), kernel->end())))
+            return refuse(d, "the weight " + weight.type().text() + " does not have the kernel_size given");
     }
     return d.call("aten.convolution.default",
                   {input, weight, d.arg("bias"), d.arg("stride"), d.arg("padding"), given("dilation", 1), transposed,
-                   given("output_padding", 0), eachChannel ? Argument(input.size(1)) : Argument(int64_t{1})});
+                   given("output_padding", 0), int64_t{1}});
 }
 Values firstNine(Decomposition& d) {
     std::vector<Argument> args;
@@ -317,17 +317,12 @@ constexpr OpDef kOps[] = {
                          "7.5, f32[2, 3]>0\n7, i64[4]>0"),
     CUTAWAY_NUMBER_FIRST("aten.xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", "aten.xlogy.Tensor",
                          "2.5, f32[3]>0\n0, f32[3]>0\n2, i64[3]>0"),
-    CUTAWAY_NUMBER_FIRST("aten.special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", "aten.xlogy.Tensor",
-                         "2.5, f32[3]>0"),
     CUTAWAY_NUMBER_FIRST("aten.special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
                          "aten.special_xlog1py.default", "2.5, f32[3]>0\n0, f32[3]>0"),
     CUTAWAY_NUMBER_FIRST("aten.special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
                          "aten.special_zeta.default", "2.5, f32[3]>0"),
     CUTAWAY_NUMBER_SECOND("aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", "aten.xlogy.Tensor",
                           "f32[3], 2.5\ni64[3], 2"),
-    shorthand(
-        "aten.special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
-        [](Decomposition& d) { return numberSecond(d, "aten.xlogy.Tensor"); }, "f32[3], 2.5", Tag::Pointwise),
     shorthand(
         "aten.special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
         [](Decomposition& d) { return numberSecond(d, "aten.special_xlog1py.default"); }, "f32[3], 2.5",
