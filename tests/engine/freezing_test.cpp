@@ -16,9 +16,11 @@
 #include "engine/support/random.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/frozen.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
+using namespace cutaway::testing;
 
 namespace {
 
@@ -47,35 +49,6 @@ std::vector<Tensor> run(const Module& module, const std::vector<Tensor>& given) 
 }
 
 size_t inputsOf(const Module& module) { return module.graph().placeholders().size(); }
-
-// A convolution, its batch norm, and a counter that the graph adds to.
-constexpr const char* kNormed = R"(def forward(
-    w: "f32[4, 3, 3, 3]",  # ParamAOTInput(target='conv.weight')
-    gamma: "f32[4]",  # ParamAOTInput(target='bn.weight')
-    beta: "f32[4]",  # ParamAOTInput(target='bn.bias')
-    mean: "f32[4]",  # BufferAOTInput(target='bn.running_mean')
-    var: "f32[4]",  # BufferAOTInput(target='bn.running_var')
-    x: "f32[2, 3, 6, 6]",  # PlainAOTInput(idx=0)
-):
-    c: "f32[2, 4, 4, 4]" = aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
-    v: "f32[4]" = aten.abs.default(var)
-    a: "f32[4]" = aten.add.Tensor(v, 1e-05)
-    s: "f32[4]" = aten.sqrt.default(a)
-    r: "f32[4]" = aten.reciprocal.default(s)
-    m2: "f32[4, 1]" = aten.unsqueeze.default(mean, -1)
-    m3: "f32[4, 1, 1]" = aten.unsqueeze.default(m2, -1)
-    r2: "f32[4, 1]" = aten.unsqueeze.default(r, -1)
-    r3: "f32[4, 1, 1]" = aten.unsqueeze.default(r2, -1)
-    d: "f32[2, 4, 4, 4]" = aten.sub.Tensor(c, m3)
-    e: "f32[2, 4, 4, 4]" = aten.mul.Tensor(d, r3)
-    g2: "f32[4, 1]" = aten.unsqueeze.default(gamma, -1)
-    g3: "f32[4, 1, 1]" = aten.unsqueeze.default(g2, -1)
-    f: "f32[2, 4, 4, 4]" = aten.mul.Tensor(e, g3)
-    b2: "f32[4, 1]" = aten.unsqueeze.default(beta, -1)
-    b3: "f32[4, 1, 1]" = aten.unsqueeze.default(b2, -1)
-    y: "f32[2, 4, 4, 4]" = aten.add.Tensor(f, b3)
-    return (y,)
-)";
 
 constexpr const char* kWider = R"(def forward(
     w: "f16[3, 4]",  # ParamAOTInput(target='w')

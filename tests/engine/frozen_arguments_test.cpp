@@ -4,8 +4,10 @@
 
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
+#include "tests/support/frozen.h"
 
 using namespace cutaway;
+using namespace cutaway::testing;
 
 namespace {
 
@@ -22,14 +24,6 @@ Tensor counted(Dims sizes, float from) {
     Tensor made = Tensor::empty(DType::F32, std::move(sizes));
     for (int64_t i = 0; i < made.numel(); ++i) made.as<float>()[i] = from + 0.25f * static_cast<float>(i % 13);
     return made;
-}
-
-std::string written(const QTemporaryDir& folder, const char* name, const std::string& text) {
-    const QString path = folder.filePath(name);
-    QFile file(path);
-    if (!file.open(QIODevice::WriteOnly) || file.write(text.data(), std::ssize(text)) != std::ssize(text))
-        qFatal("cannot write %s", qPrintable(path));
-    return path.toStdString();
 }
 
 }  // namespace
