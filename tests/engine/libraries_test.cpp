@@ -17,6 +17,7 @@ namespace {
 
 #define FLASH "aten._scaled_dot_product_flash_attention_for_cpu.default"
 #define FLASH_BACKWARD "aten._scaled_dot_product_flash_attention_for_cpu_backward.default"
+#define CONVOLUTION "mkldnn._convolution_pointwise"
 #define EFFICIENT "aten._scaled_dot_product_efficient_attention.default"
 #define EFFICIENT_BACKWARD "aten._scaled_dot_product_efficient_attention_backward.default"
 
@@ -126,6 +127,39 @@ constexpr Row kServed[] = {
      "aten.convolution.default(x, w, None, [3], [1], [2], True, [2], 3)"},
     {"transposed convolution of three dims", "x f32[1, 4, 5, 4, 3]; w f32[4, 3, 2, 3, 2]; b f32[3]",
      "aten.convolution.default(x, w, b, [2, 2, 2], [0, 1, 0], [1, 1, 1], True, [0, 1, 0], 1)"},
+    {"a packed convolution and a sum", "x f32[2, 16, 12, 12]; o f32[2, 24, 12, 12]; w f32[24, 16, 3, 3]; b f32[24]",
+     CONVOLUTION ".binary(x, o, w, b, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')"},
+    {"a packed convolution by channel and a sum, channels last",
+     "x f32[2, 16, 12, 12][2304, 1, 192, 16]; o f32[2, 16, 12, 12][2304, 1, 192, 16]; w f32[16, 1, 3, 3]; b f32[16]",
+     CONVOLUTION ".binary(x, o, w, b, [1, 1], [1, 1], [1, 1], 16, 'add', 1.0, 'relu', [], '')"},
+    {"a packed convolution and a sum with what lies otherwise",
+     "x f32[2, 16, 12, 12]; o f32[2, 24, 12, 12][3456, 1, 288, 24]; w f32[24, 16, 1, 1]",
+     CONVOLUTION ".binary(x, o, w, None, [0, 0], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')"},
+    {"a packed convolution and a sum with what repeats",
+     "x f32[2, 16, 12, 12]; o f32[2, 24, 12, 12][0, 0, 12, 1]; w f32[24, 16, 1, 1]",
+     CONVOLUTION ".binary(x, o, w, None, [0, 0], [1, 1], [1, 1], 1, 'add', 1.0, None, [], None)"},
+    {"a packed convolution and a sum with a number for each channel",
+     "x f32[2, 16, 12, 12]; o f32[1, 24, 1, 1]; w f32[24, 16, 3, 3]",
+     CONVOLUTION ".binary(x, o, w, None, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')"},
+    {"a packed convolution and a sum with a number for each place",
+     "x f32[2, 16, 12, 12]; o f32[2, 1, 12, 12]; w f32[24, 16, 3, 3]",
+     CONVOLUTION ".binary(x, o, w, None, [1, 1], [1, 1], [1, 1], 1, 'sub', 1.0, None, [], None)"},
+    {"a packed convolution and a difference", "x f32[2, 16, 12, 12]; o f32[2, 24, 6, 6]; w f32[24, 4, 3, 3]; b f32[24]",
+     CONVOLUTION ".binary(x, o, w, b, [1, 1], [2, 2], [1, 1], 4, 'sub', 1.0, 'relu', [], '')"},
+    {"a packed convolution and a product, channels last",
+     "x f32[2, 16, 12, 12][2304, 1, 192, 16]; o f32[2, 24, 12, 12][3456, 1, 288, 24]; w f32[24, 16, 1, 1]",
+     CONVOLUTION ".binary(x, o, w, None, [0, 0], [1, 1], [1, 1], 1, 'mul', 1.0, None, [], None)"},
+    {"a packed convolution of three dims and a sum",
+     "x f32[1, 16, 5, 6, 7]; o f32[1, 8, 5, 6, 7]; w f32[8, 16, 3, 3, 3]",
+     CONVOLUTION ".binary(x, o, w, None, [1, 1, 1], [1, 1, 1], [1, 1, 1], 1, 'add', 1.0, 'relu', [], '')"},
+    {"a convolution in groups of few channels", "x f32[2, 16, 12, 12]; w f32[24, 4, 3, 3]; b f32[24]",
+     "aten.convolution.default(x, w, b, [2, 2], [1, 1], [1, 1], False, [0, 0], 4)"},
+    {"a packed convolution in bfloat16 and a sum",
+     "x bf16[2, 16, 12, 12]; o bf16[2, 24, 12, 12]; w bf16[24, 16, 3, 3]; b bf16[24]",
+     CONVOLUTION ".binary(x, o, w, b, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')", 1, 1.2e-2},
+    {"a packed convolution in float16 and a sum",
+     "x f16[2, 16, 12, 12]; o f16[2, 24, 12, 12]; w f16[24, 16, 3, 3]; b f16[24]",
+     CONVOLUTION ".binary(x, o, w, b, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')", 1, 2e-3},
     {"gradients of a convolution", "g f32[2, 8, 6, 9]; x f32[2, 6, 12, 11]; w f32[8, 6, 3, 3]",
      "aten.convolution_backward.default(g, x, w, [8], [2, 1], [1, 1], [1, 2], False, [0, 0], 1, [True, True, True])",
      3},
@@ -244,6 +278,14 @@ class LibrariesTest : public QObject {
         return {};
     }
 
+    /// The steps for which oneDNN has nothing but loops that serve it as a reference, a hundred times slower.
+    static QString plainLoopsOf(const PlannedCall& planned) {
+        QStringList found;
+        for (const std::string& way : planned.implementations())
+            if (way.find("ref") != std::string::npos) found << QString::fromStdString(way);
+        return found.join(", ");
+    }
+
   private slots:
     void agrees_data() {
         QTest::addColumn<int>("row");
@@ -276,6 +318,7 @@ class LibrariesTest : public QObject {
                 const auto planned = planByLibrary(one, results, threads);
                 QVERIFY2(planned, planned ? "" : planned.error().message.c_str());
                 QVERIFY(runByLibrary(**planned, one, results, threads));
+                QCOMPARE(plainLoopsOf(**planned), QString());
                 QCOMPARE(wrongOf(results, *expected, tested.error), QString());
                 if (one.library != "oneDNN" && !first.empty()) QVERIFY(sameBits(first, results));
                 first = results;

@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "engine/libraries/library.h"
 
@@ -39,6 +40,8 @@ class LibraryPlan {
     /// Whether both pack operands of the same numbers alike, so that one packed memory serves them.
     virtual bool packsLike(const LibraryPlan& /*other*/) const { return false; }
     virtual void run(const LibraryRun& run) const = 0;
+    /// The library's own names of the ways that it chose for its steps, as far as it tells them.
+    virtual std::vector<std::string> implementations() const { return {}; }
 };
 using LibraryPlanner = std::unique_ptr<LibraryPlan> (*)(const CtCall& call, int threads, CtNeeds& needs);
 

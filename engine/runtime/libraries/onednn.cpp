@@ -9,35 +9,6 @@ namespace {
 
 using dnnl::algorithm;
 
-/// Appends the function of that name.
-void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name) {
-    const std::vector<float> numbers = call.reals("scalars");
-    const auto append = [&](algorithm function, float a = 0, float b = 0) { appendFunction(ops, function, a, b); };
-    if (name.empty() || name == "none") return;
-    if (name == "relu") append(algorithm::eltwise_relu);
-    else if (name == "sigmoid") append(algorithm::eltwise_logistic);
-    else if (name == "tanh") append(algorithm::eltwise_tanh);
-    else if (name == "swish") append(algorithm::eltwise_swish, 1);
-    else if (name == "hardswish") append(algorithm::eltwise_hardswish, 1.0f / 6, 0.5f);
-    else if (name == "hardsigmoid") {
-        append(algorithm::eltwise_linear, 1.0f / 6, 0.5f);
-        append(algorithm::eltwise_clip, 0, 1);
-    } else if (name == "leaky_relu" && numbers.size() == 1) append(algorithm::eltwise_relu, numbers[0]);
-    else if (name == "hardtanh" && numbers.size() == 2) append(algorithm::eltwise_clip, numbers[0], numbers[1]);
-    else if (name == "gelu")
-        append(call.text("algorithm") == "tanh" ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
-    else throw LibraryRefusal("it has no function " + std::string(name));
-}
-void appendBinary(dnnl::post_ops& ops, std::string_view name, const dnnl::memory::desc& other) {
-    constexpr std::pair<std::string_view, algorithm> kFunctions[] = {{"add", algorithm::binary_add},
-                                                                     {"sub", algorithm::binary_sub},
-                                                                     {"mul", algorithm::binary_mul},
-                                                                     {"div", algorithm::binary_div}};
-    for (const auto& [known, function] : kFunctions)
-        if (name == known) return ops.append_binary(function, other);
-    throw LibraryRefusal("it has no function " + std::string(name) + " of two operands");
-}
-
 bool makesElements(const CtCall& call) {
     return std::any_of(call.results, call.results + call.resultCount,
                        [](const CtTensor& result) { return result.rank >= 0 && elementsOf(result) > 0; });
@@ -73,6 +44,34 @@ std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& 
 
 }  // namespace
 
+void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name) {
+    const std::vector<float> numbers = call.reals("scalars");
+    const auto append = [&](algorithm function, float a = 0, float b = 0) { appendFunction(ops, function, a, b); };
+    if (name.empty() || name == "none") return;
+    if (name == "relu") append(algorithm::eltwise_relu);
+    else if (name == "sigmoid") append(algorithm::eltwise_logistic);
+    else if (name == "tanh") append(algorithm::eltwise_tanh);
+    else if (name == "swish") append(algorithm::eltwise_swish, 1);
+    else if (name == "hardswish") append(algorithm::eltwise_hardswish, 1.0f / 6, 0.5f);
+    else if (name == "hardsigmoid") {
+        append(algorithm::eltwise_linear, 1.0f / 6, 0.5f);
+        append(algorithm::eltwise_clip, 0, 1);
+    } else if (name == "leaky_relu" && numbers.size() == 1) append(algorithm::eltwise_relu, numbers[0]);
+    else if (name == "hardtanh" && numbers.size() == 2) append(algorithm::eltwise_clip, numbers[0], numbers[1]);
+    else if (name == "gelu")
+        append(call.text("algorithm") == "tanh" ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
+    else throw LibraryRefusal("it has no function " + std::string(name));
+}
+dnnl::algorithm binaryFunction(std::string_view name) {
+    constexpr std::pair<std::string_view, algorithm> kFunctions[] = {{"add", algorithm::binary_add},
+                                                                     {"sub", algorithm::binary_sub},
+                                                                     {"mul", algorithm::binary_mul},
+                                                                     {"div", algorithm::binary_div}};
+    for (const auto& [known, function] : kFunctions)
+        if (name == known) return function;
+    throw LibraryRefusal("it has no function " + std::string(name) + " of two operands");
+}
+
 Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other) {
     Epilogue made;
     const std::string_view function = call.text(call.find("binary_attr") ? "binary_attr" : "attr");
@@ -83,7 +82,7 @@ Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::op
         made.given = *other;
         // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told.
         made.wanted = other->sizes == out.sizes ? DnnlLayout(other->type, out.sizes, out.strides) : *other;
-        appendBinary(made.ops, function, made.wanted.desc());
+        made.ops.append_binary(binaryFunction(function), made.wanted.desc());
         made.argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
     }
     appendUnary(made.ops, call, other ? call.text("unary_attr") : function);

@@ -26,13 +26,6 @@ constexpr int64_t rounded(size_t bytes) { return static_cast<int64_t>((bytes + 6
 
 constexpr std::align_val_t kAlignment{64};
 
-Type typeIn(const dnnl::memory::desc& layout) {
-#if DNNL_VERSION_MAJOR >= 3
-    return layout.get_data_type();
-#else
-    return layout.data_type();
-#endif
-}
 /// Whether float16 become f32, or the other way round, by our own loop over memory from the first element to the last:
 /// the library's takes them one by one.
 bool isConverted(const DnnlLayout& given, const dnnl::memory::desc& inside) {
@@ -60,6 +53,14 @@ void copyRows(const CtTensor& tensor, size_t bytes, int64_t begin, int64_t end, 
 dnnl::engine& oneDnnEngine() {
     static auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // outlives all threads
     return engine;
+}
+
+Type typeIn(const dnnl::memory::desc& layout) {
+#if DNNL_VERSION_MAJOR >= 3
+    return layout.get_data_type();
+#else
+    return layout.data_type();
+#endif
 }
 
 DnnlLayout::DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides)
@@ -173,6 +174,16 @@ OneDnnPlan::Place OneDnnPlan::operand(int number, const DnnlLayout& given, const
     reorder(from, to, steps);
     m_laid.push_back({number, given.desc(), to});
     return to;
+}
+
+void OneDnnPlan::copyOperand(int number, const DnnlLayout& given, const Place& to) {
+    if (m_call->constant[number] != 0 || given.copied) return reorder(operand(number, given, to.layout), to, m_steps);
+    const Place from{Place::Kind::Operand, number, given.desc()};
+    if (!isConverted(given, to.layout)) return reorder(from, to, m_steps);
+    const auto wide = given.as(Type::f32).desc();
+    const Place between = wide == to.layout ? to : scratch(wide);
+    convert(from, between, given, m_steps);
+    if (wide != to.layout) reorder(between, to, m_steps);
 }
 
 OneDnnPlan::Place OneDnnPlan::result(int number, const DnnlLayout& given, const dnnl::memory::desc& made) {

@@ -4,6 +4,7 @@
 #include <dnnl.hpp>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace cutaway {
 
 dnnl::engine& oneDnnEngine();
+dnnl::memory::data_type typeIn(const dnnl::memory::desc& layout);
 
 /// A tensor's type and place in memory as the library describes them.
 struct DnnlLayout {
@@ -86,6 +88,7 @@ class OneDnnPlan final : public LibraryPlan {
             m_needs = {};
             m_temporary = 0;
             m_laid.clear();
+            m_implementations.clear();
             for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
         }
         body(dnnl::memory::data_type::f32);
@@ -97,10 +100,13 @@ class OneDnnPlan final : public LibraryPlan {
     /// Where a primitive leaves a result, which is reordered into place behind it.
     Place result(int number, const DnnlLayout& given, const dnnl::memory::desc& made);
     Place scratch(const dnnl::memory::desc& layout);
+    /// The operand's elements at a place, in its layout.
+    void copyOperand(int number, const DnnlLayout& given, const Place& to);
     /// Another place's elements times a factor.
     Place scaled(const Place& from, float factor);
     template <class Description>
     void add(const dnnl::primitive& primitive, const Description& description, Arguments arguments) {
+        m_implementations.emplace_back(description.impl_info_str());
         if (description.scratchpad_desc().get_size() > 0)
             arguments.emplace_back(DNNL_ARG_SCRATCHPAD, scratch(description.scratchpad_desc()));
         m_steps.push_back({primitive, std::move(arguments)});
@@ -113,6 +119,7 @@ class OneDnnPlan final : public LibraryPlan {
     bool packs(int operand) const override { return uses(m_packing, operand); }
     bool packsLike(const LibraryPlan& other) const override;
     void run(const LibraryRun& run) const override;
+    std::vector<std::string> implementations() const override { return m_implementations; }
 
     /// Work of ours between primitives, with the addresses of its arguments.
     using Work = std::function<void(const std::vector<void*>& addresses, const LibraryRun& run)>;
@@ -147,6 +154,7 @@ class OneDnnPlan final : public LibraryPlan {
     int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
     std::vector<Laid> m_laid;
+    std::vector<std::string> m_implementations;
     mutable std::mutex m_mutex;
     mutable std::vector<Handles> m_idle;  // as many as have run at once
 };
@@ -184,6 +192,9 @@ OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, cons
                                   OneDnnPlan::Arguments arguments);
 OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
                                       OneDnnPlan::Arguments arguments);
+/// Appends the function of each element that the call's arguments name ("" and "none": none).
+void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name);
+dnnl::algorithm binaryFunction(std::string_view name);
 /// What is computed of the result before it is stored; `out` is the result as the primitive sees it.
 Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other);
 

@@ -44,6 +44,13 @@ DnnlLayout addend(const CtTensor& tensor, size_t rank) {
     return DnnlLayout(shaped);
 }
 DnnlLayout dense(const DnnlLayout& layout) { return {layout.type, layout.sizes, contiguousStridesOf(layout.sizes)}; }
+/// Where rows or columns lie without gaps between elements, as it lies; others, the library reads by its plain loops.
+DnnlLayout readable(const DnnlLayout& matrix, Type type) {
+    const size_t rank = matrix.sizes.size();
+    const auto dense = [&](size_t d) { return matrix.strides[d] == 1 || matrix.sizes[d] == 1; };
+    if (dense(rank - 1) || dense(rank - 2)) return matrix.as(type);
+    return {type, matrix.sizes, contiguousStridesOf(matrix.sizes)};
+}
 /// One number per column.
 bool isRow(const DnnlLayout& layout, int64_t columns) {
     for (size_t d = 0; d + 1 < layout.sizes.size(); ++d)
@@ -108,7 +115,8 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
     dnnl::primitive_attr attributes = callersScratch();
     attributes.set_post_ops(ops.len() > 0 ? ops : epilogue.ops);
     const bool constant = call.call().constant[p.second] != 0;
-    const auto a = p.a.as(type).desc(), b = constant ? p.b.as(type).any() : p.b.as(type).desc(), c = out.desc();
+    const auto a = readable(p.a, type).desc(), b = constant ? p.b.as(type).any() : readable(p.b, type).desc(),
+               c = out.desc();
     const auto description = row ? describePrimitive<dnnl::matmul>(attributes, a, b, added.desc(), c)
                                  : describePrimitive<dnnl::matmul>(attributes, a, b, c);
     refuseSlow(type, description.impl_info_str());

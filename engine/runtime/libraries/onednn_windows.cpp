@@ -60,43 +60,6 @@ DnnlLayout channelsLast(DnnlLayout x) {
     return x;
 }
 
-template <class Primitive>
-void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
-    const bool packedForm = call.find("X") != nullptr;
-    const char *const xName = packedForm ? "X" : "input", *const wName = packedForm ? "W" : "weight",
-                      *const biasName = packedForm ? "B" : "bias";
-    const DnnlLayout x(*call.tensor(xName)), w(*call.tensor(wName)), y(call.call().results[0]);
-    const Windows windows = windowsOf(call, x, w, y);
-    const DnnlLayout weights = groupedWeights(w, windows);
-    std::optional<DnnlLayout> other;
-    if (const CtTensor* tensor = call.tensor("other")) other = DnnlLayout(*tensor).as(type);
-    const Epilogue epilogue = epilogueOf(call, y.as(type), other);
-    dnnl::primitive_attr attributes = callersScratch();
-    attributes.set_post_ops(epilogue.ops);
-    // What lies with its channels last is computed so. Other layouts are the library's choice, reordered around it.
-    const bool keep = isChannelsLast(y) || epilogue.other;
-    const auto src = keep && isChannelsLast(x) ? x.as(type).desc() : x.as(type).any(), any = weights.as(type).any(),
-               dst = keep ? y.as(type).desc() : y.as(type).any();
-    const auto bias = call.operand(biasName);
-    const DnnlLayout given = bias ? DnnlLayout(call.call().operands[*bias]) : DnnlLayout();
-    const DnnlLayout row(type, given.sizes, {1});
-    const auto forward = dnnl::prop_kind::forward_inference;
-    const auto &s = windows.stride, &g = windows.gaps, &l = windows.left, &r = windows.right;
-    const auto description =
-        bias ? describePrimitive<Primitive>(attributes, forward, algorithm, src, any, row.desc(), dst, s, g, l, r)
-             : describePrimitive<Primitive>(attributes, forward, algorithm, src, any, dst, s, g, l, r);
-    refuseSlow(type, description.impl_info_str());
-    OneDnnPlan::Arguments arguments = {
-        {DNNL_ARG_SRC, plan.operand(*call.operand(xName), x, description.src_desc())},
-        {DNNL_ARG_WEIGHTS, plan.operand(*call.operand(wName), weights, description.weights_desc())},
-        {DNNL_ARG_DST, plan.result(0, y, description.dst_desc())}};
-    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, plan.operand(*bias, given, row.desc()));
-    if (epilogue.other)
-        arguments.emplace_back(epilogue.argument, plan.operand(*epilogue.other, DnnlLayout(*call.tensor("other")),
-                                                               epilogue.wanted.desc()));
-    plan.add(Primitive(description), description, std::move(arguments));
-}
-
 /// Layouts of what a convolution reads and makes.
 struct Layouts {
     dnnl::memory::desc x, w, y;
@@ -107,7 +70,7 @@ bool isDirect(std::string_view implementation) {
            implementation.find("gemm") == std::string_view::npos;
 }
 /// As the first of the layouts is computed directly, else as the library chooses. Its own choice unfolds where channels
-/// last do not (windows of 5 by 5 and of 7 by 7 over single channels), and the other way round.
+/// last do not (windows of 5 by 5 and of 7 by 7 over single channels, groups of 6 channels), and the other way round.
 template <class Describe>
 auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Describe&& describe) {
     for (const Layouts& way : ways) {
@@ -119,6 +82,93 @@ auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Descri
     }
     return describe(any);
 }
+/// The library's choice, and channels last: these first, where either of the two lies so.
+std::vector<Layouts> waysOf(const Layouts& any, const DnnlLayout& x, const DnnlLayout& y, Type type) {
+    const Layouts last{channelsLast(x).as(type).desc(), any.w, channelsLast(y).as(type).desc()};
+    if (isChannelsLast(x) || isChannelsLast(y)) return {last, any};
+    return {any, last};
+}
+
+/// What a packed convolution's arguments tell to compute of its sums, with another operand or without. Convolutions
+/// that read an operand of the result's sizes by themselves run by the library's plain loops, or unfold their windows:
+/// one that is added is laid where the sums go, to which the convolution adds; any other, a step behind it reads.
+class OtherOperand {
+  public:
+    OtherOperand(const CallReader& call, const DnnlLayout& y) : m_call(&call), m_number(call.operand("other")) {
+        if (!m_number) return;
+        m_given = DnnlLayout(*call.tensor("other"));
+        if (m_given.sizes.size() != y.sizes.size())
+            throw LibraryRefusal("the other operand has another number of dims than the result");
+        m_added = m_given.sizes == y.sizes && call.text("binary_attr") == "add";
+    }
+    /// To be computed by the convolution.
+    dnnl::post_ops within() const {
+        dnnl::post_ops ops;
+        if (!m_number) appendUnary(ops, *m_call, m_call->text("attr"));
+        else if (m_added) {
+            ops.append_sum(1);
+            appendUnary(ops, *m_call, m_call->text("unary_attr"));
+        }
+        return ops;
+    }
+    void before(OneDnnPlan& plan, const OneDnnPlan::Place& made) const {
+        if (m_added) plan.copyOperand(*m_number, m_given, made);
+    }
+    void behind(OneDnnPlan& plan, const OneDnnPlan::Place& made) const {
+        if (!m_number || m_added) return;
+        dnnl::post_ops ops;
+        appendUnary(ops, *m_call, m_call->text("unary_attr"));
+        dnnl::primitive_attr attributes = callersScratch();
+        attributes.set_post_ops(ops);
+        const DnnlLayout own = m_given.as(typeIn(made.layout));
+        const auto wanted = m_given.sizes == sizesOf(m_call->call().results[0]) ? made.layout : own.desc();
+        const auto description = describePrimitive<dnnl::binary>(
+            attributes, binaryFunction(m_call->text("binary_attr")), made.layout, wanted, made.layout);
+        plan.add(
+            dnnl::binary(description), description,
+            {{DNNL_ARG_SRC_0, made}, {DNNL_ARG_SRC_1, plan.operand(*m_number, m_given, wanted)}, {DNNL_ARG_DST, made}});
+    }
+
+  private:
+    const CallReader* m_call;
+    std::optional<int> m_number;
+    DnnlLayout m_given;
+    bool m_added = false;
+};
+
+template <class Primitive>
+void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
+    const bool packedForm = call.find("X") != nullptr;
+    const char *const xName = packedForm ? "X" : "input", *const wName = packedForm ? "W" : "weight",
+                      *const biasName = packedForm ? "B" : "bias";
+    const DnnlLayout x(*call.tensor(xName)), w(*call.tensor(wName)), y(call.call().results[0]);
+    const Windows windows = windowsOf(call, x, w, y);
+    const DnnlLayout weights = groupedWeights(w, windows);
+    const auto forward = dnnl::prop_kind::forward_inference;
+    const auto &s = windows.stride, &g = windows.gaps, &l = windows.left, &r = windows.right;
+    const Layouts any{x.as(type).any(), weights.as(type).any(), y.as(type).any()};
+    const auto bias = call.operand(biasName);
+    const DnnlLayout given = bias ? DnnlLayout(call.call().operands[*bias]) : DnnlLayout();
+    const DnnlLayout row(type, given.sizes, {1});
+    const OtherOperand other(call, y);
+    dnnl::primitive_attr attributes = callersScratch();
+    attributes.set_post_ops(other.within());
+    const auto description = describeDirect(waysOf(any, x, y, type), any, [&](const Layouts& way) {
+        return bias ? describePrimitive<Primitive>(attributes, forward, algorithm, way.x, way.w, row.desc(), way.y, s,
+                                                   g, l, r)
+                    : describePrimitive<Primitive>(attributes, forward, algorithm, way.x, way.w, way.y, s, g, l, r);
+    });
+    refuseSlow(type, description.impl_info_str());
+    const OneDnnPlan::Place made = plan.result(0, y, description.dst_desc());
+    other.before(plan, made);
+    OneDnnPlan::Arguments arguments = {
+        {DNNL_ARG_SRC, plan.operand(*call.operand(xName), x, description.src_desc())},
+        {DNNL_ARG_WEIGHTS, plan.operand(*call.operand(wName), weights, description.weights_desc())},
+        {DNNL_ARG_DST, made}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, plan.operand(*bias, given, row.desc()));
+    plan.add(Primitive(description), description, std::move(arguments));
+    other.behind(plan, made);
+}
 
 template <class Forward, class Data, class Weights>
 void planGradients(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algorithm, Type type) {
@@ -127,9 +177,7 @@ void planGradients(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm alg
     const DnnlLayout weights = groupedWeights(w, windows);
     const auto &s = windows.stride, &g = windows.gaps, &l = windows.left, &r = windows.right;
     const Layouts any{x.as(type).any(), weights.as(type).any(), dy.as(type).any()};
-    const Layouts last{channelsLast(x).as(type).desc(), any.w, channelsLast(dy).as(type).desc()};
-    const bool lies = isChannelsLast(x) || isChannelsLast(dy);
-    const std::vector<Layouts> ways = lies ? std::vector<Layouts>{last, any} : std::vector<Layouts>{any, last};
+    const std::vector<Layouts> ways = waysOf(any, x, dy, type);
     const dnnl::primitive_attr attributes = callersScratch();
     const auto forwardOf = [&](const Layouts& way) {
         return describePrimitive<Forward>(attributes, dnnl::prop_kind::forward_training, algorithm, way.x, way.w, way.y,

@@ -57,6 +57,10 @@ bool PlannedCall::packs(size_t operand) const {
     return m_library->uses == nullptr || (m_library->uses(m_plan, static_cast<int32_t>(operand)) & CT_PACKS) != 0;
 }
 
+std::vector<std::string> PlannedCall::implementations() const {
+    return reinterpret_cast<const LibraryPlan*>(m_plan)->implementations();  // all of ours are made by makeLibrary
+}
+
 Result<void> PlannedCall::run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,
                               const CtParallel& parallel) const {
     const std::vector<CtTensor> in = placed(m_call->call().operands, operands),

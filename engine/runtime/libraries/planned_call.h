@@ -3,6 +3,8 @@
 // like.
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "cutaway/result.h"
 #include "engine/libraries/library.h"
@@ -30,6 +32,8 @@ class PlannedCall {
     /// Whether a run reads the operand where it lies; whether packing does.
     bool reads(size_t operand) const;
     bool packs(size_t operand) const;
+    /// LibraryPlan::implementations
+    std::vector<std::string> implementations() const;
     /// Addresses of the operands and results, in the call's order.
     Result<void> run(std::span<const void* const> operands, std::span<void* const> results, void* scratch,
                      const CtParallel& parallel) const;
