@@ -71,7 +71,6 @@ class Writer {
     Result<ExportedFolder> run(const CompilerOptions& compiler, const Progress& progress) {
         progress.say(0.3, "writing sources");
         CT_TRY_VOID(write("src/host.cpp", *m_contents->source));
-        m_sources = {"src/host.cpp"};
         CT_TRY_VOID(write("src/open.cpp", openText(m_contents->name, m_libraries)));
         m_sources.push_back("src/open.cpp");
         CT_TRY_VOID(writeKernels());
@@ -138,6 +137,7 @@ class Writer {
         LibrarySources from;
         for (const std::string& path : m_kernels) from.kernels.push_back(place(path));
         for (const std::string& path : m_sources) from.sources.push_back(place(path));
+        from.callers = {place("src/host.cpp")};
         from.includes = {place("src")};
         if (!archive.empty()) from.linked = {archive, "-Wl,--exclude-libs,ALL"};
         from.linked.push_back("-Wl,-z,defs");

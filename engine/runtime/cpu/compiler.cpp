@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/compiler.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -168,6 +169,8 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
     std::vector<std::string> own = {"-std=c++20", "-O2", "-ffp-contract=off", "-w"};
     for (const std::string& include : from.includes) own.push_back("-I" + include);
     for (const std::string& source : from.sources) jobs.push_back({source, own});
+    std::replace(own.begin(), own.end(), std::string("-O2"), std::string("-O1"));
+    for (const std::string& source : from.callers) jobs.push_back({source, own});
 
     std::atomic<size_t> next{0};
     std::vector<Result<CompiledLibrary>> done(jobs.size(), CompiledLibrary{});

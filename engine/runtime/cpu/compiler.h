@@ -30,6 +30,7 @@ std::vector<std::string> kernelOptions();
 struct LibrarySources {
     std::vector<std::string> kernels;   // compiled as kernels are
     std::vector<std::string> sources;   // C++20 with `includes`
+    std::vector<std::string> callers;   // the same, of long functions that call: compiled quickly
     std::vector<std::string> includes;  // folders
     std::vector<std::string> linked;    // archives and libraries, in the linker's order
 };
