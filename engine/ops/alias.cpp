@@ -16,14 +16,6 @@ const Node* returnedOperand(const Node& node) {
     return nullptr;
 }
 
-/// A reshape copies only where strides do not allow a view.
-bool isSharingReshape(const Node& node) {
-    if (!node.isCall("aten.reshape.default") || !node.type().tensor()) return false;
-    const Node* source = node.arg(0).node();
-    return source && source->type().tensor() &&
-           viewStrides(source->tensor().sizes, source->tensor().strides, node.tensor().sizes).has_value();
-}
-
 bool isInput(const Node& root) { return root.isPlaceholder() || root.kind() == NodeKind::GetAttr; }
 
 /// Whether an output shares the memory of this root.
@@ -36,6 +28,13 @@ bool isOutput(const Node& root) {
 }
 
 }  // namespace
+
+bool isSharingReshape(const Node& node) {
+    if (!node.isCall("aten.reshape.default") || !node.type().tensor()) return false;
+    const Node* source = node.arg(0).node();
+    return source && source->type().tensor() &&
+           viewStrides(source->tensor().sizes, source->tensor().strides, node.tensor().sizes).has_value();
+}
 
 const Node* sharedOperand(const Node& node) {
     if (const Node* written = returnedOperand(node)) return written;

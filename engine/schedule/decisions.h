@@ -44,6 +44,8 @@ std::shared_ptr<Schedule> copyOfSchedule(const Module& module);
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
 /// The layouts of values that libraries make. What is returned keeps its own.
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter);
+/// Reshapes that move nothing are views. Behind the layouts, which decide of some.
+Result<bool> viewReshapes(Module& module, Rewriter& rewriter);
 /// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
 /// The scheduled module without the engine's functions where a library has them, too, though slower: for programs that

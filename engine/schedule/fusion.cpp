@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "engine/loops/index.h"
 #include "engine/schedule/fusion_score.h"
 #include "engine/support/check.h"
 
@@ -163,7 +164,25 @@ class Grouper {
         m_tried += static_cast<int64_t>(merged.members.size());
         BuiltKernel built = buildKernel(m_grouping, merged);
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
-        return std::move(built.problem);
+        return built.problem.empty() ? scatteredStore(built, merged.space) : std::move(built.problem);
+    }
+    /// A loop that goes over a result in another order than its dims writes to addresses that divide, one by one,
+    /// unless whole rows stay together.
+    static std::string scatteredStore(const BuiltKernel& built, const Space& space) {
+        for (const KernelStore& store : built.kernel.stores) {
+            const std::vector<Loop>& loops = store.inner.empty() ? built.kernel.outer : store.inner;
+            bool divides = false;
+            forEachExpr({store.index}, [&](const Expr& e) {
+                if (loops.empty() || (e->kind != ExprKind::FloorDiv && e->kind != ExprKind::Mod)) return;
+                divides |= !affineIn(e, loops.back().axis);
+            });
+            const ValueKey& key = built.bindings[static_cast<size_t>(store.buffer)];
+            const SymDims& sizes = tensorOf(key)->sizes;
+            if (divides && !refines(numel(sizes) == numel(space.sizes) ? space.sizes : space.outer(), sizes))
+                return "a loop over " + space.text() + " would write " + key.node->name() +
+                       " in another order than its own";
+        }
+        return {};
     }
 
     std::string sharedName(const Node& a, const Node& b) {
@@ -194,7 +213,19 @@ class Grouper {
         if (x.reduces())
             return fullY == fullX || fullY == numel(x.outer()) ? std::vector<Space>{x} : std::vector<Space>{};
         if (y.reduces()) return {y};
-        return fullX == fullY ? std::vector<Space>{x.sizes.size() >= y.sizes.size() ? x : y} : std::vector<Space>{y};
+        return {fullX == fullY && refines(x.sizes, y.sizes) ? x : y};
+    }
+    /// Whether each index of `coarse` is one of `fine` without a division: it has the same dims, some of them in parts.
+    /// A value of another order (permuted, say) is read at the indices of whoever reads it, which divide nothing.
+    static bool refines(const SymDims& fine, const SymDims& coarse) {
+        SymInt reached = 1, wanted = 1;
+        size_t at = fine.size();
+        for (size_t d = coarse.size(); d-- > 0;) {
+            wanted = wanted * coarse[d];
+            while (at > 0 && !(reached == wanted)) reached = reached * fine[--at];
+            if (!(reached == wanted)) return false;
+        }
+        return true;
     }
 
     /// A producer that is smaller than the loop it moves into is computed repeatedly; acceptable if it is cheap, or if

@@ -374,7 +374,7 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
     if (Schedule::of(*module)) return module;
     auto own = std::make_shared<Module>(*module);
     const CompileRequest options;
-    for (const auto pass : {eliminateDeadCode, beginSchedule, chooseLibraries, fuseNodes, reuseMemory}) {
+    for (const auto pass : {eliminateDeadCode, beginSchedule, viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) {
         Rewriter rewriter("schedule", options, {}, progress.cancel.get());
         CT_TRY_VOID(pass(*own, rewriter));
     }

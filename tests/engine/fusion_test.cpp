@@ -50,6 +50,23 @@ constexpr Case kCases[] = {
      "a is computed in the kernel of b: one loop over [64, 1] makes both and saves 512 B of memory traffic\n"
      "b is computed in the kernel of c: one loop over [64, 1] makes both and saves 512 B of memory traffic\n"
      "c is not computed in the kernel of d: c would be computed 128 times for each of its elements; it would save 512 B of memory traffic"},
+    {"a value that is read in another order",
+     "v = aten.view.default(x, [8, 8, 128]); a = aten.exp.default(v); p = aten.permute.default(a, [2, 0, 1]); "
+     "b = aten.neg.default(p); return (b,)",
+     "a is computed in the kernel of b: one loop over [128, 8, 8] makes both and saves 64.0 KiB of memory traffic"},
+    {"a value that is read in parts of its dims",
+     "a = aten.exp.default(x); v = aten.view.default(a, [8, 8, 128]); b = aten.neg.default(v); return (b,)",
+     "a is computed in the kernel of b: one loop over [8, 8, 128] makes both and saves 64.0 KiB of memory traffic"},
+    {"a value that is read as if it had fewer dims",
+     "v = aten.view.default(x, [8, 8, 128]); a = aten.exp.default(v); u = aten.view.default(a, [64, 128]); "
+     "b = aten.neg.default(u); return (a, b)",
+     "a is computed in the kernel of b: one loop over [8, 8, 128] makes both and saves 32.0 KiB of memory traffic"},
+    {"a value that is written in one order and read in another",
+     "v = aten.view.default(x, [8, 8, 128]); p = aten.permute.default(v, [2, 0, 1]); a = aten.exp.default(p); "
+     "q = aten.permute.default(a, [1, 2, 0]); b = aten.neg.default(q); c = aten.exp.default(b); return (a, c)",
+     "a is not computed in the kernel of b: a loop over [8, 8, 128] would write a in another order than its own; it would "
+     "save 32.0 KiB of memory traffic\n"
+     "b is computed in the kernel of c: one loop over [8, 8, 128] makes both and saves 64.0 KiB of memory traffic"},
     {"the most nodes of a kernel",
      "a = aten.exp.default(x); b = aten.neg.default(a); c = aten.sin.default(b); return (c,)",
      "a is computed in the kernel of b: one loop over [64, 128] makes both and saves 64.0 KiB of memory traffic\n"

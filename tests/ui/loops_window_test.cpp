@@ -131,12 +131,12 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         auto* kernels = m_main->window("kernels")->findChild<QTableView*>();
         QTRY_VERIFY_WITH_TIMEOUT(kernels->model()->rowCount() > 0, kPatience);
         for (int row = 0; row < kernels->model()->rowCount(); ++row) {
-            if (kernels->model()->index(row, 0).data().toString() != QStringLiteral("kernel5")) continue;
+            if (kernels->model()->index(row, 0).data().toString() != QStringLiteral("kernel3")) continue;
             kernels->selectRow(row);
-            QCOMPARE(looks().kernel(), QStringLiteral("kernel5"));
+            QCOMPARE(looks().kernel(), QStringLiteral("kernel3"));
             return;
         }
-        QFAIL("the Kernels window lists no kernel5");
+        QFAIL("the Kernels window lists no kernel3");
     }
 
     void plansAreChecked_data() {
@@ -167,7 +167,7 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     }
 
     void aPlanIsRun() {
-        open("tiny_transformer");
+        open("tiny_resnet");
         choose(rowOf("pointwise"));
         QString plan = text("Plan").section('\n', 0, 0) + "\nvectors nothing\n";
         area("Plan")->setPlainText(plan);

@@ -10,6 +10,8 @@ namespace {
 constexpr CodeRewrite kDropUnread[] = {{"dead node", "Nobody reads it, so nothing has to compute it"}};
 constexpr CodeRewrite kAssignLayouts[] = {
     {"channels_last", "A convolution's result has channels last", "aten.convolution.default"}};
+constexpr CodeRewrite kViewReshapes[] = {
+    {"view_reshape", "A reshape that moves nothing is a view", "aten.reshape.default"}};
 constexpr CodeRewrite kChooseLibraries[] = {{"call_library", "A library computes the call", "call"}};
 constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel that reads it", "call"},
                                  {"share_loop", "Two that read the same memory share a kernel", "call"}};
@@ -39,6 +41,11 @@ constexpr Row kRows[] = {
          .when = isInference,
          .functional = false,
          .rewrites = kAssignLayouts},
+    Pass{.name = "view_reshapes",
+         .summary = "Makes views of reshapes that move nothing",
+         .run = viewReshapes,
+         .functional = false,
+         .rewrites = kViewReshapes},
     Pass{.name = "choose_libraries",
          .summary = "Decides which calls libraries compute",
          .run = chooseLibraries,
