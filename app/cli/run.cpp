@@ -1,8 +1,10 @@
 // run: the model, on inputs.
+#include <algorithm>
 #include <iostream>
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/node_names.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
@@ -49,6 +51,50 @@ void printRun(const RunReport& report) {
     }
 }
 
+struct TimedCall {
+    std::string kernel, kind, node;  // the last that it computes
+    double milliseconds = 0, gigabytesPerSecond = 0, percent = 0;
+};
+/// Calls of the compiled program as last timed, from the slowest on.
+Result<std::vector<TimedCall>> timedCalls(Compiled& compiled) {
+    CT_TRY(const BuildInfo build, compiled.session.build(compiled.run, Target::Cpu));
+    double all = 0;
+    for (const KernelInfo& kernel : build.kernels) all += kernel.microseconds;
+    std::vector<TimedCall> calls;
+    for (const KernelInfo& kernel : build.kernels) {
+        TimedCall call{kernel.name, kernel.kind, {}};
+        // The graph of the step that ends with this node's program; the halves of training end at different steps.
+        for (size_t at = compiled.steps.size(); at-- > 0 && call.node.empty() && !kernel.nodes.empty();)
+            if (auto name = nodeName(compiled.session, {compiled.run, static_cast<int>(at)}, kernel.nodes.back()))
+                call.node = *name;
+        call.milliseconds = kernel.microseconds / 1000;
+        if (kernel.microseconds > 0)
+            call.gigabytesPerSecond =
+                static_cast<double>(kernel.bytesRead + kernel.bytesWritten) / (kernel.microseconds * 1000);
+        call.percent = all > 0 ? 100 * kernel.microseconds / all : 0;
+        calls.push_back(std::move(call));
+    }
+    std::stable_sort(calls.begin(), calls.end(),
+                     [](const TimedCall& a, const TimedCall& b) { return a.milliseconds > b.milliseconds; });
+    return calls;
+}
+Json callsJson(const std::vector<TimedCall>& calls) {
+    Json rows = Json::array();
+    for (const TimedCall& call : calls)
+        rows.push_back({{"kernel", call.kernel},
+                        {"kind", call.kind},
+                        {"node", call.node},
+                        {"ms", call.milliseconds},
+                        {"gb_per_s", call.gigabytesPerSecond}});
+    return rows;
+}
+void printCalls(const std::vector<TimedCall>& calls) {
+    std::cout << "calls:\n";
+    for (const TimedCall& call : calls)
+        print("  %10.3f ms %5.1f %% %7.1f GB/s  %-10s %-34s %s\n", call.milliseconds, call.percent,
+              call.gigabytesPerSecond, call.kernel.c_str(), call.kind.c_str(), call.node.c_str());
+}
+
 /// The backends of `run`. Many will try a GPU first, so it gets a sentence of its own.
 CLI::Validator runBackend() {
     const auto known = oneOf({"reference", "cpu"});
@@ -66,6 +112,7 @@ void addOptions(CLI::App& command, Context& context) {
         std::string path, backend = "reference", json;
         RunOptions run;
         CompileArguments compile;
+        bool calls = false;
     };
     auto arguments = std::make_shared<Arguments>();
     addModel(command, arguments->path)->required();
@@ -100,14 +147,26 @@ void addOptions(CLI::App& command, Context& context) {
         ->type_name("N")
         ->check(wholeNumber(1, kMostRepeats));
     addJson(command, arguments->json);
+    command.add_flag("--calls", arguments->calls,
+                     "With --backend cpu: the time that each call of the program takes, a kernel or a library's");
     arguments->compile.addTo(command);
     command.callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
             arguments->run.backend = arguments->backend == "cpu" ? Backend::Cpu : Backend::Reference;
+            if (arguments->calls && arguments->run.backend != Backend::Cpu)
+                return invalidInput("--calls needs --backend cpu: the interpreter has no program whose calls are timed",
+                                    "");
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
             CT_TRY(const RunReport report, compiled.session.run(compiled.run, arguments->run));
+            std::vector<TimedCall> calls;
+            if (arguments->calls) {
+                CT_TRY(calls, timedCalls(compiled));
+            }
             if (arguments->json.empty()) printRun(report);
-            const int written = arguments->json.empty() ? 0 : writeText(arguments->json, dump(toJson(report)));
+            if (arguments->json.empty() && arguments->calls) printCalls(calls);
+            Json json = cli::toJson(report);
+            if (arguments->calls) json["calls"] = callsJson(calls);
+            const int written = arguments->json.empty() ? 0 : writeText(arguments->json, dump(json));
             if (!report.matches) return invalidInput("the results differ from the expected ones", arguments->path);
             return written;
         };
@@ -116,7 +175,15 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() { return {{"--json", shapeOfRun()}}; }
+std::vector<JsonReport> reports() {
+    Json withCalls = shapeOfRun();
+    withCalls["calls"] = Json::array({Json{{"kernel", "string: in the generated code"},
+                                           {"kind", "string: of loops, or the library and its function"},
+                                           {"node", "string: the last that it computes"},
+                                           {"ms", "number: median"},
+                                           {"gb_per_s", "number: memory read and written in that time"}}});
+    return {{"--json", shapeOfRun()}, {"--json --calls", withCalls}};
+}
 
 }  // namespace
 

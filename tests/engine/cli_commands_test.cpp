@@ -43,7 +43,7 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --rewrites", "steps chain.py --rewrites"},
        {"--json --check-numbers", "steps chain.py --check-numbers"}}}},
     {"diff", {"diff chain.py --step remove_noop_ops", {{"--json", "diff chain.py --step remove_noop_ops"}}}},
-    {"run", {"run chain.py", {{"--json", "run chain.py"}}}},
+    {"run", {"run chain.py", {{"--json", "run chain.py"}, {"--json --calls", "run chain.py --backend cpu --calls"}}}},
     {"loops",
      {"loops chain.py",
       {{"--json", "loops chain.py"},
