@@ -203,8 +203,15 @@ class CppPrinter {
         if (e->operands.size() == 2) {
             m_helpers.insert("mem_" + suffix);
             const std::string from = buffer + " + (" + at.text + ")";
-            if (e->operands[1].asInt() == 1) return {"ld_" + suffix + "(" + from + ", n)", true};
-            return {"lds_" + suffix + "(" + from + ", " + value(e->operands[1]).text + ", n)", true};
+            const auto along = [&](const Expr& step) {
+                if (step.asInt() == 1) return "ld_" + suffix + "(" + from + ", n)";
+                return "lds_" + suffix + "(" + from + ", " + value(step).text + ", n)";
+            };
+            const Expr& step = e->operands[1];
+            if (step->kind != ExprKind::Where) return {along(step), true};
+            return {"(" + inner(step->operands[0]).text + " ? " + along(step->operands[1]) + " : " +
+                        along(step->operands[2]) + ")",
+                    true};
         }
         if (at.vector) return {helper("mem_" + suffix, "ldg_" + suffix) + "(" + buffer + ", " + at.text + ", n)", true};
         if (isHalf(e->dtype))

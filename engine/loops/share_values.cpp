@@ -103,7 +103,9 @@ class Sharer {
         std::vector<Expr> operands;
         int deepest = 0;
         for (const Expr& operand : e->operands) {
-            auto [own, depth] = emit(operand);
+            // A step that a condition chooses is seen by whoever prints the load.
+            const bool chosenStep = e->kind == ExprKind::Load && operand->kind == ExprKind::Where && !operands.empty();
+            auto [own, depth] = chosenStep ? rebuild(operand) : emit(operand);
             operands.push_back(own);
             deepest = std::max(deepest, depth);
         }

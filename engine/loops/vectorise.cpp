@@ -160,6 +160,15 @@ class Vectoriser {
             const Expr along = Expr::make(ExprKind::Mul, {affine->coefficient, Expr::axis(m_axis)});
             return {Expr::make(ExprKind::Add, {affine->rest, along}), affine->coefficient};
         }
+        // One of two indices, as a condition says that all lanes share: padding before or behind other axes than the
+        // vector's. The other index is the same in all lanes: a step of 0.
+        if (index->kind == ExprKind::Where && !varies(index->operands[0]) && !varies(index->operands[2])) {
+            const auto [first, step] = address(index->operands[1], true);
+            const Expr condition = vector(index->operands[0]);
+            if (step)
+                return {Expr::where(condition, first, vector(index->operands[2])),
+                        Expr::where(condition, step, Expr::integer(0))};
+        }
         return {vector(index), Expr()};
     }
 

@@ -54,6 +54,7 @@ std::vector<Sample> samples() {
     }
     all.push_back({"beside", beside(5, 20, 3), size_t{100}});
     all.push_back({"beside", beside(16, 16, 0), size_t{100}});
+    for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
     all.push_back({"bags", bags(7, 19), size_t{2000}});
     all.push_back({"bags", bags(7, 3), size_t{2000}});
     return all;
@@ -232,6 +233,15 @@ class LoopsTest : public QObject {
         QCOMPARE(split.count("vector 16 for x1 in "), 3);
         QVERIFY2(!split.contains("Where"), qPrintable(split));
         QVERIFY(split.contains("for x1 in 20 .. 53:"));
+    }
+    /// Padding of an axis that is not the vector's: each load is along memory, or none.
+    void windowsArePlainLoads() {
+        const Kernel kernel = windows(5, 64);
+        std::vector<LoopStep> steps;
+        lowerLoops(kernel, choosePlan(kernel, {}), &steps);
+        const QString vectors = QString::fromStdString(steps[2].text);
+        QVERIFY2(vectors.contains("for x1 in 0 .. 64") && !vectors.contains("ramp("), qPrintable(vectors));
+        QVERIFY2(QString::fromStdString(steps.back().text).contains(" : Where("), qPrintable(vectors));
     }
     void stepsAreShown() {
         std::vector<LoopStep> steps;

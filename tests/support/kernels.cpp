@@ -67,6 +67,26 @@ Kernel bags(int64_t count, int64_t dims) {
     return kernel;
 }
 
+Kernel windows(int64_t rows, int64_t columns) {
+    Kernel kernel;
+    kernel.name = "windows";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, rows}, {1, columns}};
+    const Expr own = Expr::axis(0), column = Expr::axis(1), row = own + Expr::axis(2) - Expr::integer(1);
+    const Expr inside = Expr::make(ExprKind::And,
+                                   {Expr::make(ExprKind::Ge, {row, Expr::integer(0)}, DType::Bool),
+                                    Expr::make(ExprKind::Lt, {row, Expr::integer(rows)}, DType::Bool)},
+                                   DType::Bool);
+    const Expr at = Expr::where(inside, row * Expr::integer(columns) + column, Expr::integer(0));
+    const Expr element = Expr::where(inside, Expr::load("b1", at, DType::F32),
+                                     Expr::real(-std::numeric_limits<double>::infinity(), DType::F32));
+    kernel.stores = {{0,
+                      {},
+                      own * Expr::integer(columns) + column,
+                      makeReduce(static_cast<int>(ReduceKind::Max), {{2, 3}}, element)}};
+    return kernel;
+}
+
 Kernel beside(int64_t n, int64_t m, int64_t pad) {
     Kernel kernel;
     kernel.name = "beside";

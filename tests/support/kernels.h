@@ -17,6 +17,8 @@ Kernel largest(int64_t rows, int64_t columns);
 /// b0[bag, d] = the sum of rows of a table [items, dims] that stand from offsets[bag] to offsets[bag + 1]: a length
 /// that follows from data.
 Kernel bags(int64_t count, int64_t dims);
+/// The largest of each row and its neighbours, of [rows, columns]; what is outside counts as minus infinity.
+Kernel windows(int64_t rows, int64_t columns);
 /// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
 Kernel beside(int64_t n, int64_t m, int64_t pad);
 /// b0[count] = gelu of b1, element by element.
