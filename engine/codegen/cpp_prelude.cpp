@@ -98,15 +98,47 @@ HALVES(f32, float) HALVES(i32, int) HALVES(u32, unsigned) QUARTERS(f64, double) 
 #else
 QUARTERS(f32, float) QUARTERS(i32, int) QUARTERS(u32, unsigned) QUARTERS(f64, double) QUARTERS(i64, long) QUARTERS(u64, unsigned long)
 #endif
+// Lanes from the k-th on.
+#if defined(__clang__) || __GNUC__ >= 12
+#define FROM(N, T) template <int k> FN V_##N from_##N(V_##N v) { return SHUFFLE(v, v, k & 15, (k + 1) & 15, (k + 2) & 15, (k + 3) & 15, (k + 4) & 15, (k + 5) & 15, (k + 6) & 15, (k + 7) & 15, (k + 8) & 15, (k + 9) & 15, (k + 10) & 15, (k + 11) & 15, (k + 12) & 15, (k + 13) & 15, (k + 14) & 15, (k + 15) & 15); }
+#else
+#define FROM(N, T) template <int k> FN V_##N from_##N(V_##N v) { V_##N r; for (int i = 0; i < 16; ++i) r[i] = v[(i + k) & 15]; return r; }
+#endif
+FROM(f32, float) FROM(f64, double) FROM(i64, long) FROM(u64, unsigned long) FROM(i32, int) FROM(u32, unsigned) FROM(i16, short) FROM(u16, unsigned short) FROM(i8, signed char) FROM(u8, unsigned char)
+template <int k> FN V_b from_b(V_b v) { return from_i32<k>(v); }
+// The first n lanes, fewer than 16. One by one they would take as long as the rest of a short row.
+template <class V, class T> FN void first(V& r, const T* p, int n) { for (int k = 0; k < n; ++k) r[k] = p[k]; }
+template <class V, class T> FN void putFirst(T* p, int n, const V& v) { for (int k = 0; k < n; ++k) p[k] = v[k]; }
+#if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 12)
+#define LOWER(n) ((1u << (n)) - 1u)
+#define MASKED(N, T) \
+    FN void first(V_##N& r, const T* p, int n) { r = (V_##N)__builtin_ia32_loadups512_mask((const float*)p, V_f32{}, (unsigned short)LOWER(n)); } \
+    FN void putFirst(T* p, int n, const V_##N& v) { __builtin_ia32_storeups512_mask((float*)p, (V_f32)v, (unsigned short)LOWER(n)); }
+MASKED(f32, float) MASKED(i32, int) MASKED(u32, unsigned)
+typedef double D8 __attribute__((vector_size(64)));
+typedef double D16 __attribute__((vector_size(128)));
+#define MASKED2(N, T) \
+    FN void first(V_##N& r, const T* p, int n) { \
+        const D8 a = __builtin_ia32_loadupd512_mask((const double*)p, D8{}, (unsigned char)LOWER(n < 8 ? n : 8)); \
+        const D8 b = __builtin_ia32_loadupd512_mask((const double*)p + 8, D8{}, (unsigned char)(LOWER(n) >> 8)); \
+        r = (V_##N)SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
+    } \
+    FN void putFirst(T* p, int n, const V_##N& v) { \
+        const D16 d = (D16)v; \
+        __builtin_ia32_storeupd512_mask((double*)p, SHUFFLE(d, d, 0, 1, 2, 3, 4, 5, 6, 7), (unsigned char)LOWER(n < 8 ? n : 8)); \
+        __builtin_ia32_storeupd512_mask((double*)p + 8, SHUFFLE(d, d, 8, 9, 10, 11, 12, 13, 14, 15), (unsigned char)(LOWER(n) >> 8)); \
+    }
+MASKED2(f64, double) MASKED2(i64, long) MASKED2(u64, unsigned long)
+#endif
 // Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
 #define EACH(F) F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)
 #define AT(k) p[k * s]
 #define IN(k) p[i[k]]
 #define MEMORY(T, N) \
-    FN V_##N ld_##N(const T* p, int n) { V_##N r = {}; if (n == 16) __builtin_memcpy(&r, p, sizeof r); else for (int k = 0; k < n; ++k) r[k] = p[k]; return r; } \
+    FN V_##N ld_##N(const T* p, int n) { V_##N r = {}; if (n == 16) __builtin_memcpy(&r, p, sizeof r); else first(r, p, n); return r; } \
     FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return V_##N{EACH(AT)}; V_##N r = {}; for (int k = 0; k < n; ++k) r[k] = p[k * s]; return r; } \
     FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == 16) return V_##N{EACH(IN)}; V_##N r = {}; for (int k = 0; k < n; ++k) r[k] = p[i[k]]; return r; } \
-    FN void st_##N(T* p, int n, V_##N v) { if (n == 16) __builtin_memcpy(p, &v, sizeof v); else for (int k = 0; k < n; ++k) p[k] = v[k]; } \
+    FN void st_##N(T* p, int n, V_##N v) { if (n == 16) __builtin_memcpy(p, &v, sizeof v); else putFirst(p, n, v); } \
     FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == 16) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
     FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }
 )";

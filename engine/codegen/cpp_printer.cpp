@@ -163,6 +163,12 @@ class CppPrinter {
                 if (e->name == "ramp") return {"iota(" + value(e->operands[0]).text + ")", true};
                 if (e->name == "active") return {"lanesBelow(n)", true};
                 if (e->name == "lane") return lane(e);
+                if (e->name == "lanes_from") {
+                    const Code own = value(e->operands[0]);
+                    return {
+                        "from_" + cppValueSuffix(e->dtype) + "<" + value(e->operands[1]).text + ">(" + own.text + ")",
+                        true};
+                }
                 break;
             default: break;
         }

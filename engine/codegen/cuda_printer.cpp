@@ -1,5 +1,6 @@
 #include "engine/codegen/cuda_printer.h"
 
+#include <set>
 #include <unordered_map>
 
 #include "engine/codegen/cpp_expr.h"
@@ -107,11 +108,10 @@ class CudaPrinter {
     }
     void on(const Index& index) { line("const long " + x(index.axis) + " = " + value(index.value) + ";"); }
     void on(const Let& let) { define("const ", let.var, let.value); }
-    void on(const Declare& own) {
-        if (own.value->kind == ExprKind::Call && own.value->name == "lane") share(own.value->operands[0]);
-        define("", own.var, own.value);
-    }
+    void on(const Declare& own) { define("", own.var, own.value); }
     void define(const std::string& prefix, int var, const Expr& expr) {
+        if (expr->kind == ExprKind::Call && (expr->name == "lane" || expr->name == "lanes_from"))
+            share(expr->operands[0]);
         line(prefix + cppValueType(m_nest->vars[static_cast<size_t>(var)].dtype) + " " + t(var) + " = " + value(expr) +
              ";");
     }
@@ -132,7 +132,8 @@ class CudaPrinter {
     /// Lanes of a vector for all threads.
     void share(const Expr& vector) {
         const std::string own = "s" + std::to_string(vector->integer);
-        m_shared += "    __shared__ " + cppValueType(vector->dtype) + " " + own + "[" + lanes() + "];\n";
+        if (m_isShared.insert(vector->integer).second)
+            m_shared += "    __shared__ " + cppValueType(vector->dtype) + " " + own + "[" + lanes() + "];\n";
         line("__syncthreads();");
         line(own + "[k] = " + value(vector) + ";");
         line("__syncthreads();");
@@ -152,6 +153,9 @@ class CudaPrinter {
                 if (e->name == "active") return "(k < n)";
                 if (e->name == "lane")
                     return "s" + std::to_string(e->operands[0]->integer) + "[" + value(e->operands[1]) + "]";
+                if (e->name == "lanes_from")
+                    return "s" + std::to_string(e->operands[0]->integer) + "[(k + " + value(e->operands[1]) + ") % " +
+                           lanes() + "]";
                 break;
             default: break;
         }
@@ -177,6 +181,7 @@ class CudaPrinter {
     std::unordered_map<std::string, std::string> m_sizes;
     std::set<std::string> m_helpers;  // all in the prelude
     std::string m_text, m_shared;
+    std::set<int64_t> m_isShared;  // vectors with an array of their own
     size_t m_depth = 1;
     int m_next = 0;
 };

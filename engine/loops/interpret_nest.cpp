@@ -100,6 +100,13 @@ class NestInterpreter {
                     for (Cell& cell : all) cell.whole = cell.whole < m_active;
                     return all;
                 }
+                if (e->name == "lanes_from") {
+                    const Lanes own = evaluate(e->operands[0]);
+                    const auto first = static_cast<size_t>(one(e->operands[1]).whole);
+                    Lanes moved = own;
+                    for (size_t k = 0; k < own.size(); ++k) moved[k] = own[(k + first) % own.size()];
+                    return moved;
+                }
                 if (e->name == "lane") return {lane(evaluate(e->operands[0]), one(e->operands[1]).whole)};
                 break;
             default: break;

@@ -1,6 +1,8 @@
 #include "engine/loops/kernel_syntax.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace cutaway {
 
@@ -43,7 +45,8 @@ std::optional<int> numberAfter(char letter, std::string_view word) {
 }
 
 bool isNestFunction(std::string_view name) {
-    return name == "ramp" || name == "active" || name == "lane" || name == "quotient" || name == "remainder";
+    constexpr std::string_view kNames[] = {"ramp", "active", "lane", "lanes_from", "quotient", "remainder"};
+    return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 bool needsQuotes(std::string_view symbol) {

@@ -8,6 +8,7 @@
 //   ramp(x)            x, x + 1, ... of the vector loop over x
 //   active(x)          which lanes of the vector loop over x stand for elements; all but in the last step
 //   lane(v, k)         lane k of a vector
+//   lanes_from(v, k)   lanes k, k + 1, ... of a vector; behind its last, its first
 // An operation has the lanes of its operands; scalars among them are spread. Lanes that are not active are computed but
 // neither loaded nor stored, and no fault is reported for them.
 #include <string>

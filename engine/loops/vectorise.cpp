@@ -113,22 +113,27 @@ class Vectoriser {
             if (auto found = m_scalarOf.find(state); found != m_scalarOf.end()) state = found->second;
     }
 
-    /// After the loop: the lanes, in order, into variables of one lane, which take the place of the vectors.
+    /// After the loop: the lanes into variables of one lane, which take the place of the vectors. Half of the lanes
+    /// meet the other half, a quarter the next, and so on: one after the other they would wait for each other.
     void joinLanes(const Alloc& alloc, Body& body) {
         m_joined.insert(alloc.states[0]);
-        Merge merge{alloc.reducer, {}, {}};
-        const int lane = m_nextAxis++;
+        CT_CHECK((m_lanes & (m_lanes - 1)) == 0, "lanes are halved until one is left");
+        for (int apart = m_lanes / 2; apart > 0; apart /= 2) {
+            Merge merge{alloc.reducer, alloc.states, {}};
+            for (const int state : alloc.states) {
+                const Expr vector = m_nest->var(state);
+                const int other = m_nest->newVar(vector->dtype, m_lanes);
+                body.push_back({Let{other, Expr::call("lanes_from", {vector, Expr::integer(apart)}, vector->dtype)}});
+                merge.with.push_back(m_nest->var(other));
+            }
+            body.push_back({std::move(merge)});
+        }
         for (const int state : alloc.states) {
             const Expr vector = m_nest->var(state);
             const int one = m_nest->newVar(vector->dtype, 1, true);
             body.push_back({Declare{one, Expr::call("lane", {vector, Expr::integer(0)}, vector->dtype)}});
-            merge.states.push_back(one);
-            merge.with.push_back(Expr::call("lane", {vector, Expr::axis(lane)}, vector->dtype));
             m_scalarOf.emplace(state, one);
         }
-        For loop{lane, Expr::integer(1), Expr::integer(m_lanes), 1, Map::Serial, {}};
-        loop.body.push_back({std::move(merge)});
-        body.push_back({std::move(loop)});
     }
 
     Expr renamed(const Expr& e) const {

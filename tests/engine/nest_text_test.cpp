@@ -68,8 +68,9 @@ class NestTextTest : public QObject {
             "    alloc argmax t0: f32x16, t1: i64x16 of f32\n"
             "    vector 16 for x1 in 0 .. 40:\n"
             "      update argmax t0, t1 with b1[x1 + 40*x0 : 1] at ramp(x1) where active(x1)\n"
+            "    let t4: f32x16 = lanes_from(t0, 8)\n    let t5: i64x16 = lanes_from(t1, 8)\n"
+            "    merge argmax t0, t1 with t4, t5\n"
             "    var t2: f32 = lane(t0, 0)\n    var t3: i64 = lane(t1, 0)\n"
-            "    for x2 in 1 .. 16:\n      merge argmax t2, t3 with lane(t0, x2), lane(t1, x2)\n"
             "    b0[x0] = f32(t3)\n");
         row("scratch",
             "turn(b0: f32!, b1: f32)\n  scratch c0: f32[64]\n  barrier\n"
