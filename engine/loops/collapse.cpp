@@ -1,5 +1,7 @@
 #include "engine/loops/collapse.h"
 
+#include <unordered_set>
+
 #include "engine/loops/index.h"
 #include "engine/loops/reduction_axes.h"
 #include "engine/loops/rewrite_reductions.h"
@@ -7,37 +9,35 @@
 namespace cutaway {
 namespace {
 
-/// Can `slow` and `fast` be walked as one loop in these expressions? Only if each use is an address
-/// c*(slow*size(fast) + fast) + rest.
+/// Can `slow` and `fast` be walked as one loop in these expressions? Only if each use is part of a number
+/// c*(slow*size(fast) + fast) + rest: an address, or what a condition compares.
 bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fast) {
     bool ok = true;
-    std::unordered_map<const ExprNode*, bool> seen;
-    auto readsEither = [&](const Expr& e) { return reads(e, slow.axis) || reads(e, fast.axis); };
-    auto walk = [&](auto&& self, const Expr& e, bool isAddress) -> void {
-        if (!ok) return;
-        if (isAddress) {
-            if (!readsEither(e)) return;
-            const auto s = affineIn(e, slow.axis), f = affineIn(e, fast.axis);
-            ok = s && f && !readsEither(s->coefficient) && !readsEither(f->coefficient) &&
-                 s->coefficient == Expr::make(ExprKind::Mul, {fast.size.expr(), f->coefficient});
-            // An index that comes from data has loads of its own.
-            if (ok)
-                forEachExpr({e}, [&](const Expr& part) {
-                    if (part->kind == ExprKind::Load) self(self, part->operands[0], true);
-                });
-            return;
-        }
-        if (!seen.emplace(&*e, true).second) return;
-        if (e->kind == ExprKind::Axis && (e->integer == slow.axis || e->integer == fast.axis)) ok = false;
-        else if (e->kind == ExprKind::Load) self(self, e->operands[0], true);
-        else
-            for (const Expr& operand : e->operands) self(self, operand, false);
+    std::unordered_set<const ExprNode*> seen;
+    const auto readsEither = [&](const Expr& e) { return reads(e, slow.axis) || reads(e, fast.axis); };
+    const auto isJoint = [&](const Expr& e) {
+        if (e->dtype != DType::I64) return false;
+        const auto s = affineIn(e, slow.axis), f = affineIn(e, fast.axis);
+        return s && f && !readsEither(s->coefficient) && !readsEither(f->coefficient) &&
+               s->coefficient == Expr::make(ExprKind::Mul, {fast.size.expr(), f->coefficient});
     };
-    for (size_t i = 0; i < roots.size(); ++i) walk(walk, roots[i], i % 2 == 0);
+    const auto walk = [&](const auto& self, const Expr& e) -> void {
+        if (!ok || !seen.insert(&*e).second || !readsEither(e)) return;
+        if (isJoint(e)) {
+            // An index that comes from data has loads of its own.
+            forEachExpr({e}, [&](const Expr& part) {
+                if (part->kind == ExprKind::Load) self(self, part->operands[0]);
+            });
+        } else if (e->kind == ExprKind::Axis) {
+            ok = false;
+        } else {
+            for (const Expr& operand : e->operands) self(self, operand);
+        }
+    };
+    for (const Expr& root : roots) walk(walk, root);
     return ok;
 }
 
-/// (index, value) pairs, in the order in which mergeable() expects them.
 std::vector<Expr> rootsOf(const Kernel& kernel) {
     std::vector<Expr> roots;
     for (const KernelStore& store : kernel.stores) {
@@ -68,8 +68,7 @@ Expr collapseReduction(const Expr& reduction, ReductionAxes& axes) {
     Expr body = reduction->operands[0];
     const size_t before = loops.size();
     for (size_t i = 0; i + 1 < loops.size();) {
-        // The body is a value; an address that reads nothing stands in for its index.
-        if (!mergeable({Expr::integer(0), body}, loops[i], loops[i + 1])) {
+        if (!mergeable({body}, loops[i], loops[i + 1])) {
             ++i;
             continue;
         }

@@ -167,19 +167,24 @@ class Grouper {
         return built.problem.empty() ? scatteredStore(built, merged.space) : std::move(built.problem);
     }
     /// A loop that goes over a result in another order than its dims writes to addresses that divide, one by one,
-    /// unless whole rows stay together.
+    /// unless whole rows stay together; or it reads at such. What a short loop reads once for each row is no matter.
     static std::string scatteredStore(const BuiltKernel& built, const Space& space) {
+        const auto full = knownNumel(space.sizes), rows = knownNumel(space.outer());
+        const bool manyRows = full && rows && *rows * *rows >= *full;
         for (const KernelStore& store : built.kernel.stores) {
             const std::vector<Loop>& loops = store.inner.empty() ? built.kernel.outer : store.inner;
+            std::vector<Expr> read = {store.index};
+            if (store.inner.empty() && manyRows) read.push_back(store.value);
             bool divides = false;
-            forEachExpr({store.index}, [&](const Expr& e) {
-                if (loops.empty() || (e->kind != ExprKind::FloorDiv && e->kind != ExprKind::Mod)) return;
-                divides |= !affineIn(e, loops.back().axis);
+            forEachExpr(read, [&](const Expr& e) {
+                const bool index =
+                    e->dtype == DType::I64 && (e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod);
+                if (index && !loops.empty()) divides |= !affineIn(e, loops.back().axis);
             });
             const ValueKey& key = built.bindings[static_cast<size_t>(store.buffer)];
             const SymDims& sizes = tensorOf(key)->sizes;
             if (divides && !refines(numel(sizes) == numel(space.sizes) ? space.sizes : space.outer(), sizes))
-                return "a loop over " + space.text() + " would write " + key.node->name() +
+                return "a loop over " + space.text() + " would make " + key.node->name() +
                        " in another order than its own";
         }
         return {};

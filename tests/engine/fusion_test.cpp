@@ -64,7 +64,7 @@ constexpr Case kCases[] = {
     {"a value that is written in one order and read in another",
      "v = aten.view.default(x, [8, 8, 128]); p = aten.permute.default(v, [2, 0, 1]); a = aten.exp.default(p); "
      "q = aten.permute.default(a, [1, 2, 0]); b = aten.neg.default(q); c = aten.exp.default(b); return (a, c)",
-     "a is not computed in the kernel of b: a loop over [8, 8, 128] would write a in another order than its own; it would "
+     "a is not computed in the kernel of b: a loop over [8, 8, 128] would make a in another order than its own; it would "
      "save 32.0 KiB of memory traffic\n"
      "b is computed in the kernel of c: one loop over [8, 8, 128] makes both and saves 64.0 KiB of memory traffic"},
     {"the most nodes of a kernel",
