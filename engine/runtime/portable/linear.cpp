@@ -386,6 +386,9 @@ struct Transform {
             call.dims.push_back(dim < 0 ? dim + self.rank : dim);
         }
         call.normalization = integerOf(*run.call, 2);
+        call.inParts = [&run](int64_t count, const std::function<void(int64_t, int64_t)>& body) {
+            run.share(count, [&](int32_t, int64_t begin, int64_t end) { body(begin, end); });
+        };
         elements.resize(static_cast<size_t>(self.elements()));
         if (!elements.empty()) loadAll(self, elements.data());
     }
