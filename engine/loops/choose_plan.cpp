@@ -79,8 +79,7 @@ class Planner {
         for (const Expr& r : m_reductions) walks.emplace_back(reduceLoops(r).back(), loadsUnder(r->operands[0]));
         const bool hasRows = !m_kernel->outer.empty();
         if (walks.empty()) {
-            if (hasRows)
-                vectors(VectorOver::Rows, "the last loop, " + axisText(m_plan.order.back()) + ", is all there is");
+            if (hasRows) chooseLast();
             return;
         }
         if (!hasRows) return vectors(VectorOver::Walks, "there is one row");
@@ -99,6 +98,33 @@ class Planner {
         };
         if (across < along) vectors(VectorOver::Rows, "several rows at a time: " + figures(across, along));
         else vectors(VectorOver::Walks, "along each row: " + figures(along, across));
+    }
+    /// Of rows without walks the last loop is vectors; where it is short, the loop that fills them at the least cost.
+    void chooseLast() {
+        std::vector<Expr> accesses;
+        double operations = 0;
+        for (const KernelStore& store : m_kernel->stores) {
+            forEachExpr({store.value},
+                        [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
+            accesses.push_back(store.index);
+            for (const Expr& load : loadsUnder(store.value)) accesses.push_back(load);
+        }
+        const auto cost = [&](const Loop& loop) {
+            return (operations + accessCost(accesses, loop.axis)) / filled(loop);
+        };
+        const Loop last = m_kernel->outer.back();
+        Loop best = last;
+        if (2 * last.size.asInt().value_or(m_target.lanes) <= m_target.lanes)
+            for (const Loop& loop : m_kernel->outer)
+                if (loop.size.isInt() && 2 * cost(loop) < cost(best)) best = loop;
+        if (best == last)
+            return vectors(VectorOver::Rows, "the last loop, " + axisText(last.axis) + ", is all there is");
+        std::erase(m_plan.order, best.axis);
+        m_plan.order.push_back(best.axis);
+        vectors(VectorOver::Rows, "the last loop, " + axisText(last.axis) + ", is short; " + axisText(best.axis) +
+                                      " fills them, at " + std::to_string(static_cast<int64_t>(cost(best))) +
+                                      " instructions a vector, not " +
+                                      std::to_string(static_cast<int64_t>(cost(last))));
     }
     void vectors(VectorOver over, const std::string& why) {
         m_plan.vectors = over;
@@ -230,7 +256,7 @@ class Planner {
     // ---- tiles
     void chooseTile() {
         if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.order.size() < 2 ||
-            !m_reductions.empty())
+            !m_reductions.empty() || m_plan.order.back() != m_kernel->outer.back().axis)
             return;
         const Loop& last = m_kernel->outer.back();
         std::vector<Expr> indices;

@@ -75,12 +75,14 @@ class LoopsTest : public QObject {
         QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nwalk r0\n";
         QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1\nparts 32\n";
+        QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
+        QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
     }
     void chosenPlans() {
         QFETCH(int, which);
         QFETCH(QString, plan);
-        const Kernel kernels[] = {softmax(100, 300), transpose(100, 300), largest(100, 300), bags(10, 64),
-                                  largest(2, 1 << 20)};
+        const Kernel kernels[] = {softmax(100, 300),   transpose(100, 300), largest(100, 300), bags(10, 64),
+                                  largest(2, 1 << 20), transpose(4, 100),   transpose(8, 100)};
         const LoopPlan chosen = choosePlan(kernels[which], {});
         QCOMPARE(problemOf(chosen, kernels[which]), std::string());
         QString own = QString::fromStdString(text(chosen));
