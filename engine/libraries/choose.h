@@ -18,6 +18,9 @@ struct LibraryRow {
     std::string (*whyNot)(const Node& call);  // empty: the library computes this call
     /// Why the engine's own function computes the call where there is an engine; null or empty: it does not.
     std::string (*whySlow)(const Node& call) = nullptr;
+    /// The operand whose elements the library takes before it writes its result to their places, so that the result may
+    /// lie over it if nobody else reads it; null: none.
+    const Node* (*over)(const Node& call) = nullptr;
 };
 std::span<const LibraryRow> libraryRows();
 /// Of the library that computes the call; null if none does. `alone`: in a program that has no engine beside it.

@@ -70,6 +70,14 @@ std::string whyNotPacked(const Node& node) {
         return "what it writes to is read later under another name, and the library stores its result elsewhere";
     return {};
 }
+const Node* addedOperand(const Node& convolution) {
+    const auto* function = convolution.arg("binary_attr").get<std::string>();
+    const Node* other = convolution.arg("other").node();
+    const TensorType *type = other ? other->type().tensor() : nullptr, *own = convolution.type().tensor();
+    const bool alike =
+        type && own && type->dtype == own->dtype && type->sizes == own->sizes && type->strides == own->strides;
+    return function && *function == "add" && alike ? other : nullptr;
+}
 std::string whyNotAttention(const Node& node) {
     const auto served = [](DType dtype) { return dtype == DType::F32 || isHalf(dtype); };
     const auto find = [&](std::string_view param) {

@@ -11,6 +11,8 @@ std::string whyNotProduct(const Node& node);
 std::string whyNotConvolution(const Node& node);
 /// Packed calls round once, as the library does.
 std::string whyNotPacked(const Node& node);
+/// What a convolution adds its sums to, where that has the result's type.
+const Node* addedOperand(const Node& convolution);
 /// Floats of up to 32 bits, nothing dropped out, a mask that is added.
 std::string whyNotAttention(const Node& node);
 std::string whyNotCopies(const Node& node);

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/libraries/choose.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/schedule/decisions.h"
 #include "engine/schedule/schedule.h"
@@ -89,7 +90,9 @@ class Reuser {
 
     void run() {
         for (size_t at = 0; at < m_program->calls.size(); ++at)
-            if (m_program->calls[at].kind == CallKind::Kernel && !decide(static_cast<int>(at))) return;
+            if (!(m_program->calls[at].kind == CallKind::Kernel ? decide(static_cast<int>(at))
+                                                                : decideCall(static_cast<int>(at))))
+                return;
         for (const Node& node : m_graph->nodes())
             if (m_rewriter->watches(node)) m_rewriter->refuse("write_over", node, whyNotWritten(node));
     }
@@ -128,13 +131,41 @@ class Reuser {
         }
         return true;
     }
+    /// The same of a library's call, over the operand that it names.
+    bool decideCall(int at) {
+        const ScheduledCall& call = m_program->calls[static_cast<size_t>(at)];
+        const LibraryRow* row = call.kind == CallKind::Library ? libraryRowOf(*call.node, m_schedule->alone) : nullptr;
+        const Node* operand = row && row->over ? row->over(*call.node) : nullptr;
+        if (operand == nullptr) return true;
+        const ValueKey over = rootOf(*operand);
+        const Node& node = *m_graph->find(call.node->id());
+        std::string why = whyNotGivenUp(over, at);
+        if (why.empty() && !areAlike({call.node, 0}, over)) why = "it has another dtype, size or layout";
+        for (const Node* input : call.node->inputs())
+            if (why.empty() && input != operand && rootOf(*input) == over)
+                why = "it is read as " + input->name() + ", too";
+        const auto readTwice = std::count_if(call.node->args().begin(), call.node->args().end(),
+                                             [&](const Argument& argument) { return argument.node() == operand; });
+        if (why.empty() && readTwice > 1) why = "it is more than one operand of the call";
+        if (!why.empty()) {
+            if (m_rewriter->watches(node)) m_rewriter->refuse("write_over", node, operand->name() + ": " + why);
+            return true;
+        }
+        const Go go = m_rewriter->begin(
+            "write_over", node,
+            "it is written over " + operand->name() + ", of which it is the last reader: the library adds to it");
+        if (go == Go::Yes)
+            m_schedule->reuses.emplace(std::pair(node.id(), size_t{0}), std::pair(over.node->id(), over.result));
+        return go != Go::Stop;
+    }
     /// Of a node that no kernel writes, or whose kernel reads nothing.
     std::string whyNotWritten(const Node& node) const {
         if (node.isOutput() || !node.isCall()) return "nothing is computed here";
         for (const ScheduledCall& call : m_program->calls) {
             if (call.node && call.node->id() == node.id())
-                return call.kind == CallKind::Library ? "a library computes it, in memory of its own"
-                                                      : "it is computed in memory of its own";
+                return m_schedule->reuses.contains({node.id(), 0}) ? "it is written over an operand"
+                       : call.kind == CallKind::Library            ? "a library computes it, in memory of its own"
+                                                                   : "it is computed in memory of its own";
             if (call.kind != CallKind::Kernel ||
                 std::find(call.nodes.begin(), call.nodes.end(), node.id()) == call.nodes.end())
                 continue;

@@ -177,6 +177,8 @@ class Scheduler {
         call.flops = operationsOf(node, [this](const SymInt& size) { return likelyValue(size, m_hints); });
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) define({&node, r});
+        if (const auto found = m_schedule.reuses.find({node.id(), 0}); found != m_schedule.reuses.end())
+            if (const Node* over = graph().find(found->second.first)) m_over[{&node, 0}] = {over, found->second.second};
         m_program.calls.push_back(std::move(call));
         return {};
     }

@@ -171,6 +171,62 @@ class ReuseTest : public QObject {
         kernel.stores = {{0, {{1, 4}}, at("ij"), Expr::make(ExprKind::Add, {own, sum}, DType::F32)}};
         QCOMPARE(QString::fromStdString(whyNotOver(kernel, 0, 1)), why);
     }
+    /// A convolution adds to an operand where that lies, unless somebody reads it later, or the call itself otherwise.
+    void additions_data() {
+        QTest::addColumn<QString>("statements");
+        QTest::addColumn<QString>("over");
+        const QString add =
+            "mkldnn._convolution_pointwise.binary(x, %1, w, None, [1, 1], [1, 1], [1, 1], 1, %2, 1.0, "
+            "'relu', [], ''); ";
+        const QString own =
+            "c = mkldnn._convolution_pointwise.default(x, w, None, [1, 1], [1, 1], [1, 1], 1, 'none', "
+            "[], ''); ";
+        QTest::newRow("read for the last time")
+            << own + "a = " + add.arg("c", "'add'") + "b = aten.neg.default(a); return (b,)"
+            << "a over c, b over a";
+        QTest::newRow("read later") << own + "a = " + add.arg("c", "'add'") + "b = aten.add.Tensor(a, c); return (b,)"
+                                    << "b over a";
+        QTest::newRow("the caller's") << "a = " + add.arg("x", "'add'") + "return (a,)"
+                                      << "";
+        QTest::newRow("multiplied") << own + "a = " + add.arg("c", "'mul'").replace("'relu'", "None") + "return (a,)"
+                                    << "";
+        QTest::newRow("the input, too") << own + "a = " + add.arg("c", "'add'").replace("(x, ", "(c, ") + "return (a,)"
+                                        << "";
+        QTest::newRow("a view of the input")
+            << own + "v = aten.view.default(c, [2, 8, 7, 7]); a = " + add.arg("v", "'add'").replace("(x, ", "(c, ") +
+                   "return (a,)"
+            << "";
+        QTest::newRow("one of several channels")
+            << own +
+                   "s = aten.slice.Tensor(c, 1, 0, 1); e = aten.expand.default(s, [2, 8, 7, 7]); "
+                   "a = " +
+                   add.arg("e", "'add'") + "return (a,)"
+            << "";
+    }
+    void additions() {
+        QFETCH(QString, statements);
+        QFETCH(QString, over);
+        const auto module = std::make_shared<Module>(
+            *moduleOf(R"(x: "f32[2, 8, 7, 7][392, 1, 56, 8]", w: "f32[8, 8, 3, 3]")", statements.toStdString()));
+        const CompileRequest options;
+        for (const auto pass : {beginSchedule, chooseLibraries, fuseNodes, reuseMemory}) {
+            Rewriter rewriter("schedule", options);
+            QVERIFY(pass(*module, rewriter));
+        }
+        const auto scheduled = scheduleModule(module);
+        QVERIFY(scheduled);
+        QCOMPARE(overs(*scheduled), over);
+        const std::vector<Tensor> inputs = testing::randomInputs(*module, 11);
+        const auto expected = interpret(*module, inputs, {.pure = true});
+        const auto program = buildCpu(module);
+        QVERIFY(expected && program);
+        CpuRunOptions run;
+        run.repeat = 3;
+        const auto ran = runCpu(*program, inputs, run);
+        QVERIFY2(ran, ran ? "" : ran.error().text().c_str());
+        for (size_t i = 0; i < expected->size(); ++i)
+            QVERIFY(compare(ran->outputs[i], (*expected)[i], {.relative = 1e-4, .absolute = 1e-4}).within);
+    }
     /// Each is a rewrite of its own: with less fuel the first ones happen.
     void fuel() {
         for (const int64_t fuel : {0, 1, 2}) {

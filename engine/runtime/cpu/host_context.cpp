@@ -369,7 +369,7 @@ class HostContext::Values final : public ValueSource {
         for (const int64_t operand : planned.operands) own.operands.push_back(value(operand).data());
         own.results.clear();
         for (const int64_t result : step.results)
-            own.results.push_back(result < 0 ? nullptr : m_values[static_cast<size_t>(result)][0].data());
+            own.results.push_back(result < 0 ? nullptr : const_cast<void*>(value(result).data()));
         CtParallel lent = lentThreads(m_program->pool(), m_program->threadsFor(bound().steps[number]));
         CtRandom draws{random().seed, random().draws};
         lent.random = &draws;

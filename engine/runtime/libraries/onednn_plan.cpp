@@ -179,7 +179,11 @@ OneDnnPlan::Place OneDnnPlan::operand(int number, const DnnlLayout& given, const
 void OneDnnPlan::copyOperand(int number, const DnnlLayout& given, const Place& to) {
     if (m_call->constant[number] != 0 || given.copied) return reorder(operand(number, given, to.layout), to, m_steps);
     const Place from{Place::Kind::Operand, number, given.desc()};
-    if (!isConverted(given, to.layout)) return reorder(from, to, m_steps);
+    if (!isConverted(given, to.layout)) {
+        reorder(from, to, m_steps);
+        m_steps.back().inPlace = from.layout == to.layout;
+        return;
+    }
     const auto wide = given.as(Type::f32).desc();
     const Place between = wide == to.layout ? to : scratch(wide);
     convert(from, between, given, m_steps);
@@ -243,6 +247,8 @@ void OneDnnPlan::execute(const std::vector<Step>& steps, const LibraryRun& run, 
     std::vector<void*> addresses;
     for (size_t i = 0; i < steps.size(); ++i) {
         const Step& step = steps[i];
+        // The result lies over the operand: its elements are there.
+        if (step.inPlace && addressOf(step.arguments[0].second) == addressOf(step.arguments[1].second)) continue;
         if (step.work) {
             addresses.clear();
             for (const auto& argument : step.arguments) addresses.push_back(addressOf(argument.second));

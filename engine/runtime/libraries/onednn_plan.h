@@ -100,7 +100,7 @@ class OneDnnPlan final : public LibraryPlan {
     /// Where a primitive leaves a result, which is reordered into place behind it.
     Place result(int number, const DnnlLayout& given, const dnnl::memory::desc& made);
     Place scratch(const dnnl::memory::desc& layout);
-    /// The operand's elements at a place, in its layout.
+    /// The operand's elements at a place, in its layout; they may be there.
     void copyOperand(int number, const DnnlLayout& given, const Place& to);
     /// Another place's elements times a factor.
     Place scaled(const Place& from, float factor);
@@ -130,7 +130,8 @@ class OneDnnPlan final : public LibraryPlan {
         dnnl::primitive primitive;  // none: `work`
         Arguments arguments;
         Work work;
-        Dims numbers;  // of work that packs: what it was made for
+        Dims numbers;          // of work that packs: what it was made for
+        bool inPlace = false;  // of a copy: nothing is to be done where both are one place
     };
     /// An operand in another layout than it is given in.
     struct Laid {
