@@ -44,7 +44,7 @@ constexpr Function kFunctions[] = {
     {"asinh", std::asinh, 2, 2},
     {"acosh", std::acosh, 2.5, 2},
     {"atanh", std::atanh, 2, 2},
-    {"erf", std::erf, 4.5, 1},
+    {"erf", std::erf, 5, 1},
     {"erfc", std::erfc, 3, 3},
     {"sigmoid", sigmoid, 2, 2, true},
     {"floor", std::floor, 0, 0},
