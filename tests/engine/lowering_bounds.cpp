@@ -16,12 +16,13 @@ Bound boundOf(const Op& op) {
         {"log", {1}},
         {"log1p", kFunction},
         {"tanh", kFunction},
-        {"erf", kFunction},
+        {"erf", {5}},
         {"sigmoid", kFunction},
         {"glu", kFunction},
         {"erfinv", {4}},
         {"digamma", {16}},  // near its zeros
         {"mean", {1}},
+        {"_cdist_forward", {2}},  // a power of a sum
         {"avg_pool2d", kSum},
         {"_adaptive_avg_pool2d", kSum},
         {"_adaptive_avg_pool3d", kSum},
