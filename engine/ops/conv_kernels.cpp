@@ -1,6 +1,10 @@
 #include "engine/ops/conv_kernels.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "engine/ops/arithmetic.h"
+#include "engine/ops/double_product.h"
 #include "engine/ops/packed.h"
 
 namespace cutaway {
@@ -87,16 +91,92 @@ ConvolutionGeometry reversed(const ConvolutionGeometry& g) {
 }
 
 /// Unfolds the large side of one sample and group into [channels * kernel, small positions], zero outside.
-std::vector<float> columns(const ConvolutionGeometry& g, const std::vector<Tap>& taps, const float* data,
-                           int64_t channels) {
+template <class T>
+std::vector<T> columns(const ConvolutionGeometry& g, const std::vector<Tap>& taps, const T* data, int64_t channels) {
     const int64_t large = product(g.transposed ? g.out : g.in), small = product(g.transposed ? g.in : g.out),
                   kernel = product(g.kernel);
-    std::vector<float> out(static_cast<size_t>(channels * kernel * small), 0.0f);
+    std::vector<T> out(static_cast<size_t>(channels * kernel * small), T(0));
     for (int64_t channel = 0; channel < channels; ++channel)
         for (const Tap& tap : taps)
             out[static_cast<size_t>((channel * kernel + tap.kernel) * small + tap.small)] =
                 data[channel * large + tap.large];
     return out;
+}
+
+/// Zeros that stand for what lies outside leave a sum as it is, to the bit, unless they meet one of these.
+bool allFinite(const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+/// So many channels of an unfolded side stay in the cache.
+int64_t channelsAtOnce(int64_t channels, int64_t kernel, int64_t positions) {
+    constexpr int64_t kElements = int64_t{1} << 20;
+    return std::clamp<int64_t>(kElements / std::max<int64_t>(1, kernel * positions), 1, channels);
+}
+constexpr int64_t kFewRows = 4;  // of a product: not worth unfolding for
+
+/// As products of matrices over unfolded channels, each sum in the order of forEachProduct. False if that would not be
+/// the same, or be slower.
+bool convolveDoubles(const ConvolutionGeometry& g, const std::vector<double>& in, const std::vector<double>& weight,
+                     std::vector<double>& out) {
+    const int64_t inPerGroup = g.inChannels / g.groups, outPerGroup = g.outChannels / g.groups;
+    const int64_t kernel = product(g.kernel), inSize = product(g.in), outSize = product(g.out);
+    if (outPerGroup < kFewRows || outSize == 0 || inPerGroup == 0 || !allFinite(weight)) return false;
+    // What meets an element of the output: taps of the input's side. Transposed, they come with kernel elements that
+    // fall.
+    std::vector<Tap> taps = tapsOf(g);
+    ConvolutionGeometry sides = g;
+    if (g.transposed) {
+        for (Tap& tap : taps) tap = {tap.small, tap.large, kernel - 1 - tap.kernel};
+        std::swap(sides.in, sides.out);
+    }
+    const int64_t step = channelsAtOnce(inPerGroup, kernel, outSize);
+    std::vector<double> rows;
+    for (int64_t group = 0; group < g.groups; ++group)
+        for (int64_t first = 0; first < inPerGroup; first += step) {
+            const int64_t channels = std::min(step, inPerGroup - first), depth = channels * kernel;
+            rows.assign(static_cast<size_t>(outPerGroup * depth), 0.0);
+            for (int64_t o = 0; o < outPerGroup; ++o)
+                for (int64_t i = 0; i < channels; ++i)
+                    for (int64_t k = 0; k < kernel; ++k) {
+                        const int64_t channel = group * inPerGroup + first + i;
+                        const int64_t from = g.transposed
+                                                 ? (channel * outPerGroup + o) * kernel + kernel - 1 - k
+                                                 : ((group * outPerGroup + o) * inPerGroup + first + i) * kernel + k;
+                        rows[static_cast<size_t>(o * depth + i * kernel + k)] = weight[static_cast<size_t>(from)];
+                    }
+            for (int64_t n = 0; n < g.batch; ++n) {
+                const std::vector<double> unfolded = columns(
+                    sides, taps, in.data() + (n * g.inChannels + group * inPerGroup + first) * inSize, channels);
+                addDoubleProduct(outPerGroup, outSize, depth, rows.data(), depth, {unfolded.data(), outSize, 1},
+                                 out.data() + (n * g.outChannels + group * outPerGroup) * outSize, outSize);
+            }
+        }
+    return true;
+}
+
+/// The same for the gradient of the weights.
+bool weightGradientOfDoubles(const ConvolutionGeometry& g, const std::vector<double>& gradient,
+                             const std::vector<double>& input, std::vector<double>& out) {
+    const std::vector<double>&large = g.transposed ? gradient : input, &small = g.transposed ? input : gradient;
+    const int64_t largeChannels = (g.transposed ? g.outChannels : g.inChannels) / g.groups;
+    const int64_t smallChannels = (g.transposed ? g.inChannels : g.outChannels) / g.groups;
+    const int64_t largeSize = product(g.transposed ? g.out : g.in), smallSize = product(g.transposed ? g.in : g.out);
+    const int64_t kernel = product(g.kernel), width = largeChannels * kernel;
+    if (smallChannels < kFewRows || smallSize == 0 || width == 0 || !allFinite(small)) return false;
+    const std::vector<Tap> taps = tapsOf(g);
+    const int64_t step = channelsAtOnce(largeChannels, kernel, smallSize);
+    for (int64_t n = 0; n < g.batch; ++n)
+        for (int64_t group = 0; group < g.groups; ++group)
+            for (int64_t first = 0; first < largeChannels; first += step) {
+                const int64_t channels = std::min(step, largeChannels - first), block = n * g.groups + group;
+                const std::vector<double> unfolded =
+                    columns(g, taps, large.data() + (block * largeChannels + first) * largeSize, channels);
+                addDoubleProduct(smallChannels, channels * kernel, smallSize,
+                                 small.data() + block * smallChannels * smallSize, smallSize,
+                                 {unfolded.data(), 1, smallSize},
+                                 out.data() + group * smallChannels * width + first * kernel, width);
+            }
+    return true;
 }
 
 /// Weight gradient as one matrix product per sample and group over unfolded columns.
@@ -133,10 +213,13 @@ void convolvePlainly(const ConvolutionGeometry& g, const Tensor& input, const Te
         using T = decltype(tag);
         const std::vector<T> in = packElements<T>(input), w = packElements<T>(weight);
         std::vector<T> out(static_cast<size_t>(result.numel()));
-        forEachProduct(g, [&](int64_t i, int64_t k, int64_t o) {
-            T& sum = out[static_cast<size_t>(o)];
-            sum = wrapAdd(sum, wrapMul(in[static_cast<size_t>(i)], w[static_cast<size_t>(k)]));
-        });
+        bool done = false;
+        if constexpr (std::is_same_v<T, double>) done = convolveDoubles(g, in, w, out);
+        if (!done)
+            forEachProduct(g, [&](int64_t i, int64_t k, int64_t o) {
+                T& sum = out[static_cast<size_t>(o)];
+                sum = wrapAdd(sum, wrapMul(in[static_cast<size_t>(i)], w[static_cast<size_t>(k)]));
+            });
         addBias(g, bias, out);
         unpackElements(out, result);
     });
@@ -168,10 +251,13 @@ void convolveBackWeightPlainly(const ConvolutionGeometry& g, const Tensor& gradi
         using T = decltype(tag);
         const std::vector<T> in = packElements<T>(input), dy = packElements<T>(gradient);
         std::vector<T> out(static_cast<size_t>(result.numel()));
-        forEachProduct(g, [&](int64_t i, int64_t k, int64_t o) {
-            T& sum = out[static_cast<size_t>(k)];
-            sum = wrapAdd(sum, wrapMul(in[static_cast<size_t>(i)], dy[static_cast<size_t>(o)]));
-        });
+        bool done = false;
+        if constexpr (std::is_same_v<T, double>) done = weightGradientOfDoubles(g, dy, in, out);
+        if (!done)
+            forEachProduct(g, [&](int64_t i, int64_t k, int64_t o) {
+                T& sum = out[static_cast<size_t>(k)];
+                sum = wrapAdd(sum, wrapMul(in[static_cast<size_t>(i)], dy[static_cast<size_t>(o)]));
+            });
         unpackElements(out, result);
     });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ops/arithmetic.h"
+#include "engine/ops/double_product.h"
 #include "engine/ops/library_kernels.h"
 #include "engine/ops/packed.h"
 
@@ -39,6 +40,10 @@ void multiplyInBlocks(const ProductSizes& s, const T* a, const Tensor& b, T* c) 
         for (int64_t first = 0; first < s.k; first += most) {
             const int64_t rows = std::min(most, s.k - first);
             const std::vector<T> block = packElements<T>(rowsOf(b, batch, first, rows));
+            if constexpr (std::is_same_v<T, double>) {
+                addDoubleProduct(s.m, s.n, rows, a + first, s.k, {block.data(), s.n, 1}, c, s.n);
+                continue;
+            }
             for (int64_t i = 0; i < s.m; ++i) {
                 T* row = c + i * s.n;
                 for (int64_t p = 0; p < rows; ++p) {
@@ -50,9 +55,20 @@ void multiplyInBlocks(const ProductSizes& s, const T* a, const Tensor& b, T* c) 
         }
 }
 
+/// Of f64, where it lies; c is a contiguous tensor of zeros.
+void multiplyInPlace(const ProductSizes& s, const Tensor& a, const Tensor& b, Tensor& c) {
+    const Tensor packed = a.contiguous();
+    for (int64_t batch = 0; batch < s.batch; ++batch) {
+        const Tensor right = rowsOf(b, batch, 0, s.k);
+        addDoubleProduct(s.m, s.n, s.k, packed.as<double>() + batch * s.m * s.k, s.k,
+                         {right.as<double>(), right.stride(0), right.stride(1)}, c.as<double>() + batch * s.m * s.n,
+                         s.n);
+    }
+}
+
 /// product = alpha * product + beta * addend, in the type of the product.
 template <class T>
-void applyScale(std::vector<T>& product, const Tensor& result, const ProductScale& scale) {
+void applyScale(std::span<T> product, const Tensor& result, const ProductScale& scale) {
     const T alpha = scalarAs<T>(scale.alpha), beta = scalarAs<T>(scale.beta);
     const bool adds = scale.addend.defined() && beta != T(0);
     if (alpha != T(1))
@@ -61,6 +77,10 @@ void applyScale(std::vector<T>& product, const Tensor& result, const ProductScal
     const std::vector<T> addend = packElements<T>(broadcastTo(scale.addend, result.sizes()));
     for (size_t i = 0; i < product.size(); ++i)
         product[i] = wrapAdd(product[i], beta == T(1) ? addend[i] : wrapMul(beta, addend[i]));
+}
+
+bool allDoubles(const Tensor& a, const Tensor& b, const Tensor& c) {
+    return a.dtype() == DType::F64 && b.dtype() == DType::F64 && c.dtype() == DType::F64;
 }
 
 /// A matrix of a batch as the library sees it: in place if it is f32, else from the packed copy.
@@ -85,11 +105,17 @@ class LibraryOperand {
 
 void multiplyMatricesPlainly(const Tensor& a, const Tensor& b, Tensor& result, const ProductScale& scale) {
     const ProductSizes sizes = sizesOf(a, b);
+    const auto elements = static_cast<size_t>(result.numel());
+    if (allDoubles(a, b, result) && result.isContiguous() && elements > 0) {
+        std::fill_n(result.as<double>(), elements, 0.0);
+        multiplyInPlace(sizes, a, b, result);
+        return applyScale(std::span(result.as<double>(), elements), result, scale);
+    }
     withAccumulator(result.dtype(), [&](auto tag) {
         using T = decltype(tag);
-        std::vector<T> product(static_cast<size_t>(result.numel()));
+        std::vector<T> product(elements);
         multiplyInBlocks<T>(sizes, packElements<T>(a).data(), b, product.data());
-        applyScale(product, result, scale);
+        applyScale(std::span(product), result, scale);
         unpackElements(product, result);
     });
 }
@@ -104,7 +130,7 @@ void multiplyMatrices(const Tensor& a, const Tensor& b, Tensor& result, const Pr
         if (!libraryGemm(sizes.m, sizes.n, sizes.k, left.matrix(batch), right.matrix(batch),
                          product.data() + batch * sizes.m * sizes.n))
             return multiplyMatricesPlainly(a, b, result, scale);
-    applyScale(product, result, scale);
+    applyScale(std::span(product), result, scale);
     unpackElements(product, result);
 }
 
