@@ -112,7 +112,7 @@ void Interpreter::protectGiven(const Node& node) {
             const auto from = value.storage();
             const auto copy = ownCopy(value).storage();
             m_changed.insert(from);
-            forEachHeld([&](Tensor& held, bool) {
+            forEachHeld([&](Tensor& held, bool, NodeId) {
                 if (held.storage() == from)
                     held = Tensor(copy, held.dtype(), held.sizes(), held.strides(), held.offset(), held.device());
             });

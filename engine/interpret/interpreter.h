@@ -21,6 +21,9 @@ class Interpreter : public ValueSource {
         if (--m_readsLeft[index(node.id())] == 0) m_values[index(node.id())].clear();
     }
 
+    /// Holds an equal tensor in place of a node's value, so that one memory serves both.
+    void exchange(const Node& node, const Tensor& equal) { m_values[index(node.id())] = {equal}; }
+
     /// Nobody will run the output: what it alone reads is dropped like anything else. Before the first advance().
     void dropResults();
 
@@ -33,13 +36,13 @@ class Interpreter : public ValueSource {
     /// begin(), and advance() to the end.
     Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
-    /// Calls visit(tensor, written) for every value that is held, to exchange it for an equal one elsewhere in memory;
-    /// `written`: the graph writes to it.
+    /// Calls visit(tensor, written, node) for every value that is held, to exchange it for an equal one elsewhere in
+    /// memory; `written`: the graph writes to it.
     template <class Visit>
     void forEachHeld(Visit&& visit) {
         for (size_t id = 0; id < m_values.size(); ++id)
             for (Tensor& value : m_values[id])
-                if (value.defined()) visit(value, m_mutates && m_written[id]);
+                if (value.defined()) visit(value, m_mutates && m_written[id], static_cast<NodeId>(id));
     }
 
     const Module& module() const { return m_module; }

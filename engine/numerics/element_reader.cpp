@@ -2,15 +2,20 @@
 
 namespace cutaway {
 
-ElementReader::ElementReader(const Tensor& tensor) : m_tensor(tensor) {
+ElementReader::ElementReader(const Tensor& tensor, int64_t first) : m_tensor(tensor) {
     m_total = tensor.numel() * width(tensor.dtype());
     if (tensor.isContiguous()) {
         m_run = tensor.numel();
+        m_at = first / width(tensor.dtype());
         return;
     }
     m_run = tensor.sizes().back();
     m_step = tensor.strides().back();
     m_index.assign(tensor.sizes().size() - 1, 0);
+    int64_t left = first / width(tensor.dtype());
+    m_at = left % m_run;
+    left /= m_run;
+    for (size_t d = m_index.size(); d-- > 0; left /= tensor.sizes()[d]) m_index[d] = left % tensor.sizes()[d];
 }
 
 void ElementReader::read(int64_t count, double* out) {

@@ -6,7 +6,8 @@ namespace cutaway {
 
 class ElementReader {
   public:
-    explicit ElementReader(const Tensor& tensor);
+    /// Begins at number `first`, a whole element.
+    explicit ElementReader(const Tensor& tensor, int64_t first = 0);
     /// Numbers per element: two of complex ones.
     static int width(DType dtype) { return isComplex(dtype) ? 2 : 1; }
     /// Numbers in all.
@@ -24,7 +25,7 @@ class ElementReader {
 /// Calls visit(first, count, numbers...) for pieces of tensors of the same sizes and kind, in order.
 template <class Visit, class... Tensors>
 void forEachPiece(Visit&& visit, const Tensors&... tensors) {
-    constexpr int64_t kPiece = 2048;
+    constexpr int64_t kPiece = 512;  // of three tensors in the first cache
     std::tuple readers{ElementReader(tensors)...};
     const int64_t total = std::get<0>(readers).total();
     std::array<std::array<double, kPiece>, sizeof...(tensors)> numbers;

@@ -1,10 +1,10 @@
 #include "engine/numerics/measure.h"
 
-#include <bit>
 #include <cmath>
 
 #include "engine/numerics/element_reader.h"
 #include "engine/numerics/same.h"
+#include "engine/numerics/tally.h"
 #include "engine/support/number_text.h"
 
 namespace cutaway {
@@ -25,22 +25,6 @@ const char* wordOf(NodeVerdict verdict) {
         case NodeVerdict::Unmatched: return "unmatched";
     }
     return "";
-}
-
-int64_t orderOf(DType dtype, double value) {
-    const auto order = [](auto bits, auto sign) {
-        return bits & sign ? -static_cast<int64_t>(bits & ~sign) : static_cast<int64_t>(bits);
-    };
-    switch (dtype) {
-        case DType::F16:
-        case DType::BF16: {
-            uint16_t bits = 0;
-            storeElements(dtype, &bits, 1, 1, &value);
-            return order(uint32_t{bits}, uint32_t{0x8000});
-        }
-        case DType::F32: return order(std::bit_cast<uint32_t>(static_cast<float>(value)), uint32_t{1} << 31);
-        default: return order(std::bit_cast<uint64_t>(value), uint64_t{1} << 63);
-    }
 }
 
 namespace {
@@ -71,83 +55,21 @@ double unitRoundoff(DType dtype) {
     }
 }
 
-void countNonFinite(const Tensor& value, NodeNumbers& row) {
-    row.elements = value.numel();
-    if (!isFloating(value.dtype()) && !isComplex(value.dtype())) return;
-    forEachPiece(
-        [&](int64_t, int64_t count, const double* x) {
-            for (int64_t i = 0; i < count; ++i) {
-                row.nans += std::isnan(x[i]);
-                row.infinities += std::isinf(x[i]);
-            }
-        },
-        value);
-}
-
 std::vector<int64_t> indexOf(int64_t position, const Dims& sizes) {
     std::vector<int64_t> at(sizes.size());
     for (size_t dim = sizes.size(); dim-- > 0; position /= sizes[dim]) at[dim] = position % sizes[dim];
     return at;
 }
 
-void measureErrors(const Tensor& value, const Tensor& reference, NodeNumbers& row) {
-    const DType dtype = value.dtype();
-    const bool ordered = hasOrder(dtype);
-    double product = 0, left = 0, right = 0;
-    int64_t ulp = ordered ? 0 : -1, worst = -1;
-    forEachPiece(
-        [&](int64_t first, int64_t count, const double* x, const double* y) {
-            for (int64_t i = 0; i < count; ++i) {
-                if (std::isnan(x[i]) && std::isnan(y[i])) continue;
-                row.newNonFinite += !std::isfinite(x[i]) && std::isfinite(y[i]);
-                row.different += x[i] != y[i];
-                if (!std::isfinite(x[i]) || !std::isfinite(y[i])) continue;
-                product += x[i] * y[i], left += x[i] * x[i], right += y[i] * y[i];
-                if (x[i] == y[i]) continue;
-                const double error = std::abs(x[i] - y[i]);
-                if (error > row.maxAbsolute) {
-                    row.maxAbsolute = error;
-                    worst = first + i;
-                    row.worstValue = x[i], row.worstReference = y[i];
-                }
-                if (y[i] != 0) row.maxRelative = std::max(row.maxRelative, error / std::abs(y[i]));
-                if (ordered) ulp = std::max(ulp, std::abs(orderOf(dtype, x[i]) - orderOf(dtype, y[i])));
-            }
-        },
-        value, reference);
-    row.maxUlp = static_cast<double>(ulp);
-    if (left > 0 || right > 0) row.cosine = left > 0 && right > 0 ? product / std::sqrt(left) / std::sqrt(right) : 0;
-    if (worst >= 0) row.worst = indexOf(worst / ElementReader::width(dtype), value.sizes());
-}
-
-/// Distances to the f64 run, over what is finite in all three.
-struct Distances {
-    double squares = 0, most = 0;
-    void add(double error) {
-        squares += error * error;
-        most = std::max(most, std::abs(error));
-    }
-};
-struct From64 {
-    Distances value, reference;
-    double magnitudes = 0, largest = 0;
-    int64_t elements = 0;
-};
-From64 distancesTo(const Tensor& wide, const Tensor& value, const Tensor& reference) {
-    From64 out;
-    forEachPiece(
-        [&](int64_t, int64_t count, const double* exact, const double* x, const double* y) {
-            for (int64_t i = 0; i < count; ++i) {
-                if (!std::isfinite(exact[i]) || !std::isfinite(x[i]) || !std::isfinite(y[i])) continue;
-                out.value.add(x[i] - exact[i]);
-                out.reference.add(y[i] - exact[i]);
-                out.magnitudes += exact[i] * exact[i];
-                out.largest = std::max(out.largest, std::abs(exact[i]));
-                ++out.elements;
-            }
-        },
-        wide, value, reference);
-    return out;
+void noteErrors(const Tally& tally, const Tensor& value, NodeNumbers& row) {
+    row.newNonFinite = tally.newNonFinite, row.different = tally.different;
+    row.maxAbsolute = tally.maxAbsolute, row.maxRelative = tally.maxRelative;
+    row.worstValue = tally.worstValue, row.worstReference = tally.worstReference;
+    row.maxUlp = hasOrder(value.dtype()) ? static_cast<double>(tally.maxUlp) : -1;
+    if (tally.left > 0 || tally.right > 0)
+        row.cosine =
+            tally.left > 0 && tally.right > 0 ? tally.product / std::sqrt(tally.left) / std::sqrt(tally.right) : 0;
+    if (tally.worst >= 0) row.worst = indexOf(tally.worst / ElementReader::width(value.dtype()), value.sizes());
 }
 
 std::string worstText(const NodeNumbers& row) {
@@ -173,14 +95,12 @@ void judgeWhole(const Tensor& value, const Tensor& reference, const Tensor& wide
     row.why = std::to_string(wrong) + " of " + std::to_string(row.elements) + " differ: " + worstText(row);
 }
 
-void judgeOwn(const Tensor& value, const Tensor& reference, const Tensor& wide, double factor, NodeNumbers& row) {
-    if (!isFloating(value.dtype()) && !isComplex(value.dtype())) return judgeWhole(value, reference, wide, row);
-    const From64 found = distancesTo(wide.defined() ? wide : reference, value, reference);
+void judgeOwn(DType dtype, const Tally& found, double factor, NodeNumbers& row) {
     if (found.elements == 0) return;
     const auto mean = [&](double squares) { return std::sqrt(squares / static_cast<double>(found.elements)); };
     row.rmse = mean(found.value.squares), row.referenceRmse = mean(found.reference.squares);
     row.maxFrom64 = found.value.most, row.referenceMaxFrom64 = found.reference.most;
-    const double unit = kRoundings * unitRoundoff(value.dtype());
+    const double unit = kRoundings * unitRoundoff(dtype);
     const bool apart = row.rmse > factor * row.referenceRmse + unit * mean(found.magnitudes);
     // One element alone shows in the largest error.
     const bool one = row.maxFrom64 > factor * row.referenceMaxFrom64 + unit * found.largest;
@@ -212,9 +132,14 @@ std::string problemOf(const TensorType& type, const Tensor& value) {
 
 void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, const JudgeOptions& options,
              NodeNumbers& row) {
-    countNonFinite(value, row);
+    row.elements = value.numel();
+    const bool real = isFloating(value.dtype()) || isComplex(value.dtype());
+    if (!real && !reference.defined()) return;
+    const bool distances = real && options.judge == Judge::Own && reference.defined();
+    const Tally tally = tallyOf(value, reference, !distances ? Tensor() : wide.defined() ? wide : reference);
+    row.nans = tally.nans, row.infinities = tally.infinities;
     if (!reference.defined()) return;
-    measureErrors(value, reference, row);
+    noteErrors(tally, value, row);
     row.verdict = row.different == 0 && value.dtype() == reference.dtype() ? NodeVerdict::Equal : NodeVerdict::Close;
     if (row.newNonFinite > 0) {
         row.verdict = NodeVerdict::NonFinite;
@@ -223,7 +148,9 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
         return;
     }
     switch (options.judge) {
-        case Judge::Own: return judgeOwn(value, reference, wide, options.tolerance.value_or(kFactor), row);
+        case Judge::Own:
+            if (!real) return judgeWhole(value, reference, wide, row);
+            return judgeOwn(value.dtype(), tally, options.tolerance.value_or(kFactor), row);
         case Judge::Strict:
             if (row.verdict == NodeVerdict::Equal) return;
             row.verdict = NodeVerdict::Wrong;
@@ -232,7 +159,6 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
                                                " elements differ: " + worstText(row);
             return;
         case Judge::Same: {
-            const bool real = isFloating(value.dtype()) || isComplex(value.dtype());
             SameAnswer answer = same(reference, value, real ? wide : Tensor(), options);
             if (answer.same) return;
             row.verdict = NodeVerdict::Wrong;

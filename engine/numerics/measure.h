@@ -7,9 +7,6 @@
 
 namespace cutaway {
 
-/// Neighbouring numbers of the dtype differ by 1; floats of 16 and more bits. The sign of zero does not count.
-int64_t orderOf(DType dtype, double value);
-
 /// Fills in counts, errors and verdict of `row`. `reference`, `wide`: undefined for none.
 void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, const JudgeOptions& options,
              NodeNumbers& row);

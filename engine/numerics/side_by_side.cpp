@@ -1,8 +1,11 @@
 #include "engine/numerics/side_by_side.h"
 
+#include <algorithm>
+
 #include "engine/interpret/specialize.h"
 #include "engine/numerics/raise.h"
 #include "engine/numerics/spill.h"
+#include "engine/numerics/tally.h"
 #include "engine/support/fault_points.h"
 
 namespace cutaway {
@@ -125,6 +128,61 @@ class Draws {
 /// Items of tuples have rows of their own where they are taken out.
 Tensor single(const TensorList& values) { return values.size() == 1 ? values[0] : Tensor(); }
 
+/// The same graph, each node as late as one of `wanted`, in the order of these, asks for it: a run ahead of what is
+/// compared holds values for long. Calls that draw keep their order; where calls write or sizes come from values,
+/// nothing moves.
+ReadyGraph inWantedOrder(const ReadyGraph& graph, const std::vector<int>& wanted) {
+    const std::vector<Node*> before = inOrder(*graph.module);
+    const bool fixed = !freeSymbols(*graph.module).empty() || graph.module->graph().outputNode() == nullptr ||
+                       std::any_of(before.begin(), before.end(),
+                                   [](const Node* node) { return node->isCall() && node->op().mutates(); });
+    if (fixed) return graph;
+    ReadyGraph moved{std::make_shared<Module>(*graph.module), graph.inputs};
+    Graph& order = moved.module->graph();
+    const std::vector<Node*> nodes = inOrder(*moved.module);
+    std::map<const Node*, Node*> drawsAfter;
+    Node* drew = nullptr;
+    for (Node* node : nodes)
+        if (node->is(Tag::Random)) drawsAfter[node] = drew, drew = node;
+    std::set<const Node*> placed{order.outputNode()};
+    const auto place = [&](Node& node) {
+        if (placed.insert(&node).second) order.moveBefore(node, *order.outputNode());
+    };
+    for (Node* node : nodes)
+        if (node->isPlaceholder()) place(*node);
+    std::vector<std::pair<Node*, bool>> open;
+    const auto placeWithOperands = [&](Node& wish) {
+        for (open.emplace_back(&wish, false); !open.empty();) {
+            const auto [node, ready] = open.back();
+            open.pop_back();
+            if (placed.contains(node)) continue;
+            if (ready) {
+                place(*node);
+                continue;
+            }
+            open.emplace_back(node, true);
+            if (const auto first = drawsAfter.find(node); first != drawsAfter.end() && first->second != nullptr)
+                open.emplace_back(first->second, false);
+            const std::vector<Node*>& inputs = node->inputs();
+            for (size_t i = inputs.size(); i-- > 0;) open.emplace_back(inputs[i], false);
+        }
+    };
+    for (const int at : wanted)
+        if (at >= 0 && static_cast<size_t>(at) < nodes.size()) placeWithOperands(*nodes[static_cast<size_t>(at)]);
+    for (Node* node : nodes) placeWithOperands(*node);
+    return moved;
+}
+
+/// Positions in `reference` as those in the same graph in another order.
+std::vector<int> positionsAfter(const ReadyGraph& reference, const ReadyGraph& moved, std::vector<int> positions) {
+    std::map<NodeId, int> places;
+    for (const Node* node : inOrder(*moved.module)) places.emplace(node->id(), static_cast<int>(places.size()));
+    const std::vector<Node*> nodes = inOrder(*reference.module);
+    for (int& at : positions)
+        at = at >= 0 && static_cast<size_t>(at) < nodes.size() ? places.at(nodes[static_cast<size_t>(at)]->id()) : -1;
+    return positions;
+}
+
 struct Lockstep {
     const SideBySideOptions& options;
     std::vector<Node*> nodes, referenceNodes;
@@ -167,6 +225,15 @@ struct Lockstep {
         return found == counterpart.end() ? nullptr : found->second;
     }
 
+    /// One memory holds what both runs have computed to the bit.
+    void shareEqual(const Node& node, const Tensor& value, const Node& other, const Tensor& reference) {
+        constexpr size_t kWorthIt = size_t{64} << 10;
+        if (!value.defined() || !reference.defined() || value.bytes() < kWorthIt) return;
+        if (checked.run().writesTo(node) || plain.run().writesTo(other)) return;
+        if (value.storage() != reference.storage() && sameBits(value, reference))
+            checked.run().exchange(node, reference);
+    }
+
     /// The reference runs first: random calls of the checked graph take what its own drew.
     Result<NodeNumbers> step(size_t position) {
         const Node& node = *nodes[position];
@@ -199,7 +266,10 @@ struct Lockstep {
             row.verdict = NodeVerdict::WrongType;
             row.why = std::move(problem);
         }
-        if (other != nullptr) plain.taken(*other), wide.taken(*other);
+        if (other != nullptr) {
+            shareEqual(node, single(values), *other, reference);
+            plain.taken(*other), wide.taken(*other);
+        }
         return row;
     }
 };
@@ -209,7 +279,8 @@ struct Lockstep {
 Result<SideBySideEnd> runSideBySide(const ReadyGraph& checked, const ReadyGraph& reference,
                                     const std::vector<int>& counterparts, const SideBySideOptions& options,
                                     const std::function<void(size_t position, const NodeNumbers&)>& row) {
-    Lockstep all(checked, reference, counterparts, options);
+    const ReadyGraph ordered = inWantedOrder(reference, counterparts);
+    Lockstep all(checked, ordered, positionsAfter(reference, ordered, counterparts), options);
     Spill spill(options.valueBytes);
     SideBySideEnd end;
     for (size_t i = 0; i < all.nodes.size() && end.failed.empty(); ++i) {

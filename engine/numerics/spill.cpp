@@ -1,10 +1,13 @@
 #include "engine/numerics/spill.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <limits>
 #include <set>
 
 namespace cutaway {
@@ -90,41 +93,92 @@ void Spill::forgetDead() {
     }
 }
 
+/// How many nodes from now a value is read; what only a comparison reads is read last.
+size_t Spill::nextRead(const Interpreter& run, NodeId node) {
+    std::vector<size_t>& order = m_order[&run];
+    const Graph& graph = run.module().graph();
+    if (order.empty()) {
+        order.resize(graph.idLimit());
+        size_t at = 0;
+        for (const Node& each : graph.nodes()) order[index(each.id())] = at++;
+    }
+    size_t next = std::numeric_limits<size_t>::max();
+    const Node* now = run.next();
+    const Node* held = graph.find(node);
+    if (now == nullptr || held == nullptr) return next;
+    const size_t from = order[index(now->id())];
+    for (const Node* user : held->users())
+        if (const size_t at = order[index(user->id())]; at >= from && !user->isOutput())
+            next = std::min(next, at - from);
+    return next;
+}
+
+/// Calls visit(tensor, written, node, run) for what lies in memory of the runs' own.
+template <class Visit>
+void Spill::forEachOwn(const std::vector<Interpreter*>& runs, Visit&& visit) {
+    for (Interpreter* run : runs)
+        run->forEachHeld([&](const Tensor& value, bool written, NodeId node) {
+            const auto known = m_places.find(value.storage().get());
+            const bool inFile = known != m_places.end();
+            if (inFile ? known->second.atHand->load() : !value.storage()->readOnly()) visit(value, written, node, *run);
+        });
+}
+
+double Spill::bytesHeld(const std::vector<Interpreter*>& runs) {
+    double bytes = 0;
+    std::set<const Storage*> seen;
+    forEachOwn(runs, [&](const Tensor& value, bool, NodeId, const Interpreter&) {
+        if (seen.insert(value.storage().get()).second) bytes += static_cast<double>(value.storage()->size());
+    });
+    return bytes;
+}
+
+/// Each storage once, what is read latest first.
+std::vector<Spill::Held> Spill::latestFirst(const std::vector<Interpreter*>& runs) {
+    std::vector<Held> found;
+    std::map<const Storage*, size_t> seen;
+    forEachOwn(runs, [&](const Tensor& value, bool written, NodeId node, const Interpreter& run) {
+        const auto [at, fresh] = seen.emplace(value.storage().get(), found.size());
+        if (fresh) found.push_back({value.storage(), std::numeric_limits<size_t>::max(), false});
+        Held& entry = found[at->second];
+        entry.written |= written;
+        entry.nextRead = std::min(entry.nextRead, nextRead(run, node));
+    });
+    std::stable_sort(found.begin(), found.end(), [](const Held& a, const Held& b) { return a.nextRead > b.nextRead; });
+    return found;
+}
+
+/// What the allocator keeps of values that are gone goes back to the system.
+void Spill::giveBack(double bytes) {
+    constexpr double kLeast = 64.0 * (1 << 20);
+    m_freed += std::max(0.0, m_held - bytes);
+    m_held = bytes;
+    if (m_freed < std::max(kLeast, m_limit / 8)) return;
+    m_freed = 0;
+#if defined(__GLIBC__)
+    ::malloc_trim(0);
+#endif
+}
+
 void Spill::relieve(const std::vector<Interpreter*>& runs) {
     forgetDead();
-    double held = 0;
-    std::set<const Storage*> seen, soon;
-    std::vector<std::pair<std::shared_ptr<Storage>, Interpreter*>> candidates;
-    for (Interpreter* run : runs) {
-        if (const Node* next = run->next())
-            for (const Node* input : next->inputs())
-                for (const Tensor& value : run->Interpreter::valueOf(*input))
-                    if (value.defined()) soon.insert(value.storage().get());
-        run->forEachHeld([&](const Tensor& value, bool written) {
-            const auto& storage = value.storage();
-            const auto known = m_places.find(storage.get());
-            const bool inFile = known != m_places.end();
-            if (inFile ? !known->second.atHand->load() : storage->readOnly()) return;
-            if (!seen.insert(storage.get()).second) return;
-            held += static_cast<double>(storage->size());
-            if (storage->size() >= kSmall && !written) candidates.emplace_back(storage, run);
-        });
-    }
-    for (const bool late : {false, true}) {
-        for (auto& [storage, run] : candidates) {
-            if (held <= m_limit) return;
-            if (!storage || soon.contains(storage.get()) != late) continue;
-            const auto moved = away(storage);
-            if (!moved) return;
-            held -= static_cast<double>(storage->size());
-            run->forEachHeld([&, from = storage.get()](Tensor& value, bool) {
-                if (value.storage().get() == from)
-                    value =
-                        Tensor(moved, value.dtype(), value.sizes(), value.strides(), value.offset(), value.device());
-            });
-            storage = nullptr;
+    double bytes = bytesHeld(runs);
+    if (bytes > m_limit) {
+        for (const Held& value : latestFirst(runs)) {
+            if (bytes <= m_limit) break;
+            if (value.storage->size() < kSmall || value.written) continue;
+            const auto moved = away(value.storage);
+            if (!moved) break;
+            bytes -= static_cast<double>(value.storage->size());
+            for (Interpreter* run : runs)
+                run->forEachHeld([&](Tensor& tensor, bool, NodeId) {
+                    if (tensor.storage() == value.storage)
+                        tensor = Tensor(moved, tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(),
+                                        tensor.device());
+                });
         }
     }
+    giveBack(bytes);
 }
 
 }  // namespace cutaway

@@ -70,9 +70,10 @@ NodeNumbers readRow(ByteReader& in) {
     return row;
 }
 
-/// What may be held of values in memory, so that the whole is about twice a plain run.
+/// What may be held of values in memory, so that the whole is about twice a plain run: one call's operands, once more
+/// in f64, are beside them.
 double valueBytes(const ReadyGraph& checked, const ReadyGraph& reference, double given) {
-    constexpr double kLeast = 32.0 * (1 << 20), kOfPeak = 0.3, kOfGiven = 0.1;
+    constexpr double kLeast = 32.0 * (1 << 20), kOfPeak = 1.2, kOfGiven = 0.5;
     return std::max(kLeast,
                     kOfPeak * std::max(peakBytes(*checked.module), peakBytes(*reference.module)) + kOfGiven * given);
 }
