@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "app/cli/gradient_report.h"
 #include "app/cli/json.h"
 #include "cutaway/numerics.h"
 
@@ -15,8 +16,10 @@ struct Arguments {
     double tolerance = 0;
     int top = 20;
     bool every = false;
+    bool noGradients = false;
     std::vector<int64_t> at;
     CheckedRunOptions checked;
+    GradientCheckOptions gradients;
     CompileArguments compile;
 };
 
@@ -74,7 +77,8 @@ void printTable(const CheckedRun& run, int top) {
         std::cout << "and " << more << " more (--top, --json)\n";
 }
 
-Json toJson(const CheckedRun& run, const std::vector<StepInfo>& steps, const FirstDivergence* first) {
+Json toJson(const CheckedRun& run, const std::vector<StepInfo>& steps, const FirstDivergence* first,
+            const GradientCheck* gradients) {
     const auto nameOf = [&](const Place& place) {
         return place.step < 0 ? std::string() : steps[static_cast<size_t>(place.step)].key();
     };
@@ -91,6 +95,7 @@ Json toJson(const CheckedRun& run, const std::vector<StepInfo>& steps, const Fir
               {"remarks", run.remarks},
               {"nodes", std::move(rows)}};
     if (first && first->found) json["first_step"] = first->step.key();
+    if (gradients) json["gradients"] = cli::toJson(*gradients);
     return json;
 }
 
@@ -146,6 +151,19 @@ Result<int> printValue(Compiled& compiled, const Place& place, const Arguments& 
     return 0;
 }
 
+/// Comparing the graphs of a run says nothing of what differentiation began with.
+Result<std::optional<GradientCheck>> gradientsOf(Compiled& compiled, const Arguments& arguments) {
+    CT_TRY(const CompileRequest request, arguments.compile.resolved());
+    if (request.mode != Mode::Training || arguments.noGradients || !arguments.step.empty()) return std::nullopt;
+    GradientCheckOptions options = arguments.gradients;
+    options.inputsFile = arguments.checked.inputsFile;
+    options.timeoutSeconds = arguments.checked.timeoutSeconds;
+    Result<GradientCheck> check = checkGradients(compiled.session, compiled.run, options);
+    if (!check && check.error().code == ErrorCode::Unsupported) return std::nullopt;  // nothing was differentiated
+    if (!check) return check.error();
+    return std::move(*check);
+}
+
 Result<int> check(Compiled& compiled, const Place& place, const Arguments& arguments) {
     const CheckedRunOptions& options = arguments.checked;
     CT_TRY(CheckedRun run, checkedRun(compiled.session, place, options));
@@ -156,11 +174,16 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
         const std::string from = run.inputsFrom;
         if (first->found) run = first->checked, run.inputsFrom = from;
     }
-    const bool bad = run.firstDivergent.has_value() || !run.failed.empty();
-    const std::string& summary = first && first->found ? first->summary : run.summary;
+    CT_TRY(const std::optional<GradientCheck> gradients, gradientsOf(compiled, arguments));
+    const bool diverges = run.firstDivergent.has_value() || !run.failed.empty();
+    const bool bad = diverges || (gradients && gradients->wrong());
+    const std::string& values = first && first->found ? first->summary : run.summary;
+    const std::string summary = diverges || !bad ? values : gradients->summary;
     int status = 0;
     if (!arguments.json.empty()) {
-        status = writeText(arguments.json, dump(toJson(run, compiled.steps, first ? &*first : nullptr)));
+        status =
+            writeText(arguments.json,
+                      dump(toJson(run, compiled.steps, first ? &*first : nullptr, gradients ? &*gradients : nullptr)));
     } else {
         std::cout << "inputs: " << run.inputsFrom << "\n";
         for (const std::string& remark : run.remarks) std::cout << "note: " << remark << "\n";
@@ -170,7 +193,11 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
             std::cout << "first value that is not finite: " << row.name << ", " << row.nans << " NaN, "
                       << row.infinities << " infinite of " << row.elements << "\n";
         }
-        if (!bad) std::cout << summary << "\n";
+        if (!diverges) std::cout << values << "\n";
+        if (gradients) {
+            cli::print(*gradients);
+            if (diverges || !bad) std::cout << gradients->summary << "\n";
+        }
     }
     if (bad) return Error{ErrorCode::InvalidInput, summary, arguments.path, {}};
     return status;
@@ -243,6 +270,19 @@ void addOptions(CLI::App& command, Context& context) {
         ->delimiter(',')
         ->check(wholeNumber(0, 1'000'000'000))
         ->needs(node);
+    auto* without = command.add_flag("--no-gradients", arguments->noGradients,
+                                     "With --mode training, do not hold the gradients against central differences");
+    command
+        .add_flag("--every-derivative", arguments->gradients.everyCall,
+                  "With --mode training, hold the derivative of each call against central differences, even where the "
+                  "gradients together are right")
+        ->excludes(without);
+    command
+        .add_option("--seed", arguments->gradients.seed,
+                    "With --mode training: of the directions along which gradients are looked at")
+        ->type_name("N")
+        ->check(wholeNumber(0, 1'000'000'000))
+        ->excludes(without);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     command.callback([arguments, tolerance, &context] {
@@ -302,6 +342,7 @@ std::vector<JsonReport> reports() {
               {"first_non_finite?", "string: name of the node"},
               {"first_step?", "string: key of the first step after which a value diverges"},
               {"remarks", Json::array({"string: a sentence"})},
+              {"gradients?", shapeOfGradientCheck()},
               {"nodes", Json::array({node})}}},
             {"--json --values", numbers}};
 }

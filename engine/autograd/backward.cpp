@@ -1,9 +1,12 @@
 #include "engine/autograd/backward.h"
 
+#include <cmath>
+
 #include "engine/autograd/graph_calls.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/counts.h"
 #include "engine/support/check.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -93,6 +96,13 @@ Error misfit(const Node& call, size_t position, const Value& gradient, const Nod
     return unsupported("the derivative of " + call.op().name() + " by '" + params[position].name + "' is " +
                            gradient.type().text() + ", which cannot be summed to " + operand.tensor().text(),
                        call.name(), {"give it an operand of the gradient's sizes"});
+}
+
+/// What tests ask for (support/fault_points.h).
+Value spoiled(const Node& call, const Value& gradient) {
+    const FaultEffect effect = faultEffect("derivative", call.op().name());
+    if (!gradient || (effect != FaultEffect::Wrong && effect != FaultEffect::Nan)) return gradient;
+    return gradient * (effect == FaultEffect::Nan ? std::nan("") : 3.0);
 }
 
 Error noDerivative(const Node& call) {
@@ -223,6 +233,7 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
     for (size_t i = 0; i < needed.size(); ++i)
         call.arg(i).forEachNode([&](const Node* operand) { needed[i] = needed[i] || flows(*operand); });
     derivation.setNeeded(std::move(needed));
+    faultPoint("derivative", call.op().name());
     if (!builder.error()) def->derive(derivation);
 
     // Operands get theirs in schema order, each summed and cast first (PyTorch validates all, then adds).
@@ -239,7 +250,7 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
             // A real operand moves along the real line only.
             if (isComplex(summed.dtype()) && !isComplex(operand->tensor().dtype))
                 summed = unary("aten.real.default", summed);
-            ready.emplace_back(operand, convert(summed, operand->tensor().dtype));
+            ready.emplace_back(operand, spoiled(call, convert(summed, operand->tensor().dtype)));
         }
     }
     if (builder.error()) {

@@ -35,6 +35,8 @@ class RaisedInterpreter : public Interpreter {
     Result<Tensor> attribute(const Node& node) override {
         return attributeOf(m_plain, *m_plain.graph().find(node.id()));
     }
+    /// What the call that runs reads in place of what is held; forgotten behind it.
+    TensorList& readInPlace(const Node& node) const { return m_read[node.id()]; }
 
   private:
     Result<TensorList> computeAsWritten(const Node& node);

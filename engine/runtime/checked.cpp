@@ -1,13 +1,14 @@
 #include "engine/runtime/checked.h"
 
 #include "engine/interpret/peak.h"
+#include "engine/runtime/checked_gradients.h"
 #include "engine/runtime/module_io.h"
 #include "engine/support/machine.h"
 
 namespace cutaway {
 namespace {
 
-enum class Wish : uint8_t { Rows, Value, WideValue, Results };
+enum class Wish : uint8_t { Rows, Value, WideValue, Results, Gradients };
 
 void writeGraph(ByteWriter& out, const ReadyGraph& graph, std::vector<Tensor>& tensors) {
     writeModule(out, *graph.module, tensors);
@@ -151,7 +152,39 @@ Result<BothResults> readResults(const ReadyGraph& graph, const CheckedOptions& o
     return results;
 }
 
+Result<GradientCheck> runGradientCheck(const ReadyGraph& joint, const GradientCheckOptions& options,
+                                       const Progress& progress) {
+    ByteWriter out;
+    std::vector<Tensor> tensors;
+    out.pod(Wish::Gradients);
+    writeGraph(out, joint, tensors);
+    writeRoles(out, *joint.module);
+    out.pod(options.seed);
+    out.pod(options.everyCall);
+    CT_TRY_VOID(checkMemory(
+        "the gradients in f64",
+        {{"inputs and weights", static_cast<double>(bytesOf(tensors))}, {"values", peakBytes(*joint.module) * 2}},
+        Whose::ChildOwn));
+    CT_TRY(const Message reply, askWorker(WorkerTask::Checked, "the joint graph", out.bytes, tensors,
+                                          {0, options.timeoutSeconds, options.memoryBytes, {}}, progress));
+    ByteReader in(reply.text);
+    return readGradientCheck(in);
+}
+
 namespace {
+
+Result<Message> answerGradients(ByteReader& in, const ReadyGraph& joint, const SideBySideOptions& options) {
+    readRoles(in, *joint.module);
+    GradientCheckPlan plan;
+    plan.seed = in.pod<uint64_t>();
+    plan.everyCall = in.pod<bool>();
+    if (in.failed()) return invalidInput("the graph that was sent is damaged");
+    plan.begin = [&](const Node& node) { options.begin(node, 0); };
+    CT_TRY(const GradientCheck check, checkGradients(joint, plan));
+    ByteWriter out;
+    writeGradientCheck(out, check);
+    return Message{std::move(out.bytes), {}};
+}
 
 Result<Message> answerRows(ByteReader& in, const std::vector<Tensor>& tensors, SideBySideOptions& options) {
     size_t next = 0;
@@ -189,6 +222,7 @@ Result<Message> answerChecked(const Message& request, Board& board) {
     if (wish == Wish::Rows) return answerRows(in, request.tensors, options);
     size_t next = 0;
     const ReadyGraph graph = readGraph(in, request.tensors, next);
+    if (wish == Wish::Gradients) return answerGradients(in, graph, options);
     if (wish == Wish::Results && !in.failed()) {
         CT_TRY(TensorList results, resultsOf(graph, false, options));
         CT_TRY(const TensorList wide, resultsOf(graph, true, options));

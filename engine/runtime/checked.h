@@ -1,6 +1,7 @@
 #pragma once
 // Checked runs (engine/numerics) in the worker process. What the rows say comes while it works, so that a crash loses
 // none; values stay in the worker.
+#include "cutaway/gradients.h"
 #include "engine/numerics/side_by_side.h"
 #include "engine/runtime/worker.h"
 
@@ -25,6 +26,10 @@ struct BothResults {
     std::vector<Tensor> plain, wide;
 };
 Result<BothResults> readResults(const ReadyGraph& graph, const CheckedOptions& options, const Progress& progress);
+
+/// checkGradients() of a joint graph there, as gradient_check.h has it.
+Result<GradientCheck> runGradientCheck(const ReadyGraph& joint, const GradientCheckOptions& options,
+                                       const Progress& progress);
 
 /// The worker's end.
 Result<Message> answerChecked(const Message& request, Board& board);

@@ -12,6 +12,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/session_gradients.h"
 #include "engine/support/process.h"
 #include "engine/support/shell_words.h"
 #include "engine/support/temp_dir.h"
@@ -53,6 +54,8 @@ class RecordedSearch {
         if (m_options.check == BisectCheck::Command && m_options.command.empty())
             return invalidInput("bisecting by a command needs the command");
         m_first = m_trace.failed() ? 0 : firstComparable(m_trace);
+        CT_TRY(const bool derivative, derivativeAtFault());
+        if (derivative) return m_report;
         CT_TRY(const TempDir folder, TempDir::create("bisect"));
         m_file = folder.file("graph.py");
         if (hasTest() && m_options.check != BisectCheck::Command) {
@@ -73,14 +76,59 @@ class RecordedSearch {
             CT_TRY_VOID(testAsOpened(report));
         if (report.found && m_options.check == BisectCheck::Numbers && !m_trace.failed())
             CT_TRY_VOID(compareSides(report));
+        report.note = m_report.note;
         if (m_first > 0)
-            report.note = "searched from " +
-                          (hasTest() ? m_trace.steps[static_cast<size_t>(m_first)].info.name : std::string("the end")) +
-                          " on: the graphs before it take or return other values";
+            report.note +=
+                std::string(report.note.empty() ? "" : "; ") + "searched from " +
+                (hasTest() ? m_trace.steps[static_cast<size_t>(m_first)].info.name : std::string("the end")) +
+                " on: the graphs before it take or return other values";
         return report;
     }
 
   private:
+    /// Graphs that take and return gradients are compared with the first of them. Whether that is right, differences
+    /// tell: of training, they come first.
+    Result<bool> derivativeAtFault() {
+        if (m_options.check != BisectCheck::Numbers || m_trace.failed()) return false;
+        const std::optional<int> at = jointStep(m_trace);
+        if (!at || *at < 0 || m_first != *at + 1) return false;
+        GradientCheckOptions options;
+        options.inputsFile = m_options.inputsFile;
+        options.timeoutSeconds = m_options.timeoutSeconds;
+        options.memoryBytes = m_options.memoryBytes;
+        const auto check = gradientCheckOf(m_state, m_id, m_trace, options, {m_progress.cancel, {}});
+        if (!check && check.error().code == ErrorCode::Cancelled) return check.error();
+        if (!check) m_report.note = "the gradients were not held against differences: " + check.error().message;
+        else if (!check->wrong() && check->all.verdict != GradientVerdict::Right) m_report.note = check->summary;
+        if (!check || !check->wrong()) return false;
+
+        const Step& step = m_trace.steps[static_cast<size_t>(*at)];
+        const DerivativeRow* guilty = check->guilty();
+        size_t rewrite = 0;  // of no single call: the one that makes the joint graph
+        for (size_t i = 0; guilty && i < step.rewrites.size(); ++i)
+            if (step.rewrites[i].body.empty() && nodeKey(0, step.rewrites[i].nodeId) == guilty->node) rewrite = i;
+        const int done = static_cast<int>(rewrite) + 1;
+        m_report.found = true;
+        m_report.culprit = {m_id, *at, done};
+        m_report.step = step.info;
+        m_report.rewrite = step.rewrites[rewrite];
+        m_report.rewrite.key = keyIn(m_report.rewrite.body, m_report.rewrite.nodeId);
+        m_report.searched = step.info.rewrites;
+        m_report.sections = {{*at, step.info.track, step.info.stage,
+                              step.info.name + "#" + std::to_string(step.info.occurrence), step.info.rewrites}};
+        m_report.good = done - 1, m_report.bad = done;
+        const std::string inputs =
+            m_options.inputsFile.empty() ? std::string() : "--inputs " + shellWord(m_options.inputsFile);
+        m_report.probes = {{step.info.rewrites,
+                            {m_id, *at, -1},
+                            true,
+                            check->summary,
+                            commandLine(m_state, "checked-run", m_trace.request, {}, inputs)}};
+        describeLevels(m_report);
+        if (m_watch) m_watch(m_report);
+        return true;
+    }
+
     bool hasTest() const { return !m_trace.failed() && m_first < static_cast<int>(m_trace.steps.size()); }
 
     Result<std::vector<Tensor>> interpreted(const Module& graph, FaultSide side) const {
@@ -212,6 +260,7 @@ class RecordedSearch {
     const BisectOptions& m_options;
     const BisectWatch& m_watch;
     const Progress& m_progress;
+    BisectReport m_report;  // of a derivative at fault; else its note
     int m_first = 0;
     std::filesystem::path m_file;
     std::vector<Tensor> m_inputs, m_expected;
