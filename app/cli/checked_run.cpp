@@ -167,6 +167,12 @@ Result<std::optional<GradientCheck>> gradientsOf(Compiled& compiled, const Argum
 Result<int> check(Compiled& compiled, const Place& place, const Arguments& arguments) {
     const CheckedRunOptions& options = arguments.checked;
     CT_TRY(CheckedRun run, checkedRun(compiled.session, place, options));
+    CT_TRY(const std::optional<GradientCheck> gradients, gradientsOf(compiled, arguments));
+    // What the joint graph was made of is compared with the graph as it was opened.
+    if (gradients && gradients->place.step > 0 && !run.firstDivergent && run.failed.empty()) {
+        CT_TRY(CheckedRun before, checkedRun(compiled.session, {place.run, gradients->place.step - 1, -1}, options));
+        if (before.firstDivergent || !before.failed.empty()) run = std::move(before);
+    }
     std::optional<FirstDivergence> first;
     const bool everywhere = arguments.step.empty() && options.backend == Backend::Reference;
     if (everywhere && (run.firstDivergent || arguments.every)) {
@@ -174,7 +180,6 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
         const std::string from = run.inputsFrom;
         if (first->found) run = first->checked, run.inputsFrom = from;
     }
-    CT_TRY(const std::optional<GradientCheck> gradients, gradientsOf(compiled, arguments));
     const bool diverges = run.firstDivergent.has_value() || !run.failed.empty();
     const bool bad = diverges || (gradients && gradients->wrong());
     const std::string& values = first && first->found ? first->summary : run.summary;

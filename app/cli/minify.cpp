@@ -49,9 +49,9 @@ void print(const MinifyReport& report) {
               << "failure: " << report.signature.title() << "\n";
     if (!report.detail.empty()) std::cout << "         " << report.detail << "\n";
     std::cout << "result:  " << report.folder << "\n"
-              << (report.reproduced ? "It fails in the same way in a fresh process: cutaway-cli run-repro "
-                                    : "It did not fail in the same way in a fresh process: cutaway-cli run-repro ")
-              << report.folder << "\n";
+              << (report.reproduced ? "It fails in the same way in a fresh process: "
+                                    : "It did not fail in the same way in a fresh process: ")
+              << report.command << "\n";
 }
 
 /// What happens, on stderr while people look.

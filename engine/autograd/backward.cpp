@@ -100,7 +100,7 @@ Error misfit(const Node& call, size_t position, const Value& gradient, const Nod
 
 /// What tests ask for (support/fault_points.h).
 Value spoiled(const Node& call, const Value& gradient) {
-    const FaultEffect effect = faultEffect("derivative", call.op().name());
+    const FaultEffect effect = faultEffect("derive", call.op().name());
     if (!gradient || (effect != FaultEffect::Wrong && effect != FaultEffect::Nan)) return gradient;
     return gradient * (effect == FaultEffect::Nan ? std::nan("") : 3.0);
 }
@@ -233,7 +233,7 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
     for (size_t i = 0; i < needed.size(); ++i)
         call.arg(i).forEachNode([&](const Node* operand) { needed[i] = needed[i] || flows(*operand); });
     derivation.setNeeded(std::move(needed));
-    faultPoint("derivative", call.op().name());
+    faultPoint("derive", call.op().name());
     if (!builder.error()) def->derive(derivation);
 
     // Operands get theirs in schema order, each summed and cast first (PyTorch validates all, then adds).

@@ -54,6 +54,13 @@ class RecordedSearch {
         if (m_options.check == BisectCheck::Command && m_options.command.empty())
             return invalidInput("bisecting by a command needs the command");
         m_first = m_trace.failed() ? 0 : firstComparable(m_trace);
+        if (m_options.check != BisectCheck::Command && jointAtFirst()) {
+            // Differentiating adds results. What comes before it is compared with the graph as opened.
+            CompileTrace early = m_trace;
+            early.steps.resize(static_cast<size_t>(m_first) - 1);
+            CT_TRY(BisectReport before, RecordedSearch(m_state, m_id, early, m_options, m_watch, m_progress).run());
+            if (before.found) return before;
+        }
         CT_TRY(const bool derivative, derivativeAtFault());
         if (derivative) return m_report;
         CT_TRY(const TempDir folder, TempDir::create("bisect"));
@@ -86,12 +93,17 @@ class RecordedSearch {
     }
 
   private:
+    /// Whether the graphs that are compared begin with the joint graph.
+    bool jointAtFirst() const {
+        const std::optional<int> at = m_trace.failed() ? std::nullopt : jointStep(m_trace);
+        return at && *at >= 0 && m_first == *at + 1;
+    }
+
     /// Graphs that take and return gradients are compared with the first of them. Whether that is right, differences
     /// tell: of training, they come first.
     Result<bool> derivativeAtFault() {
-        if (m_options.check != BisectCheck::Numbers || m_trace.failed()) return false;
-        const std::optional<int> at = jointStep(m_trace);
-        if (!at || *at < 0 || m_first != *at + 1) return false;
+        if (m_options.check != BisectCheck::Numbers || !jointAtFirst()) return false;
+        const int at = m_first - 1;
         GradientCheckOptions options;
         options.inputsFile = m_options.inputsFile;
         options.timeoutSeconds = m_options.timeoutSeconds;
@@ -102,25 +114,25 @@ class RecordedSearch {
         else if (!check->wrong() && check->all.verdict != GradientVerdict::Right) m_report.note = check->summary;
         if (!check || !check->wrong()) return false;
 
-        const Step& step = m_trace.steps[static_cast<size_t>(*at)];
+        const Step& step = m_trace.steps[static_cast<size_t>(at)];
         const DerivativeRow* guilty = check->guilty();
         size_t rewrite = 0;  // of no single call: the one that makes the joint graph
         for (size_t i = 0; guilty && i < step.rewrites.size(); ++i)
             if (step.rewrites[i].body.empty() && nodeKey(0, step.rewrites[i].nodeId) == guilty->node) rewrite = i;
         const int done = static_cast<int>(rewrite) + 1;
         m_report.found = true;
-        m_report.culprit = {m_id, *at, done};
+        m_report.culprit = {m_id, at, done};
         m_report.step = step.info;
         m_report.rewrite = step.rewrites[rewrite];
         m_report.rewrite.key = keyIn(m_report.rewrite.body, m_report.rewrite.nodeId);
         m_report.searched = step.info.rewrites;
-        m_report.sections = {{*at, step.info.track, step.info.stage,
+        m_report.sections = {{at, step.info.track, step.info.stage,
                               step.info.name + "#" + std::to_string(step.info.occurrence), step.info.rewrites}};
         m_report.good = done - 1, m_report.bad = done;
         const std::string inputs =
             m_options.inputsFile.empty() ? std::string() : "--inputs " + shellWord(m_options.inputsFile);
         m_report.probes = {{step.info.rewrites,
-                            {m_id, *at, -1},
+                            {m_id, at, -1},
                             true,
                             check->summary,
                             commandLine(m_state, "checked-run", m_trace.request, {}, inputs)}};

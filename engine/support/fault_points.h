@@ -5,20 +5,26 @@
 // PLACE   NAME                                      where
 // pass    the pass's                                when the pass begins; what changes graphs, when it is done
 // rule    the rule's, or "pass/rule"                when a rewrite of it is made; what changes graphs, in its rewrites
-// derivative  the operator's                        when a call of it is differentiated; its gradients, three times as
-// large op      the operator's, "aten.relu.default"       the reference interpreter, at calls of it kernel  the
-// operator's                            compiled code of the CPU, where it computes calls of it fusion  the operator's
-// the same, in kernels that it shares with other calls; numbers only reader  "open" when a file is opened job     the
-// job's tag                             when a job begins NAME may be "*". "op@after:..." acts only where graphs are
-// run that passes have made, "op@before:..." only where the graph is run that they began with (FaultSideScope). KIND
-// what happens internal, logic_error, out_of_range, length_error, bad_alloc, runtime_error, system_error,
-// bad_function_call, bad_variant_access, int           the exception, the last one none of the standard's crash, abort
-// the process dies of SIGSEGV, of SIGABRT hang                              it does nothing any more sigterm it hangs,
-// and ignores SIGTERM leak                              it takes memory and writes to it until it gets no more:
-// std::bad_alloc fork                              it starts three children that leave its session and hang; it goes on
-// itself wrong                             graphs and values get other numbers, off by far more than rounding nan they
-// get NaN outside                           op, kernel: what lies behind a value in memory is overwritten invalid pass
-// and rule: a graph that the verifier refuses
+// derive  the operator's                            when a call of it is differentiated: its gradients
+// op      the operator's, "aten.relu.default"       the reference interpreter, at calls of it
+// kernel  the operator's                            compiled code of the CPU, where it computes calls of it
+// fusion  the operator's                            the same, in kernels that it shares with other calls; numbers only
+// reader  "open"                                    when a file is opened
+// job     the job's tag                             when a job begins
+// NAME may be "*". "op@after:..." acts only where graphs are run that passes have made, "op@before:..." only where the
+// graph is run that they began with (FaultSideScope).
+// KIND    what happens
+// internal, logic_error, out_of_range, length_error, bad_alloc, runtime_error, system_error, bad_function_call,
+// bad_variant_access, int           the exception, the last one none of the standard's
+// crash, abort                      the process dies of SIGSEGV, of SIGABRT
+// hang                              it does nothing any more
+// sigterm                           it hangs, and ignores SIGTERM
+// leak                              it takes memory and writes to it until it gets no more: std::bad_alloc
+// fork                              it starts three children that leave its session and hang; it goes on itself
+// wrong                             graphs and values get other numbers, off by far more than rounding
+// nan                               they get NaN
+// outside                           op, kernel: what lies behind a value in memory is overwritten
+// invalid                           pass and rule: a graph that the verifier refuses
 #include <string>
 #include <string_view>
 

@@ -14,6 +14,7 @@
 #include "engine/session/session_state.h"
 #include "engine/support/files.h"
 #include "engine/support/hash.h"
+#include "engine/support/shell_words.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "engine/trials/oracle.h"
@@ -244,6 +245,7 @@ class Search {
         const Progress unstopped;  // a search that was stopped still leaves a whole result
         CT_TRY(TrialJob job, m_oracle->jobOf(m_best, true));
         m_report.folder = resultFolder();
+        m_report.command = "cutaway-cli run-repro " + shellWord(m_report.folder);
         // Stopped again before it came to where it had been.
         if (nodesOf(m_best) > m_nodesOnDisk) {
             CT_TRY(ReproFolder earlier, readRepro(m_report.folder));

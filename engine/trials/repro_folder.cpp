@@ -202,9 +202,12 @@ Result<TrialOutcome> tryRepro(const ReproFolder& repro, const Progress& progress
     return outcome;
 }
 
-Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services,
+Result<ReproducerReport> runReproducer(const std::string& given, const CompileServices& services,
                                        const Progress& progress) {
     return guarded([&]() -> Result<ReproducerReport> {
+        // Of a search the folder that it was told may be meant.
+        const std::string best = (fs::path(given) / "best").string();
+        const std::string folder = !isReproFolder(given) && isReproFolder(best) ? best : given;
         if (!isReproFolder(folder)) return repeatFailure(folder, services, progress);
         CT_TRY(const ReproFolder repro, readRepro(folder));
         CT_TRY(const TrialOutcome outcome, tryRepro(repro, progress));

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "cutaway/guarded.h"
+#include "engine/autograd/gradient_check.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pass_fuel.h"
@@ -10,9 +11,11 @@
 #include "engine/passes/whole_program.h"
 #include "engine/rewrite/rewrite_watch.h"
 #include "engine/session/arguments.h"
+#include "engine/session/checked_graphs.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
 #include "engine/session/halves.h"
+#include "engine/session/session_gradients.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "engine/trials/guilty_pass.h"
@@ -162,7 +165,29 @@ class Trial {
         if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
             return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened));
         const Verdict verdict = judged(last.outputs, middle.outputs);
-        return verdict.bad ? wrong(verdict, guilty(trace, middle)) : good(verdict.detail + hidden(middle.outputs));
+        if (verdict.bad) return wrong(verdict, guilty(trace, middle));
+        CT_TRY(auto derivative, wrongDerivative(trace));
+        return derivative ? *derivative : good(verdict.detail + hidden(middle.outputs));
+    }
+
+    /// Behind differentiation graphs are compared with what it made; whether that is right, differences tell. Later
+    /// trials of another failure do not ask.
+    Result<std::optional<TrialOutcome>> wrongDerivative(const CompileTrace& trace) {
+        const std::string pass = "capture/differentiate";
+        const bool asks = m_check.looks == Looks::Numbers && m_check.backend == Backend::Reference &&
+                          (m_check.pass.empty() || m_check.pass == pass);
+        const std::optional<int> step = asks ? jointStep(trace) : std::nullopt;
+        if (!step || *step < 0) return std::nullopt;
+        CT_TRY(const ReadyGraph joint,
+               readyGraph(trace.steps[static_cast<size_t>(*step)].after, m_session.state(), {}, m_progress));
+        GradientCheckPlan plan;
+        plan.begin = [this](const Node& node) { m_board.at(node.name()); };
+        CT_TRY(const GradientCheck check, checkGradients(joint, plan));
+        if (!check.wrong()) return std::nullopt;
+        TrialOutcome outcome = bad(FailureKind::Numbers, "gradients are no derivatives", pass,
+                                   check.guilty() ? check.guilty()->op : std::string());
+        outcome.detail = summaryOf(check);
+        return outcome;
     }
 
     /// Those of the results that the expected ones have, too.

@@ -7,6 +7,8 @@
 
 #include "cutaway/bisect.h"
 #include "cutaway/gradients.h"
+#include "cutaway/minify.h"
+#include "cutaway/reproducer.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
@@ -118,7 +120,7 @@ class GradientCheckTest : public QObject {
         QFETCH(QString, call);
         QFETCH(QString, operand);
         for (const char* kind : {"wrong", "nan"}) {
-            setFault("derivative:" + fault.toStdString() + ":" + kind);
+            setFault("derive:" + fault.toStdString() + ":" + kind);
             Session session;
             open(session, "def forward(x: \"f32[4, 3]\", w: \"f32[4, 3]\"):\n" + graph.toUtf8(), {"x", "w"});
             const auto check = checkGradients(session, 0);
@@ -143,7 +145,7 @@ class GradientCheckTest : public QObject {
 
     /// Where only one of two gradients is wrong, that one is named.
     void theGradientIsNamed() {
-        setFault("derivative:aten.sin.default:wrong");
+        setFault("derive:aten.sin.default:wrong");
         Session session;
         open(session,
              "def forward(x: \"f32[4, 3]\", w: \"f32[4, 3]\"):\n"
@@ -244,6 +246,55 @@ class GradientCheckTest : public QObject {
         const auto check = checkGradients(session, 0, options);
         QVERIFY2(check, check ? "" : check.error().text().c_str());
         QVERIFY2(check->all.verdict == GradientVerdict::Kink && !check->wrong(), qPrintable(described(*check)));
+    }
+
+    /// What differentiation began with is compared with the graph as opened.
+    void rewritesBeforeItAreFound() {
+        setFault("rule:expand_composites/aten.linear.default:wrong");
+        Session session;
+        open(session,
+             "def forward(x: \"f32[4, 3]\", w: \"f32[5, 3]\"):\n"
+             "    a = torch.ops.aten.sin.default(x)\n"
+             "    b = torch.ops.aten.linear.default(a, w)\n"
+             "    return (b,)\n",
+             {"x", "w"});
+        const auto found = bisect(session, 0, {});
+        QVERIFY2(found, found ? "" : found.error().text().c_str());
+        QVERIFY(found->found);
+        QCOMPARE(found->step.name, std::string("expand_composites"));
+        QCOMPARE(found->rewrite.node, std::string("b"));
+    }
+
+    /// A wrong derivative is a failure that minifies, and repeats from the folder that the search was given.
+    void wrongDerivativesMinify() {
+        setFault("derive:aten.tanh.default:wrong");
+        const QString path = m_folder.filePath("chain.py");
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        QByteArray text = "def forward(x: \"f32[4, 3]\", w: \"f32[4, 3]\"):\n";
+        QByteArray value = "x";
+        for (int i = 0; i < 20; ++i) {
+            const QByteArray next = "v" + QByteArray::number(i);
+            text += "    " + next + " = aten." + (i == 11 ? "tanh" : "sin") + ".default(" + value + ")\n";
+            value = next;
+        }
+        file.write(text + "    y = aten.mul.Tensor(" + value + ", w)\n    return (y,)\n");
+        file.close();
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.request.mode = Mode::Training;
+        options.request.gradients = {"x", "w"};
+        options.folder = m_folder.filePath("minified").toStdString();
+        const auto report = minify(session, options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(report->nodes, 3);
+        QCOMPARE(report->signature.pass, std::string("capture/differentiate"));
+        QCOMPARE(report->signature.op, std::string("aten.tanh.default"));
+        const auto again = runReproducer(options.folder);
+        QVERIFY2(again, again ? "" : again.error().text().c_str());
+        QVERIFY(again->repeated);
     }
 
     /// The same seed gives the same numbers, another one others.

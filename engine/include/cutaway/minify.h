@@ -63,6 +63,7 @@ struct MinifyReport {
     FailureSignature signature;
     std::string detail;       // how the result fails: "output 1: largest error 3 of 4"
     std::string folder;       // of the result, which runReproducer repeats
+    std::string command;      // repeats it, as a shell takes it
     std::string graph;        // the result's file
     std::string text;         // the result
     bool reproduced = false;  // in a fresh process, from the folder

@@ -15,8 +15,8 @@ struct ReproducerReport {
     bool repeated = false;      // the same error, apart from places of files
 };
 
-/// Does what the folder says once more. `services` lends what a file cannot hold: functions of plugins. Errors: a
-/// folder that is no reproducer, or one of a later version.
+/// Does what the folder says once more, or the result in it where it is a minifier's. `services` lends what a file
+/// cannot hold: functions of plugins. Errors: a folder that is no reproducer, or one of a later version.
 Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services = {},
                                        const Progress& progress = {});
 
