@@ -362,7 +362,7 @@ Result<GradientCheck> checkGradients(const ReadyGraph& joint, const GradientChec
     CT_TRY(const Found all, judge(probe, upTo(probe.gradients().size())));
     check.all = {{}, {}, all.gradient, all.difference, all.verdict, beside(all)};
     if (!all.why.empty()) check.all.why += "; " + all.why;
-    if (all.verdict == GradientVerdict::Wrong) {
+    if (all.verdict == GradientVerdict::Wrong && plan.eachGradient) {
         EachGradient each(probe, check, mostRuns(joint));
         CT_TRY_VOID(each.run());
         if (each.left() > 0)

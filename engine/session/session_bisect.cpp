@@ -53,12 +53,9 @@ class RecordedSearch {
     Result<BisectReport> run() {
         if (m_options.check == BisectCheck::Command && m_options.command.empty())
             return invalidInput("bisecting by a command needs the command");
-        m_first = m_trace.failed() ? 0 : firstComparable(m_trace);
-        if (m_options.check != BisectCheck::Command && jointAtFirst()) {
-            // Differentiating adds results. What comes before it is compared with the graph as opened.
-            CompileTrace early = m_trace;
-            early.steps.resize(static_cast<size_t>(m_first) - 1);
-            CT_TRY(BisectReport before, RecordedSearch(m_state, m_id, early, m_options, m_watch, m_progress).run());
+        m_first = m_trace.failed() || m_fromOpened ? 0 : firstComparable(m_trace);
+        if (m_first > 0 && m_options.check != BisectCheck::Command) {
+            CT_TRY(BisectReport before, searchBefore());
             if (before.found) return before;
         }
         CT_TRY(const bool derivative, derivativeAtFault());
@@ -93,6 +90,16 @@ class RecordedSearch {
     }
 
   private:
+    /// The graphs that take or return other values than the last: the results that they have in common with the graph
+    /// as opened are compared with its. Differentiation puts results before them, and is looked at by itself.
+    Result<BisectReport> searchBefore() {
+        CompileTrace early = m_trace;
+        early.steps.resize(static_cast<size_t>(jointAtFirst() ? m_first - 1 : m_first));
+        RecordedSearch search(m_state, m_id, early, m_options, m_watch, m_progress);
+        search.m_fromOpened = true;
+        return search.run();
+    }
+
     /// Whether the graphs that are compared begin with the joint graph.
     bool jointAtFirst() const {
         const std::optional<int> at = m_trace.failed() ? std::nullopt : jointStep(m_trace);
@@ -143,8 +150,12 @@ class RecordedSearch {
 
     bool hasTest() const { return !m_trace.failed() && m_first < static_cast<int>(m_trace.steps.size()); }
 
-    Result<std::vector<Tensor>> interpreted(const Module& graph, FaultSide side) const {
-        CT_TRY(ReferenceRun run, runReference(graph, m_inputs,
+    Result<std::vector<Tensor>> interpreted(const Module& given, FaultSide side) const {
+        CalledGraph called{Snapshot(std::shared_ptr<void>(), &given), m_inputs};
+        if (m_fromOpened) {
+            CT_TRY(called, calledFor(called.graph, m_state, m_options.inputsFile));
+        }
+        CT_TRY(ReferenceRun run, runReference(*called.graph, called.user,
                                               {.timeoutSeconds = m_options.timeoutSeconds,
                                                .memoryBytes = m_options.memoryBytes,
                                                .faultSide = side},
@@ -154,9 +165,10 @@ class RecordedSearch {
 
     Result<Verdict> test(const Module& graph) const {
         if (m_options.check == BisectCheck::Command) return runCommand(graph, m_options, m_file, m_progress);
-        const auto actual = interpreted(graph, FaultSide::After);
+        auto actual = interpreted(graph, FaultSide::After);
         if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
         if (!actual) return Verdict{true, "does not run: " + actual.error().message};
+        if (m_fromOpened && actual->size() > m_expected.size()) actual->resize(m_expected.size());
         return m_options.check == BisectCheck::Nan ? findNonFinite(*actual, m_expected)
                                                    : compareOutputs(*actual, m_expected, m_options.tolerance);
     }
@@ -272,7 +284,8 @@ class RecordedSearch {
     const BisectOptions& m_options;
     const BisectWatch& m_watch;
     const Progress& m_progress;
-    BisectReport m_report;  // of a derivative at fault; else its note
+    bool m_fromOpened = false;  // whatever the graphs take and return
+    BisectReport m_report;      // of a derivative at fault; else its note
     int m_first = 0;
     std::filesystem::path m_file;
     std::vector<Tensor> m_inputs, m_expected;

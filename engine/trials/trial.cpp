@@ -181,6 +181,7 @@ class Trial {
         CT_TRY(const ReadyGraph joint,
                readyGraph(trace.steps[static_cast<size_t>(*step)].after, m_session.state(), {}, m_progress));
         GradientCheckPlan plan;
+        plan.eachGradient = false;
         plan.begin = [this](const Node& node) { m_board.at(node.name()); };
         CT_TRY(const GradientCheck check, checkGradients(joint, plan));
         if (!check.wrong()) return std::nullopt;

@@ -122,6 +122,33 @@ class BisectFaultsTest : public QObject {
         if (rewrites) QCOMPARE(QString::fromStdString(report.rewrite.rule), QStringLiteral("fault"));
     }
 
+    /// Freezing takes inputs away: what comes before it, and itself, is compared with the graph as opened.
+    void rewritesBeforeFreezing_data() {
+        QTest::addColumn<QString>("pass");
+        QTest::addColumn<QString>("rule");
+        QTest::newRow("before") << "expand_composites"
+                                << "aten.linear.default";
+        QTest::newRow("the weights") << "replace_params_with_constants"
+                                     << "freeze_parameter";
+        QTest::newRow("behind") << "view_to_reshape"
+                                << "view_to_reshape";
+    }
+    void rewritesBeforeFreezing() {
+        QFETCH(QString, pass);
+        QFETCH(QString, rule);
+        setFault(("rule:" + pass + "/" + rule + ":wrong").toStdString());
+        Session session;
+        QVERIFY(session.open(CUTAWAY_SOURCE_DIR "/resources/models/tiny_resnet.pt2"));
+        CompileRequest request;
+        request.freeze = true;
+        const auto run = session.compile(request);
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        const auto report = bisect(session, *run, {});
+        QVERIFY2(report && report->found, report ? report->note.c_str() : report.error().text().c_str());
+        QCOMPARE(QString::fromStdString(report->step.name), pass);
+        QCOMPARE(QString::fromStdString(report->rewrite.rule), rule);
+    }
+
     void runsThatDie_data() {
         QTest::addColumn<QString>("fault");
         QTest::addColumn<bool>("compiled");
