@@ -113,6 +113,7 @@ double Oracle::overheadMilliseconds() const {
 Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSignature>& wanted) {
     std::string seen;
     if (wanted && isComputed(wanted->kind)) nameAs(wanted->pass);
+    m_check.derivatives = !wanted;
     // What does not fail when it is compiled may fail when it runs.
     std::vector<TrialCheck::Looks> looks = {m_check.looks};
     if (m_options.check == MinifyCheck::Crash) looks.push_back(TrialCheck::Looks::Runs);
@@ -131,6 +132,7 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
                                  {"minify that with --check crash"}};
                 m_signature = wanted ? *wanted : *outcome.failure;
                 m_detail = outcome.detail;
+                m_check.derivatives = false;
                 CT_TRY_VOID(m_journal.add(key, true));
                 return wanted ? Result<void>() : nameThePass(start);
             }

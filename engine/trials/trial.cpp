@@ -175,7 +175,7 @@ class Trial {
     Result<std::optional<TrialOutcome>> wrongDerivative(const CompileTrace& trace) {
         const std::string pass = "capture/differentiate";
         const bool asks = m_check.looks == Looks::Numbers && m_check.backend == Backend::Reference &&
-                          (m_check.pass.empty() || m_check.pass == pass);
+                          (m_check.derivatives || m_check.pass == pass);
         const std::optional<int> step = asks ? jointStep(trace) : std::nullopt;
         if (!step || *step < 0) return std::nullopt;
         CT_TRY(const ReadyGraph joint,

@@ -25,7 +25,8 @@ struct TrialCheck {
     double tolerance = 1e-4;
     /// Whether a failure of numbers names the pass behind which they are wrong: every such trial runs some graphs more.
     bool namesPass = false;
-    std::string pass;  // that it is expected to be, which is cheaper to ask for; empty: any
+    std::string pass;          // that it is expected to be, which is cheaper to ask for; empty: any
+    bool derivatives = false;  // of training, a wrong one fails, too; it does anyway where differentiation is the pass
     bool operator==(const TrialCheck&) const = default;
 };
 
