@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -61,6 +62,31 @@ void follow(const MinifyState& state, bool parity) {
     std::cerr << state.logLine << "\n";
 }
 
+/// Ctrl-C ends this program as ever, and says what it leaves behind: the best result is on disk all the time.
+class SaysWhatIsLeft {
+  public:
+    explicit SaysWhatIsLeft(const std::string& folder) {
+        s_page = folder + "/best/README.md";
+        s_text = "\nstopped: the best so far is in " + folder + "/best; the same command goes on from there\n";
+        s_owner = ::getpid();
+        std::signal(SIGINT, interrupted);
+    }
+    ~SaysWhatIsLeft() { std::signal(SIGINT, SIG_DFL); }
+    SaysWhatIsLeft(const SaysWhatIsLeft&) = delete;
+    SaysWhatIsLeft& operator=(const SaysWhatIsLeft&) = delete;
+
+  private:
+    static void interrupted(int signal) {
+        // Children that were forked have this handler, too.
+        if (::getpid() == s_owner && ::access(s_page.c_str(), F_OK) == 0)
+            static_cast<void>(!::write(STDERR_FILENO, s_text.data(), s_text.size()));
+        std::signal(signal, SIG_DFL);
+        std::raise(signal);
+    }
+    static inline std::string s_page, s_text;
+    static inline pid_t s_owner = 0;
+};
+
 struct Arguments {
     std::string path, check = "crash", backend = "reference", step, json;
     MinifyOptions minify;
@@ -71,6 +97,7 @@ struct Arguments {
 Result<int> minified(Session& session, const Arguments& arguments) {
     const MinifyOptions& options = arguments.minify;
     const bool parity = options.request.parity;
+    const SaysWhatIsLeft onInterrupt(options.folder);
     CT_TRY(const MinifyReport report,
            minify(session, options, [parity](const MinifyState& state) { follow(state, parity); }));
     if (arguments.json.empty()) print(report);
