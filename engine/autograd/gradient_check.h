@@ -8,7 +8,7 @@ namespace cutaway {
 struct GradientCheckPlan {
     uint64_t seed = 1;
     bool everyCall = false;
-    bool eachGradient = true;  // of wrong ones those that are looked at alone
+    bool eachGradient = true;                // of wrong ones those that are looked at alone
     std::function<void(const Node&)> begin;  // called before each node that runs
     const CancelToken* cancel = nullptr;
 };
