@@ -50,5 +50,8 @@ Value plus(const Value& a, const Value& b);
 Value throughFactors(Derivation& d, const Value& p, const Value& l, const Value& u, const Value& gl, const Value& gu);
 /// The gradients of L and U as one of the matrix that holds both.
 Value packedFactors(Derivation& d, const Value& lower, const Value& upper);
+/// Of linalg_lu_solve, in both factors, which are one matrix, and in B. Y solves the adjoint system for the gradient
+/// that arrives; what is due to A is a product of X and Y, and reaches the factors through P^T A = L U.
+void deriveLuSolve(Derivation& d);
 
 }  // namespace cutaway

@@ -391,8 +391,23 @@ constexpr OpDef kOps[] = {
      .tags = Tag::Heavy,
      .infer = inferLuSolve,
      .eval = evalLuSolve,
+     .derive = deriveLuSolve,
      .samples =
          "f64[8, 8], i32[8]>0, f64[8, 2]\nf64[8, 8], i32[8]>0, f64[2, 2, 8], left = False, adjoint = True\nc64[8, 8], i32[8]>0, c64[8, 1], adjoint = True"},
+    shorthand(
+        "aten.lu_solve.default(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.linalg_lu_solve.default", {d.in(1), d.in(2), d.in(0)});
+        },
+        "f64[8, 2], f64[8, 8], i32[8]>0"),
+    shorthand(
+        "aten._lu_with_info.default(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+        [](Decomposition& d) -> Values {
+            const Value all = d.call("aten.linalg_lu_factor_ex.default", {d.in(0)},
+                                     {{"pivot", d.arg("pivot")}, {"check_errors", false}});
+            return {all[0], all[1], all[2]};
+        },
+        "f32[3, 3]\nf64[2, 4, 3], True, False"),
     // X with A X = B (or X A = B), the factors it took, and whether A was singular.
     {.schema =
          "aten._linalg_solve_ex.default(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",

@@ -60,4 +60,21 @@ Value packedFactors(Derivation& d, const Value& lower, const Value& upper) {
     return plus(lower ? padded(triangle(lower, false, -1)) : lower, upper ? padded(triangle(upper, true)) : upper);
 }
 
+void deriveLuSolve(Derivation& d) {
+    const bool left = d.flag("left", true), adjoint = d.flag("adjoint");
+    const Value y =
+        d.call("aten.linalg_lu_solve.default", {d.in(0), d.in(1), d.dy()}, {{"left", left}, {"adjoint", !adjoint}});
+    if (d.needs(2)) d.input(2) = y;
+    if (!d.needs(0)) return;
+    const Value x = d.out();
+    const Value ofA = left      ? adjoint ? matmul(x, adjointOf(y)) : matmul(y, adjointOf(x))
+                           : adjoint ? matmul(adjointOf(y), x)
+                                : matmul(adjointOf(x), y);
+    const Value parts = d.call("aten.lu_unpack.default", {d.in(0), d.in(1)});
+    const Value p = parts[0], l = parts[1], u = parts[2];
+    const Value inOrder = -matmul(transposeLast(p), ofA);
+    d.input(0) =
+        plus(triangle(matmul(inOrder, adjointOf(u)), false, -1), triangle(matmul(adjointOf(l), inOrder), true));
+}
+
 }  // namespace cutaway

@@ -1,5 +1,5 @@
 // Names that ATen keeps beside those it writes today, and what numpy has under them: numbers where tensors stand, older
-// linear algebra and convolutions, covariances, finite differences. All are written with the operators of other files.
+// linear algebra and convolutions, covariances. All are written with the operators of other files.
 #include "engine/ops/build.h"
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
@@ -65,6 +65,19 @@ Values spacedBetweenTensors(Decomposition& d) {
     return where(compareScalar("lt", at, static_cast<double>(count / 2)), up, down);
 }
 
+/// The base, a number or a tensor, to the power of numbers that are spaced evenly between two bounds.
+Values spacedPowers(Decomposition& d) {
+    const NamedArguments options = {{"dtype", d.arg("dtype")},
+                                    {"layout", d.arg("layout")},
+                                    {"device", d.arg("device")},
+                                    {"pin_memory", d.arg("pin_memory")}};
+    const bool first = d.arg("start").node() != nullptr, second = d.arg("end").node() != nullptr;
+    const std::string_view spaced =
+        first ? second ? "aten.linspace.Tensor_Tensor" : "aten.linspace.Tensor_Scalar" : "aten.linspace.Scalar_Tensor";
+    const Value at = d.call(spaced, {d.arg("start"), d.arg("end"), d.arg("steps")}, options);
+    return d.call("aten.pow.Scalar", {d.real("base", 10), at});
+}
+
 // -- sums and statistics
 
 /// Sums over what was broadcast, so that the sizes are those given.
@@ -111,73 +124,6 @@ Values correlation(Decomposition& d) {
     if (isComplex(c.dtype())) return refuse(d, "is written for real numbers only");
     const Value deviation = unary("aten.sqrt.default", d.call("aten.diagonal.default", {c}));
     return d.call("aten.clamp.default", {c / unsqueeze(deviation, 1) / unsqueeze(deviation, 0), -1.0, 1.0});
-}
-
-// -- finite differences
-
-/// The difference quotients along a dim, of `order` 1 or 2 at the edges, call by call as PyTorch has them.
-Value differences(Decomposition& d, const Value& x, int64_t dim, double spacing, int64_t order) {
-    const auto scaled = [&](const Value& v, double by) {
-        return d.call("aten.mul.Scalar", {v, by == 2 ? Argument(int64_t{2}) : Argument(by)});
-    };
-    const auto over = [&](const Value& v, const Argument& by) { return d.call("aten.div.Scalar", {v, by}); };
-    const auto at = [&](int64_t from, std::optional<int64_t> to) {
-        return to ? d.call("aten.slice.Tensor", {x, dim, from, *to}) : d.call("aten.slice.Tensor", {x, dim, from});
-    };
-    const Value before = at(0, -2);
-    const Value inner = over(at(2, {}) - before, spacing);
-    Value first, last;
-    if (order == 1) {
-        const Value left = at(0, 1);
-        first = over(at(1, 2) - left, spacing);
-        const Value right = at(-2, -1);
-        last = over(at(-1, {}) - right, spacing);
-    } else {
-        const Value c = scaled(at(2, 3), 0.5), b = scaled(at(1, 2), 2), a = scaled(at(0, 1), -1.5);
-        first = over(a + b - c, spacing);
-        const Value z = scaled(at(-1, {}), 1.5), y = scaled(at(-2, -1), 2), w = scaled(at(-3, -2), 0.5);
-        last = over(w - y + z, spacing);
-    }
-    const Value middle = over(inner, int64_t{2});
-    return cat(d.builder(), {first, middle, last}, dim);
-}
-Values gradients(Decomposition& d) {
-    const Value x = d.in(size_t{0});
-    const auto order = read(d, d.integer("edge_order"));
-    if (!order) return Value(d.builder(), nullptr);
-    if (*order != 1 && *order != 2) return refuse(d, "edge_order is 1 or 2, not " + std::to_string(*order));
-    if (!isFloating(x.dtype()) && (!isIntegral(x.dtype(), false) || x.dtype() == DType::U8))
-        return refuse(d, "needs floating-point numbers or signed integers, not " + x.type().text());
-    std::vector<int64_t> dims;
-    const Argument& given = d.arg("dim");
-    if (const auto one = given.asInt()) dims = {*one};
-    else if (const auto* several = given.list())
-        for (const Argument& each : *several) dims.push_back(each.asInt().value_or(0));
-    else
-        for (int64_t i = 0; i < x.rank(); ++i) dims.push_back(i);
-    std::vector<double> spacing(dims.size(), 1);
-    if (d.op().schema()->find("spacing") >= 0 && !d.arg("spacing").isNone()) {
-        const Argument& asked = d.arg("spacing");
-        const auto* each = asked.list();
-        if (each && each->size() != dims.size())
-            return refuse(d, "there are " + std::to_string(each->size()) + " spacings for " +
-                                 std::to_string(dims.size()) + " dims");
-        for (size_t i = 0; i < dims.size(); ++i) {
-            const auto number = each ? (*each)[i].asReal() : asked.asReal();
-            if (!number || *number == 0) return refuse(d, "needs spacings that are numbers, and not 0");
-            spacing[i] = *number;
-        }
-    }
-    std::vector<Value> results;
-    for (size_t i = 0; i < dims.size(); ++i) {
-        const int64_t dim = dims[i] < 0 ? dims[i] + x.rank() : dims[i];
-        if (dim < 0 || dim >= x.rank()) return refuse(d, "has no dim " + std::to_string(dims[i]));
-        if (x.size(dim).isInt() && x.size(dim).value() <= *order)
-            return refuse(d,
-                          "needs at least " + std::to_string(*order + 1) + " elements in dim " + std::to_string(dim));
-        results.push_back(differences(d, x, dim, spacing[i], *order));
-    }
-    return results;
 }
 
 // -- layouts, lists
@@ -360,6 +306,15 @@ constexpr OpDef kOps[] = {
         },
         "1, i64[2, 3]<3\n0.5, f32[4], invert=True"),
     shorthand(
+        "aten.logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        spacedPowers, "f64[]<2, f64[]<2, 5, dtype=torch.float64\nf32[]<2, f32[]<2, 4, 2.0"),
+    shorthand(
+        "aten.logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        spacedPowers, "f64[]<2, 1.5, 5, dtype=torch.float64"),
+    shorthand(
+        "aten.logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        spacedPowers, "0.5, f64[]<2, 5, dtype=torch.float64"),
+    shorthand(
         "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         spacedBetweenTensors, kSpaced),
     shorthand(
@@ -375,19 +330,6 @@ constexpr OpDef kOps[] = {
         "aten.cov.default(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
         covariance, "f32[3, 5]\nf64[4]\nf32[3, 5], correction=0\ni64[2, 4]"),
     shorthand("aten.corrcoef.default(Tensor self) -> Tensor", correlation, "f32[3, 5]\nf64[2, 7]"),
-    shorthand(
-        "aten.gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]",
-        gradients, "f32[5]\nf32[4, 5]\nf64[4, 5], spacing=0.5, dim=1\nf32[4, 5], dim=-1, edge_order=2"),
-    shorthand("aten.gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]",
-              gradients, "f32[4, 5], spacing=2.0, dim=[1, 0]"),
-    shorthand("aten.gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]", gradients,
-              "f32[4, 5], dim=[0]\nf32[4, 5], dim=[0, 1], edge_order=2"),
-    shorthand(
-        "aten.gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
-        gradients, "f32[4, 5], spacing=[0.5, 2.0]"),
-    shorthand("aten.gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]",
-              gradients, "f32[4, 5], spacing=[0.5, 2.0], dim=[1, 0]"),
-
     shorthand(
         "aten.empty_permuted.default(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         emptyPermuted, "[2, 3, 4], [0, 2, 1]\n[2, 3], [1, 0], dtype=torch.float64\n[], []", Tag::Factory),

@@ -42,6 +42,9 @@ std::span<const OpDef> dualOps();
 std::span<const OpDef> synonymOps();
 std::span<const OpDef> statisticsOps();
 std::span<const OpDef> weightNormOps();
+std::span<const OpDef> batchNormNameOps();
+std::span<const OpDef> viewCopyOps();
+std::span<const OpDef> differenceOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -88,10 +91,10 @@ class OpRegistry {
             createOps(), reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(),
             softmaxOps(), normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(),
             lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(),
-            olderNameOps(), weightNormOps(), statisticsOps(),
+            olderNameOps(), weightNormOps(), statisticsOps(), batchNormNameOps(), differenceOps(),
             // views and data movement
-            viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(),
-            joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),
+            viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),
+            reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), indexDimOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(),
             dataDependentOps(),

@@ -237,10 +237,10 @@ Values decomposeCircular(Decomposition& d) {
     const Value self = d.in(0);
     auto border = read(d, readBorder(d, self.type(), "pad"));
     if (!border) return Value(d.builder(), nullptr);
-    if (border->first != 2) return refuse(d, "wrapping around needs two dims that are not padded");
+    const auto dimOf = [&](size_t i) { return border->first + static_cast<int64_t>(i); };
     SymDims sizes = self.sizes();
     for (size_t i = 0; i < border->count(); ++i) {
-        SymInt& size = sizes[2 + i];
+        SymInt& size = sizes[static_cast<size_t>(dimOf(i))];
         if (exceeds(border->before[i], size) || exceeds(border->after[i], size))
             return refuse(d, "wraps around more than once");
         size = size + border->before[i] + border->after[i];
@@ -251,9 +251,9 @@ Values decomposeCircular(Decomposition& d) {
         {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}, {"pin_memory", false}});
     std::vector<Value> targets;
     Value part = self;
-    const auto dimOf = [](size_t i) { return static_cast<int64_t>(i) + 2; };
     const auto begin = [&](size_t i) { return positive(border->before[i]); };
-    const auto end = [&](size_t i) { return sizes[2 + i] - positive(border->after[i]); };
+    const auto sizeAt = [&](size_t i) { return sizes[static_cast<size_t>(dimOf(i))]; };
+    const auto end = [&](size_t i) { return sizeAt(i) - positive(border->after[i]); };
     Value target = out;
     for (size_t i = border->count(); i-- > 0;) {
         targets.push_back(target);
@@ -265,7 +265,7 @@ Values decomposeCircular(Decomposition& d) {
         part = scattered(targets.back(), part, dimOf(i), begin(i), end(i));
     out = part;
     for (size_t i = border->count(); i-- > 0;) {
-        const SymInt before = begin(i), after = positive(border->after[i]), size = sizes[2 + i];
+        const SymInt before = begin(i), after = positive(border->after[i]), size = sizeAt(i);
         if (!(before == SymInt(0)))
             out = scattered(out, sliced(out, dimOf(i), size - before - after, size - after), dimOf(i), 0, before);
         if (!(after == SymInt(0)))
@@ -356,6 +356,7 @@ f32[2, 3, 4], [1, 2, 0, 1], 'constant', 2.5
 f32[2, 3, 4], [1, 2], 'reflect'
 f32[2, 3, 4], [2, 3], 'replicate'
 f32[2, 3, 4], [2, 3], 'circular'
+f32[3, 4], [2, 3], 'circular'
 f32[2, 3, 4, 5], [1, 2, 3, 0], 'reflect'
 f32[2, 3, 4, 5], [1, 2, 3, 0], 'circular'
 f32[2, 3, 4, 5], [-1, 2, 1, -1], 'circular'
@@ -368,7 +369,7 @@ f32[2, 3, 4, 5][60, 1, 15, 3], [1, 1, 1, 1], 'reflect'
     shorthand(
         "aten._pad_circular.default(Tensor self, SymInt[] pad) -> Tensor",
         [](Decomposition& d) { return decomposeCircular(d); },
-        "f32[2, 3, 4], [2, 3]\nf32[2, 3, 4], [4, 4]\nf64[1, 2, 3, 3], [1, 0, 0, 1]\nf32[1, 2, 2, 3, 3], [1, 1, 1, 0, 0, 1]"),
+        "f32[2, 3, 4], [2, 3]\nf32[2, 3, 4], [4, 4]\nf64[1, 2, 3, 3], [1, 0, 0, 1]\nf32[1, 2, 2, 3, 3], [1, 1, 1, 0, 0, 1]\nf32[3, 4], [2, 1]\nf64[2, 3, 3], [1, 0, 0, 1]"),
     // Elements mirrored at the ends; the end itself is not repeated.
     borderRow<true>("aten.reflection_pad1d.default(Tensor self, SymInt[2] padding) -> Tensor", kPad1),
     borderRow<true>("aten.reflection_pad2d.default(Tensor self, SymInt[4] padding) -> Tensor", kPad2),

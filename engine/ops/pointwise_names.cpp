@@ -151,6 +151,24 @@ constexpr OpDef kOps[] = {
             return d.call("aten.pow.Tensor_Scalar", {convert(d.in(0), DType::F64), toDouble(*d.scalar("exponent"))});
         },
         "f32[2, 3]>0, 2\ni64[3]>0, 0.5"),
+    shorthand(
+        "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (isComplex(d.in(0).dtype()) || isComplex(d.in(1).dtype()))
+                return refuse(d, "has no expansion for complex numbers");
+            const Value exponent = convert(d.in(1), DType::F64);
+            return d.call("aten.pow.Tensor_Tensor", {convert(d.in(0), DType::F64), exponent});
+        },
+        "f32[2, 3]>0, f32[3]\ni64[3]>0, f64[3]"),
+    shorthand(
+        "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const auto base = d.scalar("self");
+            if (!base) return refuse(d, "needs a number that is known before the run");
+            if (isComplex(d.in(1).dtype())) return refuse(d, "has no expansion for complex numbers");
+            return d.call("aten.pow.Scalar", {toDouble(*base), convert(d.in(1), DType::F64)});
+        },
+        "2.5, f32[3]\n2, i64[3]>0"),
     // The size of self with the sign of other.
     {.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor",
      .tags = kTags,

@@ -320,6 +320,10 @@ constexpr OpDef kOps[] = {
         decomposeNearest<3, false>, "f32[1, 2, 3, 4, 2], [6, 5, 4]"),
     row("aten._upsample_nearest_exact2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<2, true>, "f32[1, 2, 3, 4], [6, 8]"),
+    row("aten._upsample_nearest_exact1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+        decomposeNearest<1, true>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
+    row("aten._upsample_nearest_exact3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeNearest<3, true>, "f32[1, 2, 3, 4, 2], [6, 5, 4]"),
     // Between the neighbours on either side, dim by dim.
     row("aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         decomposeLinear<1>, kLinear1),
@@ -330,6 +334,10 @@ constexpr OpDef kOps[] = {
     row("aten.upsample_bilinear2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeLinear<2>,
         "f32[1, 2, 3, 4], [6, 8], False\nf32[1, 2, 3, 4], [6, 8], True\nf64[1, 2, 3, 4], [6, 8], False, 2.0, 2.0"),
+    row("aten.upsample_linear1d.default(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+        decomposeLinear<1>, "f32[1, 2, 4], [7], False\nf32[2, 3, 4], [8], True, 2.0\nf64[1, 2, 4], [8], False, 2.0"),
+    row("aten.upsample_trilinear3d.default(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeLinear<3>, "f32[1, 2, 3, 4, 2], [6, 5, 4], False\nf64[1, 1, 2, 2, 2], [4, 4, 4], True, 2.0, 2.0, 2.0"),
     // Four by four neighbours.
     row("aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         decomposeBicubic, kCubic),

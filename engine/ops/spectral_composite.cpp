@@ -141,6 +141,34 @@ Values toRealNumbers(Decomposition& d) {
     if (forward) fit = unary("aten.clone.default", unary("aten.conj.default", fit));
     return d.call("aten._fft_c2r.default", {fit, Argument(axes->dims), *norm, Argument(size)});
 }
+/// Half of a spectrum that is real: the last dim goes from complex to real numbers, or back, the others before or
+/// after.
+Values hermitian(Decomposition& d) {
+    auto axes = axesOf(d);
+    const auto norm = normOf(d, true);
+    if (!axes || !norm) return nothing(d);
+    const Value x = toComplex(d.in(0));
+    const int64_t last = axes->dims.back();
+    const SymInt size = axes->sizes.back().value_or((x.size(last) - SymInt(1)) * SymInt(2));
+    if (size.isInt() && size.value() < 1) return refuse(d, "a result of " + size.text() + " elements");
+    axes->sizes.back() = floorDiv(size, SymInt(2)) + SymInt(1);
+    Value y = fitted(d, x, *axes);
+    const std::vector<int64_t> others(axes->dims.begin(), axes->dims.end() - 1);
+    if (!others.empty()) y = d.call("aten._fft_c2c.default", {y, Argument(others), *norm, true});
+    y = unary("aten.clone.default", unary("aten.conj.default", y));
+    return d.call("aten._fft_c2r.default", {y, Argument(std::vector<int64_t>{last}), *norm, Argument(size)});
+}
+Values inverseHermitian(Decomposition& d) {
+    const auto axes = axesOf(d);
+    const auto norm = normOf(d, false);
+    if (!axes || !norm) return nothing(d);
+    if (isComplex(d.in(0).dtype())) return refuse(d, "needs real numbers");
+    const std::vector<int64_t> last(axes->dims.end() - 1, axes->dims.end()),
+        others(axes->dims.begin(), axes->dims.end() - 1);
+    const Value y = d.call("aten._fft_r2c.default", {fitted(d, toReal(d.in(0)), *axes), Argument(last), *norm, true});
+    const Value back = unary("aten.conj_physical.default", y);
+    return others.empty() ? back : d.call("aten._fft_c2c.default", {back, Argument(others), *norm, false});
+}
 /// Rolled by half (rounded down, or up) along dims.
 template <bool up>
 Values shifted(Decomposition& d) {
@@ -340,6 +368,14 @@ constexpr OpDef kOps[] = {
               fromReal<true>, kMany, Tag::Heavy),
     shorthand("aten.fft_irfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
               toRealNumbers<false>, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_hfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+              hermitian, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_ihfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+              inverseHermitian, kMany, Tag::Heavy),
+    shorthand("aten.fft_hfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+              hermitian, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_ihfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+              inverseHermitian, kMany, Tag::Heavy),
     shorthand("aten.fft_fftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
               complexTransform<true>, kMany, Tag::Heavy),
     shorthand("aten.fft_ifftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",

@@ -24,18 +24,24 @@ Value interpolated(Decomposition& d, const Value& sorted, const Value& ranks) {
     return d.call("aten.lerp.Tensor", {low, high, weight});
 }
 /// `q` has one dim; its quantiles stand last.
-Value lastQuantiles(Decomposition& d, const Value& x, const Value& q) {
+Value lastQuantiles(Decomposition& d, const Value& x, const Value& q, bool ofNumbers) {
     const Value sorted = d.call("aten.sort.default", {x, int64_t{-1}, false})[0];
     SymDims sizes = x.sizes();
     const SymInt last = sizes.back() + SymInt(-1);
     sizes.back() = q.size(0);
+    if (ofNumbers) {
+        // Those that are no numbers were sorted behind all others, and are not counted.
+        const Value counted = unary("aten.logical_not.default", unary("aten.isnan.default", sorted));
+        const Value places = q * (sum(counted, {-1}, true) - 1);
+        return interpolated(d, sorted, d.call("aten.clamp_min.default", {places, 0}));
+    }
     const Value ranks = expand(d.call("aten.mul.Scalar", {q, Argument(last)}), sizes);
     // One that is no number makes the quantile none: it was sorted behind all others.
     const Value wrong = d.call("aten.any.dim", {unary("aten.isnan.default", sorted), int64_t{-1}, true});
     const Value end = d.call("aten.full_like.default", {ranks, Argument(last)});
     return interpolated(d, sorted, where(wrong, end, ranks));
 }
-Values quantile(Decomposition& d, Value q) {
+Values quantile(Decomposition& d, Value q, bool ofNumbers) {
     Value x = d.in(0);
     if (x.dtype() != DType::F32 && x.dtype() != DType::F64) return refuse(d, "needs float32 or float64 numbers");
     if (q.dtype() != x.dtype()) return refuse(d, "q has another dtype than the tensor");
@@ -51,7 +57,7 @@ Values quantile(Decomposition& d, Value q) {
     if (whole || rank == 0) x = reshape(x, {SymInt(-1)});
     else if (*dim != rank - 1) x = d.call("aten.movedim.int", {x, *dim, int64_t{-1}});
     const bool one = q.rank() == 0;
-    Value result = lastQuantiles(d, x, one ? unsqueeze(q, 0) : q);
+    Value result = lastQuantiles(d, x, one ? unsqueeze(q, 0) : q, ofNumbers);
     // The quantiles' dim goes first; the one that was reduced comes back as 1.
     if (one) result = squeezeDims(result, {-1});
     else if (result.rank() > 1) result = d.call("aten.movedim.int", {result, int64_t{-1}, int64_t{0}});
@@ -59,6 +65,12 @@ Values quantile(Decomposition& d, Value q) {
     if (!whole && rank > 0) return unsqueeze(result, *dim + (one ? 0 : 1));
     for (int64_t i = 0; i < rank; ++i) result = unsqueeze(result, one ? 0 : 1);
     return result;
+}
+
+Values quantileOfNumber(Decomposition& d, bool ofNumbers) {
+    const double q = d.real("q");
+    if (!(q >= 0 && q <= 1)) return refuse(d, "q must lie between 0 and 1");
+    return quantile(d, scalarTensor(d, q, d.in(0)), ofNumbers);
 }
 
 // -- the trapezoidal rule
@@ -146,7 +158,7 @@ constexpr std::string_view kEven = "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx =
 constexpr OpDef kOps[] = {
     shorthand(
         "aten.quantile.default(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
-        [](Decomposition& d) { return quantile(d, d.in(1)); }, R"(
+        [](Decomposition& d) { return quantile(d, d.in(1), false); }, R"(
 f32[3, 4], f32[2]<1
 f32[3, 4], f32[2]<1, 0, True
 f64[3, 4], f64[]<1, 1
@@ -154,12 +166,7 @@ f32[3, 4], f32[3]<1, -1, interpolation = 'nearest'
 )"),
     shorthand(
         "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
-        [](Decomposition& d) -> Values {
-            const double q = d.real("q");
-            if (!(q >= 0 && q <= 1)) return refuse(d, "q must lie between 0 and 1");
-            return quantile(d, scalarTensor(d, q, d.in(0)));
-        },
-        R"(
+        [](Decomposition& d) { return quantileOfNumber(d, false); }, R"(
 f32[3, 4], 0.3
 f32[3, 4], 0.75, 1
 f64[3, 4, 2], 0.5, 0, True
@@ -169,6 +176,13 @@ f32[7], 0.3, 0, interpolation = 'higher'
 f32[7], 0.3, 0, interpolation = 'midpoint'
 f32[], 0.5
 )"),
+    shorthand(
+        "aten.nanquantile.default(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+        [](Decomposition& d) { return quantile(d, d.in(1), true); }, "f32[3, 4], f32[2]%\nf64[3, 4], f64[]%, 1, True"),
+    shorthand(
+        "aten.nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+        [](Decomposition& d) { return quantileOfNumber(d, true); },
+        "f32[3, 4], 0.3\nf32[3, 4], 0.75, 1\nf32[7], 0.3, 0, interpolation = 'higher'"),
     shorthand(
         "aten.trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
         [](Decomposition& d) { return trapezoids(d, false); }, kTwo),
