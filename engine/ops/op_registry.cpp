@@ -45,6 +45,8 @@ std::span<const OpDef> weightNormOps();
 std::span<const OpDef> batchNormNameOps();
 std::span<const OpDef> viewCopyOps();
 std::span<const OpDef> differenceOps();
+std::span<const OpDef> specialBesselOps();
+std::span<const OpDef> specialPolynomialOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -87,11 +89,12 @@ class OpRegistry {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
             pointwiseOps(), whereOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(),
-            logarithmOps(), specialFunctionOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
-            createOps(), reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(),
-            softmaxOps(), normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(),
-            lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(),
-            olderNameOps(), weightNormOps(), statisticsOps(), batchNormNameOps(), differenceOps(),
+            logarithmOps(), specialFunctionOps(), specialBesselOps(), specialPolynomialOps(), compareOps(), castOps(),
+            activationOps(), activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
+            scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(), normBackwardOps(), groupNormOps(),
+            rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(), distributionOps(),
+            pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(), weightNormOps(), statisticsOps(),
+            batchNormNameOps(), differenceOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),
             reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),

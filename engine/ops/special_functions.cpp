@@ -243,6 +243,8 @@ constexpr OpDef kOps[] = {
          },
      .derive =
          [](Derivation& d) {
+             if (d.needs(0))
+                 d.builder().fail(unsupported(d.op().name() + ": the first operand has no derivative here"));
              if (d.needs(1))
                  d.input(1) = d.dy() * -d.in(0) * d.call("aten.special_zeta.default", {d.in(0) + 1, d.in(1)});
          },

@@ -18,5 +18,26 @@ double scaledErfc(double x);
 double inverseNormal(double p);
 /// The modified Bessel function of the first kind of order 0 or 1; scaled: times exp(-|x|).
 double modifiedBessel(int64_t order, double x, bool scaled);
+/// Bessel functions of the first and second kind. Of the second: -inf at 0, NaN below.
+double besselJ0(double x);
+double besselJ1(double x);
+double besselY0(double x);
+double besselY1(double x);
+/// The modified Bessel function of the second kind of order 0 or 1; scaled: times exp(x). inf at 0, NaN below.
+double modifiedBesselK(int64_t order, double x, bool scaled);
+/// sin(x) / x
+double sphericalBesselJ0(double x);
+/// The Airy function Ai; NaN at both infinities, as PyTorch has it.
+double airy(double x);
+
+/// Chebyshev's polynomials of the first to the fourth kind; 0 for a negative degree, as those that follow.
+enum class Chebyshev : uint8_t { T, U, V, W };
+double chebyshev(Chebyshev kind, double x, int64_t n);
+/// Those of physicists (leading coefficient 2^n) or of probabilists (1); NaN for degrees above `most`.
+double hermite(double x, int64_t n, bool probabilists, int64_t most);
+double laguerre(double x, int64_t n);
+double legendre(double x, int64_t n);
+/// The share of gamma(a) that its integral has below x, or above it. NaN where one of them is negative.
+double incompleteGamma(double a, double x, bool upper);
 
 }  // namespace cutaway

@@ -241,6 +241,55 @@ void bessel(const Run& run) {
 void hurwitzZeta(const Run& run) {
     zipFloat(run, [](auto s, auto q) { return zeta(static_cast<double>(s), static_cast<double>(q)); });
 }
+template <int64_t order, bool scaled>
+void secondKind(const Run& run) {
+    mapFloat(run, [](auto x) { return modifiedBesselK(order, static_cast<double>(x), scaled); });
+}
+template <bool upper>
+void gammaShare(const Run& run) {
+    zipFloat(run,
+             [](auto a, auto x) { return incompleteGamma(static_cast<double>(a), static_cast<double>(x), upper); });
+}
+/// Degrees are cut to integers; what is no number, or beyond all integers, has none.
+template <class T>
+int64_t degreeOf(T n) {
+    return n >= T(-0x1p62) && n <= T(0x1p62) ? static_cast<int64_t>(n) : -1;
+}
+template <double (*f)(double, int64_t)>
+void ofDegree(const Run& run) {
+    zipFloat(run, [](auto x, auto n) { return f(static_cast<double>(x), degreeOf(n)); });
+}
+template <Chebyshev kind, bool shifted>
+void chebyshevOf(const Run& run) {
+    zipFloat(run, [](auto x, auto n) {
+        const auto at = static_cast<double>(x);
+        return chebyshev(kind, shifted ? 2 * at - 1 : at, degreeOf(n));
+    });
+}
+template <bool probabilists>
+void hermiteOf(const Run& run) {
+    zipFloat(run, [](auto x, auto n) {
+        constexpr int64_t kMost = sizeof x == 8 ? 512 : 128;
+        return hermite(static_cast<double>(x), degreeOf(n), probabilists, kMost);
+    });
+}
+void fractionAndExponent(const Run& run) {
+    const auto part = [&](int32_t result, auto f) {
+        if (!run.wants(result)) return;
+        const Strided out = run.out(result);
+        const Spread x(run, 0, out);
+        withReal(x.elements.dtype, [&](auto tag) { elementwise<decltype(tag), 1>(run, out, {&x}, f); });
+    };
+    part(0, [](auto x) {
+        int power = 0;
+        return std::frexp(static_cast<double>(x), &power);
+    });
+    part(1, [](auto x) {
+        int power = 0;
+        std::frexp(static_cast<double>(x), &power);
+        return power;
+    });
+}
 /// (n, self)
 void polygammaOfOrder(const Run& run) {
     const int64_t n = integerOf(*run.call, 0);
@@ -292,6 +341,33 @@ constexpr Function kFunctions[] = {
     {"aten.special_erfcx.default", special<scaledErfc>},
     {"aten.special_ndtri.default", special<inverseNormal>},
     {"aten.special_zeta.default", hurwitzZeta},
+    {"aten.special_bessel_j0.default", special<besselJ0>},
+    {"aten.special_bessel_j1.default", special<besselJ1>},
+    {"aten.special_bessel_y0.default", special<besselY0>},
+    {"aten.special_bessel_y1.default", special<besselY1>},
+    {"aten.special_modified_bessel_i0.default", bessel<0, false>},
+    {"aten.special_modified_bessel_i1.default", bessel<1, false>},
+    {"aten.special_modified_bessel_k0.default", secondKind<0, false>},
+    {"aten.special_modified_bessel_k1.default", secondKind<1, false>},
+    {"aten.special_scaled_modified_bessel_k0.default", secondKind<0, true>},
+    {"aten.special_scaled_modified_bessel_k1.default", secondKind<1, true>},
+    {"aten.special_spherical_bessel_j0.default", special<sphericalBesselJ0>},
+    {"aten.special_airy_ai.default", special<airy>},
+    {"aten.igamma.default", gammaShare<false>},
+    {"aten.igammac.default", gammaShare<true>},
+    {"aten.special_chebyshev_polynomial_t.default", chebyshevOf<Chebyshev::T, false>},
+    {"aten.special_chebyshev_polynomial_u.default", chebyshevOf<Chebyshev::U, false>},
+    {"aten.special_chebyshev_polynomial_v.default", chebyshevOf<Chebyshev::V, false>},
+    {"aten.special_chebyshev_polynomial_w.default", chebyshevOf<Chebyshev::W, false>},
+    {"aten.special_shifted_chebyshev_polynomial_t.default", chebyshevOf<Chebyshev::T, true>},
+    {"aten.special_shifted_chebyshev_polynomial_u.default", chebyshevOf<Chebyshev::U, true>},
+    {"aten.special_shifted_chebyshev_polynomial_v.default", chebyshevOf<Chebyshev::V, true>},
+    {"aten.special_shifted_chebyshev_polynomial_w.default", chebyshevOf<Chebyshev::W, true>},
+    {"aten.special_hermite_polynomial_h.default", hermiteOf<false>},
+    {"aten.special_hermite_polynomial_he.default", hermiteOf<true>},
+    {"aten.special_laguerre_polynomial_l.default", ofDegree<laguerre>},
+    {"aten.special_legendre_polynomial_p.default", ofDegree<legendre>},
+    {"aten.frexp.Tensor", fractionAndExponent},
     {"aten.polygamma.default", polygammaOfOrder},
 };
 
