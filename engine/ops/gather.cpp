@@ -4,6 +4,7 @@
 #include "engine/ops/index_rules.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
 
 namespace cutaway {
@@ -178,7 +179,30 @@ EvalResult evalMaskedScatter(const EvalContext& c) {
     return out;
 }
 
+/// The rows that are looked up, made shorter where their norm is above max_norm.
+Values decomposeRenorm(Decomposition& d) {
+    const Value weight = d.in(0), indices = d.in(1);
+    if (weight.rank() != 2 || !isFloating(weight.dtype()))
+        return refuse(d, "needs a matrix, not " + weight.type().text());
+    if (indices.dtype() != DType::I64 && indices.dtype() != DType::I32)
+        return refuse(d, "the indices must be int64 or int32");
+    const Device device = weight.type().device;
+    const Value none = full(d.builder(), {weight.size(0)}, Scalar(false), DType::Bool, device);
+    const Value used = d.call("aten.index_put.default", {none, Argument(std::vector<Argument>{indices}),
+                                                         full(d.builder(), {}, Scalar(true), DType::Bool, device)});
+    const Value norms = d.call("aten.linalg_vector_norm.default",
+                               {weight, d.arg("norm_type"), Argument(std::vector<int64_t>{1}), true});
+    const double most = d.real("max_norm");
+    const Value above = d.call("aten.bitwise_and.Tensor", {unsqueeze(used, 1), compareScalar("gt", norms, most)});
+    const Value scale = unary("aten.reciprocal.default", norms + 1e-7) * most;
+    return where(above, weight * scale, weight);
+}
+
 constexpr OpDef kOps[] = {
+    shorthand("aten.embedding_renorm.default(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+              decomposeRenorm,
+              "f32[10, 4], i64[3]<10, 1.5, 2.0\nf64[6, 3], i64[2, 2]<6, 2.0, 1.0\nf32[5, 4], i32[3]<5, 100.0, 2.0",
+              Tag::Inplace),
     // Rows of `weight` at `indices`. padding_idx and scale_grad_by_freq concern the gradient only.
     {.schema =
          "aten.embedding.default(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",

@@ -1,5 +1,6 @@
 // Matrix products: mm, bmm, addmm and their kin with kernels; linear, matmul and other shorthands by expansion.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/gemm_rules.h"
 #include "engine/ops/matrix.h"
@@ -43,7 +44,8 @@ Result<ValueType> inferProduct(const InferContext& c, int64_t rank, size_t first
                       std::string(info(type.dtype).torchName));
     const SymDims shapes[] = {addend.sizes, type.sizes};
     auto sizes = broadcastSizes(shapes);
-    if (!sizes || !(*sizes == type.sizes)) return c.fail("the added tensor does not broadcast to the product's shape");
+    if (!sizes || differ(*sizes, type.sizes))
+        return c.fail("the added tensor does not broadcast to the product's shape");
     return ValueType(std::move(type));
 }
 

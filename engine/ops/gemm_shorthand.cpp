@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/gemm_rules.h"
 #include "engine/ops/infer_rules.h"
@@ -21,7 +22,7 @@ Result<ValueType> addendFits(const InferContext& c, TensorType product) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     const SymDims shapes[] = {self.sizes, product.sizes};
     auto sizes = broadcastSizes(shapes);
-    if (!sizes || !(*sizes == product.sizes))
+    if (!sizes || differ(*sizes, product.sizes))
         return c.fail("the added tensor does not broadcast to the product's shape");
     return ValueType(std::move(product));
 }

@@ -2,6 +2,7 @@
 #include "engine/ir/data_dependent.h"
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/index_copy.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
@@ -72,7 +73,7 @@ Result<ValueType> inferIndexPut(const InferContext& c) {
         CT_TRY(const IndexPlan plan, planCall(c, self, "indices"));
         const SymDims shapes[] = {values.sizes, plan.sizes};
         auto sizes = broadcastSizes(shapes);
-        if (!sizes || !(*sizes == plan.sizes)) return c.fail("the values do not broadcast to the indexed part");
+        if (!sizes || differ(*sizes, plan.sizes)) return c.fail("the values do not broadcast to the indexed part");
     }
     TensorType type = self;
     type.strides = preservedStrides(self);

@@ -320,7 +320,7 @@ constexpr OpDef kOps[] = {
             return d.call("aten.linalg_pinv.atol_rtol_tensor", {d.in(0)},
                           {{"atol", limits->first}, {"rtol", limits->second}, {"hermitian", d.flag("hermitian")}});
         },
-        "f64[4, 3]\nf64[3, 3], rtol = 0.25"),
+        "f64[4, 3]\nf64[3, 3], rtol = 0.25\nf64[3, 3], hermitian = True"),
     shorthand("aten.linalg_tensorsolve.default(Tensor self, Tensor other, int[]? dims=None) -> Tensor", solveTensor,
               "f64[2, 3, 6], f64[2, 3]\nf64[6, 2, 3], f64[2, 3], [0]"),
     shorthand("aten.linalg_tensorinv.default(Tensor self, int ind=2) -> Tensor", invertTensor,

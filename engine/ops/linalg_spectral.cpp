@@ -1,5 +1,6 @@
 // Orthogonal factors, eigenvalues, singular values and the matrix exponential. Directions of eigenvectors and singular
 // vectors are not unique; ours need not point where PyTorch's do.
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/linalg_rules.h"
 #include "engine/ops/op_registry.h"
@@ -252,9 +253,8 @@ void deriveSvd(Derivation& d) {
 /// Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0.
 Result<ValueType> inferPseudoInverse(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", false));
-    if (c.flag("hermitian"))
-        return unsupported(c.op().name() + ": hermitian=True has no kernel here", {},
-                           {"leave it out: the result is that of the general case"});
+    if (c.flag("hermitian") && differ(a.sizes.back(), a.sizes[a.sizes.size() - 2]))
+        return c.fail("hermitian matrices are square, not " + a.text());
     return ValueType(batchType(a, {a.sizes.back(), a.sizes[a.sizes.size() - 2]}, a.dtype));
 }
 double epsilonOf(DType dtype) { return realTypeOf(dtype) == DType::F64 ? 0x1p-52 : 0x1p-23; }
@@ -269,7 +269,10 @@ EvalResult evalPseudoInverse(const EvalContext& c) {
     else if (absolute > 0) relative = 0;
     withMatrix(out.dtype(), [&](auto tag) {
         auto matrices = matricesOf<decltype(tag)>(a);
-        for (auto& one : matrices) one = pseudoInverse(one, absolute, relative);
+        for (auto& one : matrices) {
+            if (c.flag("hermitian")) mirrorTriangle(one, false);
+            one = pseudoInverse(one, absolute, relative);
+        }
         storeMatrices(matrices, out);
     });
     return out;

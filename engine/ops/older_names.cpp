@@ -172,19 +172,37 @@ Values triangularSolve(Decomposition& d) {
         d.call("aten.clone.default", {transposeLast(a)}, {{"memory_format", MemoryFormat::Contiguous}});
     return {x, transposeLast(columns)};
 }
+/// All pairs i < j of `count` numbers, row by row. Of a count that is known at run time only, pair number k lies in the
+/// row that the root of a quadratic equation gives, which doubles solve exactly for any count that fits into memory.
+std::pair<Value, Value> pairsOf(Decomposition& d, const SymInt& count, Device device) {
+    if (count.isInt()) {
+        const Value both = d.call("aten.triu_indices.default", {count, count, int64_t{1}},
+                                  {{"dtype", DType::I64}, {"device", device}, {"pin_memory", false}});
+        const Value first = d.call("aten.select.int", {both, int64_t{0}, int64_t{0}});
+        return {first, d.call("aten.select.int", {both, int64_t{0}, int64_t{1}})};
+    }
+    const SymInt odd = count * SymInt(2) - SymInt(1);
+    const auto plusNumber = [&](const Value& x, const SymInt& by) {
+        return d.call("aten.add.Scalar", {x, Argument(by)});
+    };
+    const Value k = iota(d.builder(), floorDiv(count * (count - SymInt(1)), SymInt(2)), device);
+    const Value square = convert(plusNumber(k * -8, odd * odd), DType::F64);
+    const Value root = unary("aten.sqrt.default", square);
+    const Value row = convert(plusNumber(-root, odd) / 2, DType::I64);
+    // Before row i stand i (2 count - i - 1) / 2 pairs.
+    const Value before = d.call("aten.div.Tensor_mode", {row * plusNumber(-row, odd), int64_t{2}},
+                                {{"rounding_mode", std::string("floor")}});
+    return {row, k - before + row + 1};
+}
 Values pairDistances(Decomposition& d) {
     const Value x = d.in(0);
     if (x.rank() != 2) return refuse(d, "needs a matrix of points, not " + x.type().text());
-    if (!x.size(0).isInt()) return refuse(d, "needs a count of points that is known before the run");
     if (!(d.real("p") >= 0)) return refuse(d, "the norm's order must not be negative");
-    const Value pairs = d.call("aten.triu_indices.default", {x.size(0), x.size(0), int64_t{1}},
-                               {{"dtype", DType::I64}, {"device", x.type().device}, {"pin_memory", false}});
-    const auto point = [&](int64_t which) {
-        return d.call("aten.index_select.default",
-                      {x, int64_t{0}, d.call("aten.select.int", {pairs, int64_t{0}, which})});
-    };
-    const Value from = point(0);
-    return d.call("aten.linalg_vector_norm.default", {from - point(1), d.arg("p"), Argument(std::vector<int64_t>{1})});
+    const auto [first, second] = pairsOf(d, x.size(0), x.type().device);
+    const auto points = [&](const Value& which) { return d.call("aten.index_select.default", {x, int64_t{0}, which}); };
+    const Value from = points(first);
+    return d.call("aten.linalg_vector_norm.default",
+                  {from - points(second), d.arg("p"), Argument(std::vector<int64_t>{1})});
 }
 
 // -- older convolutions

@@ -362,7 +362,9 @@ void pseudoInverse(const Run& run) {
     double relative = absolute > 0 ? 0 : epsilon * static_cast<double>(std::max(a.rows, a.columns));
     if (call.reader.find("rtol")) relative = tolerance("rtol");
     forMatrices(run, "self", [=](auto tag, const Call& own, const Matrices& all, int64_t k) {
-        own.store(0, k, cutaway::pseudoInverse(all.load<decltype(tag)>(k), absolute, relative));
+        auto one = all.load<decltype(tag)>(k);
+        if (own.flag("hermitian")) mirrorTriangle(one, false);
+        own.store(0, k, cutaway::pseudoInverse(one, absolute, relative));
     });
 }
 void exponentialOf(const Run& run) {
