@@ -397,6 +397,20 @@ constexpr OpDef kOps[] = {
      .infer = inferMultinomial,
      .eval = evalMultinomial,
      .samples = "f32[3, 4]>0, 2\nf64[5]>0, 7, True\nf32[4]>0, 4"},
+    shorthand(
+        "aten.normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (!(d.real("std") >= 0)) return refuse(d, "std must not be negative");
+            if (const auto dtype = d.dtype("dtype"); dtype && !isFloating(*dtype))
+                return refuse(d, "draws floating-point numbers only");
+            const Value drawn = d.call("aten.randn.default", {d.arg("size")},
+                                       {{"dtype", d.arg("dtype")},
+                                        {"layout", d.arg("layout")},
+                                        {"device", d.arg("device")},
+                                        {"pin_memory", d.arg("pin_memory")}});
+            return drawn * d.real("std") + d.real("mean");
+        },
+        "0.5, 2.0, [2, 3]\n-1.0, 0.5, [4], dtype=torch.float64", Tag::Random),
     {.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
      .tags = Tag::Random | Tag::NoGradient,
      .infer = inferNormalAround,

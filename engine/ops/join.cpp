@@ -68,7 +68,8 @@ Values decomposeSections(Decomposition& d, int64_t dim) {
     const auto sections = read(d, d.integer("sections"));
     if (!sections) return std::vector<Value>();
     const SymInt size = d.in(0).size(dim);
-    if (*sections <= 0 || !size.isInt() || size.value() % *sections != 0)
+    // A size that is known at run time only was divided evenly when it was traced.
+    if (*sections <= 0 || (size.isInt() && size.value() % *sections != 0))
         return refuse(
             d, "the dim's size " + size.text() + " does not divide into " + std::to_string(*sections) + " sections");
     if (const auto few = checkPieces(d, *sections); !few) {
@@ -76,8 +77,39 @@ Values decomposeSections(Decomposition& d, int64_t dim) {
         return std::vector<Value>();
     }
     std::vector<SymInt> bounds;
-    for (int64_t i = 1; i < *sections; ++i) bounds.push_back(size.value() / *sections * i);
+    for (int64_t i = 1; i < *sections; ++i) bounds.push_back(floorDiv(size, SymInt(*sections)) * SymInt(i));
     return pieces(d, dim, bounds);
+}
+/// Each tensor cut into `num_chunks` pieces along the dim, the last filled up with zeros, and the pieces of all tensors
+/// with the same number behind each other.
+Values decomposeChunkCat(Decomposition& d) {
+    const std::vector<Value> tensors = tensorsOf(d);
+    const auto chunks = read(d, d.integer("num_chunks"));
+    if (tensors.empty() || !chunks) return Value(d.builder(), nullptr);
+    if (*chunks < 1) return refuse(d, "needs at least one chunk");
+    int64_t dim = 0;
+    std::vector<Value> parts;
+    for (const Value& x : tensors) {
+        const auto own = read(d, d.dim("dim", x.rank()));
+        if (!own) return Value(d.builder(), nullptr);
+        if (x.rank() == 0 || (!parts.empty() && *own != dim))
+            return refuse(d, "the tensors have no such dim in common");
+        if (numel(x.sizes()) == SymInt(0)) return refuse(d, "one of the tensors has no elements");
+        if (x.dtype() != tensors[0].dtype()) return refuse(d, "the tensors differ in dtype");
+        dim = *own;
+        const SymInt size = x.size(dim), count = SymInt(*chunks);
+        const SymInt length = floorDiv(size + count - SymInt(1), count), missing = length * count - size;
+        Value whole = x;
+        if (!(missing == SymInt(0))) {
+            std::vector<Argument> pad(static_cast<size_t>(2 * (x.rank() - dim)), Argument(int64_t{0}));
+            pad.back() = Argument(missing);
+            whole = d.call("aten.constant_pad_nd.default", {x, Argument(pad), int64_t{0}});
+        }
+        SymDims sizes(x.sizes().begin(), x.sizes().begin() + dim);
+        sizes.insert(sizes.end(), {count, SymInt(-1)});
+        parts.push_back(reshape(whole, sizes));
+    }
+    return joined(d, parts, dim + 1);
 }
 /// hsplit splits the second dim (a vector's only one), vsplit the first of at least two, dsplit the third.
 template <int64_t Rank, int64_t Dim, bool AtIndices>
@@ -192,6 +224,8 @@ constexpr std::string_view kStackSamples = R"(
 constexpr std::string_view kCatSamples = "[f32[2, 3], f32[4, 3]]\n[f32[2, 3], f32[2, 1]], -1\n[i64[2], f32[0], i64[3]]";
 
 constexpr OpDef kOps[] = {
+    shorthand("aten._chunk_cat.default(Tensor[] tensors, int dim, int num_chunks) -> Tensor", decomposeChunkCat,
+              "[f32[5, 2], f32[3, 4]], 0, 2\n[f64[2, 5], f64[2, 3, 2]], 1, 3\n[f32[4, 3], f32[2]], 0, 2"),
     shorthand(
         "aten.concat.default(Tensor[] tensors, int dim=0) -> Tensor",
         [](Decomposition& d) { return sameAs(d, "aten.cat.default"); }, kCatSamples),

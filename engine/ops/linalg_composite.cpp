@@ -62,17 +62,16 @@ std::optional<std::pair<Value, Value>> tolerances(Decomposition& d) {
         return std::nullopt;
     }
     double epsilon = 0;
+    SymInt longest = 1;
     if (!d.has("rtol") && !(numbers && absolute)) {
-        if (!a.size(-2).isInt() || !a.size(-1).isInt()) {
-            refuse(d, "the tolerance needs matrices whose sizes are numbers; give rtol");
-            return std::nullopt;
-        }
-        epsilon = (realTypeOf(a.dtype()) == DType::F64 ? 0x1p-52 : 0x1p-23) *
-                  static_cast<double>(std::max(a.size(-2).value(), a.size(-1).value()));
+        epsilon = realTypeOf(a.dtype()) == DType::F64 ? 0x1p-52 : 0x1p-23;
+        longest = max(a.size(-2), a.size(-1));
     }
+    if (longest.isInt()) epsilon *= static_cast<double>(longest.value());
     Value atol = !numbers && !d.has("atol") ? full(d.builder(), {}, Scalar(int64_t{0}), DType::F64, a.type().device)
                                             : tolerance(d, "atol", 0.0);
     Value rtol = tolerance(d, "rtol", numbers && absolute ? 0.0 : epsilon);
+    if (!longest.isInt()) rtol = d.call("aten.mul.Scalar", {rtol, Argument(longest)});
     if (!numbers && absolute && !d.has("rtol"))
         rtol = where(compareScalar("gt", atol, int64_t{0}), unary("aten.zeros_like.default", rtol), rtol);
     return std::pair(atol, rtol);
@@ -81,6 +80,10 @@ std::optional<std::pair<Value, Value>> tolerances(Decomposition& d) {
 Values rank(Decomposition& d) {
     const auto limits = tolerances(d);
     if (!limits) return Value(d.builder(), nullptr);
+    const Value a = d.in(0);
+    if (numel(a.sizes()) == SymInt(0))
+        return full(d.builder(), SymDims(a.sizes().begin(), a.sizes().end() - 2), Scalar(int64_t{0}), DType::I64,
+                    a.type().device);
     Value values, largest;
     if (d.flag("hermitian")) {
         values = unary("aten.abs.default", unary("aten.linalg_eigvalsh.default", d.in(0)));

@@ -12,7 +12,8 @@ namespace {
 /// The index tensor of a call on `self`: integers, of the same rank (0-d counts as 1-d).
 Result<TensorType> elementIndex(const InferContext& c, const TensorType& self) {
     CT_TRY(const TensorType index, c.tensor("index"));
-    if (index.dtype != DType::I64 && index.dtype != DType::I32) return c.fail("the index must be int64 or int32");
+    if (index.dtype != DType::I64 && index.dtype != DType::I32 && !(numel(index.sizes) == SymInt(0)))
+        return c.fail("the index must be int64 or int32");
     if (std::max<int64_t>(index.rank(), 1) != std::max<int64_t>(self.rank(), 1) && !(numel(index.sizes) == SymInt(0)))
         return c.fail("the index has " + std::to_string(index.rank()) + " dims, the tensor " +
                       std::to_string(self.rank()));
