@@ -22,18 +22,6 @@ bool hasData(const Module& module, const std::string& name) {
     return found != module.tensors.end() && found->second.defined();
 }
 
-/// The values in the layout of the type, which views of it rely on.
-Tensor laidOutAs(const Tensor& values, const TensorType& type) {
-    if (!allInts(type.strides) || values.strides() == toInts(type.strides)) return values;
-    const Dims strides = toInts(type.strides);
-    const int64_t reach = extent(values.sizes(), strides);
-    if (reach < values.numel() || reach / 2 > values.numel()) return values;  // overlapping, or mostly gaps
-    Tensor laidOut(Storage::allocate(static_cast<size_t>(reach * byteSize(type.dtype))), type.dtype, values.sizes(),
-                   strides);
-    copyInto(laidOut, values);
-    return laidOut;
-}
-
 /// The module's tensor, or one made from its name where the file held the graph alone.
 Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
     if (const auto made = module.recipes.find(name); made != module.recipes.end()) return made->second->value();
@@ -71,6 +59,17 @@ Result<void> makeReady(Module& own, const std::vector<Tensor>& inputs, bool symb
 }
 
 }  // namespace
+
+Tensor laidOutAs(const Tensor& values, const TensorType& type) {
+    if (!allInts(type.strides) || values.strides() == toInts(type.strides)) return values;
+    const Dims strides = toInts(type.strides);
+    const int64_t reach = extent(values.sizes(), strides);
+    if (reach < values.numel() || reach / 2 > values.numel()) return values;  // overlapping, or mostly gaps
+    Tensor laidOut(Storage::allocate(static_cast<size_t>(reach * byteSize(type.dtype))), type.dtype, values.sizes(),
+                   strides);
+    copyInto(laidOut, values);
+    return laidOut;
+}
 
 Result<Tensor> attributeOf(const Module& module, const Node& node) {
     return tensorOrStandIn(module, node.target(), node);

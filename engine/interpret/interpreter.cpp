@@ -65,6 +65,9 @@ Result<void> Interpreter::advance() {
     switch (node.kind()) {
         case NodeKind::Placeholder: {
             Tensor input = std::move(m_inputs[m_nextInput++]);
+            if (const TensorType* type = node.type().tensor();
+                type && input.defined() && allInts(type->sizes) && input.sizes() == toInts(type->sizes))
+                input = laidOutAs(input, *type);
             if (input.defined()) input = given(node, ownIfWritten(node, input));
             values = {std::move(input)};
             break;

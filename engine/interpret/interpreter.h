@@ -8,6 +8,10 @@
 
 namespace cutaway {
 
+/// The values in the layout of the type, which views of it rely on; as they are where the type's elements overlap or
+/// are mostly gaps.
+Tensor laidOutAs(const Tensor& values, const TensorType& type);
+
 class Interpreter : public ValueSource {
   public:
     /// `editable`: the same module when its types hold symbols that only the run makes known, else null. All of them

@@ -90,6 +90,10 @@ void InterpretTest::runsGraphs_data() {
         head + "    c = higher_order.cond(False, yes, no, [x])\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
             kBranches,
         "f32[2]: -1 -2");
+    row("an input in another layout than the graph has it",
+        "def forward(x: \"f32[2]\", p: \"b8[]\", m: \"f32[3, 2][1, 3]\"):\n"
+        "    v: \"f32[3, 2, 1][1, 3, 3]\" = aten.view.default(m, [3, 2, 1])\n    return (v,)\n",
+        "f32[3, 2, 1]: 1 2 3 4 5 6");
     row("while_loop",
         head +
             "    w = higher_order.while_loop(less, step, (x,), (m,))\n    r: \"f32[2]\" = w[0]\n    return (r,)\n\n"
