@@ -49,8 +49,16 @@ Result<ValueType> inferAddmv(const InferContext& c) {
 }
 Values decomposeAddmv(Decomposition& d) {
     const Value self = wide(d.in(0)), matrix = wide(d.in(1)), vector = wide(d.in(2));
-    const Value product = d.call("aten.mv.default", {matrix, vector}) * d.any(4);
-    return convert(isZero(d.scalar("beta")) ? product : product + self * d.any(3), d.out().dtype);
+    // Factors of integers are integers: what stands behind the point is cut off.
+    const auto factor = [&](size_t position) {
+        const auto number = d.arg(position).asReal();
+        const bool cut = number && isIntegral(d.out().dtype, true);
+        return cut ? OperandValue(static_cast<int64_t>(*number)) : d.any(position);
+    };
+    const Value product = d.call("aten.mv.default", {matrix, vector}) * factor(4);
+    const OperandValue beta = factor(3);
+    const bool none = beta.argument().isNumber() && beta.argument().asReal() == 0.0;
+    return convert(none ? product : product + self * beta, d.out().dtype);
 }
 /// Elementwise over self, the column and the row, with the dtype of all three.
 Result<ValueType> inferAddr(const InferContext& c) {
@@ -339,7 +347,7 @@ constexpr OpDef kOps[] = {
              if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(conjugated(d.in(1))), d.dy()}), alpha);
          },
      .samples =
-         "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]"},
+         "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]\ni64[], i64[3, 4], i64[4], beta=0.5, alpha=2.75"},
     // beta * self + alpha * (column times row)
     {.schema = "aten.addr.default(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      .tags = Tag::Inplace,

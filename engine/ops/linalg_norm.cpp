@@ -56,6 +56,9 @@ Value matrixNorm(Decomposition& d, const Value& x, double order, const std::vect
     const char* pick = order > 0 ? "aten.amax.default" : "aten.amin.default";
     if (size == 2) {
         const Value values = singularValues(d, x, first, second);
+        if (order > 0 && values && values.size(-1) == SymInt(0))  // of no values the largest is 0
+            return restored(d, d.call("aten.sum.dim_IntList", {values, Argument(std::vector<int64_t>{-1}), keep}),
+                            first, second, x.rank(), keep);
         return restored(d, d.call(pick, {values, Argument(std::vector<int64_t>{-1}), keep}), first, second, x.rank(),
                         keep);
     }

@@ -60,6 +60,7 @@ Values sumToSize(Decomposition& d) {
     if (!sizes) return Value(d.builder(), nullptr);
     const int64_t extra = x.rank() - static_cast<int64_t>(sizes->size());
     if (extra < 0) return refuse(d, "size has more dims than " + x.type().text());
+    if (sizes->empty()) return unary("aten.sum.default", x);
     std::vector<int64_t> dims;
     for (int64_t i = 0; i < x.rank(); ++i) {
         if (i >= extra && differ((*sizes)[static_cast<size_t>(i - extra)], SymInt(1))) {
@@ -316,7 +317,7 @@ constexpr OpDef kOps[] = {
         spacedBetweenTensors, "-1.0, f32[], 5"),
 
     shorthand("aten.sum_to_size.default(Tensor self, SymInt[] size) -> Tensor", sumToSize,
-              "f32[2, 3], [3]\nf32[2, 3], [2, 1]\nf32[4, 2, 3], [1, 3]\nf32[2], [2]"),
+              "f32[2, 3], [3]\nf32[2, 3], [2, 1]\nf32[4, 2, 3], [1, 3]\nf32[2], [2]\nf32[2, 3], []\nb8[], []"),
     shorthand(
         "aten.cov.default(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
         covariance, "f32[3, 5]\nf64[4]\nf32[3, 5], correction=0\ni64[2, 4]"),

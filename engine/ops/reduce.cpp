@@ -120,12 +120,13 @@ void deriveSum(Derivation& d) { d.input(0) = expand(withReducedDims(d, d.dy()), 
 Result<ValueType> inferMean(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     const DType dtype = c.dtype("dtype").value_or(self.dtype);
-    if (!isFloating(dtype))
+    if (!isFloating(dtype) && !isComplex(dtype))
         return c.fail("has no result dtype for " + std::string(info(dtype).torchName) + "; pass a floating dtype");
     CT_TRY(TensorType type, reducedType(c, dtype));
     return ValueType(std::move(type));
 }
 EvalResult evalMean(const EvalContext& c) {
+    if (isComplex(c.resultType().dtype)) return evalExpanded(c);
     const Tensor self = c.in(size_t{0}).to(c.resultType().dtype);
     std::vector<double> values(static_cast<size_t>(numel(c.resultSizes())));
     forEachReduced<double>(self, reducedDims(c, self.rank()),
@@ -146,6 +147,15 @@ SymInt reducedCount(const InferContext& c, const TensorType& self) {
 Expr lowerMean(LowerContext& c) {
     const DType dtype = computeTypeOf(c.out().dtype);
     return reduceMean(c, reducedBox(c), [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); });
+}
+/// Kernels have no complex numbers: of these the sum is divided.
+Values decomposeComplexMean(Decomposition& d) {
+    if (!isComplex(d.out().dtype)) return Values::notHandled();
+    const Value x = convert(d.in(size_t{0}), d.out().dtype);
+    const bool dims = d.op().schema()->find("dim") >= 0;
+    const Value total =
+        d.call("aten.sum.dim_IntList", {x, dims ? d.arg("dim") : Argument(), dims && d.flag("keepdim")});
+    return d.call("aten.div.Scalar", {total, Argument(reducedCount(d, x.type()))});
 }
 void deriveMean(Derivation& d) { d.input(0) = meanGradient(d, d.dy()); }
 
@@ -354,17 +364,21 @@ f32[3], 0
      .tags = Tag::Reduction,
      .infer = inferMean,
      .eval = evalMean,
+     .expand = Expand::Decompose,
+     .decompose = decomposeComplexMean,
      .derive = deriveMean,
      .lower = lowerMean,
      .samples =
-         "f32[2, 3, 4], [1]\nf32[2, 3, 4], [-1, -2], True\nf32[2, 3][1, 2], [0]\nbf16[4, 5], [1]\nf64[3, 2], None\nf32[0, 3], [0]\ni64[2, 3], [1], dtype = torch.float32"},
+         "f32[2, 3, 4], [1]\nf32[2, 3, 4], [-1, -2], True\nf32[2, 3][1, 2], [0]\nbf16[4, 5], [1]\nf64[3, 2], None\nf32[0, 3], [0]\ni64[2, 3], [1], dtype = torch.float32\nc64[2, 3], [1], True"},
     {.schema = "aten.mean.default(Tensor self, *, ScalarType? dtype=None) -> Tensor",
      .tags = Tag::Reduction,
      .infer = inferMean,
      .eval = evalMean,
+     .expand = Expand::Decompose,
+     .decompose = decomposeComplexMean,
      .derive = deriveMean,
      .lower = lowerMean,
-     .samples = "f32[2, 3]\nf64[4]\nbf16[2, 2]\nf32[]"},
+     .samples = "f32[2, 3]\nf64[4]\nbf16[2, 2]\nf32[]\nc64[2, 3]"},
     // Squared deviations over N - correction (1 when not given), and the mean. NaN when nothing is left to divide by.
     {.schema =
          "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",

@@ -61,12 +61,19 @@ Values decomposeLogSumExp(Decomposition& d) {
 
 Result<ValueType> inferVectorNorm(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (isComplex(self.dtype)) return c.fail("complex tensors have no kernel here; take abs first");
-    if (!isFloating(self.dtype))
+    const bool complex = isComplex(self.dtype);
+    if (!isFloating(self.dtype) && !complex)
         return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
-    const DType dtype = c.dtype("dtype").value_or(self.dtype);
+    DType dtype = c.dtype("dtype").value_or(self.dtype);
+    if (complex) {
+        if (!isComplex(dtype)) return c.fail("the norm of complex numbers is asked for by a complex dtype");
+        if (promote(self.dtype, dtype) != dtype)
+            return c.fail(std::string(info(self.dtype).torchName) + " does not fit into " +
+                          std::string(info(dtype).torchName));
+        dtype = dtype == DType::C128 ? DType::F64 : DType::F32;
+    }
     if (!isFloating(dtype)) return c.fail("has a floating-point result, not " + std::string(info(dtype).torchName));
-    if (promote(self.dtype, dtype) != dtype)
+    if (!complex && promote(self.dtype, dtype) != dtype)
         return c.fail(std::string(info(self.dtype).torchName) + " does not fit into " +
                       std::string(info(dtype).torchName));
     const double order = c.scalar("ord") ? toDouble(*c.scalar("ord")) : 2;
@@ -99,12 +106,15 @@ Values decomposeVectorNorm(Decomposition& d) {
         return convert(
             d.call(order > 0 ? "aten.amax.default" : "aten.amin.default", {unary("aten.abs.default", x), listed, keep}),
             result);
-    x = convert(x, opmathType(d.dtype("dtype").value_or(x.dtype())));
+    // Of complex numbers the norm is that of their absolute values.
+    const bool complex = isComplex(x.dtype());
+    x = complex ? convert(unary("aten.abs.default", x), result)
+                : convert(x, opmathType(d.dtype("dtype").value_or(x.dtype())));
     if (reducesNothing(d, x)) {
         const Value size = convert(unary("aten.abs.default", x), result);
         return keep || x.rank() == 0 ? size : view(size, d.out().sizes);
     }
-    if (std::fmod(order, 2) != 0) x = unary("aten.abs.default", x);
+    if (std::fmod(order, 2) != 0 && !complex) x = unary("aten.abs.default", x);
     const Value powers = d.call("aten.pow.Tensor_Scalar", {x, d.arg("ord")});
     const Value total = d.call("aten.sum.dim_IntList", {powers, dims, keep});
     return convert(d.call("aten.pow.Tensor_Scalar", {total, 1.0 / order}), result);
@@ -298,6 +308,10 @@ f32[2, 3][1, 2], 2, [0]
 f32[0, 3], 2, [0]
 f32[2, 1, 3], 2, [1]
 f32[2, 1, 3], 2, [1], True
+c64[2, 3], 2, [1]
+c64[2, 3], 1
+c64[2, 3], inf, [0], True
+c64[2, 3], 3, [1]
 f32[]
 )"},
     {.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
