@@ -45,6 +45,7 @@ std::span<const OpDef> weightNormOps();
 std::span<const OpDef> batchNormNameOps();
 std::span<const OpDef> viewCopyOps();
 std::span<const OpDef> differenceOps();
+std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
@@ -106,8 +107,8 @@ class OpRegistry {
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
             quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
             quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), fractionalPoolOps(),
-            resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(),
-            recurrentOps(), attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
+            resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
+            distanceOps(), recurrentOps(), attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
             linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
             foreachOps(), collectiveOps(), dualOps(),
             // what freezing makes for libraries

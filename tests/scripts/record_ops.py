@@ -35,6 +35,10 @@ try:
     import transformers.integrations.moe  # noqa: F401  registers operators of the package
 except ImportError:
     pass
+try:
+    import torchvision  # noqa: F401  registers operators of the package
+except ImportError:
+    pass
 
 import op_variants
 from record_joint import SHORT, short_form, type_text

@@ -1,0 +1,217 @@
+// What torchvision adds to ATen: regions of feature maps sampled to one size, and convolutions whose taps are shifted.
+// Both are look-ups with weights, so that autograd and fusion need nothing of their own.
+#include "engine/ops/build.h"
+#include "engine/ops/counts.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+namespace {
+
+Value scaled(const Value& x, const SymInt& by) { return x.builder().call("aten.mul.Scalar", {x, Argument(by)}); }
+Value atMost(const Value& x, const SymInt& most) {
+    return x.builder().call("aten.clamp_max.default", {x, Argument(most)});
+}
+Value both(const Value& a, const Value& b) { return a.builder().call("aten.bitwise_and.Tensor", {a, b}); }
+/// `weight` where the condition holds, else 0.
+Value weightWhere(Decomposition& d, const Value& condition, const Value& weight) {
+    return where(condition, weight, scalarTensor(d, 0.0, weight));
+}
+
+// -- regions
+
+/// The two elements next to each sampled place along one dim of a map, and their weights: [regions, pooled, samples].
+struct Line {
+    Value low, high, ofLow, ofHigh;
+};
+/// Regions from `from` to `to` (one number each) cut into `pooled` bins with `samples` places in each.
+Line placesAlong(Decomposition& d, const Value& from, const Value& to, const SymInt& pooled, int64_t samples,
+                 const SymInt& size) {
+    const bool aligned = d.flag("aligned");
+    Value length = to - from;
+    if (!aligned) length = d.call("aten.clamp_min.default", {length, 1.0});
+    const Value bin = d.call("aten.div.Scalar", {length, Argument(pooled)});
+    const Device device = from.type().device;
+    const auto region = [](const Value& x) { return unsqueeze(unsqueeze(x, -1), -1); };
+    const Value bins = unsqueeze(convert(iota(d.builder(), pooled, device), from.dtype()), -1);
+    const Value inBin = convert(iota(d.builder(), SymInt(samples), device), from.dtype()) + 0.5;
+    const Value at = region(from) + bins * region(bin) + inBin * region(bin) / static_cast<double>(samples);
+    const Value inside = both(compareScalar("ge", at, -1.0), d.call("aten.le.Scalar", {at, Argument(size)}));
+    const SymInt last = size - SymInt(1);
+    const Value place = d.call("aten.clamp_min.default", {at, 0.0}), whole = convert(place, DType::I64);
+    const Value ends = d.call("aten.ge.Scalar", {whole, Argument(last)});
+    const Value low = atMost(whole, last), high = atMost(whole + 1, last);
+    const Value part = where(ends, scalarTensor(d, 0.0, place), place - low);
+    return {low, high, weightWhere(d, inside, subtractFrom(1.0, part)), weightWhere(d, inside, part)};
+}
+Values roiAlign(Decomposition& d) {
+    const Value given = d.in(size_t{0}), boxes = d.in(1);
+    if (given.rank() != 4 || boxes.rank() != 2 || differ(boxes.size(1), SymInt(5)))
+        return refuse(d, "needs maps of 4 dims and regions of 5 numbers, not " + given.type().text() + " and " +
+                             boxes.type().text());
+    if (!isFloating(given.dtype()) || boxes.dtype() != given.dtype())
+        return refuse(d, "needs floating-point maps, and regions of their dtype");
+    const auto height = read(d, d.size("pooled_height")), width = read(d, d.size("pooled_width"));
+    const auto samples = read(d, d.integer("sampling_ratio"));
+    if (!height || !width || !samples) return Value(d.builder(), nullptr);
+    if (*samples <= 0)
+        return refuse(d, "has as many samples as a region is large, which only the run knows; give a sampling_ratio");
+    const Value x = toOpmath(given);
+    // No gradient reaches the regions, as in torchvision.
+    const Value regions = unary("aten.detach.default", toOpmath(boxes));
+    const auto number = [&](int64_t which) { return d.call("aten.select.int", {regions, int64_t{1}, which}); };
+    const double scale = d.real("spatial_scale"), offset = d.flag("aligned") ? 0.5 : 0.0;
+    const auto edge = [&](int64_t which) { return number(which) * scale - offset; };
+    const Line down = placesAlong(d, edge(2), edge(4), *height, *samples, x.size(2)),
+               across = placesAlong(d, edge(1), edge(3), *width, *samples, x.size(3));
+    // [regions, channels, pooled height, pooled width, samples down, samples across]
+    const auto asRows = [](const Value& v) { return unsqueeze(unsqueeze(unsqueeze(v, 1), 3), 5); };
+    const auto asColumns = [](const Value& v) { return unsqueeze(unsqueeze(unsqueeze(v, 1), 1), 4); };
+    const auto spread = [](Value v, int before, int after) {
+        for (int i = 0; i < before; ++i) v = unsqueeze(v, 0);
+        for (int i = 0; i < after; ++i) v = unsqueeze(v, -1);
+        return v;
+    };
+    const Value batch = spread(convert(number(0), DType::I64), 0, 5),
+                channel = spread(iota(d.builder(), x.size(1), x.type().device), 1, 4);
+    Value total;
+    for (const auto& [row, rowWeight] : {std::pair(down.low, down.ofLow), std::pair(down.high, down.ofHigh)})
+        for (const auto& [column, columnWeight] :
+             {std::pair(across.low, across.ofLow), std::pair(across.high, across.ofHigh)}) {
+            const std::vector<Argument> at = {batch, channel, asRows(row), asColumns(column)};
+            const Value term =
+                d.call("aten.index.Tensor", {x, Argument(at)}) * (asRows(rowWeight) * asColumns(columnWeight));
+            total = total ? total + term : term;
+        }
+    const double count = static_cast<double>(*samples) * static_cast<double>(*samples);
+    return convert(sum(total, {-2, -1}, false) / count, given.dtype());
+}
+
+// -- shifted convolutions
+
+/// Sizes of a call: taps, results, and channels by group.
+struct Shifted {
+    SymInt batch, channels, outputs, rows, columns;
+    int64_t taps = 0, groups = 1, offsetGroups = 1;
+};
+/// The input's elements at each tap's place, blended: [batch, offset groups, channels, taps, rows, columns].
+Value tapped(Decomposition& d, const Value& x, const Value& offset, const Shifted& s, int64_t kernelWidth) {
+    const Device device = x.type().device;
+    const auto numbers = [&](const SymInt& count) { return convert(iota(d.builder(), count, device), x.dtype()); };
+    const Value shifts = reshape(offset, {s.batch, s.offsetGroups, s.taps, 2, s.rows, s.columns});
+    // Where a tap stands without its shift: [taps, rows, columns], the same for all.
+    const auto place = [&](bool down) {
+        const char* const names[] = {down ? "stride_h" : "stride_w", down ? "pad_h" : "pad_w",
+                                     down ? "dilation_h" : "dilation_w"};
+        const double stride = static_cast<double>(d.integerOr(names[0], 1)),
+                     pad = static_cast<double>(d.integerOr(names[1], 0)),
+                     dilation = static_cast<double>(d.integerOr(names[2], 1));
+        const Value start = numbers(down ? s.rows : s.columns) * stride - pad;
+        const Value tap = iota(d.builder(), SymInt(s.taps), device);
+        const Argument width(kernelWidth);
+        const Value inKernel =
+            down ? d.call("aten.div.Tensor_mode", {tap, width}, {{"rounding_mode", std::string("floor")}})
+                 : d.call("aten.remainder.Scalar", {tap, width});
+        const Value step = unsqueeze(unsqueeze(convert(inKernel, x.dtype()) * dilation, -1), -1);
+        return (down ? unsqueeze(start, -1) : start) + step;
+    };
+    const auto shifted = [&](bool down) {
+        return place(down) + d.call("aten.select.int", {shifts, int64_t{3}, int64_t{down ? 0 : 1}});
+    };
+    const Value y = shifted(true), left = shifted(false);
+    const Value flat =
+        reshape(x, {s.batch, s.offsetGroups, floorDiv(s.channels, SymInt(s.offsetGroups)), x.size(2) * x.size(3)});
+    const auto floor = [](const Value& v) { return unary("aten.floor.default", v); };
+    const Value top = floor(y), first = floor(left), partDown = y - top, partAcross = left - first;
+    Value total;
+    for (const bool below : {false, true})
+        for (const bool right : {false, true}) {
+            const Value row = convert(below ? top + 1.0 : top, DType::I64),
+                        column = convert(right ? first + 1.0 : first, DType::I64);
+            const auto within = [&](const Value& v, const SymInt& size) {
+                return both(compareScalar("ge", v, int64_t{0}), d.call("aten.lt.Scalar", {v, Argument(size)}));
+            };
+            const auto clamped = [&](const Value& v, const SymInt& size) {
+                return atMost(d.call("aten.clamp_min.default", {v, int64_t{0}}), size - SymInt(1));
+            };
+            const Value inside = both(within(row, x.size(2)), within(column, x.size(3)));
+            const Value at = scaled(clamped(row, x.size(2)), x.size(3)) + clamped(column, x.size(3));
+            const Value weight = weightWhere(d, inside,
+                                             (below ? partDown : subtractFrom(1.0, partDown)) *
+                                                 (right ? partAcross : subtractFrom(1.0, partAcross)));
+            const SymInt places = s.rows * s.columns * SymInt(s.taps);
+            const Value index = expand(reshape(at, {s.batch, s.offsetGroups, 1, places}),
+                                       {s.batch, s.offsetGroups, flat.size(2), places});
+            const Value elements = d.call("aten.gather.default", {flat, int64_t{3}, index});
+            const Value term = elements * reshape(weight, {s.batch, s.offsetGroups, 1, places});
+            total = total ? total + term : term;
+        }
+    return total;
+}
+Values deformedConvolution(Decomposition& d) {
+    const DType result = d.in("input").dtype();
+    for (const char* param : {"weight", "offset", "mask", "bias"})
+        if (d.in(param).dtype() != result) return refuse(d, "the operands differ in dtype");
+    const auto wide = [&](const char* param) { return toOpmath(d.in(param)); };
+    const Value x = wide("input"), weight = wide("weight"), offset = wide("offset"), mask = wide("mask"),
+                bias = wide("bias");
+    if (x.rank() != 4 || weight.rank() != 4 || offset.rank() != 4 || bias.rank() != 1)
+        return refuse(d, "needs input, weight and offset of 4 dims, and a bias");
+    if (!isFloating(x.dtype())) return refuse(d, "needs floating-point numbers");
+    Shifted s;
+    if (mask.rank() == 0 || differ(mask.size(0), x.size(0))) return refuse(d, "needs a mask for each of the batch");
+    if (!weight.size(2).isInt() || !weight.size(3).isInt()) return refuse(d, "needs a kernel of known size");
+    s.batch = x.size(0), s.channels = x.size(1), s.outputs = weight.size(0);
+    s.rows = offset.size(2), s.columns = offset.size(3);
+    s.taps = weight.size(2).value() * weight.size(3).value();
+    s.groups = d.integerOr("groups", 1), s.offsetGroups = d.integerOr("offset_groups", 1);
+    if (s.groups < 1 || s.offsetGroups < 1 || s.taps < 1) return refuse(d, "needs groups and taps");
+    if (differ(offset.size(1), SymInt(2 * s.offsetGroups * s.taps)) || differ(offset.size(0), s.batch))
+        return refuse(d, "needs two shifts for each tap and offset group, not " + offset.type().text());
+    if (differ(weight.size(1) * SymInt(s.groups), s.channels) ||
+        (s.channels.isInt() && s.channels.value() % s.offsetGroups != 0) || differ(bias.size(0), s.outputs) ||
+        (s.outputs.isInt() && s.outputs.value() % s.groups != 0))
+        return refuse(d, "channels of input, weight and bias do not fit each other");
+    const auto resultSize = [&](const SymInt& size, int64_t kernel, bool down) {
+        const int64_t stride = d.integerOr(down ? "stride_h" : "stride_w", 1),
+                      pad = d.integerOr(down ? "pad_h" : "pad_w", 0),
+                      dilation = d.integerOr(down ? "dilation_h" : "dilation_w", 1);
+        return floorDiv(size + SymInt(2 * pad - dilation * (kernel - 1) - 1), SymInt(std::max<int64_t>(stride, 1))) +
+               SymInt(1);
+    };
+    if (differ(s.rows, resultSize(x.size(2), weight.size(2).value(), true)) ||
+        differ(s.columns, resultSize(x.size(3), weight.size(3).value(), false)))
+        return refuse(d, "offset " + offset.type().text() + " does not have the result's sizes");
+    Value columns = tapped(d, x, offset, s, weight.size(3).value());
+    const SymInt places = s.rows * s.columns * SymInt(s.taps);
+    if (d.flag("use_mask")) {
+        if (mask.rank() != 4 || differ(mask.size(1), SymInt(s.offsetGroups * s.taps)))
+            return refuse(d, "needs one factor for each tap and offset group, not " + mask.type().text());
+        columns = columns * reshape(mask, {s.batch, s.offsetGroups, 1, places});
+    }
+    const SymInt inner = weight.size(1) * SymInt(s.taps), area = s.rows * s.columns;
+    const Value matrices = reshape(columns, {s.batch, s.groups, inner, area});
+    const Value kernels = reshape(weight, {s.groups, floorDiv(s.outputs, SymInt(s.groups)), inner});
+    const Value product = d.call("aten.matmul.default", {kernels, matrices});
+    return convert(reshape(product, {s.batch, s.outputs, s.rows, s.columns}) + reshape(bias, {1, s.outputs, 1, 1}),
+                   result);
+}
+
+constexpr OpDef kOps[] = {
+    shorthand(
+        "torchvision.roi_align.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+        roiAlign,
+        "f32[2, 3, 6, 7], f32[4, 5]%, 1.0, 2, 3, 2, False\nf64[1, 2, 5, 5], f64[3, 5]%, 4.0, 3, 2, 1, True\nf64[1, 2, 5, 5], f64[2, 5]%, 12.0, 2, 2, 3, False"),
+    shorthand(
+        "torchvision.deform_conv2d.default(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
+        deformedConvolution,
+        "f32[2, 4, 6, 5], f32[3, 4, 3, 3], f32[2, 18, 6, 5]<2, f32[2, 1], f32[3], 1, 1, 1, 1, 1, 1, 1, 1, False\nf64[1, 4, 6, 6], f64[4, 2, 2, 3], f64[1, 24, 3, 2]<3, f64[1, 12, 3, 2], f64[4], 2, 2, 1, 0, 2, 1, 2, 2, True",
+        Tag::Heavy),
+};
+
+}  // namespace
+
+std::span<const OpDef> torchvisionOps() { return kOps; }
+
+}  // namespace cutaway
