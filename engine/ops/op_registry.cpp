@@ -45,6 +45,7 @@ std::span<const OpDef> weightNormOps();
 std::span<const OpDef> batchNormNameOps();
 std::span<const OpDef> viewCopyOps();
 std::span<const OpDef> differenceOps();
+std::span<const OpDef> outFormOps();
 std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
@@ -96,7 +97,7 @@ class OpRegistry {
             scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(), normBackwardOps(), groupNormOps(),
             rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(), distributionOps(),
             pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(), weightNormOps(), statisticsOps(),
-            batchNormNameOps(), differenceOps(),
+            batchNormNameOps(), differenceOps(), outFormOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),
             reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),
