@@ -4,6 +4,7 @@
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 
 namespace cutaway {
 namespace {
@@ -52,14 +53,15 @@ Result<Call> readCall(Decomposition& d, size_t spatial) {
 
 /// Where the windows of each plane start along a dim: [batch, planes, out]. All but the last, which ends where the
 /// input does, at a multiple of the step (in - kernel) / (out - 1) from a place that is drawn.
+/// Places of half floats are computed in float32, as PyTorch's kernel for GPUs does.
 Value startsAlong(Decomposition& d, const Call& call, size_t dim) {
-    const DType dtype = call.self.dtype();
+    const DType dtype = opmathType(call.self.dtype());
     const Device device = call.self.type().device;
     const SymInt &in = call.self.size(call.first + static_cast<int64_t>(dim)), &out = call.out[dim];
     const SymInt last = in - SymInt(call.kernel[dim]);
     // PyTorch's order of the samples: rows behind columns in two dims, from the first dim on in three.
     const int64_t which = call.spatial() == 2 ? 1 - static_cast<int64_t>(dim) : static_cast<int64_t>(dim);
-    const Value sample = d.call("aten.slice.Tensor", {call.samples, int64_t{2}, which, which + 1});
+    const Value sample = convert(d.call("aten.slice.Tensor", {call.samples, int64_t{2}, which, which + 1}), dtype);
     const Value count = iota(d.builder(), out, device);
     const Value one = full(d.builder(), {}, Scalar(1.0), dtype, device);
     const Value step = d.call("aten.div.Scalar", {d.call("aten.mul.Scalar", {one, Argument(last)}),

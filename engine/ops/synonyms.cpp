@@ -61,11 +61,27 @@ constexpr Synonym kSynonyms[] = {
      "f32[2, 3, 4], 0, -1"},
     {"aten.moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", "aten.movedim.intlist",
      "f32[2, 3, 4], [0, 1], [2, 0]"},
+    {"aten.rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     "aten.rand.default", "[2, 3], generator = None", Tag::Random | Tag::Factory},
+    {"aten.randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     "aten.randn.default", "[2, 3], generator = None\n[4], generator = None, dtype = torch.float64",
+     Tag::Random | Tag::Factory},
+    {"aten.randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     "aten.randint.default", "5, [2, 3], generator = None", Tag::Random | Tag::Factory},
+    {"aten.randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     "aten.randint.low", "-2, 5, [2, 3], generator = None", Tag::Random | Tag::Factory},
+    {"aten.randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     "aten.randperm.default", "5, generator = None", Tag::Random | Tag::Factory},
+    {"aten.rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     "aten.rand_like.default", "f32[2, 3], generator = None", Tag::Random},
+    {"aten.randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     "aten.randn_like.default", "f32[2, 3], generator = None", Tag::Random},
     {"aten._stack.default(Tensor[] tensors, int dim=0) -> Tensor", "aten.stack.default", "[f32[2, 3], f32[2, 3]], 1"},
     {"aten.special_multigammaln.default(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "f32[2, 3]>0, 2"},
 };
 
-/// Parameters go over by their place; those that only a keyword gives by their name.
+/// Parameters go over by their place; those that only a keyword gives by their name. A generator is none here: graphs
+/// hold no state of one.
 Values asMeant(Decomposition& d) {
     const Op& op = d.op().functional() ? *d.op().functional() : d.op();
     const auto row = std::find_if(std::begin(kSynonyms), std::end(kSynonyms), [&](const Synonym& each) {
@@ -76,6 +92,7 @@ Values asMeant(Decomposition& d) {
     NamedArguments keywords;
     const auto& params = op.schema()->params;
     for (size_t i = 0; i < params.size(); ++i) {
+        if (params[i].name == "generator") continue;
         if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
         else positional.push_back(d.arg(i));
     }
