@@ -28,6 +28,7 @@ class InterpretTest : public QObject {
     void solves();
     void specializes();
     void runsSymbolicGraphs();
+    void placesOfInputs();
     void fillsMissingTensors();
     void convertsNumbers_data();
     void convertsNumbers();
@@ -263,6 +264,22 @@ void InterpretTest::runsSymbolicGraphs() {
     QCOMPARE(failureOf(inputs), QString());
     QCOMPARE(shown({inputs->at(0)}), QString("i64[]: 3"));
     QCOMPARE(inputs->at(1).sizes(), (Dims{3, 2}));
+}
+
+/// A graph that was traced with a part of a tensor has a symbol for where it begins.
+void InterpretTest::placesOfInputs() {
+    const auto module = parseText(
+        "def forward(x: \"f32[s0]\"):\n    y: \"f32[2, 2][1, 2]\" = aten.as_strided.default(x, [2, 2], [1, 2])\n"
+        "    return (y,)\n");
+    QCOMPARE(failureOf(module), QString());
+    for (Node& node : (*module)->graph().nodes()) {
+        ValueType type = node.type();
+        if (!type.tensor()) continue;
+        type.tensor()->offset = SymInt(Expr::symbol("s1"));
+        (*module)->graph().setType(node, type);
+    }
+    const auto results = interpret(**module, {values({1, 2, 3, 4}, {4})});
+    QCOMPARE(results ? shown(*results) : failureOf(results), QString("f32[2, 2]: 1 3 2 4"));
 }
 
 void InterpretTest::fillsMissingTensors() {
