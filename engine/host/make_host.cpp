@@ -176,7 +176,12 @@ class Maker {
         if (type == nullptr || base == m_number.end())
             return unsupported("'" + node.name() + "' is passed on as a whole, which compiled graphs cannot do",
                                node.name(), {"read its items by getitem"});
-        HostValue view{HostValue::Kind::View, base->second, type->offset - tensorOf(root)->offset, *type, node.name()};
+        // A view as another dtype counts its offset in elements of its own.
+        const TensorType& whole = *tensorOf(root);
+        const SymInt skipped = type->dtype == whole.dtype ? whole.offset
+                                                          : floorDiv(whole.offset * SymInt(byteSize(whole.dtype)),
+                                                                     SymInt(byteSize(type->dtype)));
+        HostValue view{HostValue::Kind::View, base->second, type->offset - skipped, *type, node.name()};
         view.constant = m_function.values[static_cast<size_t>(base->second)].constant;
         const int64_t number = addValue(std::move(view));
         m_number[key] = number;

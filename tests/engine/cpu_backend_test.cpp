@@ -63,6 +63,16 @@ constexpr Case kCases[] = {
     f = aten.add.Tensor(e, e)
     return (f,))",
      "pointwise"},
+    {"complex numbers in a part of a value", R"(def forward(x: "f32[3, 5, 24]"):
+    a = aten.cumsum.default(x, 1)
+    b = aten.view.default(a, [3, 5, 3, 2, 4])
+    c = aten.permute.default(b, [2, 0, 3, 1, 4])
+    d = aten.select.int(c, 0, 1)
+    e = aten.view.default(d, [3, 2, 5, 2, 2])
+    f = aten.view_as_complex.default(e)
+    g = aten.abs.default(f)
+    return (g,))",
+     "portable: aten.cumsum.default, portable: aten.abs.default"},
     {"a loop innermost in one sum and not in another", R"(def forward(x: "f32[3, 4]"):
     u = aten.unsqueeze.default(x, 2)
     v = aten.exp.default(u)
