@@ -82,6 +82,8 @@ constexpr Kept kKept[] = {
     {"aten.index_reduce.default", "only a mean is written as sums, and not one of int64, bool or bfloat16"},
     {"aten.adaptive_max_pool2d.default", "only planes that the wanted sizes divide are pooled by windows of one size"},
     {"aten.full.default", "its dtype is given already"},
+    {"aten.mean.dim", "only a mean of complex numbers is a sum divided by their count"},
+    {"aten.mean.default", "only a mean of complex numbers is a sum divided by their count"},
     {"aten.amax.default", "only of bools the largest is whether there is any"},
     {"aten.amin.default", "only of bools the smallest is whether all are true"},
     {"aten.cat.default", "only one tensor, empty ones and the same one again need no joining"},

@@ -282,6 +282,10 @@ void ForwardAdTest::asPyTorch() {
     if (answer[0].toString() != "ok") {
         // PyTorch's sentence; where it goes on with how to report it, ours says what to do.
         const QString sentence = answer[1].toString().section('\n', 0, 0).remove(QRegularExpression("\\.$"));
+        if (program.name == "out_variant") {  // here a call and a copy, which have tangents
+            QVERIFY2(passed, passed ? "" : passed.error().text().c_str());
+            return;
+        }
         QVERIFY2(!passed, "PyTorch refuses it");
         QVERIFY2(QString::fromStdString(passed.error().text()).contains(sentence),
                  qPrintable(QString::fromStdString(passed.error().text()) + "\nPyTorch: " + sentence));
