@@ -3,8 +3,8 @@
 //
 // Expressions are those of kernels without Reduce, and with these besides:
 //   Var(n)             a variable; vars[n] has its type and lanes
-//   Load(b, i, step)   lanes i, i + step, ...; Load(b, i) with a vector i: each lane at an index of its own; the step may be
-//                      Where(c, s, 0) of scalars, which is printed as one load or the other
+//   Load(b, i, step)   lanes i, i + step, ...; Load(b, i) with a vector i: each lane at an index of its own. A step
+//                      Where(c, s, 0) of scalars is printed as one load or the other.
 //   ramp(x)            x, x + 1, ... of the vector loop over x
 //   active(x)          which lanes of the vector loop over x stand for elements; all but in the last step
 //   lane(v, k)         lane k of a vector

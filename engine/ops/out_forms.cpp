@@ -102,7 +102,11 @@ constexpr OutForm kForms[] = {
 };
 
 /// bool, integers, floating-point and complex numbers: what a result may not fall back from.
-int categoryOf(DType dtype) { return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1; }
+int categoryOf(DType dtype) {
+    if (isComplex(dtype)) return 3;
+    if (isFloating(dtype)) return 2;
+    return dtype == DType::Bool ? 0 : 1;
+}
 /// Parameters but the last, `out`, go over by their place; those that only a keyword gives by their name.
 Values written(Decomposition& d) {
     const auto row = std::find_if(std::begin(kForms), std::end(kForms), [&](const OutForm& each) {
