@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QVBoxLayout>
 
@@ -81,8 +82,14 @@ void NumericsWindow::arrange() {
                             {NumericsModel::Relative, NumericsModel::Cosine, NumericsModel::Type});
     m_sorted->setFilterCaseSensitivity(Qt::CaseInsensitive);
     m_sorted->setFilterKeyColumn(-1);
+    // A low window scrolls: all windows of this area are as high as the highest of them wants to be.
+    auto* shown = new QScrollArea;
+    shown->setWidget(m_view);
+    shown->setWidgetResizable(true);
+    shown->setFrameShape(QFrame::NoFrame);
     m_areas->addWidget(m_table);
-    m_areas->addWidget(m_view);
+    m_areas->addWidget(shown);
+    m_areas->setMinimumHeight(110);  // and what is said above wraps
     m_areas->setChildrenCollapsible(false);
     m_areas->setStretchFactor(0, 3);
     m_areas->setStretchFactor(1, 2);
