@@ -7,6 +7,7 @@
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/renamed.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -107,22 +108,11 @@ int categoryOf(DType dtype) {
     if (isFloating(dtype)) return 2;
     return dtype == DType::Bool ? 0 : 1;
 }
-/// Parameters but the last, `out`, go over by their place; those that only a keyword gives by their name.
 Values written(Decomposition& d) {
-    const auto row = std::find_if(std::begin(kForms), std::end(kForms), [&](const OutForm& each) {
-        return each.schema.substr(0, each.schema.find('(')) == d.op().name();
-    });
-    CT_CHECK(row != std::end(kForms), "the rows that expand in this way are made of this table");
-    std::vector<Argument> positional;
-    NamedArguments keywords;
-    const auto& params = d.op().schema()->params;
-    for (size_t i = 0; i + 1 < params.size(); ++i) {
-        if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
-        else positional.push_back(d.arg(i));
-    }
-    const Value result = d.call(row->functional, std::move(positional), std::move(keywords)), out = d.in("out");
+    const OutForm& row = rowOf(kForms, d.op().name());
+    const Value result = sameCall(d, row.functional, {"out"}), out = d.in("out");
     if (!result) return result;
-    if (row->exact ? result.dtype() != out.dtype() : categoryOf(result.dtype()) > categoryOf(out.dtype()))
+    if (row.exact ? result.dtype() != out.dtype() : categoryOf(result.dtype()) > categoryOf(out.dtype()))
         return refuse(d,
                       "the result does not fit into out, which has dtype " + std::string(info(out.dtype()).torchName));
     if (differ(result.sizes(), out.sizes()))

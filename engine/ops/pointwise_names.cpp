@@ -11,23 +11,13 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/renamed.h"
 
 namespace cutaway {
 namespace {
 
 constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
 
-/// The same call by another name: every parameter goes over as it is.
-Value otherwise(Decomposition& d, std::string_view op) {
-    std::vector<Argument> positional;
-    NamedArguments keywords;
-    const auto& params = d.op().schema()->params;
-    for (size_t i = 0; i < params.size(); ++i) {
-        if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
-        else positional.push_back(d.arg(i));
-    }
-    return d.call(op, std::move(positional), std::move(keywords));
-}
 /// Number times x, integers as floats.
 Values scaledBy(Decomposition& d, double factor) {
     const Value x = d.in(0);
@@ -218,52 +208,52 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3]\ni64[4]\nbf16[4]\nu8[3]"},
     shorthand(
         "aten.clip.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.default"); }, "f32[2, 3], -1\ni64[4], 0, 2",
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.clamp.default"); }, "f32[2, 3], -1\ni64[4], 0, 2",
         kTags),
     shorthand(
         "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.Tensor"); }, "f32[2, 3], f32[3], f32[3]",
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.clamp.Tensor"); }, "f32[2, 3], f32[3], f32[3]",
         Tag::Pointwise),
     shorthand(
         "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
     shorthand(
         "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Scalar"); }, "i64[4], 2", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Scalar"); }, "i64[4], 2", kTags),
     shorthand(
         "aten.absolute.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.abs.default"); }, "f32[2, 3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.abs.default"); }, "f32[2, 3]", kTags),
     shorthand(
         "aten.negative.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.neg.default"); }, "f32[2, 3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.neg.default"); }, "f32[2, 3]", kTags),
     shorthand(
         "aten.arctan2.default(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]", kTags),
     shorthand(
         "aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]", kTags),
     shorthand(
         "aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.sub.Tensor"); }, "f32[2, 3], f32[3], alpha = 2",
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.sub.Tensor"); }, "f32[2, 3], f32[3], alpha = 2",
         kTags),
     shorthand(
         "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
     shorthand(
         "aten.special_erf.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.erf.default"); }, "f32[3]"),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.erf.default"); }, "f32[3]"),
     shorthand(
         "aten.special_expit.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.sigmoid.default"); }, "f32[3]"),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.sigmoid.default"); }, "f32[3]"),
     shorthand(
         "aten.special_log1p.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.log1p.default"); }, "f32[3]>0"),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.log1p.default"); }, "f32[3]>0"),
     shorthand(
         "aten.special_expm1.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.expm1.default"); }, "f32[3]"),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.expm1.default"); }, "f32[3]"),
     shorthand(
         "aten.special_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.softmax.int"); }, "f32[2, 3], 1"),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.softmax.int"); }, "f32[2, 3], 1"),
     shorthand(
         "aten.special_log_softmax.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         [](Decomposition& d) -> Values {
@@ -272,7 +262,7 @@ constexpr OpDef kOps[] = {
         "f32[2, 3], 1"),
     shorthand(
         "aten.special_gammaln.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return otherwise(d, "aten.lgamma.default"); }, "f32[3]>0"),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.lgamma.default"); }, "f32[3]>0"),
     shorthand(
         "aten.isclose.default(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
         close, "f32[2, 3], f32[3]\nf64[3], f64[3], 0.5\ni64[4], i64[4]\nf32[3], f32[3], equal_nan = True"),

@@ -4,6 +4,7 @@
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/renamed.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -80,23 +81,10 @@ constexpr Synonym kSynonyms[] = {
     {"aten.special_multigammaln.default(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "f32[2, 3]>0, 2"},
 };
 
-/// Parameters go over by their place; those that only a keyword gives by their name. A generator is none here: graphs
-/// hold no state of one.
+/// A generator is none here: graphs hold no state of one.
 Values asMeant(Decomposition& d) {
     const Op& op = d.op().functional() ? *d.op().functional() : d.op();
-    const auto row = std::find_if(std::begin(kSynonyms), std::end(kSynonyms), [&](const Synonym& each) {
-        return each.schema.substr(0, each.schema.find('(')) == op.name();
-    });
-    CT_CHECK(row != std::end(kSynonyms), "the rows that expand in this way are made of this table");
-    std::vector<Argument> positional;
-    NamedArguments keywords;
-    const auto& params = op.schema()->params;
-    for (size_t i = 0; i < params.size(); ++i) {
-        if (params[i].name == "generator") continue;
-        if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
-        else positional.push_back(d.arg(i));
-    }
-    return d.call(row->means, std::move(positional), std::move(keywords));
+    return sameCall(d, rowOf(kSynonyms, op.name()).means, {"generator"});
 }
 
 constexpr auto kOps = [] {

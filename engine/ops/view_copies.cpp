@@ -4,6 +4,7 @@
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/renamed.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -56,18 +57,7 @@ Value copied(const Value& x) {
 }
 /// Parameters go over by their place; those that only a keyword gives by their name.
 Values copyOfView(Decomposition& d) {
-    const auto row = std::find_if(std::begin(kCopies), std::end(kCopies), [&](const ViewCopy& each) {
-        return each.schema.substr(0, each.schema.find('(')) == d.op().name();
-    });
-    CT_CHECK(row != std::end(kCopies), "the rows that expand in this way are made of this table");
-    std::vector<Argument> positional;
-    NamedArguments keywords;
-    const auto& params = d.op().schema()->params;
-    for (size_t i = 0; i < params.size(); ++i) {
-        if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
-        else positional.push_back(d.arg(i));
-    }
-    const Value view = d.call(row->view, std::move(positional), std::move(keywords));
+    const Value view = sameCall(d, rowOf(kCopies, d.op().name()).view);
     if (!view) return view;
     if (view.node()->type().tuple() == nullptr) return copied(view);
     std::vector<Value> items = itemsOf(view);
