@@ -72,23 +72,6 @@ dnnl::algorithm binaryFunction(std::string_view name) {
     throw LibraryRefusal("it has no function " + std::string(name) + " of two operands");
 }
 
-Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other) {
-    Epilogue made;
-    const std::string_view function = call.text(call.find("binary_attr") ? "binary_attr" : "attr");
-    if (other) {
-        if (other->sizes.size() != out.sizes.size())
-            throw LibraryRefusal("the other operand has another number of dims than the result");
-        made.other = call.operand("other");
-        made.given = *other;
-        // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told.
-        made.wanted = other->sizes == out.sizes ? DnnlLayout(other->type, out.sizes, out.strides) : *other;
-        made.ops.append_binary(binaryFunction(function), made.wanted.desc());
-        made.argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-    }
-    appendUnary(made.ops, call, other ? call.text("unary_attr") : function);
-    return made;
-}
-
 const CtLibrary& oneDnnLibrary() {
     static const CtLibrary library = makeLibrary<planCall>("oneDNN");
     return library;

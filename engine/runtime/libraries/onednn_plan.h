@@ -163,14 +163,6 @@ class OneDnnPlan final : public LibraryPlan {
 /// Throws for what the library computes in this type, other than f32, by its plain loops.
 void refuseSlow(dnnl::memory::data_type type, const char* implementation);
 
-/// The function of each element that a packed call's arguments name, and what it adds of another operand.
-struct Epilogue {
-    dnnl::post_ops ops;
-    std::optional<int> other;  // operand number
-    DnnlLayout given, wanted;
-    int argument = 0;
-};
-
 /// Each throws a refusal or dnnl::error for what the library does not do.
 void planProduct(const CallReader& call, OneDnnPlan& plan);
 void planConvolution(const CallReader& call, OneDnnPlan& plan);
@@ -196,7 +188,5 @@ OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, 
 /// Appends the function of each element that the call's arguments name ("" and "none": none).
 void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name);
 dnnl::algorithm binaryFunction(std::string_view name);
-/// What is computed of the result before it is stored; `out` is the result as the primitive sees it.
-Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other);
 
 }  // namespace cutaway

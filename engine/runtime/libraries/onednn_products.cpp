@@ -91,6 +91,30 @@ Product productOf(const CallReader& call) {
     return p;
 }
 
+/// The function of each element that a packed call's arguments name, and what it adds of another operand.
+struct Epilogue {
+    dnnl::post_ops ops;
+    std::optional<int> other;  // operand number
+    DnnlLayout wanted;
+    int argument = 0;
+};
+/// `out` is the result as the product sees it.
+Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other) {
+    Epilogue made;
+    const std::string_view function = call.text(call.find("binary_attr") ? "binary_attr" : "attr");
+    if (other) {
+        if (other->sizes.size() != out.sizes.size())
+            throw LibraryRefusal("the other operand has another number of dims than the result");
+        made.other = call.operand("other");
+        // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told.
+        made.wanted = other->sizes == out.sizes ? DnnlLayout(other->type, out.sizes, out.strides) : *other;
+        made.ops.append_binary(binaryFunction(function), made.wanted.desc());
+        made.argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+    }
+    appendUnary(made.ops, call, other ? call.text("unary_attr") : function);
+    return made;
+}
+
 void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type type) {
     std::optional<DnnlLayout> other;
     if (const CtTensor* tensor = call.tensor("other")) other = asMatrix(DnnlLayout(*tensor)).as(type);
