@@ -89,11 +89,11 @@ QUARTERS(f32, float) QUARTERS(i32, int) QUARTERS(u32, unsigned) QUARTERS(f64, do
 #endif
 // Lanes from the k-th on.
 #if defined(__clang__) || __GNUC__ >= 12
-#define FROM(N, T) template <int k> FN V_##N from_##N(V_##N v) { return SHUFFLE(v, v, k & 15, (k + 1) & 15, (k + 2) & 15, (k + 3) & 15, (k + 4) & 15, (k + 5) & 15, (k + 6) & 15, (k + 7) & 15, (k + 8) & 15, (k + 9) & 15, (k + 10) & 15, (k + 11) & 15, (k + 12) & 15, (k + 13) & 15, (k + 14) & 15, (k + 15) & 15); }
+#define FROM(N) template <int k> FN V_##N from_##N(V_##N v) { return SHUFFLE(v, v, k & 15, (k + 1) & 15, (k + 2) & 15, (k + 3) & 15, (k + 4) & 15, (k + 5) & 15, (k + 6) & 15, (k + 7) & 15, (k + 8) & 15, (k + 9) & 15, (k + 10) & 15, (k + 11) & 15, (k + 12) & 15, (k + 13) & 15, (k + 14) & 15, (k + 15) & 15); }
 #else
-#define FROM(N, T) template <int k> FN V_##N from_##N(V_##N v) { V_##N r; for (int i = 0; i < 16; ++i) r[i] = v[(i + k) & 15]; return r; }
+#define FROM(N) template <int k> FN V_##N from_##N(V_##N v) { V_##N r; for (int i = 0; i < 16; ++i) r[i] = v[(i + k) & 15]; return r; }
 #endif
-FROM(f32, float) FROM(f64, double) FROM(i64, long) FROM(u64, unsigned long) FROM(i32, int) FROM(u32, unsigned) FROM(i16, short) FROM(u16, unsigned short) FROM(i8, signed char) FROM(u8, unsigned char)
+FROM(f32) FROM(f64) FROM(i64) FROM(u64) FROM(i32) FROM(u32) FROM(i16) FROM(u16) FROM(i8) FROM(u8)
 template <int k> FN V_b from_b(V_b v) { return from_i32<k>(v); }
 // The first n lanes, fewer than 16. One by one they would take as long as the rest of a short row.
 template <class V, class T> FN void first(V& r, const T* p, int n) { for (int k = 0; k < n; ++k) r[k] = p[k]; }

@@ -66,12 +66,26 @@ class Planner {
         return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(lanes), 1, lanes)) /
                static_cast<double>(lanes);
     }
+    double allOperations() const {
+        double count = 0;
+        for (const KernelStore& store : m_kernel->stores)
+            forEachExpr({store.value},
+                        [&](const Expr& e) { count += !e->operands.empty() && e->kind != ExprKind::Load; });
+        return count;
+    }
+    /// Where the kernel's stores write and read.
+    std::vector<Expr> allIndices() const {
+        std::vector<Expr> indices;
+        for (const KernelStore& store : m_kernel->stores) {
+            indices.push_back(store.index);
+            for (const Expr& load : loadsUnder(store.value)) indices.push_back(load);
+        }
+        return indices;
+    }
     void chooseVectors() {
         std::vector<std::pair<Loop, std::vector<Expr>>> walks;  // innermost loop, indices of what is read and written
-        double operations = 0;
+        const double operations = allOperations();
         for (const KernelStore& store : m_kernel->stores) {
-            forEachExpr({store.value},
-                        [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
             if (store.inner.empty()) continue;
             walks.emplace_back(store.inner.back(), loadsUnder(store.value));
             walks.back().second.push_back(store.index);
@@ -101,14 +115,8 @@ class Planner {
     }
     /// Of rows without walks the last loop is vectors; where it is short, the loop that fills them at the least cost.
     void chooseLast() {
-        std::vector<Expr> accesses;
-        double operations = 0;
-        for (const KernelStore& store : m_kernel->stores) {
-            forEachExpr({store.value},
-                        [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
-            accesses.push_back(store.index);
-            for (const Expr& load : loadsUnder(store.value)) accesses.push_back(load);
-        }
+        const std::vector<Expr> accesses = allIndices();
+        const double operations = allOperations();
         const auto cost = [&](const Loop& loop) {
             return (operations + accessCost(accesses, loop.axis)) / filled(loop);
         };
@@ -259,11 +267,7 @@ class Planner {
             !m_reductions.empty() || m_plan.order.back() != m_kernel->outer.back().axis)
             return;
         const Loop& last = m_kernel->outer.back();
-        std::vector<Expr> indices;
-        for (const KernelStore& store : m_kernel->stores) {
-            indices.push_back(store.index);
-            for (const Expr& load : loadsUnder(store.value)) indices.push_back(load);
-        }
+        const std::vector<Expr> indices = allIndices();
         for (size_t i = 0; i + 1 < m_kernel->outer.size(); ++i) {
             const Loop& loop = m_kernel->outer[i];
             const bool large =

@@ -11,12 +11,7 @@ namespace {
 
 class Vectoriser {
   public:
-    explicit Vectoriser(LoopNest& nest) : m_nest(&nest) {
-        forEachStmt(nest.body, [&](const Stmt& stmt) {
-            if (const auto* loop = std::get_if<For>(&stmt.node)) m_nextAxis = std::max(m_nextAxis, loop->axis + 1);
-            if (const auto* index = std::get_if<Index>(&stmt.node)) m_nextAxis = std::max(m_nextAxis, index->axis + 1);
-        });
-    }
+    explicit Vectoriser(LoopNest& nest) : m_nest(&nest) {}
 
     void run(Body& body) {
         Body result;
@@ -178,7 +173,7 @@ class Vectoriser {
     }
 
     LoopNest* m_nest;
-    int m_axis = -1, m_lanes = 1, m_nextAxis = 0;
+    int m_axis = -1, m_lanes = 1;
     std::set<int> m_widened, m_shared, m_joined;
     std::map<int, int> m_scalarOf;
 };

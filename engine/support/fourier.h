@@ -27,7 +27,7 @@ class Transform {
         std::vector<Complex> other, wide;
     };
 
-    Transform(size_t length, bool forward) : m_length(length) {
+    Transform(size_t length, bool forward) : m_length(length), m_sign(forward ? 1 : -1) {
         size_t rest = length;
         for (const size_t radix : {size_t{4}, size_t{2}, size_t{3}, size_t{5}, size_t{7}, size_t{11}, size_t{13}})
             for (; rest % radix == 0; rest /= radix) m_radices.push_back(radix);
@@ -93,12 +93,11 @@ class Transform {
     }
     void quarters(const Complex* from, Complex* to, size_t side, size_t rest, size_t k) const {
         const Complex by1 = m_turns[k * side], by2 = m_turns[2 * k * side], by3 = m_turns[3 * k * side];
-        const double sign = m_length > 1 && m_turns[m_length / 4].imag() < 0 ? 1 : -1;  // of a quarter turn
         for (size_t q = 0; q < side; ++q) {
             const Complex a = from[q], b = from[q + side * rest], c = from[q + 2 * side * rest],
                           d = from[q + 3 * side * rest];
             const Complex ac = a + c, bd = b + d, a_c = a - c, b_d = b - d;
-            const Complex turned(sign * b_d.imag(), -sign * b_d.real());
+            const Complex turned(m_sign * b_d.imag(), -m_sign * b_d.real());
             to[q] = ac + bd;
             to[q + side] = product(a_c + turned, by1);
             to[q + 2 * side] = product(ac - bd, by2);
@@ -119,6 +118,7 @@ class Transform {
     }
 
     size_t m_length;
+    double m_sign;  // of a quarter turn
     std::vector<size_t> m_radices;
     std::vector<Complex> m_turns, m_chirp, m_filter;
     std::vector<Transform> m_ways;  // of the convolution, forward and back
