@@ -277,7 +277,8 @@ class CallWalk {
                     if (one == operand) row.operand = schema->params[i].name;
                 });
             }
-        row.gradient = found.gradient, row.difference = found.difference;
+        row.gradient = found.gradient;
+        row.difference = found.difference;
         row.verdict = found.verdict;
         row.why = beside(found) + (found.why.empty() ? "" : "; " + found.why);
         m_check.calls.push_back(std::move(row));

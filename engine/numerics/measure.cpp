@@ -33,10 +33,6 @@ constexpr double kFactor = 4;  // of Judge::Own
 /// Errors of so many roundings of a usual element are nobody's fault.
 constexpr double kRoundings = 4;
 
-bool hasOrder(DType dtype) {
-    return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
-}
-
 /// Half the distance between 1 and the next number; 0 for what is no float.
 double unitRoundoff(DType dtype) {
     switch (dtype) {
@@ -62,9 +58,12 @@ std::vector<int64_t> indexOf(int64_t position, const Dims& sizes) {
 }
 
 void noteErrors(const Tally& tally, const Tensor& value, NodeNumbers& row) {
-    row.newNonFinite = tally.newNonFinite, row.different = tally.different;
-    row.maxAbsolute = tally.maxAbsolute, row.maxRelative = tally.maxRelative;
-    row.worstValue = tally.worstValue, row.worstReference = tally.worstReference;
+    row.newNonFinite = tally.newNonFinite;
+    row.different = tally.different;
+    row.maxAbsolute = tally.maxAbsolute;
+    row.maxRelative = tally.maxRelative;
+    row.worstValue = tally.worstValue;
+    row.worstReference = tally.worstReference;
     row.maxUlp = hasOrder(value.dtype()) ? static_cast<double>(tally.maxUlp) : -1;
     if (tally.left > 0 || tally.right > 0)
         row.cosine =
@@ -99,7 +98,8 @@ void judgeOwn(DType dtype, const Tally& found, double factor, NodeNumbers& row) 
     if (found.elements == 0) return;
     const auto mean = [&](double squares) { return std::sqrt(squares / static_cast<double>(found.elements)); };
     row.rmse = mean(found.value.squares), row.referenceRmse = mean(found.reference.squares);
-    row.maxFrom64 = found.value.most, row.referenceMaxFrom64 = found.reference.most;
+    row.maxFrom64 = found.value.most;
+    row.referenceMaxFrom64 = found.reference.most;
     const double unit = kRoundings * unitRoundoff(dtype);
     const bool apart = row.rmse > factor * row.referenceRmse + unit * mean(found.magnitudes);
     // One element alone shows in the largest error.
@@ -137,7 +137,8 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
     if (!real && !reference.defined()) return;
     const bool distances = real && options.judge == Judge::Own && reference.defined();
     const Tally tally = tallyOf(value, reference, !distances ? Tensor() : wide.defined() ? wide : reference);
-    row.nans = tally.nans, row.infinities = tally.infinities;
+    row.nans = tally.nans;
+    row.infinities = tally.infinities;
     if (!reference.defined()) return;
     noteErrors(tally, value, row);
     row.verdict = row.different == 0 && value.dtype() == reference.dtype() ? NodeVerdict::Equal : NodeVerdict::Close;

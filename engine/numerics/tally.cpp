@@ -11,6 +11,10 @@
 
 namespace cutaway {
 
+bool hasOrder(DType dtype) {
+    return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
+}
+
 int64_t orderOf(DType dtype, double value) {
     const auto order = [](auto bits, auto sign) {
         return bits & sign ? -static_cast<int64_t>(bits & ~sign) : static_cast<int64_t>(bits);
@@ -28,10 +32,6 @@ int64_t orderOf(DType dtype, double value) {
 }
 
 namespace {
-
-bool hasOrder(DType dtype) {
-    return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
-}
 
 constexpr int64_t kPiece = 512;  // three of them stay in the first cache
 constexpr int64_t kPart = int64_t{1} << 17;
@@ -84,7 +84,9 @@ struct Cosine {
         inLanes(piece.count, [&](int64_t i, int lane) {
             const bool counts = finite(piece.x[i]) && finite(piece.y[i]);
             const double x = counts ? piece.x[i] : 0, y = counts ? piece.y[i] : 0;
-            product.lanes[lane] += x * y, left.lanes[lane] += x * x, right.lanes[lane] += y * y;
+            product.lanes[lane] += x * y;
+            left.lanes[lane] += x * x;
+            right.lanes[lane] += y * y;
         });
     }
 };
@@ -98,7 +100,8 @@ void compareOne(int64_t at, double x, double y, DType dtype, bool ordered, Tally
     if (error > tally.maxAbsolute) {
         tally.maxAbsolute = error;
         tally.worst = at;
-        tally.worstValue = x, tally.worstReference = y;
+        tally.worstValue = x;
+        tally.worstReference = y;
     }
     if (y != 0) tally.maxRelative = std::max(tally.maxRelative, error / std::abs(y));
     if (ordered) tally.maxUlp = std::max(tally.maxUlp, std::abs(orderOf(dtype, x) - orderOf(dtype, y)));
@@ -114,9 +117,13 @@ struct From64 {
             const bool counts64 = finite(piece.exact[i]) && finite(piece.x[i]) && finite(y[i]);
             const double exact = counts64 ? piece.exact[i] : 0;
             const double a = counts64 ? piece.x[i] - exact : 0, b = counts64 ? y[i] - exact : 0;
-            value.lanes[lane] += a * a, reference.lanes[lane] += b * b, magnitudes.lanes[lane] += exact * exact;
+            value.lanes[lane] += a * a;
+            reference.lanes[lane] += b * b;
+            magnitudes.lanes[lane] += exact * exact;
             counts.lanes[lane] += counts64 ? 1 : 0;
-            raise(valueMost, lane, a), raise(referenceMost, lane, b), raise(largest, lane, exact);
+            raise(valueMost, lane, a);
+            raise(referenceMost, lane, b);
+            raise(largest, lane, exact);
         });
     }
     static void raise(LaneMost& most, int lane, double error) {
@@ -151,10 +158,13 @@ Tally tallyPart(const Tensor& value, const Tensor& reference, const Tensor& exac
         }
         if (hasExact) distances.add(piece);
     }
-    tally.product = cosine.product.total(), tally.left = cosine.left.total(), tally.right = cosine.right.total();
+    tally.product = cosine.product.total();
+    tally.left = cosine.left.total();
+    tally.right = cosine.right.total();
     tally.value = {distances.value.total(), distances.valueMost.total()};
     tally.reference = {distances.reference.total(), distances.referenceMost.total()};
-    tally.magnitudes = distances.magnitudes.total(), tally.largest = distances.largest.total();
+    tally.magnitudes = distances.magnitudes.total();
+    tally.largest = distances.largest.total();
     tally.elements = static_cast<int64_t>(distances.counts.total());
     return tally;
 }
@@ -164,18 +174,25 @@ void add(const Distances& part, Distances& all) {
     all.most = std::max(all.most, part.most);
 }
 void add(const Tally& part, Tally& all) {
-    all.nans += part.nans, all.infinities += part.infinities;
-    all.newNonFinite += part.newNonFinite, all.different += part.different;
-    all.product += part.product, all.left += part.left, all.right += part.right;
+    all.nans += part.nans;
+    all.infinities += part.infinities;
+    all.newNonFinite += part.newNonFinite;
+    all.different += part.different;
+    all.product += part.product;
+    all.left += part.left;
+    all.right += part.right;
     if (part.maxAbsolute > all.maxAbsolute) {
         all.maxAbsolute = part.maxAbsolute;
         all.worst = part.worst;
-        all.worstValue = part.worstValue, all.worstReference = part.worstReference;
+        all.worstValue = part.worstValue;
+        all.worstReference = part.worstReference;
     }
     all.maxRelative = std::max(all.maxRelative, part.maxRelative);
     all.maxUlp = std::max(all.maxUlp, part.maxUlp);
-    add(part.value, all.value), add(part.reference, all.reference);
-    all.magnitudes += part.magnitudes, all.largest = std::max(all.largest, part.largest);
+    add(part.value, all.value);
+    add(part.reference, all.reference);
+    all.magnitudes += part.magnitudes;
+    all.largest = std::max(all.largest, part.largest);
     all.elements += part.elements;
 }
 

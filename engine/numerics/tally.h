@@ -4,7 +4,9 @@
 
 namespace cutaway {
 
-/// Neighbouring numbers of the dtype differ by 1; floats of 16 and more bits. The sign of zero does not count.
+/// Floats of 16 and more bits.
+bool hasOrder(DType dtype);
+/// Neighbouring numbers of a dtype that has an order differ by 1. The sign of zero does not count.
 int64_t orderOf(DType dtype, double value);
 
 /// Distances to the f64 run.

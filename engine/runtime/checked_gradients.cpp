@@ -36,7 +36,10 @@ GradientRow readRow(ByteReader& in) {
 void writeRoles(ByteWriter& out, const Module& module) {
     const auto write = [&](const auto& specs) {
         out.count(specs.size());
-        for (const auto& spec : specs) out.pod(spec.kind), out.text(spec.target);
+        for (const auto& spec : specs) {
+            out.pod(spec.kind);
+            out.text(spec.target);
+        }
     };
     write(module.inputs);
     write(module.outputs);
