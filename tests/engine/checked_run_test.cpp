@@ -13,6 +13,7 @@
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "engine/text/parse.h"
+#include "tests/support/frozen.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
@@ -74,12 +75,7 @@ class CheckedRunTest : public QObject {
     QTemporaryDir m_folder;
 
     void open(Session& session, const QByteArray& text, const CompileRequest& request = {}) {
-        const QString path = m_folder.filePath("graph.py");
-        QFile file(path);
-        QVERIFY(file.open(QIODevice::WriteOnly | QIODevice::Truncate));
-        file.write(text);
-        file.close();
-        const auto opened = session.open(path.toStdString());
+        const auto opened = session.open(testing::written(m_folder, "graph.py", text.toStdString()));
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         const auto run = session.compile(request);
         QVERIFY2(run, run ? "" : run.error().text().c_str());

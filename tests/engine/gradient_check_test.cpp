@@ -11,6 +11,7 @@
 #include "cutaway/reproducer.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
+#include "tests/support/frozen.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
@@ -35,12 +36,7 @@ class GradientCheckTest : public QObject {
     QTemporaryDir m_folder;
 
     void open(Session& session, const QByteArray& text, const std::vector<std::string>& gradients) {
-        const QString path = m_folder.filePath("graph.py");
-        QFile file(path);
-        QVERIFY(file.open(QIODevice::WriteOnly | QIODevice::Truncate));
-        file.write(text);
-        file.close();
-        const auto opened = session.open(path.toStdString());
+        const auto opened = session.open(testing::written(m_folder, "graph.py", text.toStdString()));
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         CompileRequest request;
         request.mode = Mode::Training;
