@@ -135,7 +135,8 @@ class RecordedSearch {
         m_report.searched = step.info.rewrites;
         m_report.sections = {{at, step.info.track, step.info.stage,
                               step.info.name + "#" + std::to_string(step.info.occurrence), step.info.rewrites}};
-        m_report.good = done - 1, m_report.bad = done;
+        m_report.good = done - 1;
+        m_report.bad = done;
         const std::string inputs =
             m_options.inputsFile.empty() ? std::string() : "--inputs " + shellWord(m_options.inputsFile);
         m_report.probes = {{step.info.rewrites,

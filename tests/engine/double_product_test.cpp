@@ -101,7 +101,10 @@ class DoubleProductTest : public QObject {
         QFETCH(bool, transposed);
         QFETCH(double, special);
         ConvolutionGeometry g;
-        g.batch = channels[0], g.inChannels = channels[1], g.outChannels = channels[2], g.groups = channels[3];
+        g.batch = channels[0];
+        g.inChannels = channels[1];
+        g.outChannels = channels[2];
+        g.groups = channels[3];
         g.transposed = transposed;
         const Spatial s{spatial[0], spatial[1], spatial[2], spatial[3], spatial[4]};
         const int64_t reach = (s.kernel - 1) * s.dilation + 1;
