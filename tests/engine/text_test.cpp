@@ -4,37 +4,21 @@
 #include <QTest>
 #include <random>
 
-#include "engine/formats/pt2.h"
 #include "engine/ir/verify.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
+using testing::roundTripProblem;
 
 namespace {
 
 QByteArray readFile(const QString& path) {
     QFile file(path);
     return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
-}
-
-/// Prints, parses and prints again; both texts must be equal.
-void checkRoundTrip(const Module& module) {
-    const PrintedText first = printText(module);
-    QCOMPARE(static_cast<qsizetype>(first.lineNodes.size()), QByteArray::fromStdString(first.text).count('\n'));
-    auto again = parseText(first.text);
-    QVERIFY2(again.has_value(), again ? "" : (again.error().text() + "\n" + first.text.substr(0, 4000)).c_str());
-    const PrintedText second = printText(**again);
-    if (second.text == first.text) return;
-    const auto [left, right] =
-        std::mismatch(first.text.begin(), first.text.end(), second.text.begin(), second.text.end());
-    const size_t at = static_cast<size_t>(left - first.text.begin());
-    const size_t begin = at < 200 ? 0 : at - 200;
-    QFAIL(("printed differently:\n" + first.text.substr(begin, 400) + "\n--- against ---\n" +
-           second.text.substr(begin, 400))
-              .c_str());
 }
 
 }  // namespace
@@ -56,10 +40,6 @@ class TextTest : public QObject {
     void cases_data();
     void cases();
     void damagedTextsNeverCrash();
-    void referenceDumps_data();
-    void referenceDumps();
-    void referenceTypes_data() { referenceDumps_data(); }
-    void referenceTypes();
 };
 
 void TextTest::prints_data() {
@@ -162,7 +142,7 @@ void TextTest::prints() {
     QCOMPARE(QByteArray::fromStdString(printText(**module).text), printed);
     auto valid = verify(**module);
     QVERIFY2(valid.has_value(), valid ? "" : valid.error().text().c_str());
-    checkRoundTrip(**module);
+    QCOMPARE(QString::fromStdString(roundTripProblem(**module)), QString());
 }
 
 void TextTest::refuses_data() {
@@ -413,7 +393,7 @@ void TextTest::cases() {
     QCOMPARE(printed, readFile(expected));
     auto valid = verify(**module);
     QVERIFY2(valid.has_value(), valid ? "" : valid.error().text().c_str());
-    checkRoundTrip(**module);
+    QCOMPARE(QString::fromStdString(roundTripProblem(**module)), QString());
 }
 
 /// Cut, flipped and repeated bytes: an error or a module, which then prints and parses back to itself.
@@ -446,7 +426,7 @@ void TextTest::damagedTextsNeverCrash() {
         if (random() % 8 == 0) text.resize(random() % text.size() + 1);
         try {
             auto module = parseText(text);
-            if (module) checkRoundTrip(**module);
+            if (module) QCOMPARE(QString::fromStdString(roundTripProblem(**module)), QString());
         } catch (const InternalError& error) {
             QFAIL((std::string(error.what()) + "\n" + text).c_str());
         }
@@ -455,72 +435,6 @@ void TextTest::damagedTextsNeverCrash() {
             return;
         }
     }
-}
-
-void TextTest::referenceDumps_data() {
-    QTest::addColumn<QString>("path");
-    const QString root = testing::referenceFolder(".");
-    if (root.isEmpty()) return;
-    QDirIterator files(root, {"*.py"}, QDir::Files, QDirIterator::Subdirectories);
-    QStringList paths;
-    while (files.hasNext()) paths << files.next();
-    paths.sort();
-    for (const QString& path : paths) {
-        const QByteArray text = readFile(path);
-        if (text.contains("(torch.nn.Module):") && text.contains("def forward(self") && !path.endsWith("export.py"))
-            QTest::newRow(qPrintable(path.mid(root.size()))) << path;
-    }
-}
-
-void TextTest::referenceDumps() {
-    if (testing::referenceFolder(".").isEmpty()) QSKIP(testing::kNoReference);
-    QFETCH(QString, path);
-    Result<std::unique_ptr<Module>> module = Error{};
-    try {
-        module = parseText(readFile(path).toStdString());
-    } catch (const InternalError& error) {
-        QFAIL(error.what());
-    }
-    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
-    if (qEnvironmentVariableIsSet("CUTAWAY_SHOW_REMARKS"))
-        for (const std::string& remark : (*module)->origin.remarks) qInfo("%s", remark.c_str());
-    checkRoundTrip(**module);
-}
-
-namespace {
-
-/// Values whose recorded type is not what the operator gives, because PyTorch printed the graph between a change and
-/// the next typing of it. In the graph before freezing, layouts have just been changed.
-struct Stale {
-    const char *file, *op;
-};
-constexpr Stale kStale[] = {
-    {"02_freeze.before.py", "aten.convolution.default"},
-    {"attention_manual/cpu_infer_freeze/01_joint.after.py", "aten.permute.default"},
-    {"attention_manual/cpu_infer_freeze/02_freeze.before.py", "aten.permute.default"},
-    {"cuda_infer_freeze/02_freeze.after.py", "aten.reshape.default"},
-    {"cuda_infer_freeze/03_post_grad.before.py", "aten.reshape.default"},
-    // PyTorch types it without looking at the layout that its kernel gives, and what reads it after that.
-    {"unet_mini/cpu_infer_freeze/03_post_grad", "mkldnn._convolution_transpose_pointwise.default"},
-};
-bool isStale(const QString& path, const std::string& line) {
-    return std::any_of(std::begin(kStale), std::end(kStale), [&](const Stale& each) {
-        return path.contains(each.file) && line.find("(" + std::string(each.op) + ")") != std::string::npos;
-    });
-}
-
-}  // namespace
-
-/// Every value of every recorded graph has the type that shape inference gives it.
-void TextTest::referenceTypes() {
-    if (testing::referenceFolder(".").isEmpty()) QSKIP(testing::kNoReference);
-    QFETCH(QString, path);
-    auto module = parseText(readFile(path).toStdString());
-    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
-    QStringList wrong;
-    for (const std::string& line : differencesFromInference(**module))
-        if (!isStale(path, line)) wrong << QString::fromStdString(line);
-    if (!wrong.isEmpty()) QFAIL(qPrintable(QString::number(wrong.size()) + " values:\n" + wrong.mid(0, 12).join("\n")));
 }
 
 QTEST_GUILESS_MAIN(TextTest)

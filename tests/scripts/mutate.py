@@ -56,7 +56,7 @@ NEAR = {
     "engine/expr": ["sizes_test", "schedule_test", "symbolic_test"],
     "engine/tensor": ["compare_test", "interpret_test", "ops_test"],
     "engine/ir": ["ir_test", "rewriter_test", "cases_test", "text_test"],
-    "engine/text": ["text_test", "cases_test"],
+    "engine/text": ["text_test", "recorded_texts_test", "cases_test"],
     "engine/formats": ["pt2_test", "torch_save_test", "zip_test", "safetensors_test", "logs_test", "open_test", "repro_test", "corpus_replay_test"],
     "engine/interpret": ["interpret_test", "ops_test"],
     "engine/rewrite": ["rules_test", "matcher_test", "cases_test", "rewriter_test"],
@@ -72,7 +72,7 @@ NEAR = {
     "app": ["cli_test", "cli_commands_test"],
     "ui/graph": ["picture_test", "canvas_test", "layout_test", "panes_test"],
     "ui/models": ["models_test", "steps_model_test", "syntax_test"],
-    "ui/session": ["controller_test", "stepping_test"],
+    "ui/session": ["controller_test", "explaining_test", "stepping_test"],
     "ui/windows": ["windows_test", "window_keys_test", "dialogs_test", "menu_dialogs_test", "window_looks_test", "welcome_test", "commands_test"],
 }
 

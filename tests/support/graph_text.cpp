@@ -1,7 +1,9 @@
 #include "tests/support/graph_text.h"
 
+#include <algorithm>
 #include <sstream>
 
+#include "engine/text/parse.h"
 #include "engine/text/print.h"
 
 namespace cutaway::testing {
@@ -100,6 +102,22 @@ std::string listing(Module& module) {
                     : " = " + (node.isOutput() ? printArgument(node.arg(0)) : printExpression(node)) + "\n";
     }
     return text;
+}
+
+std::string roundTripProblem(const Module& module) {
+    const PrintedText first = printText(module);
+    if (static_cast<std::ptrdiff_t>(first.lineNodes.size()) != std::count(first.text.begin(), first.text.end(), '\n'))
+        return "another count of lines than of nodes for them";
+    auto again = parseText(first.text);
+    if (!again) return again.error().text() + "\n" + first.text.substr(0, 4000);
+    const PrintedText second = printText(**again);
+    if (second.text == first.text) return {};
+    const auto [left, right] =
+        std::mismatch(first.text.begin(), first.text.end(), second.text.begin(), second.text.end());
+    const size_t at = static_cast<size_t>(left - first.text.begin());
+    const size_t begin = at < 200 ? 0 : at - 200;
+    return "printed differently:\n" + first.text.substr(begin, 400) + "\n--- against ---\n" +
+           second.text.substr(begin, 400);
 }
 
 }  // namespace cutaway::testing

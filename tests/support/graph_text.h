@@ -15,4 +15,7 @@ std::string graphText(const Module& module, const std::string& indent = {});
 /// and arguments with the defaults filled in. Renames the nodes.
 std::string listing(Module& module);
 
+/// Prints as FX text, parses and prints again. How the two texts differ, or the error; empty if they are equal.
+std::string roundTripProblem(const Module& module);
+
 }  // namespace cutaway::testing
