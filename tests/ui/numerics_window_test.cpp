@@ -72,10 +72,10 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
     QString summary() { return window().findChild<QLabel*>("numericsSummary")->text(); }
     QPushButton* button(const QString& start) { return buttonOf(window(), start); }
     GraphCanvas& canvas() { return m_main->get<GraphWindow>().view().canvas(); }
-    void open(const QString& model) {
+    void open(const QString& model, const CompileRequest& request = {}) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
         QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
-        controller().compile({});
+        controller().compile(request);
         QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), kPatience);
         m_main->raiseWindow(&window());
     }
@@ -220,6 +220,37 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
         view.setValue(shown, "y");
         QCOMPARE(view.findChild<QLabel*>("valueWords")->text(), shown.problem);
         QVERIFY(view.findChildren<QSpinBox*>().isEmpty());
+    }
+
+    /// Training runs offer one check more: derivatives, right ones and a wrong one.
+    void gradientsAreChecked() {
+        open("mlp");
+        QVERIFY(!button("Check Gradients")->isVisible());
+        CompileRequest training;
+        training.mode = Mode::Training;
+        for (const char* fault : {"", "derive:aten.gelu.default:wrong"}) {
+            setFault(fault);
+            open("mlp", training);
+            QVERIFY(button("Check Gradients")->isVisible());
+            button("Check Gradients")->click();
+            QVERIFY(controller().checkedRuns().isRunning());
+            QVERIFY(!button("Check Gradients")->isEnabled());
+            QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), kPatience);
+            setFault({});
+            const auto& result = controller().checkedRuns().result();
+            QVERIFY2(result.has_value(), qPrintable(summary()));
+            const bool wrong = *fault != '\0';
+            QCOMPARE(result->firstDivergent.has_value(), wrong);
+            QCOMPARE(table()->model()->rowCount() > 0, wrong);
+            QVERIFY2(summary().contains(wrong ? "aten.gelu.default" : "gradients"), qPrintable(summary()));
+            if (!wrong) continue;
+            button("First Divergent")->click();
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+            QCOMPARE(m_main->selection().place().step, result->place.step);
+            QCOMPARE(m_main->selection().node(), result->nodes[*result->firstDivergent].node);
+            QCOMPARE(result->nodes[*result->firstDivergent].op, std::string("aten.gelu.default"));
+            picture("numerics-gradients-" + qEnvironmentVariable("CUTAWAY_THEME"));
+        }
     }
 
     /// One button goes to what diverges first, in the graph and in the table.

@@ -1,6 +1,7 @@
 #include "ui/session/checked_runs.h"
 
 #include <QMutexLocker>
+#include <cmath>
 
 namespace cutaway::ui {
 
@@ -82,6 +83,64 @@ void CheckedRuns::findFirst(RunId run, const CheckedRunOptions& options) {
             Qt::QueuedConnection);
     };
     m_cancel = m_queue.post("checked run", work, reporter());
+    emit changed();
+}
+
+namespace {
+
+/// Derivatives that are not right as rows of the joint graph: what a call's derivative is off by.
+CheckedRun asRun(const GradientCheck& check) {
+    CheckedRun run;
+    run.place = check.place;
+    run.summary = check.summary;
+    run.remarks = check.remarks;
+    for (const GradientRow& row : check.each)
+        run.remarks.push_back("gradient of " + row.input + " (" + row.output + ") is " + wordOf(row.verdict) +
+                              (row.why.empty() ? "" : ": " + row.why));
+    for (const DerivativeRow& row : check.calls) {
+        NodeNumbers numbers;
+        numbers.node = row.node;
+        numbers.name = row.name;
+        numbers.op = row.op;
+        numbers.type = "by " + row.operand;
+        numbers.reference = "central difference";
+        numbers.why = row.why;
+        numbers.elements = numbers.different = 1;
+        numbers.maxAbsolute = std::abs(row.gradient - row.difference);
+        numbers.maxRelative = row.difference == 0 ? 0 : numbers.maxAbsolute / std::abs(row.difference);
+        numbers.worstValue = row.gradient;
+        numbers.worstReference = row.difference;
+        const bool wrong = row.verdict == GradientVerdict::Wrong;
+        numbers.verdict = wrong ? NodeVerdict::Wrong : NodeVerdict::Close;
+        if (wrong && !run.firstDivergent) run.firstDivergent = run.nodes.size();
+        run.nodes.push_back(std::move(numbers));
+    }
+    return run;
+}
+
+}  // namespace
+
+void CheckedRuns::checkGradients(RunId run) {
+    begin(tr("holding the gradients against central differences"));
+    m_place.reset();
+    const int generation = m_generation;
+    const auto work = [this, run, generation](const Progress& progress) {
+        auto check = std::make_shared<Result<GradientCheck>>(m_source.checkGradients(run, progress));
+        QMetaObject::invokeMethod(
+            this,
+            [this, check, generation] {
+                if (generation != m_generation) return;
+                if (!*check) return failed(check->error());
+                CheckedRun found = asRun(**check);
+                m_rows = found.nodes;
+                m_place = found.place;
+                emit reset();
+                const QString summary = QString::fromStdString(found.summary);
+                ended(std::move(found), summary);
+            },
+            Qt::QueuedConnection);
+    };
+    m_cancel = m_queue.post("gradient check", work, reporter());
     emit changed();
 }
 

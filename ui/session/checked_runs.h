@@ -30,6 +30,8 @@ class CheckedRuns : public QObject {
     void start(const Place& place, const CheckedRunOptions& options);
     /// The first changed step of a run whose graph diverges.
     void findFirst(RunId run, const CheckedRunOptions& options);
+    /// The gradients of a training run against central differences: rows are the calls whose derivative is not right.
+    void checkGradients(RunId run);
     /// Rows that have come stay.
     void stop();
     void clear();

@@ -94,6 +94,10 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::firstDivergence(*kept, run, options, {}, progress);
     }
+    Result<GradientCheck> checkGradients(RunId run, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::checkGradients(*kept, run, {}, progress);
+    }
     Result<std::shared_ptr<const NodeValue>> valueAt(const Place& place, NodeKey node, ValueSide side,
                                                      const CheckedRunOptions& options,
                                                      const Progress& progress) override {

@@ -8,6 +8,7 @@
 #include "cutaway/breakpoints.h"
 #include "cutaway/debug_compile.h"
 #include "cutaway/export.h"
+#include "cutaway/gradients.h"
 #include "cutaway/loops.h"
 #include "cutaway/memory.h"
 #include "cutaway/minify.h"
@@ -67,6 +68,10 @@ class Source {
     }
     virtual Result<FirstDivergence> firstDivergence(RunId, const CheckedRunOptions&, const Progress&) {
         return unsupported("values cannot be compared here", {}, {});
+    }
+    /// Whether a training run's gradients are derivatives (cutaway/gradients.h).
+    virtual Result<GradientCheck> checkGradients(RunId, const Progress&) {
+        return unsupported("gradients cannot be checked here", {}, {});
     }
     virtual Result<std::shared_ptr<const NodeValue>> valueAt(const Place&, NodeKey, ValueSide, const CheckedRunOptions&,
                                                              const Progress&) {

@@ -26,6 +26,7 @@ NumericsWindow::NumericsWindow(const WindowRow& tableRow, const WindowParts& par
       m_judge(new QComboBox),
       m_start(new QPushButton),
       m_first(new QPushButton(tr("First &Step That Diverges"))),
+      m_gradients(new QPushButton(tr("Check Gra&dients"))),
       m_divergent(new QPushButton(tr("First D&ivergent"))),
       m_nonFinite(new QPushButton(tr("First N&ot Finite"))),
       m_value(new QPushButton(tr("Show Val&ue"))),
@@ -50,6 +51,9 @@ QWidget* NumericsWindow::makeBar() {
            "same() refuses, or any other bit"));
     m_start->setToolTip(tr("Run the current graph beside its reference, in its dtypes and in f64 (Ctrl+Shift+N)"));
     m_first->setToolTip(tr("Look after each step that changed the graph, until a value diverges"));
+    m_gradients->setToolTip(
+        tr("Hold the gradients of a training run against central differences in f64, and name the call whose "
+           "derivative is wrong"));
     m_divergent->setToolTip(tr("Go to the first value that diverges, in the order in which they ran"));
     m_nonFinite->setToolTip(tr("Go to the first value with a NaN, or with an infinity that the reference lacks"));
     m_value->setToolTip(tr("Run up to the chosen value and show it (Enter in the table)"));
@@ -61,7 +65,8 @@ QWidget* NumericsWindow::makeBar() {
     auto* rows = new QVBoxLayout(bar);
     rows->setContentsMargins(0, 0, 0, 0);
     auto* first = new QHBoxLayout;
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_start, m_first, m_judge}) first->addWidget(widget);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_start, m_first, m_gradients, m_judge})
+        first->addWidget(widget);
     first->addStretch();
     auto* second = new QHBoxLayout;
     for (QWidget* widget : std::initializer_list<QWidget*>{m_divergent, m_nonFinite, m_value, m_heat})
@@ -69,7 +74,8 @@ QWidget* NumericsWindow::makeBar() {
     second->addWidget(m_filter, 1);
     rows->addLayout(first);
     rows->addLayout(second);
-    for (QPushButton* button : {m_start, m_first, m_divergent, m_nonFinite, m_value}) button->setAutoDefault(false);
+    for (QPushButton* button : {m_start, m_first, m_gradients, m_divergent, m_nonFinite, m_value})
+        button->setAutoDefault(false);
     return bar;
 }
 
@@ -107,6 +113,7 @@ void NumericsWindow::arrange() {
 void NumericsWindow::connectParts() {
     connect(m_start, &QPushButton::clicked, this, [this] { m_runs.isRunning() ? m_runs.stop() : start(); });
     connect(m_first, &QPushButton::clicked, this, &NumericsWindow::findFirst);
+    connect(m_gradients, &QPushButton::clicked, this, [this] { m_runs.checkGradients(m_selection.place().run); });
     connect(m_divergent, &QPushButton::clicked, this, [this] { goTo(m_runs.result()->firstDivergent); });
     connect(m_nonFinite, &QPushButton::clicked, this, [this] { goTo(m_runs.result()->firstNonFinite); });
     connect(m_value, &QPushButton::clicked, this, &NumericsWindow::readValue);
@@ -163,10 +170,13 @@ void NumericsWindow::stopActivity() { m_runs.stop(); }
 void NumericsWindow::showState() {
     const auto& result = m_runs.result();
     if (result) fitColumns(*m_table);
-    const bool place = m_selection.hasPlace() && m_controller.runOf(m_selection.place().run);
+    const Run* run = m_selection.hasPlace() ? m_controller.runOf(m_selection.place().run) : nullptr;
+    const bool place = run != nullptr, trains = place && run->options.mode == Mode::Training;
     m_start->setText(m_runs.isRunning() ? tr("S&top (Esc)") : tr("&Compare Values"));
     m_start->setEnabled(place || m_runs.isRunning());
     m_first->setEnabled(place && !m_runs.isRunning());
+    m_gradients->setEnabled(trains && !m_runs.isRunning());
+    m_gradients->setVisible(trains);
     m_divergent->setEnabled(result && result->firstDivergent);
     m_nonFinite->setEnabled(result && result->firstNonFinite);
     m_value->setEnabled(m_table->selectionModel()->hasSelection());

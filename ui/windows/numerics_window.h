@@ -50,7 +50,7 @@ class NumericsWindow : public Window {
     NumericsModel& m_model;  // a child, not a member: the view still asks it while this window closes
     QLabel* m_summary;
     QComboBox* m_judge;
-    QPushButton *m_start, *m_first, *m_divergent, *m_nonFinite, *m_value;
+    QPushButton *m_start, *m_first, *m_gradients, *m_divergent, *m_nonFinite, *m_value;
     QCheckBox* m_heat;
     QLineEdit* m_filter;
     QTableView* m_table;
