@@ -16,6 +16,7 @@ void printInfo(const ModelInfo& model) {
     for (const std::string& input : model.inputs) std::cout << "  in   " << input << "\n";
     for (const std::string& output : model.outputs) std::cout << "  out  " << output << "\n";
     for (const std::string& symbol : model.symbols) std::cout << "size " << symbol << "\n";
+    for (const std::string& guard : model.guards) std::cout << "guard " << guard << "\n";
     int calls = 0, problems = 0;
     for (const GraphSummary& graph : model.graphs) {
         std::cout << "graph " << graph.name << ": " << graph.nodes << " nodes\n";

@@ -49,6 +49,7 @@ Json toJson(const ModelInfo& model) {
             {"inputs", model.inputs},
             {"outputs", model.outputs},
             {"symbols", model.symbols},
+            {"guards", model.guards},
             {"tensors", model.tensors},
             {"contents", model.contents},
             {"remarks", model.remarks}};
@@ -186,6 +187,7 @@ Json shapeOfModel() {
             {"inputs", Json::array({"string: name and type"})},
             {"outputs", Json::array({"string: name and type"})},
             {"symbols", Json::array({"string: a size symbol, its range and an example"})},
+            {"guards", Json::array({"string: what else must hold of sizes, and the first call that needs it"})},
             {"tensors", Json::array({"string: name and type, of files that are tensors only"})},
             {"contents", Json::array({"string: what the file holds beside its graphs"})},
             {"remarks", Json::array({"string: what was assumed while reading"})}};

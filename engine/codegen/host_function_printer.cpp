@@ -121,6 +121,7 @@ class FunctionPrinter {
             printSymbol("n" + std::to_string(i), m_function->symbols[i]);
             all.push_back("n" + std::to_string(i));
         }
+        printGuards({});
         line("c.begin({" + listed(all) + "});");
         for (size_t i = 0; i < m_function->parameters.size(); ++i) {
             const HostParameter& parameter = m_function->parameters[i];
@@ -132,6 +133,20 @@ class FunctionPrinter {
                  dims(type->sizes) + ", " + dims(type->strides) + "}, " + (isWritten(i) ? "true" : "false") + ", " +
                  place + ");");
             line("if (" + own + " == nullptr && " + size(numel(type->sizes)) + " > 0) return 1;");
+        }
+    }
+    /// Those that are complete: of all symbols known so far, without those that were before.
+    void printGuards(const std::vector<std::string>& before) {
+        const auto complete = [&](const std::vector<std::string>& symbols, const SizeGuard& guard) {
+            const std::vector<std::string> own = symbolsOf(guard.condition);
+            return std::all_of(own.begin(), own.end(), [&](const std::string& symbol) {
+                return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+            });
+        };
+        for (const SizeGuard& guard : m_function->guards) {
+            if (!complete(m_symbols, guard) || (!before.empty() && complete(before, guard))) continue;
+            line("if (!(" + SizePrinter(m_symbols).text(guard.condition) + ")) return c.fail(" + quoted(guard.node) +
+                 ", " + quoted("the graph wants " + cutaway::text(guard.condition) + ", for " + guard.op) + ");");
         }
     }
     void printSymbol(const std::string& name, const HostSymbol& symbol) {
@@ -264,6 +279,7 @@ class FunctionPrinter {
     }
     /// Sizes that follow from what a step has found are numbers from here on.
     void printFound(size_t number, const HostStep& step) {
+        const std::vector<std::string> before = m_symbols;
         for (const HostStep::Found& found : step.found) {
             const std::string name = "n" + std::to_string(m_symbols.size());
             const std::string from = found.dim < 0
@@ -274,6 +290,7 @@ class FunctionPrinter {
             line("c.found(" + name + ", " + std::to_string(number) + ");");
             m_symbols.push_back(found.symbol);
         }
+        if (!step.found.empty()) printGuards(before);
     }
     void printFinding(size_t number, const HostStep& step) {
         if (!step.type.sym()) printCall(number, step);

@@ -30,8 +30,11 @@ struct BoundFunction {
 };
 
 /// What the inputs say of the symbols. Inputs in the order of the parameters; numbers are 0-d tensors. Errors name the
-/// input that does not fit the function: its dtype, rank, a size, or a value outside the range that was exported.
+/// input that does not fit the function: its dtype, rank, a size, a guard that does not hold, or a value outside the
+/// range that was exported.
 Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs);
+/// Those guards that these sizes decide.
+Result<void> checkGuards(const HostFunction& function, const SymbolValues& sizes);
 /// The tensor with these strides; a copy if it has others.
 Tensor laidOut(const Tensor& tensor, const Dims& strides);
 /// Whether constants lie as they were given: whoever runs the function copies those once.

@@ -10,6 +10,7 @@
 
 #include "engine/ir/argument.h"
 #include "engine/ir/graph.h"
+#include "engine/ir/size_guards.h"
 #include "engine/ir/type.h"
 #include "engine/loops/loop_nest.h"
 
@@ -118,6 +119,7 @@ struct HostFunction {
     std::string name;  // "run"; of training "forward" and "backward"
     std::vector<HostParameter> parameters;
     std::vector<HostSymbol> symbols;
+    std::vector<SizeGuard> guards;  // each is checked as soon as a run knows the symbols in it
     std::vector<HostValue> values;
     std::vector<HostSlot> memory;
     std::vector<HostStep> steps;

@@ -22,6 +22,7 @@ class Printer {
                                  (parameter.constant ? " constant" : "") + origin(parameter));
         line("function " + m_function->name + "(" + joined(parameters) + ")");
         for (const HostSymbol& symbol : m_function->symbols) line("    " + text(symbol));
+        for (const SizeGuard& guard : m_function->guards) line("    guard: " + guard.text());
         for (size_t i = 0; i < m_function->memory.size(); ++i)
             line("    slot" + std::to_string(i) + ": " + m_function->memory[i].bytes.text() + " bytes");
         for (size_t i = 0; i < m_function->values.size(); ++i) line("    " + text(i, m_function->values[i]));

@@ -25,6 +25,7 @@ class Maker {
         for (const ScheduledCall& call : m_scheduled->calls) CT_TRY_VOID(addStep(call));
         CT_TRY_VOID(addResults());
         CT_TRY_VOID(checkSymbols());
+        addGuards();
         placeInSlots(m_function, m_lives, hintedSymbols(*m_scheduled->module));
         return std::move(m_function);
     }
@@ -81,7 +82,7 @@ class Maker {
     }
     void addSymbol(HostSymbol symbol) {
         if (const auto info = module().symbols.find(symbol.name); info != module().symbols.end()) {
-            symbol.least = leastValue(info->second);
+            symbol.least = info->second.least();
             symbol.most = info->second.upper;
         }
         m_function.symbols.push_back(std::move(symbol));
@@ -343,12 +344,25 @@ class Maker {
         return true;
     }
 
-    /// Every symbol is one of the inputs', or found before it is wanted.
-    Result<void> checkSymbols() const {
+    std::set<std::string> knownSymbols() const {
         std::set<std::string> known;
         for (const HostSymbol& symbol : m_function.symbols) known.insert(symbol.name);
         for (const HostStep& step : m_function.steps)
             for (const HostStep::Found& found : step.found) known.insert(found.symbol);
+        return known;
+    }
+    void addGuards() {
+        const std::set<std::string> known = knownSymbols();
+        if (known.empty()) return;
+        for (SizeGuard& guard : sizeGuards(module())) {
+            const std::vector<std::string> own = symbolsOf(guard.condition);
+            if (std::includes(known.begin(), known.end(), own.begin(), own.end()))
+                m_function.guards.push_back(std::move(guard));
+        }
+    }
+    /// Every symbol is one of the inputs', or found before it is wanted.
+    Result<void> checkSymbols() const {
+        const std::set<std::string> known = knownSymbols();
         for (const HostValue& value : m_function.values)
             for (const SymDims* dims : {&value.type.sizes, &value.type.strides})
                 for (const SymInt& dim : *dims)

@@ -265,18 +265,30 @@ int64_t likelyValue(const SymInt& size, const SymbolValues& values) {
     return valueFor(size, all).value_or(kUnknown);
 }
 
-int64_t leastValue(const SymbolInfo& info) { return info.lower && *info.lower > 2 ? *info.lower : 0; }
+std::optional<bool> holds(const SizeGuard& guard, const SymbolValues& values) {
+    const Expr value = Specializer(values).replaced(guard.condition);
+    return value->kind == ExprKind::Bool ? std::optional(value->integer != 0) : std::nullopt;
+}
+Error refusal(const SizeGuard& guard, const SymbolValues& values) {
+    std::string given;
+    for (const std::string& symbol : symbolsOf(guard.condition))
+        given += (given.empty() ? "" : ", ") + symbol + " = " + std::to_string(values.at(symbol));
+    return invalidInput(given + ": the graph wants " + text(guard.condition) + ", for " + guard.op, guard.node);
+}
 
 Result<void> specialize(Module& module, const SymbolValues& values) {
     for (const auto& [symbol, value] : values) {
         const auto known = module.symbols.find(symbol);
         if (known == module.symbols.end()) continue;
         const SymbolInfo& info = known->second;
-        if (value < leastValue(info) || (info.upper && value > *info.upper))
+        if (value < info.least() || (info.upper && value > *info.upper))
             return invalidInput(
-                symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(leastValue(info)) + ", " +
+                symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(info.least()) + ", " +
                 (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
     }
+    if (!values.empty())
+        for (const SizeGuard& guard : sizeGuards(module))
+            if (holds(guard, values) == false) return refusal(guard, values);
     Specializer specializer(values);
     try {
         specializer.run(module);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/ir/module.h"
+#include "engine/ir/size_guards.h"
 
 namespace cutaway {
 
@@ -28,13 +28,13 @@ std::optional<int64_t> valueFor(const SymInt& size, const SymbolValues& values);
 /// The same for estimates: a symbol without a value is taken for 64.
 int64_t likelyValue(const SymInt& size, const SymbolValues& values);
 
-/// The least value that a symbol may have. A lower bound of 2 means only that the exporter did not distinguish 0 and 1:
-/// as in PyTorch, such programs run with these, too.
-int64_t leastValue(const SymbolInfo& info);
+/// Whether a guard holds for these values; nothing while it depends on others. And what a run says where it does not.
+std::optional<bool> holds(const SizeGuard& guard, const SymbolValues& values);
+Error refusal(const SizeGuard& guard, const SymbolValues& values);
 
 /// Replaces the symbols everywhere: in types, arguments, subgraphs; integers that nodes computed become literals where
-/// they are read. Symbols without a value stay. Errors: a value outside the range that the program was exported for,
-/// and a size that becomes negative or does not fit into 64 bits, by its node.
+/// they are read. Symbols without a value stay. Errors: a value outside the range that the program was exported for, a
+/// guard that does not hold, and a size that becomes negative or does not fit into 64 bits, by its node.
 Result<void> specialize(Module& module, const SymbolValues& values);
 
 }  // namespace cutaway

@@ -228,7 +228,7 @@ Result<SymDims> broadcastSizes(std::span<const SymDims> shapes) {
             const SymInt& other = shape[i];
             if (other == SymInt(1) || size == other) continue;
             if (size == SymInt(1)) size = other;
-            else if (size.isInt() && other.isInt())
+            else if (differ(size, other))
                 return invalidInput("sizes " + size.text() + " and " + other.text() + " do not broadcast at dim " +
                                     std::to_string(rank - shape.size() + i));
             else if (other.isInt()) size = other;  // a symbol beside a number greater than 1 must equal it

@@ -69,6 +69,15 @@ class InferContext : public CallView {
     Error fail(std::string what) const;
 };
 
+// What type rules ask about sizes (size_guards.h says what a guard is).
+/// Whether two sizes are known to differ; else their equality is a guard.
+bool differ(const SymInt& a, const SymInt& b);
+bool differ(const SymDims& a, const SymDims& b);
+/// Whether a size is known to be more than the limit; else that it is not is a guard.
+bool exceeds(const SymInt& size, const SymInt& limit);
+/// Whether a size is known not to be a multiple of `by`, which is not 0; else that it is one is a guard.
+bool leavesRemainder(const SymInt& size, const SymInt& by);
+
 /// The SymInt that an argument item denotes: a literal, an expression, or a node of symbolic type.
 std::optional<SymInt> symIntOf(const Argument& argument);
 

@@ -58,6 +58,9 @@ struct OutputSpec {
 /// Bounds and example value of a size symbol.
 struct SymbolInfo {
     std::optional<int64_t> lower, upper, hint;
+    /// The least value that the symbol may have. A lower bound of 2 means only that the exporter did not distinguish 0
+    /// and 1: as in PyTorch, such programs run with these, too.
+    int64_t least() const { return lower && *lower > 2 ? *lower : 0; }
 };
 
 /// What a module is, in the words of the place it was read from.

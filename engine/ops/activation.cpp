@@ -75,7 +75,7 @@ Result<ValueType> inferGlu(const InferContext& c) {
     CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
     SymDims sizes = self.sizes;
     SymInt& size = sizes[static_cast<size_t>(dim)];
-    if (size.isInt() && size.value() % 2 != 0)
+    if (leavesRemainder(size, 2))
         return c.fail("dim " + std::to_string(dim) + " of size " + size.text() + " does not split in halves");
     size = floorDiv(size, 2);
     // Elementwise over the halves, which have the operand's strides.

@@ -14,7 +14,7 @@ Result<SymDims> spatialSizes(const InferContext& c) {
         return c.fail("makes grids of planes and volumes: size needs 4 or 5 numbers, not " +
                       std::to_string(size.size()));
     for (const SymInt& one : size)
-        if (one.isInt() && one.value() < 1) return c.fail("sizes must be positive, not " + one.text());
+        if (exceeds(1, one)) return c.fail("sizes must be positive, not " + one.text());
     return SymDims(size.begin() + 2, size.end());
 }
 Result<ValueType> inferGrid(const InferContext& c) {
@@ -93,7 +93,7 @@ Values decomposeGridBackward(Decomposition& d) {
     const Value base = uprightGrid(d, gradient, *spatial);
     if (!base) return base;
     const SymDims given = d.sizesOf("size");
-    if (given[0].isInt() && gradient.size(0).isInt() && !(given[0] == gradient.size(0)))
+    if (differ(given[0], gradient.size(0)))
         return refuse(d, "the gradient " + gradient.type().text() + " is not that of a grid of this size");
     const SymInt batch = gradient.size(0), points = numel(*spatial);
     const Value spread =

@@ -16,7 +16,7 @@ EvalResult evalAssertNumber(const EvalContext& c) {
 }
 Result<ValueType> inferAssertTensor(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (numel(self.sizes).isInt() && !(numel(self.sizes) == SymInt(1))) return c.fail("needs a tensor of one element");
+    if (differ(numel(self.sizes), 1)) return c.fail("needs a tensor of one element");
     if (c.op().schema()->returns.empty()) return ValueType();
     CT_TRY(TensorType token, c.tensor("dep_token"));
     return ValueType(std::move(token));

@@ -42,8 +42,7 @@ std::optional<Error> refuseDropout(const EvalContext& c) {
 Result<AttentionOperands> readFlashCpu(const InferContext& c) {
     CT_TRY(AttentionOperands o, readAttention(c));
     const SymInt &size = o.query.sizes[3], &other = o.value.sizes[3];
-    if (size.isInt() && other.isInt() && size.value() != other.value())
-        return c.fail("query and value have heads of different sizes");
+    if (differ(size, other)) return c.fail("query and value have heads of different sizes");
     CT_TRY_VOID(checkAttentionMask(c, "attn_mask", o, true));
     return o;
 }

@@ -20,7 +20,7 @@ Result<AttentionOperands> readAttention(const InferContext& c) {
         differ(o.key.sizes[1], o.value.sizes[1]))
         return c.fail("batch or head counts do not fit");
     const SymInt &heads = o.query.sizes[1], &keyHeads = o.key.sizes[1];
-    if (heads.isInt() && keyHeads.isInt() && (keyHeads.value() == 0 || heads.value() % keyHeads.value() != 0))
+    if (keyHeads == SymInt(0) || leavesRemainder(heads, keyHeads))
         return c.fail("the key's " + keyHeads.text() + " heads do not divide the query's " + heads.text());
     return o;
 }
@@ -51,7 +51,7 @@ Result<void> checkAttended(const InferContext& c, std::string_view gradient, con
     }
     CT_TRY(const TensorType sums, c.tensor("logsumexp"));
     const bool fits = sums.rank() == 3 && !differ(sums.sizes[0], sizes[0]) && !differ(sums.sizes[1], sizes[1]);
-    if (!fits || (sums.sizes[2].isInt() && sizes[2].isInt() && sums.sizes[2].value() < sizes[2].value()))
+    if (!fits || exceeds(sizes[2], sums.sizes[2]))
         return c.fail("'logsumexp' " + sums.text() + " does not have a number per query");
     return {};
 }

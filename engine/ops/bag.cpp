@@ -45,7 +45,7 @@ Result<ValueType> inferBag(const InferContext& c) {
     }
     const bool last = c.flag("include_last_offset");
     const SymInt bags = last ? offsets.sizes[0] - SymInt(1) : offsets.sizes[0];
-    if (bags.isInt() && bags.value() < 0) return c.fail("include_last_offset needs at least one offset");
+    if (exceeds(0, bags)) return c.fail("include_last_offset needs at least one offset");
     const DType dtype = promote(indices.dtype, offsets.dtype);
     const bool cpu = weight.device.type == DeviceType::Cpu;
     const SymInt tracked = cpu && sumsRows(c, weight, mode) ? SymInt(0) : indices.sizes[0];

@@ -16,12 +16,12 @@ Result<void> fitsClasses(const InferContext& c, const TensorType& x, const Tenso
     const size_t classes = x.rank() < 2 ? 0 : 1;
     sizes.erase(sizes.begin() + static_cast<int64_t>(classes));
     for (size_t i = 0; i < sizes.size(); ++i)
-        if (sizes[i].isInt() && target.sizes[i].isInt() && !(sizes[i] == target.sizes[i]))
+        if (differ(sizes[i], target.sizes[i]))
             return c.fail("the target " + target.text() + " does not fit " + x.text());
     if (!c.has("weight")) return {};
     CT_TRY(const TensorType weight, c.tensor("weight"));
     const SymInt &own = x.sizes[classes], given = numel(weight.sizes);
-    if (weight.rank() > 1 || (own.isInt() && given.isInt() && !(own == given)))
+    if (weight.rank() > 1 || differ(own, given))
         return c.fail("the weight " + weight.text() + " does not have one number per class of " + x.text());
     return {};
 }
@@ -112,7 +112,7 @@ Result<ValueType> inferNllBackward(const InferContext& c) {
         return c.fail("the target " + target.text() + " does not fit " + x.text());
     CT_TRY_VOID(fitsClasses(c, x, target));
     CT_TRY(const TensorType total, c.tensor("total_weight"));
-    if (const SymInt one = numel(total.sizes); one.isInt() && !(one == SymInt(1)))
+    if (const SymInt one = numel(total.sizes); differ(one, 1))
         return c.fail("the total weight " + total.text() + " is not one number");
     CT_TRY(const int64_t reduction, c.integer("reduction"));
     if (reduction == 0 ? !(gradient.sizes == target.sizes)

@@ -49,8 +49,7 @@ Result<TensorType> scattered(const InferContext& c, const TensorType& input) {
     CT_TRY(const int64_t members, groupSize(c));
     SymDims sizes = input.sizes;
     if (sizes.empty()) return c.fail("the tensor has no dim to scatter along");
-    if (sizes[0].isInt() && sizes[0].value() % members != 0)
-        return c.fail("the first size is no multiple of the group's");
+    if (leavesRemainder(sizes[0], members)) return c.fail("the first size is no multiple of the group's");
     sizes[0] = floorDiv(sizes[0], SymInt(members));
     return TensorType::contiguous(input.dtype, std::move(sizes), input.device);
 }
@@ -134,7 +133,7 @@ Result<ValueType> inferExchanged(const InferContext& c) {
     SymInt rows = 0, given = 0;
     for (const SymInt& share : received) rows = rows + share;
     for (const SymInt& share : sent) given = given + share;
-    if (given.isInt() && sizes[0].isInt() && !(given == sizes[0])) return c.fail("the shares are not the whole tensor");
+    if (differ(given, sizes[0])) return c.fail("the shares are not the whole tensor");
     sizes[0] = rows;
     return ValueType(TensorType::contiguous(input.dtype, std::move(sizes), input.device));
 }

@@ -40,8 +40,7 @@ Result<ValueType> inferConvolution(const InferContext& c) {
     CT_TRY(SymDims sizes, convolutionSizes(c, input, weight, call));
     if (c.has("bias")) {
         CT_TRY(const TensorType bias, c.tensor("bias"));
-        if (bias.rank() != 1 ||
-            (bias.sizes[0].isInt() && sizes[1].isInt() && bias.sizes[0].value() != sizes[1].value()))
+        if (bias.rank() != 1 || differ(bias.sizes[0], sizes[1]))
             return c.fail("the bias must have one element per output channel, " + sizes[1].text());
         if (bias.dtype != input.dtype) return c.fail("bias and input have different dtypes");
     }
@@ -63,7 +62,7 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
     CT_TRY_VOID(checkConvolution(c, input, weight, call));
     CT_TRY(const SymDims sizes, convolutionSizes(c, input, weight, call));
     for (size_t i = 0; i < sizes.size(); ++i)
-        if (sizes[i].isInt() && gradient.sizes[i].isInt() && !(sizes[i] == gradient.sizes[i]))
+        if (differ(sizes[i], gradient.sizes[i]))
             return c.fail("the gradient " + gradient.text() + " has size " + gradient.sizes[i].text() + " in dim " +
                           std::to_string(i) + ", the output " + sizes[i].text());
     TupleType types(3);

@@ -48,12 +48,12 @@ Result<SymDims> convolutionSizes(const InferContext& c, const TensorType& input,
                             SymInt(call.outputPadding[i]) + SymInt(1));
         } else {
             const SymInt room = in + SymInt(2) * SymInt(call.padding[i]) - reach - SymInt(1);
-            if (room.isInt() && room.value() < 0)
+            if (exceeds(0, room))
                 return c.fail("a kernel that reaches over " + (reach + SymInt(1)).text() +
                               " elements does not fit the padded size " + (room + reach + SymInt(1)).text());
             sizes.push_back(floorDiv(room, SymInt(call.stride[i])) + SymInt(1));
         }
-        if (sizes.back().isInt() && sizes.back().value() < 0) return c.fail("the output would have a negative size");
+        if (exceeds(0, sizes.back())) return c.fail("the output would have a negative size");
     }
     return sizes;
 }
@@ -62,7 +62,7 @@ Result<void> checkConvolution(const InferContext& c, const TensorType& input, co
                               const ConvolutionCall& call) {
     const SymInt channels = input.sizes[1],
                  expected = call.transposed ? weight.sizes[0] : weight.sizes[1] * SymInt(call.groups);
-    if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
+    if (differ(channels, expected))
         return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
     if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
     if (std::find(weight.sizes.begin() + 2, weight.sizes.end(), SymInt(0)) != weight.sizes.end())
@@ -70,7 +70,7 @@ Result<void> checkConvolution(const InferContext& c, const TensorType& input, co
     const bool hasChannels = !(input.sizes[0] == SymInt(0)) && !(channels == SymInt(0));
     if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
         return c.fail("the input " + input.text() + " has batch and channels, but no elements");
-    if (weight.sizes[0].isInt() && weight.sizes[0].value() % call.groups != 0)
+    if (leavesRemainder(weight.sizes[0], call.groups))
         return c.fail("the weight's " + weight.sizes[0].text() + " channels do not divide into " +
                       std::to_string(call.groups) + " groups");
     return {};

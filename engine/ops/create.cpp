@@ -24,7 +24,7 @@ DType dtypeOfNumber(const InferContext& c, std::string_view param) {
 }
 Result<ValueType> contiguousType(const InferContext& c, SymDims sizes, DType dtype, Device device) {
     for (const SymInt& size : sizes)
-        if (size.isInt() && size.value() < 0) return c.fail("negative size " + size.text());
+        if (exceeds(0, size)) return c.fail("negative size " + size.text());
     return ValueType(TensorType::contiguous(dtype, std::move(sizes), device));
 }
 /// full, zeros, ones: sizes given, dtype given or `fallback`.
@@ -156,7 +156,7 @@ Result<Range> rangeOf(const InferContext& c) {
         if (step->value() == 0) return c.fail("the step is 0");
         const SymInt span = step->value() > 0 ? *end - *start : *start - *end;
         const int64_t by = step->value() > 0 ? step->value() : checkedSub(0, step->value());
-        if (span.isInt() && span.value() < 0) return c.fail("the end lies on the wrong side of the start");
+        if (exceeds(0, span)) return c.fail("the end lies on the wrong side of the start");
         range.length = by == 1        ? span
                        : span.isInt() ? SymInt(span.value() / by + (span.value() % by != 0))
                                       : floorDiv(span + SymInt(by - 1), SymInt(by));

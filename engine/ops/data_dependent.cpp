@@ -85,7 +85,7 @@ EvalResult evalNumber(const EvalContext& c) {
 Result<ValueType> inferNonzeroStatic(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const SymInt size, c.size("size"));
-    if (size.isInt() && size.value() < 0) return c.fail("a negative size");
+    if (exceeds(0, size)) return c.fail("a negative size");
     return ValueType(TensorType::contiguous(DType::I64, {size, SymInt(self.rank())}, self.device));
 }
 EvalResult evalNonzeroStatic(const EvalContext& c) {

@@ -23,8 +23,7 @@ Result<Pairs> readPairs(const InferContext& c) {
         return c.fail("needs tensors of at least two dims, not " + a.text() + " and " + b.text());
     if (!isFloating(a.dtype) || a.dtype != b.dtype) return c.fail("needs two tensors of one floating-point dtype");
     const SymInt &width = a.sizes.back(), &other = b.sizes.back();
-    if (width.isInt() && other.isInt() && !(width == other))
-        return c.fail("rows of " + width.text() + " and " + other.text() + " elements");
+    if (differ(width, other)) return c.fail("rows of " + width.text() + " and " + other.text() + " elements");
     if (c.op().schema()->find("p") >= 0 && c.real("p") < 0) return c.fail("p must not be negative");
     const SymDims shapes[] = {SymDims(a.sizes.begin(), a.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);

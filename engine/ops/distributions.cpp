@@ -74,9 +74,9 @@ Result<ValueType> inferMultinomial(const InferContext& c) {
     if (!isFloating(self.dtype)) return c.fail("needs floating-point weights, not " + self.text());
     if (self.rank() != 1 && self.rank() != 2)
         return c.fail("needs one row of weights or a matrix of them, not " + self.text());
-    if (count.isInt() && count.value() < 1) return c.fail("needs at least one sample");
+    if (exceeds(1, count)) return c.fail("needs at least one sample");
     const SymInt& classes = self.sizes.back();
-    if (!c.flag("replacement") && count.isInt() && classes.isInt() && count.value() > classes.value())
+    if (!c.flag("replacement") && exceeds(count, classes))
         return c.fail("cannot take " + count.text() + " of " + classes.text() + " without replacement");
     SymDims sizes = self.sizes;
     sizes.back() = count;

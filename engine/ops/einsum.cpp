@@ -126,7 +126,7 @@ Value placed(Decomposition& d, const Equation& e, const Labels& labels, Value x)
                 order[static_cast<size_t>(e.ellipsisPlace + e.ellipsis - covered + k)] = next++;
         } else if (int64_t& dim = dimOf[static_cast<size_t>(label)]; dim != -1) {
             const SymInt a = x.size(dim), b = x.size(next);
-            if (a.isInt() && b.isInt() && a.value() != b.value())
+            if (differ(a, b))
                 d.builder().fail(d.fail("a label stands for dims of sizes " + a.text() + " and " + b.text()));
             x = d.call("aten.movedim.int", {d.call("aten.diagonal.default", {x, 0, dim, next}), -1, dim});
         } else {

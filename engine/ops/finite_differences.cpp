@@ -73,7 +73,7 @@ Values gradients(Decomposition& d) {
     for (size_t i = 0; i < dims.size(); ++i) {
         const int64_t dim = dims[i] < 0 ? dims[i] + x.rank() : dims[i];
         if (dim < 0 || dim >= x.rank()) return refuse(d, "has no dim " + std::to_string(dims[i]));
-        if (x.size(dim).isInt() && x.size(dim).value() <= *order)
+        if (exceeds(*order + 1, x.size(dim)))
             return refuse(d,
                           "needs at least " + std::to_string(*order + 1) + " elements in dim " + std::to_string(dim));
         results.push_back(differences(d, x, dim, spacing[i], *order));
@@ -124,7 +124,7 @@ Values gradientsAt(Decomposition& d) {
         if (places[i].rank() != 1 || differ(places[i].size(0), x.size(dim)))
             return refuse(d, "needs one place for each element of dim " + std::to_string(dim) + ", not " +
                                  places[i].type().text());
-        if (x.size(dim).isInt() && x.size(dim).value() <= *order)
+        if (exceeds(*order + 1, x.size(dim)))
             return refuse(d,
                           "needs at least " + std::to_string(*order + 1) + " elements in dim " + std::to_string(dim));
         results.push_back(differencesAt(d, x, dim, places[i], *order));

@@ -34,11 +34,11 @@ Result<Call> readCall(Decomposition& d, size_t spatial) {
         if (x.sizes[static_cast<size_t>(i)] == SymInt(0)) return d.fail("a dim of " + x.text() + " has no elements");
     for (size_t i = 0; i < spatial; ++i) {
         const SymInt& in = x.sizes[static_cast<size_t>(call.first) + i];
-        if (call.kernel[i] < 1 || (call.out[i].isInt() && call.out[i].value() < 1))
+        if (call.kernel[i] < 1 || exceeds(1, call.out[i]))
             return d.fail("kernel and output have at least one element in each dim");
         // In three dims PyTorch wants one element more than the windows need.
         const int64_t spare = spatial == 3 ? 1 : 0;
-        if (in.isInt() && call.out[i].isInt() && call.out[i].value() + call.kernel[i] - 1 + spare > in.value())
+        if (exceeds(call.out[i] + SymInt(call.kernel[i] - 1 + spare), in))
             return d.fail("windows of " + std::to_string(call.kernel[i]) + " elements do not fit " +
                           call.out[i].text() + " times into " + in.text());
     }

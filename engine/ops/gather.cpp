@@ -43,7 +43,7 @@ Result<ValueType> inferEmbeddingBackward(const InferContext& c) {
     if (gradient.rank() == 0) return c.fail("the gradient has no dim for the table's columns");
     const SymDims lookups(gradient.sizes.begin(), gradient.sizes.end() - 1);
     const SymInt looked = numel(indices.sizes), given = numel(lookups);
-    if (looked.isInt() && given.isInt() && !(looked == given))
+    if (differ(looked, given))
         return c.fail("the gradient " + gradient.text() + " does not have a row for each of the " + looked.text() +
                       " indices");
     return ValueType(TensorType::contiguous(gradient.dtype, {rows, gradient.sizes.back()}, gradient.device));

@@ -142,7 +142,7 @@ Result<ValueType> inferMv(const InferContext& c) {
     CT_TRY(const TensorType vector, c.tensor(1));
     if (matrix.rank() != 2 || vector.rank() != 1) return c.fail("needs a matrix and a vector");
     if (matrix.dtype != vector.dtype) return c.fail("operands of different dtypes");
-    if (matrix.sizes[1].isInt() && vector.sizes[0].isInt() && matrix.sizes[1].value() != vector.sizes[0].value())
+    if (differ(matrix.sizes[1], vector.sizes[0]))
         return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() +
                       " elements");
     return ValueType(TensorType::contiguous(matrix.dtype, {matrix.sizes[0]}, matrix.device));
@@ -153,7 +153,7 @@ Result<ValueType> inferDot(const InferContext& c) {
     CT_TRY(const TensorType b, c.tensor(1));
     if (a.rank() != 1 || b.rank() != 1) return c.fail("needs two vectors");
     if (a.dtype != b.dtype) return c.fail("operands of different dtypes");
-    if (a.sizes[0].isInt() && b.sizes[0].isInt() && a.sizes[0].value() != b.sizes[0].value())
+    if (differ(a.sizes[0], b.sizes[0]))
         return c.fail("vectors of " + a.sizes[0].text() + " and " + b.sizes[0].text() + " elements");
     return ValueType(TensorType::contiguous(a.dtype, {}, a.device));
 }

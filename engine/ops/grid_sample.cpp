@@ -44,8 +44,7 @@ Result<ValueType> inferSample(const InferContext& c) {
     if (!isFloating(input.dtype) || input.dtype != grid.dtype)
         return c.fail("needs input and grid of one floating-point dtype");
     const SymInt &batch = input.sizes[0], &gridBatch = grid.sizes[0];
-    if (batch.isInt() && gridBatch.isInt() && !(batch == gridBatch))
-        return c.fail("the batches of " + input.text() + " and " + grid.text() + " differ");
+    if (differ(batch, gridBatch)) return c.fail("the batches of " + input.text() + " and " + grid.text() + " differ");
     if (!(grid.sizes.back() == SymInt(spatial)))
         return c.fail("the last dim of the grid " + grid.text() + " must hold x and y" + (volume ? " and z" : ""));
     for (size_t dim = 2; dim < input.sizes.size(); ++dim)

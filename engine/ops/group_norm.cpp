@@ -27,7 +27,7 @@ Result<Groups> readGroups(const InferContext& c, const TensorType& x) {
     if (!g.channels.isInt() || g.groups < 1 || g.channels.value() % g.groups != 0)
         return c.fail(g.channels.text() + " channels do not divide into " + std::to_string(g.groups) + " groups");
     const SymInt elements = numel(x.sizes), counted = g.samples * g.channels * g.plane;
-    if (elements.isInt() && counted.isInt() && !(elements == counted))
+    if (differ(elements, counted))
         return c.fail("N, C and HxW stand for " + counted.text() + " elements, the input " + x.text() + " has " +
                       elements.text());
     if (!(x.sizes[1] == g.channels))

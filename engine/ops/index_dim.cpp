@@ -66,14 +66,14 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
                           std::to_string(self.rank()));
         for (int64_t i = 0; i < std::min(self.rank(), given.rank()); ++i) {
             const SymInt &own = self.sizes[static_cast<size_t>(i)], &other = given.sizes[static_cast<size_t>(i)];
-            if (i != dim && own.isInt() && other.isInt() && !(own == other))
+            if (i != dim && differ(own, other))
                 return c.fail("the source " + given.text() + " does not have the sizes of " + self.text() +
                               " beside dim " + std::to_string(dim));
         }
         const SymInt along = given.rank() == 0    ? SymInt(1)
                              : dim < given.rank() ? given.sizes[static_cast<size_t>(dim)]
                                                   : SymInt(1);
-        if (along.isInt() && length.isInt() && along.value() != length.value())
+        if (differ(along, length))
             return c.fail("the index has " + length.text() + " elements, the source " + along.text() +
                           " along the dim");
     }

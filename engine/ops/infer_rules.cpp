@@ -303,9 +303,8 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         // All that is left belongs to the first run.
         while (viewDim >= 0) {
             const SymInt& size = newSizes[static_cast<size_t>(viewDim)];
-            // s//2 of what 2 does not divide for certain: that a view was written says that it does, which PyTorch
-            // guards.
-            const bool quotient = isQuotient(size, oldNumel, newNumel);
+            // s//2 of what 2 does not divide for certain: that a view was written says that it does.
+            const bool quotient = isQuotient(size, oldNumel, newNumel) && !leavesRemainder(oldNumel, newNumel);
             if (!quotient && dim != 0 && !isBelow(newNumel, oldNumel) && !(size == SymInt(1))) break;
             out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;
             newNumel = quotient ? oldNumel : newNumel * size;
@@ -331,16 +330,15 @@ Result<SymDims> resolveViewSizes(const InferContext& c, const SymDims& given, co
             if (free) return c.fail("only one size may be -1");
             free = i;
         } else {
-            if (sizes[i].isInt() && sizes[i].value() < 0) return c.fail("negative size " + sizes[i].text());
+            if (exceeds(0, sizes[i])) return c.fail("negative size " + sizes[i].text());
             known = known * sizes[i];
         }
     }
     if (free) {
         if (known == SymInt(0)) return c.fail("-1 is ambiguous beside a size of 0");
-        if (known.isInt() && total.isInt() && total.value() % known.value() != 0)
-            return c.fail("the size does not divide " + total.text() + " elements");
+        if (leavesRemainder(total, known)) return c.fail("the size does not divide " + total.text() + " elements");
         sizes[*free] = floorDiv(total, known);
-    } else if (known.isInt() && total.isInt() && known.value() != total.value()) {
+    } else if (differ(known, total)) {
         return c.fail("the size has " + known.text() + " elements, the tensor " + total.text());
     }
     return sizes;

@@ -69,7 +69,7 @@ Values decomposeSections(Decomposition& d, int64_t dim) {
     if (!sections) return std::vector<Value>();
     const SymInt size = d.in(0).size(dim);
     // A size that is known at run time only was divided evenly when it was traced.
-    if (*sections <= 0 || (size.isInt() && size.value() % *sections != 0))
+    if (*sections <= 0 || leavesRemainder(size, *sections))
         return refuse(
             d, "the dim's size " + size.text() + " does not divide into " + std::to_string(*sections) + " sections");
     if (const auto few = checkPieces(d, *sections); !few) {

@@ -65,8 +65,7 @@ EvalResult evalCholeskyInverse(const EvalContext& c) {
 Result<ValueType> inferSolved(const InferContext& c, const TensorType& a, const TensorType& b, size_t dim) {
     if (a.dtype != b.dtype) return c.fail("matrix and right side of different dtypes");
     const SymInt &n = a.sizes.back(), &have = b.sizes[b.sizes.size() - dim];
-    if (n.isInt() && have.isInt() && !(n == have))
-        return c.fail("the matrices of " + a.text() + " do not fit " + b.text());
+    if (differ(n, have)) return c.fail("the matrices of " + a.text() + " do not fit " + b.text());
     const SymDims shapes[] = {SymDims(a.sizes.begin(), a.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);
     if (!batch) return c.fail(batch.error().message);

@@ -116,8 +116,7 @@ Values solveTensor(Decomposition& d) {
     if (b.rank() > a.rank()) return refuse(d, "the right side has more dims than the tensor");
     const SymDims solution(a.sizes().begin() + b.rank(), a.sizes().end());
     const SymInt rows = numel(solution), elements = numel(b.sizes());
-    if (rows.isInt() && elements.isInt() && !(rows == elements))
-        return refuse(d, "the tensor does not unfold into a square matrix");
+    if (differ(rows, elements)) return refuse(d, "the tensor does not unfold into a square matrix");
     return reshape(d.call("aten.linalg_solve.default", {reshape(a, {rows, rows}), reshape(b, {elements})}), solution);
 }
 Values invertTensor(Decomposition& d) {
@@ -127,8 +126,7 @@ Values invertTensor(Decomposition& d) {
     if (*given <= 0 || *given > a.rank()) return refuse(d, "ind must be one of the tensor's dims");
     const auto middle = a.sizes().begin() + *given;
     const SymDims rows(a.sizes().begin(), middle), columns(middle, a.sizes().end());
-    if (numel(rows).isInt() && numel(columns).isInt() && !(numel(rows) == numel(columns)))
-        return refuse(d, "the tensor does not unfold into a square matrix");
+    if (differ(numel(rows), numel(columns))) return refuse(d, "the tensor does not unfold into a square matrix");
     SymDims sizes = columns;
     sizes.insert(sizes.end(), rows.begin(), rows.end());
     return reshape(inverse(d, reshape(a, {numel(rows), numel(columns)})), sizes);
@@ -143,7 +141,7 @@ Values powersOf(Decomposition& d) {
         if (!given) return Value(d.builder(), nullptr);
         count = *given;
     }
-    if (count.isInt() && count.value() < 2) return refuse(d, "needs at least two columns");
+    if (exceeds(2, count)) return refuse(d, "needs at least two columns");
     SymDims sizes = x.sizes(), first = x.sizes();
     sizes.push_back(count - SymInt(1));
     first.push_back(1);

@@ -127,8 +127,7 @@ Result<ValueType> inferLuSolve(const InferContext& c) {
     CT_TRY(const TensorType b, matricesAt(c, "B", false));
     const bool left = c.flag("left", true);
     const SymInt &n = lu.sizes.back(), &have = b.sizes[b.sizes.size() - (left ? 2 : 1)];
-    if (n.isInt() && have.isInt() && !(n == have))
-        return c.fail("the factors of " + lu.text() + " do not fit " + b.text());
+    if (differ(n, have)) return c.fail("the factors of " + lu.text() + " do not fit " + b.text());
     if (lu.dtype != b.dtype) return c.fail("factors and right side of different dtypes");
     CT_TRY_VOID(checkPivots(c, "pivots", lu));
     const SymDims shapes[] = {SymDims(lu.sizes.begin(), lu.sizes.end() - 2),
@@ -186,8 +185,7 @@ Result<System> readSystem(const InferContext& c) {
     if (!s.vector && s.b.rank() < 2) return c.fail("needs a right side of matrices or vectors, not " + s.b.text());
     const SymInt &n = s.a.sizes.back(),
                  &have = s.vector ? s.b.sizes.back() : s.b.sizes[s.b.sizes.size() - (s.left ? 2 : 1)];
-    if (n.isInt() && have.isInt() && !(n == have))
-        return c.fail("the matrices of " + s.a.text() + " do not fit " + s.b.text());
+    if (differ(n, have)) return c.fail("the matrices of " + s.a.text() + " do not fit " + s.b.text());
     const size_t last = s.vector ? 1 : 2;
     const SymDims shapes[] = {SymDims(s.a.sizes.begin(), s.a.sizes.end() - 2),
                               SymDims(s.b.sizes.begin(), s.b.sizes.end() - static_cast<int64_t>(last))};

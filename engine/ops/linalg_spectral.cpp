@@ -79,14 +79,11 @@ Result<ValueType> inferReflections(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "input", false));
     CT_TRY(const TensorType tau, c.tensor("tau"));
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
-    if (rows.isInt() && columns.isInt() && rows.value() < columns.value())
-        return c.fail("needs at least as many rows as columns, not " + a.text());
-    if (tau.dtype != a.dtype || tau.rank() != a.rank() - 1 ||
-        (tau.sizes.back().isInt() && columns.isInt() && tau.sizes.back().value() > columns.value()))
+    if (exceeds(columns, rows)) return c.fail("needs at least as many rows as columns, not " + a.text());
+    if (tau.dtype != a.dtype || tau.rank() != a.rank() - 1 || exceeds(tau.sizes.back(), columns))
         return c.fail("the factors " + tau.text() + " do not fit " + a.text());
     for (size_t i = 0; i + 2 < a.sizes.size(); ++i)
-        if (a.sizes[i].isInt() && tau.sizes[i].isInt() && !(a.sizes[i] == tau.sizes[i]))
-            return c.fail("the factors " + tau.text() + " do not fit " + a.text());
+        if (differ(a.sizes[i], tau.sizes[i])) return c.fail("the factors " + tau.text() + " do not fit " + a.text());
     return ValueType(batchType(a, {rows, columns}, a.dtype, true));
 }
 EvalResult evalReflections(const EvalContext& c) {

@@ -122,8 +122,7 @@ Result<ValueType> inferPut(const InferContext& c) {
     if (index.dtype != DType::I64) return c.fail("the index must be int64");
     if (source.dtype != self.dtype) return c.fail("self and source have different dtypes");
     const SymInt wanted = numel(index.sizes), given = numel(source.sizes);
-    if (wanted.isInt() && given.isInt() && wanted.value() != given.value())
-        return c.fail(given.text() + " elements for " + wanted.text() + " positions");
+    if (differ(wanted, given)) return c.fail(given.text() + " elements for " + wanted.text() + " positions");
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     type.strides = preservedStrides(self);
     return ValueType(std::move(type));

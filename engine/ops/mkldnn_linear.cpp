@@ -93,7 +93,7 @@ Result<SymDims> linearSizes(const InferContext& c, const TensorType& x, std::str
     CT_TRY(const TensorType w, c.tensor(weightParam));
     if (x.rank() == 0 || w.rank() != 2) return c.fail("needs an input of at least one dim and a weight of two");
     const SymInt &in = x.sizes.back(), &expected = w.sizes[1];
-    if (in.isInt() && expected.isInt() && in.value() != expected.value())
+    if (differ(in, expected))
         return c.fail("the input has " + in.text() + " features, the weight takes " + expected.text());
     SymDims sizes = x.sizes;
     sizes.back() = w.sizes[0];

@@ -33,8 +33,7 @@ Result<ValueType> inferCat(const InferContext& c) {
             return c.fail("tensors of " + std::to_string(first->rank()) + " and " + std::to_string(type.rank()) +
                           " dims");
         for (size_t i = 0; i < sizes.size(); ++i)
-            if (static_cast<int64_t>(i) != dim && type.sizes[i].isInt() && sizes[i].isInt() &&
-                type.sizes[i].value() != sizes[i].value())
+            if (static_cast<int64_t>(i) != dim && differ(type.sizes[i], sizes[i]))
                 return c.fail("sizes " + sizes[i].text() + " and " + type.sizes[i].text() + " differ in dim " +
                               std::to_string(i));
         along = along + type.sizes[static_cast<size_t>(dim)];
@@ -169,7 +168,7 @@ Result<ValueType> inferRepeat(const InferContext& c) {
     if (sizes.size() < self.sizes.size()) return c.fail("fewer repeats than the tensor has dims");
     const size_t lead = sizes.size() - self.sizes.size();
     for (size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i].isInt() && sizes[i].value() < 0) return c.fail("a negative number of repeats");
+        if (exceeds(0, sizes[i])) return c.fail("a negative number of repeats");
         if (i >= lead) sizes[i] = sizes[i] * self.sizes[i - lead];
     }
     return ValueType(TensorType::contiguous(self.dtype, std::move(sizes), self.device));
@@ -245,7 +244,7 @@ Result<ValueType> inferPad(const InferContext& c) {
         sizes.push_back(self.sizes[i] + padding.before[i] + padding.after[i]);
         const SymInt kept =
             self.sizes[i] + min(padding.before[i], 0) + min(padding.after[i], 0);  // cut before added to
-        if (kept.isInt() && kept.value() < 0) return c.fail("dim " + std::to_string(i) + " would have a negative size");
+        if (exceeds(0, kept)) return c.fail("dim " + std::to_string(i) + " would have a negative size");
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
     if (isChannelsLast(self))

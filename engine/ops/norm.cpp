@@ -21,7 +21,7 @@ Result<int64_t> leadingDims(const InferContext& c, const TensorType& input) {
                       std::to_string(input.rank()));
     for (size_t i = 0; i < shape.size(); ++i) {
         const SymInt& size = input.sizes[static_cast<size_t>(lead) + i];
-        if (size.isInt() && shape[i].isInt() && size.value() != shape[i].value())
+        if (differ(size, shape[i]))
             return c.fail("normalized_shape does not match the last dims of the input " + input.text());
     }
     for (const char* param : {"weight", "bias"})
@@ -93,8 +93,7 @@ Result<TensorType> checkedBatchNormInput(const InferContext& c) {
     for (const char* param : {"weight", "bias", "running_mean", "running_var"}) {
         if (c.op().schema()->find(param) < 0 || !c.has(param)) continue;
         CT_TRY(const TensorType one, c.tensor(param));
-        if (one.rank() != 1 ||
-            (one.sizes[0].isInt() && input.sizes[1].isInt() && one.sizes[0].value() != input.sizes[1].value()))
+        if (one.rank() != 1 || differ(one.sizes[0], input.sizes[1]))
             return c.fail(std::string(param) + " " + one.text() + " does not have one element per channel of " +
                           input.text());
     }

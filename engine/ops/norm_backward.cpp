@@ -45,7 +45,7 @@ Result<ValueType> inferLayerNormBackward(const InferContext& c) {
         return c.fail("normalized_shape does not fit the input " + x.text());
     for (size_t i = 0; i < shape.size(); ++i) {
         const SymInt& own = x.sizes[x.sizes.size() - shape.size() + i];
-        if (own.isInt() && shape[i].isInt() && !(own == shape[i]))
+        if (differ(own, shape[i]))
             return c.fail("normalized_shape has " + shape[i].text() + " where the input " + x.text() + " has " +
                           own.text());
     }

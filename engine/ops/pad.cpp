@@ -31,10 +31,6 @@ Result<Border> readBorder(const InferContext& c, const TensorType& self, std::st
     return border;
 }
 
-bool exceeds(const SymInt& amount, const SymInt& limit) {
-    return amount.isInt() && limit.isInt() && amount.value() > limit.value();
-}
-
 template <bool Mirror>
 Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const Border& border) {
     SymDims sizes = self.sizes;
@@ -48,7 +44,7 @@ Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const
             return c.fail("mirrors more elements than there are" + where);
         if (!Mirror && size == SymInt(0)) return c.fail("nothing to repeat" + where);
         size = size + border.before[i] + border.after[i];
-        if (size.isInt() && size.value() < 1) return c.fail("nothing is left" + where);
+        if (exceeds(1, size)) return c.fail("nothing is left" + where);
     }
     return sizes;
 }
@@ -244,7 +240,7 @@ Values decomposeCircular(Decomposition& d) {
         if (exceeds(border->before[i], size) || exceeds(border->after[i], size))
             return refuse(d, "wraps around more than once");
         size = size + border->before[i] + border->after[i];
-        if (size.isInt() && size.value() < 0) return refuse(d, "a dim would have a negative size");
+        if (exceeds(0, size)) return refuse(d, "a dim would have a negative size");
     }
     Value out = d.call(
         "aten.empty.memory_format", {Argument(sizes)},

@@ -65,7 +65,7 @@ Result<TensorType> inferParts(const InferContext& c, size_t spatial) {
     for (size_t d = 1; d < rank; ++d)
         if (sizes[d] == SymInt(0)) return c.fail("a dim of " + self.text() + " has no elements to pool");
     for (size_t d = 0; d < spatial; ++d) {
-        if (wanted[d].isInt() && wanted[d].value() < 0) return c.fail("negative output size " + wanted[d].text());
+        if (exceeds(0, wanted[d])) return c.fail("negative output size " + wanted[d].text());
         sizes[rank - spatial + d] = wanted[d];
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);

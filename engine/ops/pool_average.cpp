@@ -184,7 +184,7 @@ Result<ValueType> inferAdaptive(const InferContext& c) {
     for (size_t d = self.sizes.size() - 2; d < self.sizes.size(); ++d)
         if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
     for (size_t d = 0; d < 2; ++d) {
-        if (wanted[d].isInt() && wanted[d].value() < 0) return c.fail("negative output size " + wanted[d].text());
+        if (exceeds(0, wanted[d])) return c.fail("negative output size " + wanted[d].text());
         sizes[sizes.size() - 2 + d] = wanted[d];
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);

@@ -86,7 +86,7 @@ Result<SymDims> parameterSizes(const InferContext& c, const TensorType& input, S
     } else {
         CT_TRY(const int64_t size, c.integer("group_size"));
         if (input.rank() != 2) return c.fail("needs a matrix");
-        if (size <= 1 || (input.sizes[1].isInt() && input.sizes[1].value() % size != 0))
+        if (size <= 1 || leavesRemainder(input.sizes[1], size))
             return c.fail("groups of " + std::to_string(size) + " do not divide a row of " + input.sizes[1].text());
         sizes = {input.sizes[0], floorDiv(input.sizes[1], SymInt(size)), SymInt(1)};
     }
@@ -272,7 +272,6 @@ constexpr OpDef dequantizeRow(std::string_view schema, std::string_view samples)
 // -- 4-bit weights (packed_int4.h)
 
 /// Of symbolic sizes nothing is known.
-bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && !(a == b); }
 Result<ValueType> inferPackInt4(const InferContext& c) {
     CT_TRY(const TensorType numbers, c.tensor(size_t{0}));
     if (numbers.dtype != DType::I32 || numbers.rank() != 2) return c.fail("needs an int32 matrix");

@@ -17,7 +17,6 @@ using Names = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 5> kUnaries{"none", "relu", "hardtanh", "hardswish", "swish"};
 constexpr std::array<std::string_view, 2> kBinaries{"none", "sum"};
 
-bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && !(a == b); }
 bool hasAccumulator(const InferContext& c) { return c.op().schema()->find("qaccum") >= 0; }
 
 /// Of one spatial dim PyTorch's kernels know relu, of three nothing.

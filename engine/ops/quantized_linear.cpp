@@ -18,8 +18,6 @@ constexpr std::array<std::string_view, 8> kUnaries{"none", "relu",     "leaky_re
 constexpr std::array<std::string_view, 2> kUnariesOfSums{"none", "relu"};
 constexpr std::array<std::string_view, 3> kBinaries{"none", "sum", "add"};
 
-bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && !(a == b); }
-
 // -- weights
 
 /// The transpose: what PyTorch packs for its kernels stays as it is here.

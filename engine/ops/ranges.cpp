@@ -15,7 +15,7 @@ namespace {
 
 Result<ValueType> madeType(const InferContext& c, SymDims sizes, DType fallback) {
     for (const SymInt& size : sizes)
-        if (size.isInt() && size.value() < 0) return c.fail("a negative size");
+        if (exceeds(0, size)) return c.fail("a negative size");
     return ValueType(TensorType::contiguous(c.dtype("dtype").value_or(fallback), std::move(sizes),
                                             c.device("device").value_or(Device{})));
 }

@@ -13,9 +13,7 @@ MemoryFormat suggestedFormat(const TensorType& type) {
     if (!isChannelsLast(type)) return MemoryFormat::Contiguous;
     return type.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
 }
-bool divides(const SymInt& size, const SymInt& by) {
-    return !size.isInt() || !by.isInt() || (by.value() != 0 && size.value() % by.value() == 0);
-}
+bool divides(const SymInt& size, const SymInt& by) { return !(by == SymInt(0)) && !leavesRemainder(size, by); }
 
 // -- shuffles
 
@@ -138,7 +136,7 @@ Result<ValueType> inferCol2im(const InferContext& c) {
     const SymInt area = blocks.kernel[0] * blocks.kernel[1], &channels = self.sizes[self.sizes.size() - 2];
     if (!divides(channels, area)) return c.fail(channels.text() + " rows do not divide into blocks of " + area.text());
     const SymInt count = blocks.positions(0, image[0]) * blocks.positions(1, image[1]);
-    if (count.isInt() && self.sizes.back().isInt() && count.value() != self.sizes.back().value())
+    if (differ(count, self.sizes.back()))
         return c.fail("an image of that size has " + count.text() + " blocks, the tensor " + self.sizes.back().text());
     SymDims sizes(self.sizes.begin(), self.sizes.end() - 2);
     sizes.insert(sizes.end(), {floorDiv(channels, area), image[0], image[1]});

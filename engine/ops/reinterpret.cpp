@@ -30,7 +30,7 @@ Result<ValueType> inferViewDtype(const InferContext& c) {
         return ValueType(std::move(type));
     }
     const SymInt factor = to / from;
-    auto divisible = [&](const SymInt& value) { return !value.isInt() || value.value() % factor.value() == 0; };
+    auto divisible = [&](const SymInt& value) { return !leavesRemainder(value, factor); };
     if (!divisible(type.sizes.back()) || !divisible(type.offset))
         return c.fail("the last dim or the offset does not divide by " + factor.text());
     for (size_t i = 0; i + 1 < type.strides.size(); ++i) {
@@ -76,10 +76,10 @@ Result<ValueType> inferViewAsComplex(const InferContext& c) {
     type.sizes.pop_back();
     type.strides.pop_back();
     for (SymInt& stride : type.strides) {
-        if (stride.isInt() && stride.value() % 2 != 0) return c.fail("stride " + stride.text() + " is odd");
+        if (leavesRemainder(stride, 2)) return c.fail("stride " + stride.text() + " is odd");
         stride = floorDiv(stride, SymInt(2));
     }
-    if (type.offset.isInt() && type.offset.value() % 2 != 0) return c.fail("the tensor starts at an odd element");
+    if (leavesRemainder(type.offset, 2)) return c.fail("the tensor starts at an odd element");
     type.offset = floorDiv(type.offset, SymInt(2));
     return ValueType(std::move(type));
 }

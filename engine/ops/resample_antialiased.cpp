@@ -45,7 +45,7 @@ Result<std::vector<SymInt>> planeSize(const InferContext& c) {
     CT_TRY(const SymDims size, c.sizes("output_size"));
     if (size.size() != 2) return c.fail("output_size needs two numbers");
     for (const SymInt& one : size)
-        if (one.isInt() && one.value() < 1) return c.fail("resamples to " + one.text() + " elements");
+        if (exceeds(1, one)) return c.fail("resamples to " + one.text() + " elements");
     return std::vector<SymInt>(size.begin(), size.end());
 }
 Result<void> checkPlanes(const InferContext& c, const TensorType& x) {
@@ -86,7 +86,7 @@ Result<ValueType> inferBackward(const InferContext& c) {
     const SymDims wanted = {sizes[0], sizes[1], size[0], size[1]};
     for (size_t dim = 0; dim < 4; ++dim) {
         const SymInt &one = wanted[dim], &given = gradient.sizes[dim];
-        if (one.isInt() && given.isInt() && !(one == given))
+        if (differ(one, given))
             return c.fail("the gradient " + gradient.text() + " does not have the size " + one.text() + " in dim " +
                           std::to_string(dim));
         if (dim > 0 && sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements");

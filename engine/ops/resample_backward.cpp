@@ -62,7 +62,7 @@ Result<ValueType> inferBackward(const InferContext& c) {
         return c.fail("needs a floating-point gradient, not " + gradient.text());
     for (size_t dim = 0; dim < sizes.size(); ++dim) {
         const SymInt &wanted = dim < 2 ? sizes[dim] : resampled[dim - 2], &given = gradient.sizes[dim];
-        if (wanted.isInt() && given.isInt() && !(wanted == given))
+        if (differ(wanted, given))
             return c.fail("the gradient " + gradient.text() + " does not have the size " + wanted.text() + " in dim " +
                           std::to_string(dim));
         if (dim > 0 && (sizes[dim] == SymInt(0) || given == SymInt(0)))

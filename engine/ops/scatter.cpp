@@ -25,8 +25,7 @@ Result<bool> fitsInside(const InferContext& c, SymDims index, SymDims bound, int
     for (SymDims* sizes : {&index, &bound})
         if (sizes->empty()) sizes->push_back(1);  // a number counts as one element
     for (size_t i = 0; i < index.size() && i < bound.size(); ++i)
-        if (static_cast<int64_t>(i) != dim && index[i].isInt() && bound[i].isInt() &&
-            index[i].value() > bound[i].value())
+        if (static_cast<int64_t>(i) != dim && exceeds(index[i], bound[i]))
             return c.fail("the index is larger than the " + std::string(what) + " in dim " + std::to_string(i));
     return true;
 }

@@ -32,8 +32,7 @@ Result<ValueType> inferSearch(const InferContext& c) {
     if (sequence.rank() > 1) {
         if (values.rank() != sequence.rank()) return c.fail("a sequence of several dims needs values of as many");
         for (size_t i = 0; i + 1 < sequence.sizes.size(); ++i)
-            if (sequence.sizes[i].isInt() && values.sizes[i].isInt() &&
-                sequence.sizes[i].value() != values.sizes[i].value())
+            if (differ(sequence.sizes[i], values.sizes[i]))
                 return c.fail("sequence and values differ in dim " + std::to_string(i));
     }
     if (c.has("sorter")) {

@@ -166,7 +166,7 @@ Result<ValueType> inferTopk(const InferContext& c) {
     CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
     CT_TRY(const SymInt k, c.size("k"));
     const SymInt size = self.rank() == 0 ? SymInt(1) : self.sizes[static_cast<size_t>(dim)];
-    if (k.isInt() && (k.value() < 0 || (size.isInt() && k.value() > size.value())))
+    if (exceeds(0, k) || exceeds(k, size))
         return c.fail("k = " + k.text() + " of a dim of " + size.text() + " elements");
     SymDims sizes = self.sizes;
     if (!sizes.empty()) sizes[static_cast<size_t>(dim)] = k;
@@ -180,7 +180,7 @@ Result<ValueType> inferSelected(const InferContext& c) {
     if (size == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements to choose from");
     if (c.op().schema()->find("k") >= 0) {
         CT_TRY(const SymInt k, c.size("k"));
-        if (k.isInt() && (k.value() < 1 || (size.isInt() && k.value() > size.value())))
+        if (exceeds(1, k) || exceeds(k, size))
             return c.fail("k = " + k.text() + " of a dim of " + size.text() + " elements");
     }
     CT_TRY(TensorType type, reducedType(c, self.dtype));

@@ -63,7 +63,7 @@ Result<ValueType> inferComplexToReal(const InferContext& c) {
     CT_TRY(const Call call, readCall(c));
     CT_TRY(const SymInt size, c.size("last_dim_size"));
     if (!isComplex(call.self.dtype) || call.self.dtype == DType::C32) return c.fail("needs complex64 or complex128");
-    if (size.isInt() && size.value() < 1) return c.fail("a result of " + size.text() + " elements");
+    if (exceeds(1, size)) return c.fail("a result of " + size.text() + " elements");
     const SymInt half = floorDiv(size, SymInt(2)) + SymInt(1),
                  given = call.self.sizes[static_cast<size_t>(call.dims.back())];
     if (given.isInt() && size.isInt() && given != half && given != size)

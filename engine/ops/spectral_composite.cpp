@@ -74,7 +74,7 @@ std::optional<Axes> axesOf(Decomposition& d) {
     if (axes.dims.empty() || rank == 0 || axes.dims[0] < 0) return refuseAxes(d, "needs a dim to transform");
     for (size_t i = 0; i < axes.dims.size(); ++i) {
         const SymInt size = axes.sizes[i].value_or(d.in(0).size(axes.dims[i]));
-        if (size.isInt() && size.value() < 1) return refuseAxes(d, "a transform of " + size.text() + " elements");
+        if (exceeds(1, size)) return refuseAxes(d, "a transform of " + size.text() + " elements");
     }
     return axes;
 }
@@ -135,7 +135,7 @@ Values toRealNumbers(Decomposition& d) {
     const Value x = toComplex(d.in(0));
     const int64_t last = axes->dims.back();
     const SymInt size = axes->sizes.back().value_or((x.size(last) - SymInt(1)) * SymInt(2));
-    if (size.isInt() && size.value() < 1) return refuse(d, "a result of " + size.text() + " elements");
+    if (exceeds(1, size)) return refuse(d, "a result of " + size.text() + " elements");
     if (axes->sizes.back()) axes->sizes.back() = floorDiv(size, SymInt(2)) + SymInt(1);
     Value fit = fitted(d, x, *axes);
     if (forward) fit = unary("aten.clone.default", unary("aten.conj.default", fit));
@@ -150,7 +150,7 @@ Values hermitian(Decomposition& d) {
     const Value x = toComplex(d.in(0));
     const int64_t last = axes->dims.back();
     const SymInt size = axes->sizes.back().value_or((x.size(last) - SymInt(1)) * SymInt(2));
-    if (size.isInt() && size.value() < 1) return refuse(d, "a result of " + size.text() + " elements");
+    if (exceeds(1, size)) return refuse(d, "a result of " + size.text() + " elements");
     axes->sizes.back() = floorDiv(size, SymInt(2)) + SymInt(1);
     Value y = fitted(d, x, *axes);
     const std::vector<int64_t> others(axes->dims.begin(), axes->dims.end() - 1);
@@ -210,7 +210,7 @@ Values shortTime(Decomposition& d) {
     if (!isFloating(x.dtype()) && !isComplex(x.dtype())) return refuse(d, "needs a floating-point or complex signal");
     const bool single = x.rank() == 1;
     if (single) x = unsqueeze(x, 0);
-    if (x.size(1).isInt() && x.size(1).value() < f->size) return refuse(d, "n_fft is longer than the signal");
+    if (exceeds(f->size, x.size(1))) return refuse(d, "n_fft is longer than the signal");
     if (d.has("window") && !(d.in("window").sizes() == SymDims{SymInt(f->windowLength)}))
         return refuse(d, "the window must be a vector of win_length elements");
     const SymInt step = x.type().strides[1], count = floorDiv(x.size(1) - SymInt(f->size), SymInt(f->hop)) + SymInt(1);

@@ -169,9 +169,8 @@ Values deformedConvolution(Decomposition& d) {
     if (s.groups < 1 || s.offsetGroups < 1 || s.taps < 1) return refuse(d, "needs groups and taps");
     if (differ(offset.size(1), SymInt(2 * s.offsetGroups * s.taps)) || differ(offset.size(0), s.batch))
         return refuse(d, "needs two shifts for each tap and offset group, not " + offset.type().text());
-    if (differ(weight.size(1) * SymInt(s.groups), s.channels) ||
-        (s.channels.isInt() && s.channels.value() % s.offsetGroups != 0) || differ(bias.size(0), s.outputs) ||
-        (s.outputs.isInt() && s.outputs.value() % s.groups != 0))
+    if (differ(weight.size(1) * SymInt(s.groups), s.channels) || leavesRemainder(s.channels, s.offsetGroups) ||
+        differ(bias.size(0), s.outputs) || leavesRemainder(s.outputs, s.groups))
         return refuse(d, "channels of input, weight and bias do not fit each other");
     const auto resultSize = [&](const SymInt& size, int64_t kernel, bool down) {
         const int64_t stride = d.integerOr(down ? "stride_h" : "stride_w", 1),

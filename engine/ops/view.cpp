@@ -51,7 +51,7 @@ Result<ValueType> inferExpand(const InferContext& c) {
         }
         if (sizes[i] == size) continue;
         if (!(size == SymInt(1))) {
-            if (!size.isInt() || !sizes[i].isInt()) continue;  // two symbols: equal at run time
+            if (!differ(size, sizes[i])) continue;  // two symbols: equal at run time
             return c.fail("size " + size.text() + " at dim " + std::to_string(i) + " cannot become " + sizes[i].text());
         }
         strides[i] = 0;

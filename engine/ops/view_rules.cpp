@@ -72,9 +72,10 @@ Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
 }
 
 Result<SymInt> wrapIndex(const InferContext& c, const SymInt& index, const SymInt& size) {
-    if (index.isInt() && size.isInt() && (index.value() < -size.value() || index.value() >= size.value()))
+    const bool fromEnd = index.isInt() && index.value() < 0;
+    if (fromEnd ? exceeds(SymInt(0) - index, size) : exceeds(index + SymInt(1), size) || exceeds(SymInt(0) - index, 0))
         return c.fail("index " + index.text() + " is out of range for a dim of size " + size.text());
-    return index.isInt() && index.value() < 0 ? index + size : index;
+    return fromEnd ? index + size : index;
 }
 
 Result<TensorType> diagonalType(const InferContext& c, const TensorType& source) {
@@ -144,11 +145,11 @@ Result<TensorType> stridedType(const InferContext& c, const TensorType& source) 
     if (c.has("storage_offset")) {
         CT_TRY(offset, c.size("storage_offset"));
     }
-    if (offset.isInt() && offset.value() < 0) return c.fail("negative storage offset " + offset.text());
+    if (exceeds(0, offset)) return c.fail("negative storage offset " + offset.text());
     for (const SymInt& size : sizes)
-        if (size.isInt() && size.value() < 0) return c.fail("negative size " + size.text());
+        if (exceeds(0, size)) return c.fail("negative size " + size.text());
     for (const SymInt& stride : strides)
-        if (stride.isInt() && stride.value() < 0) return c.fail("negative stride " + stride.text());
+        if (exceeds(0, stride)) return c.fail("negative stride " + stride.text());
     if (auto problem = outsideOfStorage(c, sizes, strides, offset)) return std::move(*problem);
     return viewType(source, std::move(sizes), std::move(strides), offset);
 }

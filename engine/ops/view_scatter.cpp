@@ -32,7 +32,7 @@ Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) 
         return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " +
                       std::to_string(part.rank()));
     for (size_t i = 0; i < part.sizes.size(); ++i)
-        if (source.sizes[i].isInt() && part.sizes[i].isInt() && source.sizes[i].value() != part.sizes[i].value())
+        if (differ(source.sizes[i], part.sizes[i]))
             return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) +
                           ", the replaced part " + part.sizes[i].text());
     return ValueType(std::move(type));

@@ -78,7 +78,7 @@ Result<ValueType> inferUnfold(const InferContext& c) {
     SymDims sizes = self.sizes, strides = self.strides;
     const SymInt whole = self.rank() == 0 ? SymInt(1) : sizes[static_cast<size_t>(dim)];
     const SymInt stride = self.rank() == 0 ? SymInt(1) : strides[static_cast<size_t>(dim)];
-    if (size < 0 || (whole.isInt() && size > whole.value()))
+    if (size < 0 || exceeds(size, whole))
         return c.fail("a window of " + std::to_string(size) + " does not fit a dim of size " + whole.text());
     if (self.rank() > 0) {
         sizes[static_cast<size_t>(dim)] = floorDiv(whole - SymInt(size), SymInt(step)) + SymInt(1);
@@ -103,8 +103,7 @@ Values decomposeNarrow(Decomposition& d) {
     const SymInt size = self.size(*dim);
     const SymInt start = given->isInt() && given->value() < 0 ? *given + size : *given;
     const SymInt end = start + *length;
-    if ((length->isInt() && length->value() < 0) ||
-        (end.isInt() && size.isInt() && (start.value() < 0 || end.value() > size.value())))
+    if (exceeds(0, *length) || exceeds(0, start) || exceeds(end, size))
         d.builder().fail(d.fail("start " + given->text() + " and length " + length->text() + " exceed the dim's size " +
                                 size.text()));
     return d.call("aten.slice.Tensor", {self, d.arg("dim"), Argument(start), Argument(end)});

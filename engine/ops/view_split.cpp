@@ -13,12 +13,12 @@ Result<ValueType> splitInto(const InferContext& c, const TensorType& self, int64
     SymInt start = 0;
     TupleType parts;
     for (const SymInt& size : sizes) {
-        if (size.isInt() && size.value() < 0) return c.fail("negative split size " + size.text());
+        if (exceeds(0, size)) return c.fail("negative split size " + size.text());
         parts.push_back(partOf(self, dim, start, size));
         start = start + size;
     }
     const SymInt& whole = self.sizes[static_cast<size_t>(dim)];
-    if (start.isInt() && whole.isInt() && start.value() != whole.value())
+    if (differ(start, whole))
         return c.fail("the split sizes add up to " + start.text() + ", the dim has " + whole.text());
     return ValueType(std::move(parts));
 }

@@ -85,7 +85,7 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
                           std::to_string(spread));
         const SymInt& in = self.sizes[rank - spatial + d];
         const SymInt count = windowCount(in, w, d, ceil);
-        if (count.isInt() && count.value() < 1) return c.fail("the window does not fit a dim of size " + in.text());
+        if (exceeds(1, count)) return c.fail("the window does not fit a dim of size " + in.text());
         w.outSizes.push_back(count);
         known &= in.isInt() && count.isInt();
         if (known) {

@@ -27,6 +27,8 @@ enum class Mark : uint8_t {
     List
 };
 
+}  // namespace
+
 void writeExpr(ByteWriter& out, const Expr& expr) {
     out.pod(static_cast<bool>(expr));
     if (!expr) return;
@@ -60,8 +62,6 @@ Expr readExpr(ByteReader& in) {
         default: return Expr::make(kind, std::move(operands), dtype);
     }
 }
-
-}  // namespace
 
 void writeSize(ByteWriter& out, const SymInt& size) {
     out.pod(size.isInt());

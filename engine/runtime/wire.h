@@ -81,6 +81,8 @@ using NodeAt = std::function<Node*(uint32_t)>;
 
 void writeArgument(ByteWriter& out, const Argument& arg, const NodeNumber& number);
 Argument readArgument(ByteReader& in, const NodeAt& node);
+void writeExpr(ByteWriter& out, const Expr& expr);
+Expr readExpr(ByteReader& in);
 void writeSize(ByteWriter& out, const SymInt& size);
 SymInt readSize(ByteReader& in);
 void writeType(ByteWriter& out, const ValueType& type);

@@ -2,10 +2,13 @@
 
 #include <set>
 
+#include "engine/autograd/expand.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
 #include "engine/ir/diff.h"
 #include "engine/ops/op_registry.h"
+#include "engine/rewrite/rewrite_watch.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -254,6 +257,10 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
                           {"device", type->device.text()},
                           {"bytes", std::to_string(details.node.bytes)}};
     }
+    std::string guards;
+    for (const SizeGuard& guard : sizeGuards(module, node))
+        guards += (guards.empty() ? "" : ", ") + text(guard.condition);
+    if (!guards.empty()) details.tensor.emplace_back("guards", guards);
     const Provenance& provenance = node.provenance();
     if (provenance.moduleType) details.moduleType = *provenance.moduleType;
     if (provenance.stackTrace) {
@@ -341,6 +348,19 @@ GraphSummary summarize(const std::string& name, const Module& module) {
     return summary;
 }
 
+/// Shorthand operators are guarded by what they stand for, as far as they can be expanded.
+static std::vector<std::string> guardTexts(const Module& module) {
+    std::vector<std::string> texts;
+    if (freeSymbols(module).empty()) return texts;
+    static const CompileRequest kRequest;
+    const RewriteWatch unheard([](std::string_view, const RewriteInfo&) {});
+    Module expanded(module);
+    Rewriter rewriter("guards", kRequest);
+    const bool ready = expandComposites(expanded, rewriter).has_value();
+    for (const SizeGuard& guard : sizeGuards(ready ? expanded : module)) texts.push_back(guard.text());
+    return texts;
+}
+
 ModelInfo describeModel(const std::string& path, const Module& module) {
     ModelInfo info;
     info.path = path;
@@ -349,6 +369,7 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
     info.remarks = module.origin.remarks;
     summarizeAll("main", module, info.graphs);
     for (const auto& [name, symbol] : module.symbols) info.symbols.push_back(symbolText(name, symbol));
+    info.guards = guardTexts(module);
     std::set<const Storage*> counted;
     const auto placeholders = module.graph().placeholders();
     for (size_t i = 0; i < placeholders.size(); ++i) {

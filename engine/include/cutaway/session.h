@@ -37,7 +37,10 @@ struct ModelInfo {
     /// Of a graph of a run: the positions, among the inputs of the graph as opened, of those that it takes still.
     /// Freezing makes constants of the others.
     std::vector<size_t> preservedArguments;
-    std::vector<std::string> symbols;   // "s77 in [2, 64], for example 6"
+    std::vector<std::string> symbols;  // "s77 in [2, 64], for example 6"
+    /// What else must hold of them, and for which call: "s77 % 2 == 0 (view: aten.view.default)". Runs refuse other
+    /// sizes.
+    std::vector<std::string> guards;
     std::vector<std::string> tensors;   // of files that are tensors only: "fc.weight: f32[8, 4]"
     std::vector<std::string> contents;  // of the file beside its graphs: entries, settings, counts of events
     std::vector<std::string> remarks;   // assumptions made while reading

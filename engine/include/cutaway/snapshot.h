@@ -52,7 +52,7 @@ struct NodeDetails {
     std::string schema;                                          // PyTorch's notation; empty for unknown ops
     std::vector<std::pair<std::string, std::string>> arguments;  // parameter -> text
     std::vector<std::pair<std::string, std::string>>
-        tensor;                       // "shape" -> "[8, 64]", "dtype", "strides", "device", "bytes"
+        tensor;                       // "shape" -> "[8, 64]", "dtype", "strides", "device", "bytes", "guards"
     std::vector<std::string> frames;  // source frames, outermost first: "file.py:12 in forward: code"
     std::string moduleType;
     std::string line;  // its FX text

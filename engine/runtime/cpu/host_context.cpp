@@ -309,16 +309,17 @@ class HostContext::Values final : public ValueSource {
         EvalResult computed = evaluateCall(*op, numbers.args, numbers.type, *this);
         if (!computed.ok()) return std::move(computed.error());
         TensorList& tensors = computed.tensors();
-        learn(step, tensors, sizes);
+        CT_TRY_VOID(learn(step, tensors, sizes));
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
         return {};
     }
-    static void learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) {
+    Result<void> learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) const {
         for (const HostStep::Found& found : step.found) {
             const Tensor& tensor = tensors.at(found.result);
             sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
         }
+        return step.found.empty() ? Result<void>() : checkGuards(*m_function, sizes);
     }
     /// cond, while_loop and their kin: the interpreter's rules of which graph runs with what, with functions as graphs.
     Result<void> runFunctions(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
@@ -339,7 +340,7 @@ class HostContext::Values final : public ValueSource {
             return std::move(own.outputs);
         };
         CT_TRY(TensorList tensors, evaluateHigherOrder(call.module, *call.node, CallValues(*this, call), run));
-        learn(step, tensors, sizes);
+        CT_TRY_VOID(learn(step, tensors, sizes));
         for (size_t r = 0; r < step.results.size(); ++r)
             if (step.results[r] >= 0 && r < tensors.size()) adopt(step, step.results[r], tensors[r]);
         return {};

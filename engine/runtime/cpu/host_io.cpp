@@ -57,6 +57,11 @@ class Writer {
             m_out.pod(symbol.most.has_value());
             m_out.pod(symbol.most.value_or(0));
         });
+        each(function.guards, [&](const SizeGuard& guard) {
+            writeExpr(m_out, guard.condition);
+            m_out.text(guard.node);
+            m_out.text(guard.op);
+        });
         each(function.values, [&](const HostValue& value) {
             m_out.pod(value.kind);
             m_out.pod(value.index);
@@ -181,6 +186,13 @@ class Reader {
             const bool bounded = m_in.pod<bool>();
             if (const auto most = m_in.pod<int64_t>(); bounded) symbol.most = most;
             if (symbol.parameter >= function.parameters.size() || symbol.scale == 0) m_in.fail();
+        });
+        m_in.each([&] {
+            auto& guard = function.guards.emplace_back();
+            guard.condition = readExpr(m_in);
+            guard.node = m_in.text();
+            guard.op = m_in.text();
+            if (!guard.condition) m_in.fail();
         });
         m_in.each([&] {
             auto& value = function.values.emplace_back();

@@ -1,0 +1,170 @@
+#include "engine/ir/size_guards.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/expr/polynomial.h"
+#include "engine/ir/infer.h"
+#include "engine/support/checked.h"
+
+namespace cutaway {
+namespace {
+
+/// Where guards go while the types of a graph are inferred for their sake; rules that passes ask keep nothing.
+thread_local std::vector<Expr>* t_open = nullptr;
+
+void open(ExprKind kind, const SymInt& a, const SymInt& b) {
+    if (t_open != nullptr) t_open->push_back(Expr::make(kind, {a.expr(), b.expr()}, DType::Bool));
+}
+
+/// scale * symbol + offset
+struct Linear {
+    std::string symbol;
+    int64_t scale = 1, offset = 0;
+};
+std::optional<Linear> linearOf(const Expr& difference) {
+    const auto polynomial = polynomialOf(difference);
+    if (!polynomial) return std::nullopt;
+    Linear linear;
+    for (const auto& [monomial, coefficient] : *polynomial) {
+        if (monomial.empty()) {
+            linear.offset = coefficient;
+            continue;
+        }
+        if (monomial.size() != 1 || monomial[0]->kind != ExprKind::Symbol || !linear.symbol.empty())
+            return std::nullopt;
+        linear.symbol = monomial[0]->name;
+        linear.scale = coefficient;
+    }
+    return linear.symbol.empty() ? std::nullopt : std::optional(linear);
+}
+
+/// With other names for its symbols, of which it is not assumed that they are at least 1.
+Expr fromZeroOn(const Expr& expr) {
+    return substitute(expr, [](const std::string& symbol) { return Expr::symbol("any_" + symbol); });
+}
+
+/// What is not negative exactly where `room` is not: e + c*o of e//c + o.
+SymInt withoutQuotient(const SymInt& room) {
+    const auto polynomial = polynomialOf(room.expr());
+    if (!polynomial || polynomial->empty() || polynomial->size() > 2) return room;
+    const auto& [monomial, coefficient] = *polynomial->begin();
+    if (coefficient != 1 || monomial.size() != 1 || monomial[0]->kind != ExprKind::FloorDiv) return room;
+    const SymInt dividend(monomial[0]->operands[0]), divisor(monomial[0]->operands[1]);
+    if (!divisor.isInt() || divisor.value() < 1) return room;
+    return withoutQuotient(dividend + divisor * (room - SymInt(monomial[0])));
+}
+
+struct Range {
+    std::optional<int64_t> least, most;
+};
+
+/// Gathers conditions, those on one symbol as its range.
+class Guards {
+  public:
+    explicit Guards(const Module& module) {
+        for (const auto& [symbol, info] : module.symbols) m_ranges[symbol] = {info.least(), info.upper};
+    }
+    void add(const Expr& condition, const Node& node) {
+        const SymInt a(condition->operands[0]), b(condition->operands[1]);
+        if (condition->kind == ExprKind::Le) {
+            const SymInt room = withoutQuotient(b - a);
+            if (const auto linear = linearOf(room.expr())) return bound(*linear, node);
+            // Of several symbols: true for all, or unless one of them is 0, and that none is stands among the guards.
+            if (neverNegative(fromZeroOn(room.expr()))) return;
+            if (knownLessEqual(a, b) && noneIsZero(room.expr())) return;
+        }
+        keep(condition, node);
+    }
+    std::vector<SizeGuard> take() && { return std::move(m_all); }
+
+  private:
+    void keep(const Expr& condition, const Node& node) {
+        for (const SizeGuard& known : m_all)
+            if (known.condition == condition) return;
+        m_all.push_back({condition, node.name(), node.op().name()});
+    }
+    bool noneIsZero(const Expr& expr) const {
+        const auto symbols = symbolsOf(expr);
+        return std::all_of(symbols.begin(), symbols.end(), [this](const std::string& symbol) {
+            const auto range = m_ranges.find(symbol);
+            return range != m_ranges.end() && range->second.least && *range->second.least > 0;
+        });
+    }
+    /// scale * symbol + offset is not negative.
+    void bound(const Linear& linear, const Node& node) {
+        Range& range = m_ranges[linear.symbol];
+        const bool below = linear.scale > 0;
+        const int64_t edge =
+            (below ? SymInt(0) - floorDiv(linear.offset, linear.scale) : floorDiv(linear.offset, -linear.scale))
+                .value();
+        if (below ? range.least && *range.least >= edge : range.most && *range.most <= edge) return;
+        if (below && !range.least && edge <= 0) return;
+        (below ? range.least : range.most) = edge;
+        const Expr symbol = Expr::symbol(linear.symbol);
+        const auto kind = below ? ExprKind::Ge : ExprKind::Le;
+        std::erase_if(m_all, [&](const SizeGuard& known) {
+            return known.condition->kind == kind && known.condition->operands[0] == symbol &&
+                   known.condition->operands[1].asInt();
+        });
+        m_all.push_back({Expr::make(kind, {symbol, Expr::integer(edge)}, DType::Bool), node.name(), node.op().name()});
+    }
+
+    std::map<std::string, Range> m_ranges;
+    std::vector<SizeGuard> m_all;
+};
+
+}  // namespace
+
+bool differ(const SymInt& a, const SymInt& b) {
+    if (a.isInt() && b.isInt()) return a.value() != b.value();
+    if (t_open != nullptr && !(a == b)) a.isInt() ? open(ExprKind::Eq, b, a) : open(ExprKind::Eq, a, b);
+    return false;
+}
+bool differ(const SymDims& a, const SymDims& b) {
+    if (a.size() != b.size()) return true;
+    bool known = false;
+    for (size_t i = 0; i < a.size() && !known; ++i) known = differ(a[i], b[i]);
+    return known;
+}
+bool exceeds(const SymInt& size, const SymInt& limit) {
+    if (size.isInt() && limit.isInt()) return size.value() > limit.value();
+    if (t_open != nullptr) open(ExprKind::Le, size, limit);
+    return false;
+}
+bool leavesRemainder(const SymInt& size, const SymInt& by) {
+    if (size.isInt() && by.isInt()) return size.value() % by.value() != 0;
+    if (t_open == nullptr || floorDiv(size, by) * by == size) return false;
+    const auto [dividend, divisor] = reduced(size.expr(), by.expr());
+    open(ExprKind::Eq, mod(SymInt(dividend), SymInt(divisor)), 0);
+    return false;
+}
+
+std::string SizeGuard::text() const { return cutaway::text(condition) + " (" + node + ": " + op + ")"; }
+
+namespace {
+void addGuards(Guards& guards, const Node& call) {
+    struct Restore {
+        std::vector<Expr>* before = t_open;
+        ~Restore() { t_open = before; }
+    } restore;
+    std::vector<Expr> found;
+    t_open = &found;
+    (void)inferCall(call.op(), call.args());  // a call that is refused was written by hand, and fails where it runs
+    for (const Expr& condition : found) guards.add(condition, call);
+}
+}  // namespace
+
+std::vector<SizeGuard> sizeGuards(const Module& module) {
+    Guards guards(module);
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall()) addGuards(guards, node);
+    return std::move(guards).take();
+}
+std::vector<SizeGuard> sizeGuards(const Module& module, const Node& call) {
+    Guards guards(module);
+    if (call.isCall()) addGuards(guards, call);
+    return std::move(guards).take();
+}
+
+}  // namespace cutaway
