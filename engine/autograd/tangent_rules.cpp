@@ -186,7 +186,8 @@ Tangents logCumsumExp(TangentCall& c) {
     const Value x = c.in(0), y = c.results()[0], tangent = convert(c.tangent(0), y.dtype());
     if (x.rank() == 0) return {tangent};
     const int64_t dim = c.dimOf("dim", x.rank());
-    const Value most = c.call("aten.amax.default", {x, Argument(std::vector<int64_t>{dim}), true});
+    const Value sizes = isComplex(x.dtype()) ? unary("aten.real.default", x) : x;
+    const Value most = c.call("aten.amax.default", {sizes, Argument(std::vector<int64_t>{dim}), true});
     const Value sums = c.call("aten.cumsum.default", {unary("aten.exp.default", x - most) * tangent, dim});
     return {unary("aten.exp.default", most - y) * sums};
 }
@@ -446,6 +447,7 @@ constexpr std::string_view kReductions[] = {
 /// Not elementwise by their tag, but with a symmetric derivative, so that pulling back and pushing forward are the
 /// same.
 constexpr std::string_view kSymmetric[] = {"aten._softmax",
+                                           "aten._masked_softmax",
                                            "aten._safe_softmax",
                                            "aten.native_dropout",
                                            "aten.log_sigmoid_forward",

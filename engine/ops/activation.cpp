@@ -143,8 +143,9 @@ f32[0, 3]
     // x * sigmoid(x), as x / (1 + exp(-x)).
     {.schema = "aten.silu.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferFloatLikeFirst,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return x / (1 + std::exp(-x)); }); },
+     .infer = inferFloatOrComplexLikeFirst,
+     .eval =
+         [](const EvalContext& c) { return complexMap(c, [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); }); },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);

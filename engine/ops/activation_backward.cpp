@@ -17,6 +17,13 @@ f64[2, 3][1, 2], f64[2, 3]
 bf16[5], bf16[5]
 f32[], f32[]
 )";
+constexpr std::string_view kComplexPairs = R"(
+f32[2, 3], f32[2, 3]
+f64[2, 3][1, 2], f64[2, 3]
+bf16[5], bf16[5]
+f32[], f32[]
+c64[2, 3], c64[2, 3]
+)";
 
 Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
 double real(const Decomposition& d, std::string_view param) { return toDouble(number(d, param)); }
@@ -29,6 +36,13 @@ Result<ValueType> inferGradient(const InferContext& c) {
         return c.fail("needs a floating-point gradient, not " +
                       std::string(info(c.tensor(size_t{0})->dtype).torchName));
     return inferBroadcast(c);
+}
+/// The same for functions that complex numbers have, too.
+Result<ValueType> inferGradientOrComplex(const InferContext& c) {
+    CT_TRY(const Operand gradient, c.operand(0));
+    CT_TRY(const Operand other, c.operand(1));
+    const Operand operands[] = {gradient, other};
+    return isComplex(resultType(operands)) ? inferBroadcast(c) : inferGradient(c);
 }
 /// Of (grad_output, self, numbers...): numbers take no part in promotion.
 Result<ValueType> inferGradientOfTwo(const InferContext& c) {
@@ -122,24 +136,24 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3], f32[2, 3], 0\nf64[2, 3][1, 2], f64[2, 3], 0.5\nbf16[5], bf16[5], 0"},
     {.schema = "aten.tanh_backward.default(Tensor grad_output, Tensor output) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferGradient,
+     .infer = inferGradientOrComplex,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), y = opmathIn(d, 1);
-         return fromOpmath(d, g * subtractFrom(int64_t{1}, y * y));
+         return fromOpmath(d, g * conjugated(subtractFrom(int64_t{1}, y * y)));
      },
-     .samples = kPairs},
+     .samples = kComplexPairs},
     {.schema = "aten.sigmoid_backward.default(Tensor grad_output, Tensor output) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferGradient,
+     .infer = inferGradientOrComplex,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), y = opmathIn(d, 1);
-         return fromOpmath(d, g * (y * subtractFrom(int64_t{1}, y)));
+         return fromOpmath(d, g * conjugated(y * subtractFrom(int64_t{1}, y)));
      },
-     .samples = kPairs},
+     .samples = kComplexPairs},
     {.schema = "aten.gelu_backward.default(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferGradientOfTwo,
@@ -149,7 +163,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], approximate = 'tanh'\nbf16[4], bf16[4]\nf64[3], f64[3]"},
     {.schema = "aten.silu_backward.default(Tensor grad_output, Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferGradient,
+     .infer = inferGradientOrComplex,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {

@@ -41,6 +41,7 @@ f32[2], -inf
 constexpr std::string_view kLogicalSamples = R"(
 b8[2, 3], b8[3]
 f32[2, 3]<2, i64[3]<2
+c64[2, 3]<2, i64[3]<2
 i64[4]<2, i64[4]<2
 b8[0], b8[1]
 b8[2, 3][1, 2], b8[2, 3][1, 2]
@@ -261,8 +262,11 @@ constexpr OpDef kOps[] = {
     // Zero is false, everything else (NaN too) true.
     {.schema = "aten.logical_and.default(Tensor self, Tensor other) -> Tensor",
      .tags = kTags | Tag::Commutative,
-     .infer = inferRealPredicate,
-     .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a != 0 && b != 0; }); },
+     .infer = inferPredicate,
+     .eval =
+         [](const EvalContext& c) {
+             return equalityOf(c, [](auto a, auto b) { return a != decltype(a)(0) && b != decltype(b)(0); });
+         },
      .lower =
          [](LowerContext& c) {
              return Expr::make(ExprKind::And, {truth(c, 0), truth(c, 1)}, DType::Bool);
@@ -270,8 +274,11 @@ constexpr OpDef kOps[] = {
      .samples = kLogicalSamples},
     {.schema = "aten.logical_or.default(Tensor self, Tensor other) -> Tensor",
      .tags = kTags | Tag::Commutative,
-     .infer = inferRealPredicate,
-     .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a != 0 || b != 0; }); },
+     .infer = inferPredicate,
+     .eval =
+         [](const EvalContext& c) {
+             return equalityOf(c, [](auto a, auto b) { return a != decltype(a)(0) || b != decltype(b)(0); });
+         },
      .lower =
          [](LowerContext& c) {
              return Expr::make(ExprKind::Or, {truth(c, 0), truth(c, 1)}, DType::Bool);
@@ -279,8 +286,11 @@ constexpr OpDef kOps[] = {
      .samples = kLogicalSamples},
     {.schema = "aten.logical_xor.default(Tensor self, Tensor other) -> Tensor",
      .tags = kTags | Tag::Commutative,
-     .infer = inferRealPredicate,
-     .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return (a != 0) != (b != 0); }); },
+     .infer = inferPredicate,
+     .eval =
+         [](const EvalContext& c) {
+             return equalityOf(c, [](auto a, auto b) { return (a != decltype(a)(0)) != (b != decltype(b)(0)); });
+         },
      .lower = [](LowerContext& c) { return compare(ExprKind::Ne, truth(c, 0), truth(c, 1)); },
      .samples = kLogicalSamples},
 

@@ -46,7 +46,7 @@ std::vector<int64_t> dimsOf(Decomposition& d, int64_t rank) {
 /// What of a call no form takes; empty if it is fine.
 std::string refusalOf(const Value& x, int64_t order) {
     if (order != 1 && order != 2) return "edge_order is 1 or 2, not " + std::to_string(order);
-    if (!isFloating(x.dtype()) && (!isIntegral(x.dtype(), false) || x.dtype() == DType::U8))
+    if (!isFloating(x.dtype()) && !isComplex(x.dtype()) && (!isIntegral(x.dtype(), false) || x.dtype() == DType::U8))
         return "needs floating-point numbers or signed integers, not " + x.type().text();
     return {};
 }

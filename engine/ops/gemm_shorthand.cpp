@@ -328,7 +328,7 @@ Values decomposeVecdot(Decomposition& d) {
     if (a.dtype() != b.dtype()) return refuse(d, "operands of different dtypes");
     if (isIntegral(a.dtype(), true)) return refuse(d, "needs floating-point tensors, not " + a.type().text());
     if (a.rank() == 1 && b.rank() == 1) return d.call("aten.vdot.default", {a, b});
-    return d.call("aten.sum.dim_IntList", {a * b, Argument(std::vector<Argument>{d.arg("dim")})});
+    return d.call("aten.sum.dim_IntList", {conjugated(a) * b, Argument(std::vector<Argument>{d.arg("dim")})});
 }
 
 constexpr OpDef kOps[] = {
@@ -427,7 +427,7 @@ f32[2, 1], f32[3, 4], [1], [1]
         [](Decomposition& d) { return decomposeChain(d, "matrices"); },
         "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[2, 3]]", Tag::Heavy),
     shorthand("aten.linalg_vecdot.default(Tensor x, Tensor y, *, int dim=-1) -> Tensor", decomposeVecdot,
-              "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[3], dim=0\nf32[3], f32[3]"),
+              "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[3], dim=0\nf32[3], f32[3]\nc64[2, 3], c64[2, 3]"),
     shorthand(
         "aten.linalg_matmul.default(Tensor self, Tensor other) -> Tensor",
         [](Decomposition& d) -> Values {

@@ -161,6 +161,10 @@ Result<ValueType> inferFloatLikeFirst(const InferContext& c) {
         return c.fail("needs a floating-point tensor, not " + std::string(info(first.type.dtype).torchName));
     return inferLikeFirst(c);
 }
+Result<ValueType> inferFloatOrComplexLikeFirst(const InferContext& c) {
+    CT_TRY(const Operand first, c.operand(0));
+    return isComplex(first.type.dtype) ? inferLikeFirst(c) : inferFloatLikeFirst(c);
+}
 Result<ValueType> inferLikeFirst(const InferContext& c) {
     CT_TRY(const Operand first, c.operand(0));
     CT_TRY(TensorType type, elementwiseType(c, std::span(&first, 1), first.type.dtype));

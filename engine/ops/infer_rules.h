@@ -17,6 +17,8 @@ Result<ValueType> inferRealFloat(const InferContext& c);
 Result<ValueType> inferRealPredicate(const InferContext& c);
 /// inferLikeFirst for floats only; other dtypes are refused as PyTorch refuses them.
 Result<ValueType> inferFloatLikeFirst(const InferContext& c);
+/// The same for ops that complex numbers have, too.
+Result<ValueType> inferFloatOrComplexLikeFirst(const InferContext& c);
 /// Same type as operand 0, layout of an elementwise result.
 Result<ValueType> inferLikeFirst(const InferContext& c);
 

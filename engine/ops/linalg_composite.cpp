@@ -338,10 +338,11 @@ constexpr OpDef kOps[] = {
              const auto cross = [&](const Value& a, const Value& b) {
                  return d.call("aten.linalg_cross.default", {a, b}, {{"dim", d.arg("dim")}});
              };
-             if (d.needs(0)) d.input(0) = cross(d.in(1), d.dy());
-             if (d.needs(1)) d.input(1) = cross(d.dy(), d.in(0));
+             if (d.needs(0)) d.input(0) = cross(conjugated(d.in(1)), d.dy());
+             if (d.needs(1)) d.input(1) = cross(d.dy(), conjugated(d.in(0)));
          },
-     .samples = "f32[2, 3], f32[2, 3]\nf64[3, 4], f64[3, 1], dim = 0\ni64[2, 3], i64[1, 3]\nbf16[3], bf16[3]"},
+     .samples =
+         "f32[2, 3], f32[2, 3]\nf64[3, 4], f64[3, 1], dim = 0\ni64[2, 3], i64[1, 3]\nbf16[3], bf16[3]\nc64[2, 3], c64[2, 3]"},
     shorthand(
         "aten.cross.default(Tensor self, Tensor other, int? dim=None) -> Tensor",
         [](Decomposition& d) -> Values {

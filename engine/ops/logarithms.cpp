@@ -1,7 +1,9 @@
 // Logarithms that respect zeros and infinities: logit, xlogy, logaddexp.
 #include "engine/ops/build.h"
+#include "engine/ops/complex_functions.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 
@@ -63,10 +65,17 @@ constexpr OpDef kOps[] = {
     // log(exp(x) + exp(y)) without overflow.
     {.schema = "aten.logaddexp.default(Tensor self, Tensor other) -> Tensor",
      .tags = Tag::Pointwise | Tag::Commutative,
-     .infer = inferRealBroadcast,
-     .eval = evalExpanded,
+     .infer = inferBroadcast,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (!isComplex(c.resultType().dtype)) return evalExpanded(c);
+         Tensor out = c.result();
+         elementwise<std::complex<double>, 2>(out, {c.in(size_t{0}), c.in(1)},
+                                              [](auto a, auto b) { return logAddExpOf(a, b); });
+         return out;
+     },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
+         if (isComplex(d.out().dtype)) return Values::notHandled();
          const auto spread = [&](const Value& v) { return v.sizes() == d.out().sizes ? v : expand(v, d.out().sizes); };
          const Value x = spread(opmathIn(d, 0)), y = spread(opmathIn(d, 1));
          const Value larger = d.call("aten.ge.Tensor", {x, y});
@@ -79,12 +88,12 @@ constexpr OpDef kOps[] = {
      .derive =
          [](Derivation& d) {
              auto share = [&](const Value& mine, const Value& theirs) {
-                 return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp.default", theirs - mine), 1});
+                 return d.dy() / conjugated(d.call("aten.add.Scalar", {unary("aten.exp.default", theirs - mine), 1}));
              };
              if (d.needs(1)) d.input(1) = share(d.in(1), d.in(size_t{0}));
              if (d.needs(0)) d.input(0) = share(d.in(size_t{0}), d.in(1));
          },
-     .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\nf64[3], f64[3]"},
+     .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\nf64[3], f64[3]\nc64[2, 3], c64[3]"},
 };
 
 }  // namespace

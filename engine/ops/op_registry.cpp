@@ -50,6 +50,8 @@ std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
+std::span<const OpDef> powerOps();
+std::span<const OpDef> varianceOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -91,13 +93,13 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), whereOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(),
-            logarithmOps(), specialFunctionOps(), specialBesselOps(), specialPolynomialOps(), compareOps(), castOps(),
-            activationOps(), activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
-            scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(), normBackwardOps(), groupNormOps(),
-            rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(), distributionOps(),
-            pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(), weightNormOps(), statisticsOps(),
-            batchNormNameOps(), differenceOps(), outFormOps(),
+            pointwiseOps(), whereOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), powerOps(),
+            pointwiseSpecialOps(), logarithmOps(), specialFunctionOps(), specialBesselOps(), specialPolynomialOps(),
+            compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(), reduceOps(), varianceOps(),
+            reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(),
+            normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(),
+            distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(), weightNormOps(),
+            statisticsOps(), batchNormNameOps(), differenceOps(), outFormOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),
             reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),

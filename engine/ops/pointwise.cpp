@@ -148,8 +148,8 @@ void deriveRoundedDivision(Derivation& d) {
         d.input(0) = unary("aten.zeros_like.default", d.dy());
         return;
     }
-    if (d.needs(1)) d.input(1) = -d.dy() * ((d.in(size_t{0}) / d.any(1)) / d.any(1));
-    d.input(0) = d.dy() / d.any(1);
+    if (d.needs(1)) d.input(1) = -d.dy() * conjugated((d.in(size_t{0}) / d.any(1)) / d.any(1));
+    d.input(0) = d.dy() / conjugated(d.any(1));
 }
 EvalResult modulo(const EvalContext& c, bool python) {
     if (isIntegral(c.resultType().dtype, true)) {
@@ -375,6 +375,7 @@ f32[2, 3], f32[3], alpha = 2
 f32[2, 3], f32[3]>0, rounding_mode = 'floor'
 f32[4], f32[4], rounding_mode = 'trunc'
 f32[4], f32[4]>0, rounding_mode = None
+c64[4], c64[4], rounding_mode = None
 i64[6], i64[6]>0, rounding_mode = 'floor'
 i64[6], 3, rounding_mode = 'trunc'
 i32[6], 4, rounding_mode = 'floor'

@@ -89,6 +89,16 @@ Result<ValueType> inferSameFloats(const InferContext& c) {
     }
     return type;
 }
+/// The same for an op that complex numbers have, too.
+Result<ValueType> inferSameFloatsOrComplex(const InferContext& c) {
+    CT_TRY(const TensorType first, c.tensor(size_t{0}));
+    if (!isComplex(first.dtype)) return inferSameFloats(c);
+    for (size_t i = 1; i < c.count(); ++i) {
+        CT_TRY(const TensorType one, c.tensor(i));
+        if (one.dtype != first.dtype) return c.fail("needs tensors of one dtype");
+    }
+    return inferBroadcast(c);
+}
 Values decomposeLogAddExp2(Decomposition& d) {
     const Value x = opmathIn(d, 0), y = opmathIn(d, 1);
     const Value larger = d.call("aten.ge.Tensor", {x, y});
@@ -320,7 +330,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
     {.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
      .tags = kTags,
-     .infer = inferSameFloats,
+     .infer = inferSameFloatsOrComplex,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeLerp,
@@ -330,7 +340,8 @@ constexpr OpDef kOps[] = {
              if (d.needs(2)) d.input(2) = d.dy() * conjugated(d.in(1) - d.in(0));
              if (d.needs(0)) d.input(0) = d.dy() * conjugated(subtractFrom(int64_t{1}, d.in(2)));
          },
-     .samples = "f32[2, 3], f32[3], f32[2, 3]\nf64[2], f64[2], f64[]\nbf16[4], bf16[4], bf16[4]"},
+     .samples =
+         "f32[2, 3], f32[3], f32[2, 3]\nf64[2], f64[2], f64[]\nbf16[4], bf16[4], bf16[4]\nc64[2, 3], c64[3], c64[2, 3]"},
     // The length of the vector (self, other).
     {.schema = "aten.hypot.default(Tensor self, Tensor other) -> Tensor",
      .tags = kTags | Tag::Commutative,
@@ -367,15 +378,23 @@ constexpr OpDef kOps[] = {
     // self * 2^other
     {.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return a * std::exp2(b); }); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (isComplex(c.resultType().dtype)) return evalExpanded(c);
+         return zipFloat(c, [](auto a, auto b) { return a * std::exp2(b); });
+     },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         if (!isComplex(d.out().dtype)) return Values::notHandled();
+         return d.in(0) * d.call("aten.pow.Scalar", {2.0, d.in(1)});
+     },
      .derive =
          [](Derivation& d) {
              const Value power = d.call("aten.pow.Scalar", {2.0, d.in(1)});
-             if (d.needs(1)) d.input(1) = d.dy() * d.out() * 0.6931471805599453;
-             if (d.needs(0)) d.input(0) = d.dy() * power;
+             if (d.needs(1)) d.input(1) = d.dy() * conjugated(d.out()) * 0.6931471805599453;
+             if (d.needs(0)) d.input(0) = d.dy() * conjugated(power);
          },
-     .samples = "f32[2, 3], i64[3]\nf64[4], f64[4]"},
+     .samples = "f32[2, 3], i64[3]\nf64[4], f64[4]\nc64[2, 3], f32[3]\nc64[3], c64[3]"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Elementwise operators with special cases: powers, bounds, fills, products of three. Logarithms stand in
-// logarithms.cpp.
+// Elementwise operators with special cases: bounds, fills, products of three. Powers stand in powers.cpp, logarithms
+// in logarithms.cpp.
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
@@ -9,7 +9,6 @@
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
-#include "engine/support/powers.h"
 
 namespace cutaway {
 namespace {
@@ -21,74 +20,6 @@ std::optional<Scalar> optionalNumber(const Decomposition& d, std::string_view pa
     return d.has(param) ? d.scalar(param) : std::nullopt;
 }
 Value zeroOf(Decomposition& d, const Value& like) { return scalarTensor(d, 0.0, like); }
-
-// -- powers
-
-/// Promotes both operands, whichever of them is the number.
-Result<ValueType> inferPow(const InferContext& c) {
-    CT_TRY(const Operand base, c.operand(0));
-    CT_TRY(const Operand exponent, c.operand(1));
-    const Operand operands[] = {base, exponent};
-    for (const Operand& one : operands)
-        if (isComplex(one.type.dtype)) return unsupported(c.op().name() + ": no complex kernel");
-    if (isIntegral(base.type.dtype, true))
-        if (const auto literal = exponent.literal ? c.scalar("exponent") : std::nullopt;
-            literal && !isFloatingScalar(*literal) && toInt(*literal) < 0)
-            return c.fail("integers to negative integer powers are not integers; convert to a float first");
-    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
-    return ValueType(std::move(type));
-}
-EvalResult evalPow(const EvalContext& c) {
-    const auto literal = c.op().schema()->find("exponent") == 1 ? c.scalar("exponent") : std::nullopt;
-    const double exponent = literal ? toDouble(*literal) : 0;
-    return zip(c, [&](auto a, auto b) {
-        if constexpr (std::is_floating_point_v<decltype(a)>)
-            if (literal) return knownPower(a, exponent);
-        return powerOf(a, b);
-    });
-}
-/// Small integer exponents multiply, as PyTorch's kernels do; the general case calls pow.
-Expr lowerPow(LowerContext& c) {
-    const Expr a = c.load(0);
-    if (!isFloating(a->dtype)) return {};
-    if (const auto exponent = c.scalar("exponent")) {
-        const double e = toDouble(*exponent);
-        if (e == 0.5) return call1("sqrt", a);
-        if (e == -0.5) return call1("rsqrt", a);
-        if (e == -2) return constantLike(a, 1) / (a * a);
-        if (e == 1) return a;
-        if (e == 2) return a * a;
-        if (e == 3) return a * a * a;
-    }
-    return Expr::call("pow", {a, c.load(1)}, a->dtype);
-}
-void derivePowNumber(Derivation& d) {
-    const Scalar exponent = number(d, "exponent");
-    if (toDouble(exponent) == 0) {
-        d.input(0) =
-            d.call("aten.zeros_like.default", {d.in(size_t{0})}, {{"memory_format", MemoryFormat::Contiguous}});
-        return;
-    }
-    const Value lower = d.call("aten.pow.Tensor_Scalar", {d.in(size_t{0}), toDouble(exponent) - 1});
-    d.input(0) = d.dy() * d.call("aten.mul.Scalar", {lower, toDouble(exponent)});
-}
-void derivePowTensor(Derivation& d) {
-    const Value x = d.in(size_t{0}), e = d.in(1);
-    if (d.needs(1)) {
-        const Value grows = compareScalar("ge", e, int64_t{0}), zero = compareScalar("eq", x, int64_t{0});
-        const Value flat = d.call("aten.logical_and.default", {zero, grows});
-        const Value slope = d.out() * unary("aten.log.default", x);
-        const Value none = zeroOf(d, slope);
-        d.input(1) = d.dy() * where(flat, none, slope);
-    }
-    if (d.needs(0)) {
-        const Value lower = d.call("aten.pow.Tensor_Tensor", {x, d.call("aten.sub.Scalar", {e, 1})});
-        const Value slope = e * lower;
-        const Value product = d.dy() * slope;
-        const Value none = zeroOf(d, product);
-        d.input(0) = where(compareScalar("eq", e, 0.0), none, product);
-    }
-}
 
 // -- bounds
 
@@ -162,6 +93,11 @@ double largestFinite(DType dtype) {
 }
 Values decomposeNanToNum(Decomposition& d) {
     const Value x = d.in(size_t{0});
+    if (isComplex(x.dtype())) {
+        const Value parts = d.call("aten.nan_to_num.default", {unary("aten.view_as_real.default", x), d.arg("nan"),
+                                                               d.arg("posinf"), d.arg("neginf")});
+        return unary("aten.view_as_complex.default", parts);
+    }
     if (!isFloating(x.dtype())) return unary("aten.clone.default", x);
     const double infinity = std::numeric_limits<double>::infinity(), largest = largestFinite(x.dtype());
     auto replace = [&](const Value& condition, double value, const Value& rest) {
@@ -173,6 +109,10 @@ Values decomposeNanToNum(Decomposition& d) {
 }
 Values finiteMask(Decomposition& d) {
     const Value x = d.in(size_t{0});
+    if (isComplex(x.dtype())) {
+        const Value parts = unary("aten.isfinite.default", unary("aten.view_as_real.default", x));
+        return d.call("aten.all.dim", {parts, int64_t{-1}});
+    }
     if (!isFloating(x.dtype())) return d.call("aten.ones_like.default", {x}, {{"dtype", DType::Bool}});
     const Value bounded = compareScalar("ne", unary("aten.abs.default", x), std::numeric_limits<double>::infinity());
     return d.call("aten.eq.Tensor", {x, x}) * bounded;
@@ -225,42 +165,12 @@ Result<ValueType> inferAddc(const InferContext& c) {
         CT_TRY(Operand one, c.operand(i));
         operands.push_back(std::move(one));
     }
-    const DType dtype = resultType(operands);
-    if (isComplex(dtype)) return unsupported(c.op().name() + ": no complex kernel");
-    CT_TRY(TensorType type, elementwiseType(c, operands, dtype));
+    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
 Value timesNumber(Derivation& d, const Value& x) { return d.call("aten.mul.Scalar", {x, number(d, "value")}); }
 
 constexpr OpDef kOps[] = {
-    // IEEE pow; integer bases wrap, and negative integer powers of integers are refused when literal.
-    {.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-     .tags = kTags,
-     .infer = inferPow,
-     .eval = evalPow,
-     .derive = derivePowNumber,
-     .lower = lowerPow,
-     .samples =
-         "f32[2, 3], 2\nf32[2, 3]>0, 0.5\nf64[2, 3][1, 2], 3\nbf16[4]>0, 1.5\ni64[4], 2\ni64[4]>0, 0.5\nf32[3], 0\nf32[3]>0, -1\nf16[3], 2"},
-    {.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-     .tags = kTags,
-     .infer = inferPow,
-     .eval = evalPow,
-     .derive = derivePowTensor,
-     .lower = lowerPow,
-     .samples = "f32[2, 3]>0, f32[2, 3]\nf64[2, 3]>0, f64[3]\ni64[4], i64[4]<4\nbf16[4]>0, bf16[4]"},
-    {.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-     .tags = Tag::Pointwise,
-     .infer = inferPow,
-     .eval = evalPow,
-     .derive =
-         [](Derivation& d) {
-             const double base = toDouble(number(d, "self"));
-             const Value slope = d.call("aten.mul.Scalar", {d.out(), std::log(base)});
-             d.input(1) = d.dy() * slope;
-         },
-     .lower = lowerPow,
-     .samples = "2, f32[2, 3]\n0.5, f64[4]\n2, i64[4]<5\n3, bf16[3]"},
     // Bounds; NaN stays NaN.
     {.schema = "aten.clamp_min.default(Tensor self, Scalar min) -> Tensor",
      .tags = kTags,
@@ -337,19 +247,19 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten.nan_to_num.default(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
      .tags = kTags,
-     .infer = inferRealBroadcast,
+     .infer = inferBroadcast,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeNanToNum,
      .derive = [](Derivation& d) { d.input(0) = d.dy() * unary("aten.isfinite.default", d.in(size_t{0})); },
-     .samples = "f32[2, 3]\nf32[2, 3], 0.0, 1.0, -1.0\nbf16[4]\ni64[3]"},
+     .samples = "f32[2, 3]\nf32[2, 3], 0.0, 1.0, -1.0\nbf16[4]\ni64[3]\nc64[2, 3]"},
     {.schema = "aten.isfinite.default(Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferRealPredicate,
+     .infer = inferPredicate,
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = finiteMask,
-     .samples = "f32[2, 3]\ni64[3]"},
+     .samples = "f32[2, 3]\ni64[3]\nc64[2, 3]"},
     // `value` where the mask holds.
     {.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
      .tags = kTags,
@@ -398,7 +308,8 @@ constexpr OpDef kOps[] = {
              if (d.needs(2)) d.input(2) = d.dy() * conjugated(timesNumber(d, d.in(1)));
              d.input(0) = d.dy();
          },
-     .samples = "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]"},
+     .samples =
+         "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]\nc64[2], c64[2], c64[2], value = 2"},
     {.schema = "aten.addcdiv.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
      .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
@@ -427,22 +338,24 @@ constexpr OpDef kOps[] = {
              }
              d.input(0) = d.dy();
          },
-     .samples = "f32[2, 3], f32[3], f32[2, 3]>0, value = 2\nbf16[4], bf16[4], bf16[4]>0\nf64[2], f64[2], f64[2]>0"},
+     .samples =
+         "f32[2, 3], f32[3], f32[2, 3]>0, value = 2\nbf16[4], bf16[4], bf16[4]>0\nf64[2], f64[2], f64[2]>0\nc64[2], c64[2], c64[2], value = 2"},
     // self + weight * (end - self), from the nearer side so that weight 1 gives end exactly.
     {.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
      .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType start, c.tensor(size_t{0}));
          CT_TRY(const TensorType end, c.tensor(1));
-         if (start.dtype != end.dtype || !isFloating(start.dtype))
-             return c.fail("wants two floating tensors of one dtype");
+         if (start.dtype != end.dtype || (!isFloating(start.dtype) && !isComplex(start.dtype)))
+             return c.fail("wants two floating-point or complex tensors of one dtype");
          return inferBroadcast(c);
      },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), end = opmathIn(d, 1);
-         const Value weight = full(d.builder(), {}, d.real("weight"), x.dtype(), x.type().device);
+         const Scalar way = isComplex(x.dtype()) ? number(d, "weight") : Scalar(d.real("weight"));
+         const Value weight = full(d.builder(), {}, way, x.dtype(), x.type().device);
          const Value near = compareScalar("ge", unary("aten.abs.default", weight), 0.5);
          const Value factor = where(near, weight - 1, weight);
          const Value base = where(near, end, x);
@@ -450,12 +363,19 @@ constexpr OpDef kOps[] = {
      },
      .derive =
          [](Derivation& d) {
-             const double weight = toDouble(number(d, "weight"));
+             const Scalar given = number(d, "weight");
+             if (const auto* complex = std::get_if<std::complex<double>>(&given)) {
+                 const std::complex<double> turned = std::conj(*complex);
+                 if (d.needs(1)) d.input(1) = d.call("aten.mul.Scalar", {d.dy(), Argument(turned)});
+                 d.input(0) = d.call("aten.mul.Scalar", {d.dy(), Argument(1.0 - turned)});
+                 return;
+             }
+             const double weight = toDouble(given);
              if (d.needs(1)) d.input(1) = d.call("aten.mul.Scalar", {d.dy(), weight});
              d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 1 - weight});
          },
      .samples =
-         "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1"},
+         "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1\nc64[2, 3], c64[3], 0.25\nc64[3], c64[3], 0.75"},
     // The angle of (other, self) in (-pi, pi].
     {.schema = "aten.atan2.default(Tensor self, Tensor other) -> Tensor",
      .tags = kTags,

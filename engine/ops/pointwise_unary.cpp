@@ -1,6 +1,7 @@
 // Elementwise functions of one tensor: exponentials, logarithms, roots, trigonometry, error and gamma functions.
 // Signs, rounding and predicates stand in rounding.cpp.
 #include "engine/ops/build.h"
+#include "engine/ops/complex_functions.h"
 #include "engine/ops/float_map.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
@@ -70,6 +71,15 @@ f16[]<1
 b8[3]
 )";
 
+constexpr std::string_view kComplexUnitSamples = R"(
+f32[2, 3]<1
+f64[2, 3][1, 2]<1
+bf16[5]<1
+f16[]<1
+b8[3]
+c64[2, 3]<1
+)";
+
 Value scaled(const Value& x, const Scalar& factor) { return x ? x.builder().call("aten.mul.Scalar", {x, factor}) : x; }
 Value squared(const Value& x) { return x ? x.builder().call("aten.pow.Tensor_Scalar", {x, 2}) : x; }
 Value plusOne(const Value& x) { return x ? x.builder().call("aten.add.Scalar", {x, 1}) : x; }
@@ -87,18 +97,18 @@ constexpr OpDef kOps[] = {
      .samples = kComplexSamples},
     {.schema = "aten.exp2.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::exp2(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = scaled(d.dy() * d.out(size_t{0}), kLn2); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return exp2Of(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = scaled(d.dy() * conjugated(d.out(size_t{0})), kLn2); },
      .lower = [](LowerContext& c) { return call1("exp2", c.load(0)); },
-     .samples = kFloatSamples},
+     .samples = kComplexSamples},
     {.schema = "aten.expm1.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::expm1(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() * plusOne(d.out(size_t{0})); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return expm1Of(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() * plusOne(conjugated(d.out(size_t{0}))); },
      .lower = [](LowerContext& c) { return call1("expm1", c.load(0)); },
-     .samples = kFloatSamples},
+     .samples = kComplexSamples},
     // Natural logarithm; -inf at 0, NaN below.
     {.schema = "aten.log.default(Tensor self) -> Tensor",
      .tags = kTags,
@@ -109,25 +119,25 @@ constexpr OpDef kOps[] = {
      .samples = kComplexPositiveSamples},
     {.schema = "aten.log2.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::log2(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() / scaled(d.in(0), kLn2); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return log2Of(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(scaled(d.in(0), kLn2)); },
      .lower = [](LowerContext& c) { return call1("log2", c.load(0)); },
-     .samples = kPositiveSamples},
+     .samples = kComplexPositiveSamples},
     {.schema = "aten.log10.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::log10(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() / scaled(d.in(0), kLn10); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::log10(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(scaled(d.in(0), kLn10)); },
      .lower = [](LowerContext& c) { return call1("log10", c.load(0)); },
-     .samples = kPositiveSamples},
+     .samples = kComplexPositiveSamples},
     {.schema = "aten.log1p.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::log1p(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() / plusOne(d.in(0)); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return log1pOf(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(plusOne(d.in(0))); },
      .lower = [](LowerContext& c) { return call1("log1p", c.load(0)); },
-     .samples = kPositiveSamples},
+     .samples = kComplexPositiveSamples},
     // NaN below 0; sqrt(-0) is -0.
     {.schema = "aten.sqrt.default(Tensor self) -> Tensor",
      .tags = kTags,
@@ -138,15 +148,15 @@ constexpr OpDef kOps[] = {
      .samples = kComplexPositiveSamples},
     {.schema = "aten.rsqrt.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return 1 / std::sqrt(x); }); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return decltype(x)(1) / std::sqrt(x); }); },
      .derive =
          [](Derivation& d) {
              const Value cube = d.call("aten.pow.Tensor_Scalar", {d.out(size_t{0}), 3});
-             d.input(0) = scaled(d.dy(), -0.5) * cube;
+             d.input(0) = scaled(d.dy(), -0.5) * conjugated(cube);
          },
      .lower = [](LowerContext& c) { return call1("rsqrt", c.load(0)); },
-     .samples = kPositiveSamples},
+     .samples = kComplexPositiveSamples},
     // 1/x; inf at 0 with its sign.
     {.schema = "aten.reciprocal.default(Tensor self) -> Tensor",
      .tags = kTags,
@@ -179,32 +189,38 @@ constexpr OpDef kOps[] = {
      .samples = kComplexSamples},
     {.schema = "aten.tan.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::tan(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() * plusOne(squared(d.out(size_t{0}))); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::tan(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(plusOne(squared(d.out(size_t{0})))); },
      .lower = [](LowerContext& c) { return call1("tan", c.load(0)); },
-     .samples = kUnitSamples},
+     .samples = kComplexUnitSamples},
     {.schema = "aten.asin.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::asin(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() * unary("aten.rsqrt.default", plusOne(-d.in(0) * d.in(0))); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::asin(x); }); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.dy() * conjugated(unary("aten.rsqrt.default", plusOne(-d.in(0) * d.in(0))));
+         },
      .lower = [](LowerContext& c) { return call1("asin", c.load(0)); },
-     .samples = kUnitSamples},
+     .samples = kComplexUnitSamples},
     {.schema = "aten.acos.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::acos(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() * -unary("aten.rsqrt.default", plusOne(-d.in(0) * d.in(0))); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::acos(x); }); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.dy() * conjugated(-unary("aten.rsqrt.default", plusOne(-d.in(0) * d.in(0))));
+         },
      .lower = [](LowerContext& c) { return call1("acos", c.load(0)); },
-     .samples = kUnitSamples},
+     .samples = kComplexUnitSamples},
     {.schema = "aten.atan.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::atan(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() / plusOne(d.in(0) * d.in(0)); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::atan(x); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(plusOne(d.in(0) * d.in(0))); },
      .lower = [](LowerContext& c) { return call1("atan", c.load(0)); },
-     .samples = kFloatSamples},
+     .samples = kComplexSamples},
     {.schema = "aten.sinh.default(Tensor self) -> Tensor",
      .tags = kTags,
      .infer = inferBroadcastFloat,
@@ -221,44 +237,53 @@ constexpr OpDef kOps[] = {
      .samples = kComplexSamples},
     {.schema = "aten.tanh.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::tanh(x); }); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::tanh(x); }); },
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("aten.tanh_backward.default", {d.dy(), d.out(size_t{0})});
          },
      .lower = [](LowerContext& c) { return call1("tanh", c.load(0)); },
-     .samples = kFloatSamples},
+     .samples = kComplexSamples},
     {.schema = "aten.asinh.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::asinh(x); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.dy() * unary("aten.rsqrt.default", plusOne(squared(d.in(0)))); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::asinh(x); }); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.dy() * conjugated(unary("aten.rsqrt.default", plusOne(squared(d.in(0)))));
+         },
      .lower = [](LowerContext& c) { return call1("asinh", c.load(0)); },
-     .samples = kFloatSamples},
+     .samples = kComplexSamples},
     // NaN below 1.
     {.schema = "aten.acosh.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::acosh(x); }); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::acosh(x); }); },
      .derive =
          [](Derivation& d) {
-             const Value inside = d.call("aten.sub.Scalar", {d.in(0) * d.in(0), 1});
-             d.input(0) = d.dy() * unary("aten.rsqrt.default", inside);
+             const auto rootOf = [](const Value& x) { return unary("aten.rsqrt.default", x); };
+             if (isComplex(d.in(0).dtype())) {
+                 // Of a product the root may lie on the other side of its cut.
+                 const Value below = d.call("aten.sub.Scalar", {d.in(0), 1});
+                 d.input(0) = d.dy() * conjugated(rootOf(below) * rootOf(plusOne(d.in(0))));
+                 return;
+             }
+             d.input(0) = d.dy() * rootOf(d.call("aten.sub.Scalar", {d.in(0) * d.in(0), 1}));
          },
      .lower = [](LowerContext& c) { return call1("acosh", c.load(0)); },
-     .samples = "f32[2, 3]\nf64[3]>0\ni64[4]<10"},
+     .samples = "f32[2, 3]\nf64[3]>0\ni64[4]<10\nc64[2, 3]"},
     {.schema = "aten.atanh.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::atanh(x); }); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::atanh(x); }); },
      .derive =
          [](Derivation& d) {
              const Value one = d.call("aten.full_like.default", {d.in(0), 1});
-             d.input(0) = d.dy() / (one - squared(d.in(0)));
+             d.input(0) = d.dy() / conjugated(one - squared(d.in(0)));
          },
      .lower = [](LowerContext& c) { return call1("atanh", c.load(0)); },
-     .samples = kUnitSamples},
+     .samples = kComplexUnitSamples},
     {.schema = "aten.erf.default(Tensor self) -> Tensor",
      .tags = kTags,
      .infer = inferRealFloat,
@@ -343,14 +368,14 @@ constexpr OpDef kOps[] = {
          "1, f32[2, 3]>0\n0, f64[2, 3][1, 2]>0\n2, f32[4]>0\n3, f64[5]\n1, bf16[5]>0\n1, i64[3]>0\n1, f32[0]\n1, f32[]>0"},
     {.schema = "aten.sigmoid.default(Tensor self) -> Tensor",
      .tags = kTags,
-     .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return 1 / (1 + std::exp(-x)); }); },
+     .infer = inferBroadcastFloat,
+     .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return sigmoidOf(x); }); },
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("aten.sigmoid_backward.default", {d.dy(), d.out(size_t{0})});
          },
      .lower = [](LowerContext& c) { return call1("sigmoid", c.load(0)); },
-     .samples = kFloatSamples},
+     .samples = kComplexSamples},
 };
 
 }  // namespace

@@ -36,6 +36,11 @@ Result<TensorType> reducedType(const InferContext& c, DType dtype) {
     return TensorType::contiguous(dtype, reducedSizes(self.sizes, dims, keepsDims(c)), self.device);
 }
 
+SymInt reducedCount(const InferContext& c, const TensorType& self) {
+    SymInt count = 1;
+    for (int64_t dim : reducedDims(c, self.rank())) count = count * self.sizes[static_cast<size_t>(dim)];
+    return count;
+}
 Value withReducedDims(Derivation& d, Value gradient) {
     const Value self = d.in(size_t{0});
     if (keepsDims(d) || self.rank() == 0) return gradient;
@@ -46,8 +51,6 @@ Value withReducedDims(Derivation& d, Value gradient) {
     return gradient;
 }
 
-namespace {
-/// The operand's element at the output index and the reduced index `r`, in `dtype`.
 Expr reducedElement(LowerContext& c, const std::vector<Expr>& r, DType dtype) {
     const int64_t rank = c.in(size_t{0}).rank();
     const std::vector<int64_t> dims = reducedDims(c, rank);
@@ -71,7 +74,12 @@ SymDims reducedBox(const LowerContext& c) {
     for (int64_t dim : dims) box.push_back(self.sizes[static_cast<size_t>(dim)]);
     return box;
 }
-}  // namespace
+
+Value meanGradient(Derivation& d, const Value& gradient) {
+    const Value self = d.in(size_t{0});
+    return d.call("aten.div.Scalar",
+                  {expand(withReducedDims(d, gradient), self.sizes()), reducedCount(d, self.type())});
+}
 
 Expr lowerReduction(LowerContext& c, ReduceKind kind, DType dtype) {
     return c.reduce(kind, reducedBox(c), [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); });
@@ -139,11 +147,6 @@ EvalResult evalMean(const EvalContext& c) {
                            });
     return storeReduced(c, values);
 }
-SymInt reducedCount(const InferContext& c, const TensorType& self) {
-    SymInt count = 1;
-    for (int64_t dim : reducedDims(c, self.rank())) count = count * self.sizes[static_cast<size_t>(dim)];
-    return count;
-}
 Expr lowerMean(LowerContext& c) {
     const DType dtype = computeTypeOf(c.out().dtype);
     return reduceMean(c, reducedBox(c), [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); });
@@ -158,99 +161,6 @@ Values decomposeComplexMean(Decomposition& d) {
     return d.call("aten.div.Scalar", {total, Argument(reducedCount(d, x.type()))});
 }
 void deriveMean(Derivation& d) { d.input(0) = meanGradient(d, d.dy()); }
-
-// -- variance
-}  // namespace
-
-Result<ValueType> inferVariance(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (!isFloating(self.dtype))
-        return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
-    CT_TRY(TensorType type, reducedType(c, self.dtype));
-    return ValueType(std::move(type));
-}
-Result<ValueType> inferVarMean(const InferContext& c) {
-    CT_TRY(ValueType type, inferVariance(c));
-    return ValueType(TupleType{type, type});
-}
-
-namespace {
-double correctionOf(const InferContext& c) {
-    const auto given = c.scalar("correction");
-    return given ? toDouble(*given) : 1;
-}
-struct Moments {
-    std::vector<double> variance, mean;
-};
-Moments momentsOf(const EvalContext& c) {
-    const Tensor self = c.in(size_t{0});
-    const double correction = correctionOf(c);
-    Moments moments;
-    forEachReduced<double>(self, reducedDims(c, self.rank()), [&](int64_t, const ReducedElements<double>& elements) {
-        const double count = static_cast<double>(elements.count());
-        double sum = 0, squares = 0;
-        elements.forEachRun([&](const double* run, int64_t n) {
-            for (int64_t i = 0; i < n; ++i) sum += run[i];
-        });
-        const double mean = sum / count;
-        elements.forEachRun([&](const double* run, int64_t n) {
-            for (int64_t i = 0; i < n; ++i) squares += (run[i] - mean) * (run[i] - mean);
-        });
-        moments.mean.push_back(mean);
-        moments.variance.push_back(squares / std::max(0.0, count - correction));
-    });
-    return moments;
-}
-}  // namespace
-
-Value varianceGradient(Derivation& d, Value gradient) {
-    const Value self = d.in(size_t{0});
-    const SymInt count = reducedCount(d, self.type());
-    const bool all = !d.arg("dim").list() || d.arg("dim").list()->empty();
-    gradient = withReducedDims(d, gradient);
-    const Value mean =
-        all ? unary("aten.mean.default", self) : d.call("aten.mean.dim", {self, Argument(d.integersOf("dim")), true});
-    const Value centred = self - mean;
-    const double correction = correctionOf(d);
-    if (count.isInt())
-        return d.call("aten.mul.Scalar",
-                      {gradient, 2.0 / std::max(0.0, static_cast<double>(count.value()) - correction)}) *
-               centred;
-    const auto whole = static_cast<int64_t>(correction);
-    if (static_cast<double>(whole) != correction) {
-        d.builder().fail(
-            unsupported(d.op().name() + ": a correction that is no integer needs a fixed number of elements", {},
-                        {"set the sizes of the inputs"}));
-        return {};
-    }
-    return scaledByCount(gradient, 2, count - SymInt(whole)) * centred;
-}
-Value meanGradient(Derivation& d, const Value& gradient) {
-    const Value self = d.in(size_t{0});
-    return d.call("aten.div.Scalar",
-                  {expand(withReducedDims(d, gradient), self.sizes()), reducedCount(d, self.type())});
-}
-
-namespace {
-void deriveVarMean(Derivation& d) {
-    Value total;
-    if (d.dy(0)) total = varianceGradient(d, d.dy(0));
-    if (d.dy(1)) {
-        const Value part = meanGradient(d, d.dy(1));
-        total = total ? total + part : part;
-    }
-    d.input(0) = total;
-}
-Expr lowerVarianceOrMean(LowerContext& c, bool variance) {
-    const DType dtype = computeTypeOf(c.out(c.resultNumber()).dtype);
-    const SymDims box = reducedBox(c);
-    auto element = [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); };
-    if (!variance) return reduceMean(c, box, element);
-    const Expr count = Expr::cast(numel(box).expr(), dtype);
-    const Expr left = count - constantLike(count, correctionOf(c)), none = constantLike(count, 0);
-    const Expr degrees = Expr::where(compare(ExprKind::Gt, left, none), left, none);  // of NaN none are left
-    return reduceSquaredDeviations(c, box, element) / degrees;
-}
 
 // -- extremes
 
@@ -379,34 +289,6 @@ f32[3], 0
      .derive = deriveMean,
      .lower = lowerMean,
      .samples = "f32[2, 3]\nf64[4]\nbf16[2, 2]\nf32[]\nc64[2, 3]"},
-    // Squared deviations over N - correction (1 when not given), and the mean. NaN when nothing is left to divide by.
-    {.schema =
-         "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-     .tags = Tag::Reduction,
-     .infer = inferVarMean,
-     .eval = [](const EvalContext& c) -> EvalResult {
-         const Moments moments = momentsOf(c);
-         return TensorList{storeReduced(c, moments.variance, 0), storeReduced(c, moments.mean, 1)};
-     },
-     .derive = deriveVarMean,
-     .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, c.resultNumber() == 0); },
-     .samples = R"(
-f32[2, 3, 4], [2], correction = 0, keepdim = True
-f32[2, 3, 4], [0, 2]
-f32[2, 3, 2, 2][12, 1, 6, 3], [0, 2, 3], correction = 0, keepdim = True
-bf16[4, 5], [1], correction = 1
-f64[6]
-f32[3, 1], [1]
-)"},
-    {.schema =
-         "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-     .tags = Tag::Reduction,
-     .infer = inferVariance,
-     .eval = [](const EvalContext& c) { return storeReduced(c, momentsOf(c).variance); },
-     .derive = [](Derivation& d) { d.input(0) = varianceGradient(d, d.dy()); },
-     .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, true); },
-     .samples =
-         "f32[2, 3, 4], [2], correction = 0, keepdim = True\nf32[2, 3, 4], [0, 2]\nf64[6]\nbf16[4, 5], [1]\nf32[2, 3], [1], correction = 0.5"},
     // The largest element; NaN wins. Reducing no elements is an error.
     {.schema = "aten.amax.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
      .tags = Tag::Reduction,

@@ -35,20 +35,21 @@ Values withCorrection(Decomposition& d, std::string_view op) {
 
 Result<ValueType> inferLogSumExp(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (isComplex(self.dtype)) return c.fail("complex numbers have no largest element to start from");
     CT_TRY(const std::vector<int64_t> dims, c.integers("dim"));
     if (dims.empty() && self.rank() > 0 && !c.flag("keepdim")) return c.fail("needs the dims to reduce");
-    CT_TRY(TensorType type, reducedType(c, isFloating(self.dtype) ? self.dtype : DType::F32));
+    CT_TRY(TensorType type, reducedType(c, isIntegral(self.dtype, true) ? DType::F32 : self.dtype));
     return ValueType(std::move(type));
 }
 Values decomposeLogSumExp(Decomposition& d) {
     Value x = opmathIn(d, 0);
-    if (!isFloating(x.dtype())) x = convert(x, DType::F32);
+    if (isIntegral(x.dtype(), true)) x = convert(x, DType::F32);
     const std::vector<int64_t> dims = d.dimsOf("dim", x.rank(), true);
     const bool keep = d.flag("keepdim");
     if (numel(x.sizes()) == SymInt(0))
         return fromOpmath(d, unary("aten.log.default", sum(unary("aten.exp.default", x), dims, keep)));
-    Value largest = d.call("aten.amax.default", {x, d.arg("dim"), true});
+    // Of complex numbers it is the real part that may grow too large.
+    const Value sizes = isComplex(x.dtype()) ? unary("aten.real.default", x) : x;
+    Value largest = d.call("aten.amax.default", {sizes, d.arg("dim"), true});
     const Value infinite =
         compareScalar("eq", unary("aten.abs.default", largest), std::numeric_limits<double>::infinity());
     largest = d.call("aten.masked_fill.Scalar", {largest, infinite, 0});
@@ -180,6 +181,7 @@ f32[2, 3][1, 2], [0]
 f32[3, 1], [1]
 f32[2, 3], [1], correction = 0.5
 f32[2, 3, 2, 2][12, 1, 6, 3], [0, 2, 3]
+c64[3, 4], [1]
 )";
 
 constexpr OpDef kOps[] = {
@@ -205,8 +207,8 @@ constexpr OpDef kOps[] = {
          const Value both = d.call("aten.var_mean.correction", {opmathIn(d, 0), d.arg("dim")}, varianceKeywords(d));
          const Value variance = both[0], mean = both[1];
          const DType result = d.in(size_t{0}).dtype();
-         const Value root = convert(unary("aten.sqrt.default", variance), result);
-         return {root, convert(mean, result)};
+         const Value root = unary("aten.sqrt.default", variance);
+         return {isComplex(result) ? root : convert(root, result), convert(mean, result)};
      },
      .derive =
          [](Derivation& d) {
@@ -276,10 +278,10 @@ constexpr OpDef kOps[] = {
      .derive =
          [](Derivation& d) {
              const Value g = withReducedDims(d, d.dy());
-             d.input(0) = g * unary("aten.exp.default", d.in(size_t{0}) - withReducedDims(d, d.out()));
+             d.input(0) = g * conjugated(unary("aten.exp.default", d.in(size_t{0}) - withReducedDims(d, d.out())));
          },
      .samples =
-         "f32[2, 3, 4], [1]\nf32[2, 3, 4], [0, 2], True\nf32[2, 3, 4], [-1]\nf32[2, 3][1, 2], [0]\nf64[5], [0]\nbf16[4, 5], [1]\nf16[4], [0]\ni64[2, 3], [1]\nf32[0, 3], [0]\nf32[], [0]"},
+         "f32[2, 3, 4], [1]\nf32[2, 3, 4], [0, 2], True\nf32[2, 3, 4], [-1]\nf32[2, 3][1, 2], [0]\nf64[5], [0]\nbf16[4, 5], [1]\nf16[4], [0]\ni64[2, 3], [1]\nf32[0, 3], [0]\nf32[], [0]\nc64[3, 4], [1]"},
     {.schema =
          "aten.linalg_vector_norm.default(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      .tags = Tag::Reduction,

@@ -15,6 +15,9 @@ Result<TensorType> reducedType(const InferContext& c, DType dtype);
 /// A value of the result's shape with the reduced dims as 1, unless keepdim left them or none remains.
 Value withReducedDims(Derivation& d, Value gradient);
 
+/// How many elements make one of the result.
+SymInt reducedCount(const InferContext& c, const TensorType& self);
+
 // Derivatives that several reductions share.
 /// g * 2/(N - correction) * (x - mean(x)), `gradient` being that of the variance.
 Value varianceGradient(Derivation& d, Value gradient);

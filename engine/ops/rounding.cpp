@@ -24,12 +24,27 @@ i8[4]
 i32[0, 3]
 f32[4, 1, 3][3, 1, 4]
 )";
+/// Of a complex number either part may be it.
+Values ofEitherPart(Decomposition& d) {
+    const Value x = d.in(0);
+    if (!isComplex(x.dtype())) return Values::notHandled();
+    const Value parts = d.call(d.op().name(), {unary("aten.view_as_real.default", x)});
+    return d.call("aten.any.dim", {parts, int64_t{-1}});
+}
 constexpr std::string_view kRealSamples = R"(
 f32[2, 3]
 f64[2, 3][1, 2]
 bf16[5]
 i64[4]
 u8[3]
+)";
+constexpr std::string_view kPredicateSamples = R"(
+f32[2, 3]
+f64[2, 3][1, 2]
+bf16[5]
+i64[4]
+u8[3]
+c64[2, 3]
 )";
 constexpr std::string_view kIntegerSamples = R"(
 i64[4]
@@ -178,25 +193,35 @@ constexpr OpDef kOps[] = {
      .samples = kRealSamples},
     {.schema = "aten.isnan.default(Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferRealPredicate,
-     .eval = [](const EvalContext& c) { return map(c, [](auto x) { return isNan(x); }); },
+     .infer = inferPredicate,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (isComplex(c.in(size_t{0}).dtype())) return evalExpanded(c);
+         return map(c, [](auto x) { return isNan(x); });
+     },
+     .expand = Expand::Decompose,
+     .decompose = ofEitherPart,
      .lower =
          [](LowerContext& c) {
              const Expr x = c.load(0);
              return isFloating(x->dtype) ? Expr::call("isnan", {x}, DType::Bool) : Expr::boolean(false);
          },
-     .samples = kRealSamples},
+     .samples = kPredicateSamples},
     {.schema = "aten.isinf.default(Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferRealPredicate,
-     .eval = [](const EvalContext& c) { return map(c, [](auto x) { return std::isinf(static_cast<double>(x)); }); },
+     .infer = inferPredicate,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (isComplex(c.in(size_t{0}).dtype())) return evalExpanded(c);
+         return map(c, [](auto x) { return std::isinf(static_cast<double>(x)); });
+     },
+     .expand = Expand::Decompose,
+     .decompose = ofEitherPart,
      .lower =
          [](LowerContext& c) {
              const Expr x = c.load(0);
              if (!isFloating(x->dtype)) return Expr::boolean(false);
              return Expr::call("isinf", {x}, DType::Bool);
          },
-     .samples = kRealSamples},
+     .samples = kPredicateSamples},
     {.schema = "aten.isposinf.default(Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferRealPredicate,

@@ -1,6 +1,7 @@
 // Prefix sums, products and extremes along a dim; and the product of all, whose derivative is made of them.
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
+#include "engine/ops/complex_functions.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels_reduce.h"
 #include "engine/ops/lower_reduce.h"
@@ -26,7 +27,7 @@ Result<ValueType> inferScan(const InferContext& c) {
 }
 Result<ValueType> inferFloatScan(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (!isFloating(self.dtype))
+    if (!isFloating(self.dtype) && !isComplex(self.dtype))
         return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     CT_TRY_VOID(c.dim("dim", self.rank()));
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
@@ -173,6 +174,13 @@ void deriveLogCumsumExp(Derivation& d) {
         return;
     }
     const Argument dims(std::vector<int64_t>{dim});
+    if (isComplex(x.dtype())) {
+        // Every result's share of each element before it: sums from the end of g / exp(y), times exp(x).
+        const Value shares = d.call("aten.flip.default", {g * conjugated(unary("aten.exp.default", -d.out())), dims});
+        const Value sums = d.call("aten.flip.default", {d.call("aten.cumsum.default", {shares, dim}), dims});
+        d.input(0) = sums * conjugated(unary("aten.exp.default", x));
+        return;
+    }
     const Value lowest = d.call("aten.scalar_tensor.default", {-largestOf(g.dtype())},
                                 {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", g.type().device}});
     const Value logs = unary("aten.log.default", unary("aten.abs.default", g));
@@ -277,6 +285,7 @@ f32[2, 1, 3], 1
 f32[2, 3, 4, 5][60, 1, 15, 3], 1
 bf16[4], 0, dtype = torch.float32
 i32[4], 0, dtype = torch.int32
+c64[3, 4], 1
 )";
 constexpr std::string_view kExtremeScanSamples =
     "f32[2, 3, 4]!, 1\nf32[2, 3, 4]!, -1\nf32[2, 3][1, 2]!, 0\nf64[5]!, 0\nf32[], 0\ni64[8], 0\nb8[5], 0\nbf16[4, 5]!, 1\nf32[0, 3], 1";
@@ -296,11 +305,13 @@ constexpr OpDef kOps[] = {
      .infer = inferFloatScan,
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
-         scanWith<double>(c, out, logAddExp);
+         if (isComplex(out.dtype()))
+             scanWith<std::complex<double>>(c, out, [](auto a, auto b) { return logAddExpOf(a, b); });
+         else scanWith<double>(c, out, [](double a, double b) { return logAddExp(a, b); });
          return out;
      },
      .derive = deriveLogCumsumExp,
-     .samples = "f32[2, 3, 4], 1\nf32[2, 3][1, 2], 0\nf64[5], -1\nf32[], 0\nbf16[4, 5], 1\nf32[0, 3], 1"},
+     .samples = "f32[2, 3, 4], 1\nf32[2, 3][1, 2], 0\nf64[5], -1\nf32[], 0\nbf16[4, 5], 1\nf32[0, 3], 1\nc64[3, 4], 1"},
     {.schema = "aten.cummax.default(Tensor self, int dim) -> (Tensor values, Tensor indices)",
      .infer = inferExtremeScan,
      .eval = evalExtremeScan<true>,

@@ -212,7 +212,7 @@ constexpr OpDef kOps[] = {
     // sin(pi x) / (pi x), 1 at 0.
     {.schema = "aten.sinc.default(Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
-     .infer = inferRealFloat,
+     .infer = inferBroadcastFloat,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
@@ -225,9 +225,10 @@ constexpr OpDef kOps[] = {
              const Value x = d.in(0), turned = x * kPi, square = x * x * kPi;
              const Value slope =
                  (turned * unary("aten.cos.default", turned) - unary("aten.sin.default", turned)) / square;
-             d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy() * slope, compareScalar("eq", square, 0.0), 0.0});
+             d.input(0) =
+                 d.call("aten.masked_fill.Scalar", {d.dy() * conjugated(slope), compareScalar("eq", square, 0.0), 0.0});
          },
-     .samples = kSamples},
+     .samples = "f32[2, 3]\nf64[5]\nbf16[4]\ni64[3]\nc64[2, 3]"},
     shorthand(
         "aten.special_sinc.default(Tensor self) -> Tensor",
         [](Decomposition& d) { return renamed(d, "aten.sinc.default"); }, "f32[3]"),
