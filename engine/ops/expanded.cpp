@@ -127,12 +127,20 @@ EvalResult evalExpanded(const EvalContext& c) {
         values.set(node, std::move(result.tensors()));
     }
     TensorList results;
+    if (c.op().schema()->returns.empty()) return results;  // what it does is what it writes
     for (size_t i = 0; i < expansion.results.size(); ++i) {
         if (expansion.results[i] == nullptr) {
-            results.emplace_back();
+            const TupleType* types = c.resultValueType().tuple();
+            const bool emptyList = types && i < types->size() && (*types)[i].tuple();
+            if (!emptyList) results.emplace_back();
             continue;
         }
-        Tensor result = values.valueOf(*expansion.results[i])[0];
+        const TensorList& given = values.valueOf(*expansion.results[i]);
+        if (expansion.results[i]->type().tuple()) {  // of a list among the results, the items stand here
+            results.insert(results.end(), given.begin(), given.end());
+            continue;
+        }
+        Tensor result = given[0];
         const TensorType& promised = expansion.results[i]->tensor();
         if (!result.defined() || result.sizes() != toInts(promised.sizes))
             return c.fail("its expansion does not give the shape of its rule: " + promised.text());

@@ -243,6 +243,19 @@ EvalResult evalNumber(const EvalContext& c) {
                           c.count() == 1 ? computedOfOne(name, a, real64) : computed(name, a, b, real64));
 }
 
+/// Lists among the results of a call: its value holds the items of all of them, one after the other.
+bool holdsLists(const TupleType& items) {
+    return std::any_of(items.begin(), items.end(), [](const ValueType& item) { return item.tuple() != nullptr; });
+}
+EvalResult itemAmongLists(const TupleType& items, const TensorList& all, int64_t position) {
+    const auto count = [](const ValueType& item) { return item.tuple() ? item.tuple()->size() : size_t{1}; };
+    const size_t wanted = static_cast<size_t>(position < 0 ? position + static_cast<int64_t>(items.size()) : position);
+    size_t start = 0;
+    for (size_t i = 0; i < wanted; ++i) start += count(items[i]);
+    const auto first = all.begin() + static_cast<int64_t>(start);
+    return TensorList(first, first + static_cast<int64_t>(count(items[wanted])));
+}
+
 constexpr OpDef numberRow(std::string_view schema) {
     return {.schema = schema, .tags = Tag::Symbolic, .infer = inferNumber, .eval = evalNumber};
 }
@@ -267,6 +280,8 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) -> EvalResult {
          const TensorList& all = c.values().valueOf(*c.arg(size_t{0}).node());
          int64_t position = c.integerOr("b", 0);
+         if (const TupleType* items = c.arg(size_t{0}).node()->type().tuple(); items && holdsLists(*items))
+             return itemAmongLists(*items, all, position);
          if (position < 0) position += static_cast<int64_t>(all.size());
          if (position < 0 || position >= static_cast<int64_t>(all.size()))
              return c.fail("there are only " + std::to_string(all.size()) + " results");

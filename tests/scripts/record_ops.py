@@ -180,7 +180,9 @@ def arguments_of(text, function):
 def flat(result):
     if result is None:
         return []
-    return list(result) if isinstance(result, (tuple, list)) else [result]
+    if not isinstance(result, (tuple, list)):
+        return [result]
+    return [one for item in result for one in (flat(item) if isinstance(item, (tuple, list)) else [item])]
 
 
 def packed(tensor):
