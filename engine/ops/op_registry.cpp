@@ -50,6 +50,7 @@ std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
+std::span<const OpDef> transformerOps();
 std::span<const OpDef> powerOps();
 std::span<const OpDef> varianceOps();
 
@@ -111,9 +112,9 @@ class OpRegistry {
             quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
             quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), fractionalPoolOps(),
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
-            distanceOps(), recurrentOps(), attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
-            linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
-            foreachOps(), collectiveOps(), dualOps(),
+            distanceOps(), recurrentOps(), attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(),
+            linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(),
+            symbolicOps(), assertOps(), foreachOps(), collectiveOps(), dualOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
