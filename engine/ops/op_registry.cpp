@@ -51,6 +51,7 @@ std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
 std::span<const OpDef> transformerOps();
+std::span<const OpDef> ctcOps();
 std::span<const OpDef> powerOps();
 std::span<const OpDef> varianceOps();
 
@@ -98,9 +99,9 @@ class OpRegistry {
             pointwiseSpecialOps(), logarithmOps(), specialFunctionOps(), specialBesselOps(), specialPolynomialOps(),
             compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(), reduceOps(), varianceOps(),
             reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(),
-            normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(),
-            distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(), weightNormOps(),
-            statisticsOps(), batchNormNameOps(), differenceOps(), outFormOps(),
+            normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), ctcOps(), lossCompositeOps(),
+            randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(),
+            weightNormOps(), statisticsOps(), batchNormNameOps(), differenceOps(), outFormOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),
             reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),
