@@ -1,10 +1,15 @@
 // What torchvision adds to ATen: regions of feature maps sampled to one size, and convolutions whose taps are shifted.
-// Both are look-ups with weights, so that autograd and fusion need nothing of their own.
+// Both are look-ups with weights, so that autograd and fusion need nothing of their own. And what kernels compute:
+// regions reduced to the largest elements of their bins, and boxes that none better covers.
+#include <cmath>
+#include <numeric>
+
 #include "engine/ops/build.h"
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/packed.h"
 
 namespace cutaway {
 namespace {
@@ -197,7 +202,154 @@ Values deformedConvolution(Decomposition& d) {
                    result);
 }
 
+// -- the largest elements of regions
+
+Result<ValueType> inferRoiPool(const InferContext& c) {
+    CT_TRY(const TensorType x, c.tensor("input"));
+    CT_TRY(const TensorType boxes, c.tensor("rois"));
+    if (x.rank() != 4 || boxes.rank() != 2 || differ(boxes.sizes[1], SymInt(5)))
+        return c.fail("needs maps of 4 dims and regions of 5 numbers, not " + x.text() + " and " + boxes.text());
+    if ((x.dtype != DType::F32 && x.dtype != DType::F64 && x.dtype != DType::F16) || boxes.dtype != x.dtype)
+        return c.fail("needs maps of float32, float64 or float16, and regions of their dtype");
+    CT_TRY(const SymInt height, c.size("pooled_height"));
+    CT_TRY(const SymInt width, c.size("pooled_width"));
+    for (const SymInt& size : {height, width})
+        if (size.isInt() && size.value() < 0) return c.fail("a negative size");
+    const SymDims sizes = {boxes.sizes[0], x.sizes[1], height, width};
+    return ValueType(TupleType{TensorType::contiguous(x.dtype, sizes, x.device),
+                               TensorType::contiguous(DType::I32, sizes, x.device)});
+}
+/// The part of a dim of `size` elements that bin `bin` covers, of a region of whole elements from `from` on.
+template <class T>
+std::pair<int64_t, int64_t> binOf(int64_t bin, T step, int64_t from, int64_t size) {
+    const auto low = static_cast<int64_t>(std::floor(static_cast<T>(bin) * step)),
+               high = static_cast<int64_t>(std::ceil(static_cast<T>(bin + 1) * step));
+    return {std::clamp<int64_t>(low + from, 0, size), std::clamp<int64_t>(high + from, 0, size)};
+}
+EvalResult evalRoiPool(const EvalContext& c) {
+    const Tensor input = c.in("input"), rois = c.in("rois");
+    Tensor out = c.result(0), places = c.result(1);
+    const int64_t batch = input.size(0), channels = input.size(1), height = input.size(2), width = input.size(3),
+                  pooledHeight = out.size(2), pooledWidth = out.size(3);
+    std::optional<Error> wrong;
+    withFloat(input.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const auto x = packElements<T>(input), boxes = packElements<T>(rois);
+        const auto scale = static_cast<T>(c.real("spatial_scale"));
+        std::vector<T> most;
+        std::vector<int64_t> at;
+        for (int64_t region = 0; region < rois.size(0); ++region) {
+            const T* box = boxes.data() + region * 5;
+            const auto image = static_cast<int64_t>(box[0]);
+            if (!(box[0] > -1) || image >= batch) {
+                wrong = c.fail("region " + std::to_string(region) + " is of an image that is not in the batch");
+                return;
+            }
+            const auto edge = [&](int which) { return static_cast<int64_t>(std::round(box[which] * scale)); };
+            const int64_t left = edge(1), top = edge(2);
+            const T across = static_cast<T>(std::max<int64_t>(edge(3) - left + 1, 1)) / static_cast<T>(pooledWidth),
+                    down = static_cast<T>(std::max<int64_t>(edge(4) - top + 1, 1)) / static_cast<T>(pooledHeight);
+            for (int64_t channel = 0; channel < channels; ++channel) {
+                const T* plane = x.data() + (image * channels + channel) * height * width;
+                for (int64_t i = 0; i < pooledHeight * pooledWidth; ++i) {
+                    const auto [firstRow, endRow] = binOf<T>(i / pooledWidth, down, top, height);
+                    const auto [firstColumn, endColumn] = binOf<T>(i % pooledWidth, across, left, width);
+                    const bool empty = endRow <= firstRow || endColumn <= firstColumn;
+                    T largest = empty ? 0 : static_cast<T>(-std::numeric_limits<float>::max());
+                    int64_t place = -1;
+                    for (int64_t row = firstRow; row < endRow; ++row)
+                        for (int64_t column = firstColumn; column < endColumn; ++column)
+                            if (const T value = plane[row * width + column]; value > largest)
+                                largest = value, place = row * width + column;
+                    most.push_back(largest);
+                    at.push_back(place);
+                }
+            }
+        }
+        unpackElements(most, out);
+        unpackElements(at, places);
+    });
+    if (wrong) return *wrong;
+    return TensorList{out, places};
+}
+/// To where the largest elements were; bins without elements have none.
+void deriveRoiPool(Derivation& d) {
+    if (!d.dy(0)) return;
+    const Value x = d.in("input");
+    if (numel(x.sizes()) == SymInt(0)) {
+        d.input(0) = unary("aten.zeros_like.default", x);
+        return;
+    }
+    const SymInt places = d.out(1).size(2) * d.out(1).size(3);
+    const SymDims flat = {d.out(1).size(0), d.out(1).size(1), places};
+    const Value at = convert(reshape(d.out(1), flat), DType::I64), g = reshape(d.dy(0), flat);
+    const Value image = convert(d.call("aten.select.int", {d.in("rois"), int64_t{1}, int64_t{0}}), DType::I64);
+    const std::vector<Argument> index = {unsqueeze(unsqueeze(image, -1), -1),
+                                         unsqueeze(iota(d.builder(), x.size(1), x.type().device), -1),
+                                         d.call("aten.clamp_min.default", {at, int64_t{0}})};
+    const Value zeros = full(d.builder(), {x.size(0), x.size(1), x.size(2) * x.size(3)}, Scalar(int64_t{0}), x.dtype(),
+                             x.type().device);
+    const Value kept = weightWhere(d, compareScalar("ge", at, int64_t{0}), g);
+    d.input(0) = reshape(d.call("aten.index_put.default", {zeros, Argument(index), kept, true}), x.sizes());
+}
+
+// -- boxes that none better covers
+
+Result<ValueType> refuseBoxes(const InferContext& c) {
+    return unsupported(c.op().name() + ": how many boxes are kept depends on the values", {},
+                       {"annotate the result with a symbol (u0)"});
+}
+/// Boxes by falling score; each that is kept removes those that it shares more than the threshold with.
+EvalResult evalNms(const EvalContext& c) {
+    const Tensor given = c.in("dets"), scores = c.in("scores");
+    if (given.rank() != 2 || given.size(1) != 4 || scores.rank() != 1 || scores.size(0) != given.size(0))
+        return c.fail("needs boxes of 4 numbers and a score for each");
+    if ((given.dtype() != DType::F32 && given.dtype() != DType::F64) || scores.dtype() != given.dtype())
+        return c.fail("needs boxes and scores of one dtype, float32 or float64");
+    std::vector<int64_t> kept;
+    withFloat(given.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const auto boxes = packElements<T>(given), score = packElements<T>(scores);
+        const auto edge = [&](int64_t box, int64_t which) { return boxes[static_cast<size_t>(box * 4 + which)]; };
+        const auto area = [&](int64_t box) { return (edge(box, 2) - edge(box, 0)) * (edge(box, 3) - edge(box, 1)); };
+        std::vector<int64_t> order(score.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            const T x = score[static_cast<size_t>(a)], y = score[static_cast<size_t>(b)];
+            return (std::isnan(x) && !std::isnan(y)) || x > y;
+        });
+        for (size_t i = 0; i < order.size(); ++i) {
+            const int64_t box = order[i];
+            if (box < 0) continue;
+            kept.push_back(box);
+            for (size_t k = i + 1; k < order.size(); ++k) {
+                if (order[k] < 0) continue;
+                const auto shared = [&](int64_t low) {
+                    return std::max(T(0), std::min(edge(box, low + 2), edge(order[k], low + 2)) -
+                                              std::max(edge(box, low), edge(order[k], low)));
+                };
+                const T inner = shared(0) * shared(1);
+                if (inner / (area(box) + area(order[k]) - inner) > c.real("iou_threshold")) order[k] = -1;
+            }
+        }
+    });
+    Tensor out = Tensor::empty(DType::I64, {static_cast<int64_t>(kept.size())});
+    std::copy(kept.begin(), kept.end(), out.as<int64_t>());
+    return out;
+}
+
 constexpr OpDef kOps[] = {
+    {.schema =
+         "torchvision.roi_pool.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+     .infer = inferRoiPool,
+     .eval = evalRoiPool,
+     .derive = deriveRoiPool,
+     .samples =
+         "f32[2, 3, 6, 7], f32[4, 5]%, 4.0, 2, 3\nf64[1, 2, 5, 5], f64[3, 5]%, 8.0, 3, 2\nf32[1, 2, 5, 5], f32[2, 5]%, 0.5, 2, 2\nf32[1, 2, 5, 5], f32[0, 5], 1.0, 2, 2"},
+    {.schema = "torchvision.nms.default(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+     .tags = Tag::DataDependent,
+     .infer = refuseBoxes,
+     .eval = evalNms},
     shorthand(
         "torchvision.roi_align.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
         roiAlign,
