@@ -1,4 +1,7 @@
-// Products of 8-bit matrices: int8 summed in int32, and 8-bit floats with scales.
+// Products whose result has another dtype than the operands: int8 summed in int32, 8-bit floats with scales, and what a
+// call asks for by out_dtype.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
 #include "engine/ops/gemm_rules.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
@@ -84,7 +87,40 @@ EvalResult evalScaledMm(const EvalContext& c) {
     return out;
 }
 
+/// The product of half floats with the sums that they are rounded from: the operands are f32 before it.
+Values widened(Decomposition& d) {
+    const auto dtype = d.dtype("out_dtype");
+    if (!dtype) return refuse(d, "needs out_dtype");
+    const bool added = d.op().schema()->find("self") == 0 && d.op().schema()->find("beta") >= 0;
+    const Value first = d.in(added ? 1 : 0), second = d.in(added ? 2 : 1);
+    if (first.dtype() != second.dtype()) return refuse(d, "operands of different dtypes");
+    if (*dtype != first.dtype() && !(*dtype == DType::F32 && isHalf(first.dtype())))
+        return refuse(d, "out_dtype is the operands' own dtype, or float32 for float16 and bfloat16");
+    const std::string op = d.op().name().substr(0, d.op().name().rfind('.')) + ".default";
+    if (!added) return d.call(op, {convert(first, *dtype), convert(second, *dtype)});
+    if (d.in(0).dtype() != *dtype && d.in(0).dtype() != first.dtype())
+        return refuse(d, "the added tensor has neither out_dtype nor the operands' dtype");
+    return d.call(op, {convert(d.in(0), *dtype), convert(first, *dtype), convert(second, *dtype)},
+                  {{"beta", d.arg("beta")}, {"alpha", d.arg("alpha")}});
+}
+/// PyTorch does not differentiate these.
+constexpr OpDef withOutDtype(std::string_view schema, std::string_view samples) {
+    OpDef row = shorthand(schema, widened, samples, Tag::Heavy);
+    row.expand = Expand::Decompose;
+    return row;
+}
+
 constexpr OpDef kOps[] = {
+    withOutDtype("aten.mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+                 "bf16[2, 3], bf16[3, 4], torch.float32\nf16[2, 3], f16[3, 4], torch.float16"),
+    withOutDtype("aten.bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+                 "bf16[2, 2, 3], bf16[2, 3, 4], torch.float32\nf32[2, 2, 3], f32[2, 3, 4], torch.float32"),
+    withOutDtype(
+        "aten.addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "f32[4], bf16[2, 3], bf16[3, 4], torch.float32\nbf16[4], bf16[2, 3], bf16[3, 4], torch.float32, beta=2, alpha=0.5"),
+    withOutDtype(
+        "aten.baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "f32[2, 2, 4], f16[2, 2, 3], f16[2, 3, 4], torch.float32"),
     // int8 matrices, summed in int32.
     {.schema = "aten._int_mm.default(Tensor self, Tensor mat2) -> Tensor",
      .tags = Tag::Heavy,
