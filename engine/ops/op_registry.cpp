@@ -54,6 +54,7 @@ std::span<const OpDef> transformerOps();
 std::span<const OpDef> ctcOps();
 std::span<const OpDef> powerOps();
 std::span<const OpDef> varianceOps();
+std::span<const OpDef> segmentOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -107,7 +108,7 @@ class OpRegistry {
             reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), indexDimOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(),
-            dataDependentOps(),
+            dataDependentOps(), segmentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
             quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),

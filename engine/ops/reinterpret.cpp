@@ -189,6 +189,34 @@ Result<ValueType> refuseResize(const InferContext& c) {
                        {"use as_strided or copy_, or make a new tensor"});
 }
 
+/// The first elements of the memory, row-major. More than there are would have no values.
+Values resized(Decomposition& d) {
+    const Value x = d.in(size_t{0});
+    const auto size = read(d, d.sizes("size"));
+    if (!size) return Value(d.builder(), nullptr);
+    for (const SymInt& one : *size)
+        if (one.isInt() && one.value() < 0) return refuse(d, "a negative size");
+    const auto format = d.memoryFormat("memory_format");
+    if (*size == x.sizes() && !format) return x;
+    if (format && *format == MemoryFormat::Preserve)
+        return refuse(d, "needs a memory format that says where elements lie");
+    const auto strides = formatStrides(format.value_or(MemoryFormat::Contiguous), *size);
+    if (!strides) return refuse(d, "the memory format does not fit " + std::to_string(size->size()) + " dims");
+    const auto mayBe = [](const SymInt& a, const SymInt& b) { return !a.isInt() || !b.isInt() || a == b; };
+    if (!format && !x.type().isContiguous() && size->size() == x.sizes().size() &&
+        std::equal(size->begin(), size->end(), x.sizes().begin(), mayBe))
+        return refuse(
+            d, "keeps the layout of " + x.type().text() + " if it has these sizes already, which depends on symbols");
+    const SymInt wanted = numel(*size), have = numel(x.sizes());
+    if (wanted.isInt() && have.isInt() && wanted.value() > have.value())
+        return refuse(d, "makes " + x.type().text() +
+                             " larger, and what is new would have no values; make a new tensor of " + wanted.text() +
+                             " elements");
+    if (!wanted.isInt() && !(wanted == have))
+        return refuse(d, "may make " + x.type().text() + " larger, and what is new would have no values");
+    return d.call("aten.as_strided.default", {x, Argument(*size), Argument(*strides)});
+}
+
 constexpr OpDef kOps[] = {
     // The same bytes as elements of another dtype.
     {.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
@@ -285,10 +313,11 @@ i64[2, 2], torch.uint8
      .lower = lowerBroadcastInDim,
      .samples =
          "f32[3], [2, 3], [1]\nf32[2, 1], [2, 4, 3], [0, 2]\ni64[], [2, 2], []\nf32[2, 3], [2, 3], [0, 1]\nf32[3], [3, 2], [0]"},
-    {.schema =
-         "aten.resize_.default(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-     .tags = Tag::Impure,
-     .infer = refuseResize},
+    // From here on the tensor is a view of its own memory.
+    shorthand(
+        "aten.resize_.default(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+        resized,
+        "f32[2, 3], [2, 2]\nf32[2, 3], [3, 2]\nf32[2, 3][1, 2], [2, 3]\nf32[2, 3][1, 2], [2]\nf64[4, 6], [1, 2, 3, 4], memory_format = torch.channels_last"),
     {.schema = "aten.set_.default(Tensor(a!) self) -> Tensor(a!)", .tags = Tag::Impure, .infer = refuseResize},
     {.schema = "aten.set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
      .tags = Tag::Impure,

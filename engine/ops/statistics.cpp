@@ -1,4 +1,7 @@
-// Statistics and integrals that are written with other ops: quantiles, powers of a vector, the trapezoidal rule.
+// Statistics and integrals that are written with other ops: quantiles, powers of a vector, the trapezoidal rule, and
+// combinations of elements.
+#include <cmath>
+
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
@@ -152,6 +155,49 @@ Values powersOf(Decomposition& d) {
     return d.call("aten.pow.Tensor_Tensor", {unsqueeze(x, 1), powers});
 }
 
+/// Rows of r elements of x, in the order in which they stand there; with repetitions if asked for.
+Values combinationsOf(Decomposition& d) {
+    const Value x = d.in(0);
+    const auto count = read(d, d.integer("r", 2));
+    if (!count) return Value(d.builder(), nullptr);
+    const int64_t r = *count;
+    if (x.rank() != 1) return refuse(d, "needs one dim, not " + x.type().text());
+    if (r < 0) return refuse(d, "needs rows of at least no elements, not of " + std::to_string(r));
+    const Device device = x.type().device;
+    if (r == 0) return full(d.builder(), {0}, Scalar(int64_t{0}), x.dtype(), device);
+    if (r == 1) return unary("aten.clone.default", unsqueeze(x, 1));
+    if (!x.size(0).isInt())
+        return refuse(d, "how many combinations there are depends on a symbolic size; give the size as a number");
+    const int64_t n = x.size(0).value();
+    const bool repeats = d.flag("with_replacement");
+    if (r == 2) {
+        const Value pairs = d.call("aten.triu_indices.default", {n, n, int64_t{repeats ? 0 : 1}},
+                                   {{"dtype", DType::I64}, {"layout", Layout::Strided}, {"device", device}});
+        const std::vector<Argument> places = {permute(pairs, {1, 0})};
+        return d.call("aten.index.Tensor", {x, Argument(places)});
+    }
+    if (r > 16 || std::pow(static_cast<double>(n), static_cast<double>(r)) > 1e8)
+        return refuse(d, "rows of " + std::to_string(r) + " of " + std::to_string(n) + " elements are too many");
+    double rows = 1;
+    for (int64_t i = 1; i <= r; ++i)
+        rows = rows * static_cast<double>(repeats ? n + i - 1 : n - i + 1) / static_cast<double>(i);
+    // Places that rise, of all places in r dims.
+    Value rising;
+    for (int64_t dim = 0; dim + 1 < r; ++dim) {
+        const auto along = [&](int64_t which) {
+            SymDims sizes(static_cast<size_t>(r), SymInt(1));
+            sizes[static_cast<size_t>(which)] = n;
+            return view(iota(d.builder(), n, device), sizes);
+        };
+        const Value here = d.call(repeats ? "aten.le.Tensor" : "aten.lt.Tensor", {along(dim), along(dim + 1)});
+        rising = rising ? d.call("aten.logical_and.default", {rising, here}) : here;
+    }
+    const Value everywhere = expand(rising, SymDims(static_cast<size_t>(r), SymInt(n)));
+    const std::vector<Argument> places = {d.call("aten.nonzero_static.default", {everywhere},
+                                                 {{"size", static_cast<int64_t>(std::llround(std::max(rows, 0.0)))}})};
+    return d.call("aten.index.Tensor", {x, Argument(places)});
+}
+
 constexpr std::string_view kTwo = "f32[3, 4], f32[4]\nf32[3, 4], f32[3, 1], dim = 0\nf64[5], f64[5]";
 constexpr std::string_view kEven = "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0\ni64[4]";
 
@@ -204,6 +250,8 @@ f32[], 0.5
         "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0"),
     shorthand("aten.vander.default(Tensor x, int? N=None, bool increasing=False) -> Tensor", powersOf,
               "f32[4]\nf64[3], 5\nf32[3], 4, True\ni64[3]"),
+    shorthand("aten.combinations.default(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinationsOf,
+              "f32[4]\nf64[3], 2, True\ni64[5], 3\nf32[3], 3, True\nf32[4], 1\nf32[4], 0\nf32[2], 3"),
     shorthand(
         "aten.diagflat.default(Tensor self, int offset=0) -> Tensor",
         [](Decomposition& d) -> Values {

@@ -3,6 +3,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/packed.h"
 #include "engine/ops/view_rules.h"
 
 namespace cutaway {
@@ -155,6 +156,36 @@ Values decomposeTensorSplit(Decomposition& d) {
     return parts;
 }
 
+/// The parts that numbers in a tensor ask for: as many as a single number says, or cut at each of several.
+EvalResult evalSplitByTensor(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0}), given = c.in(1);
+    if (given.dtype() != DType::I64 || given.rank() > 1) return c.fail("needs int64 numbers in at most one dim");
+    if (self.rank() == 0) return c.fail("needs a tensor of at least one dim");
+    const int64_t dim = c.dimOf("dim", self.rank()), size = self.size(dim);
+    const std::vector<int64_t> numbers = packElements<int64_t>(given);
+    std::vector<int64_t> ends;
+    if (given.rank() == 0) {
+        const int64_t sections = numbers[0];
+        if (sections < 1) return c.fail("needs at least one section, not " + std::to_string(sections));
+        CT_TRY_VOID(checkPieces(c, sections));
+        for (int64_t i = 0; i < sections; ++i)
+            ends.push_back((i + 1) * (size / sections) + std::min(i + 1, size % sections));
+    } else {
+        ends = numbers;
+        ends.push_back(size);
+    }
+    TensorList parts;
+    int64_t start = 0;
+    const auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+    for (const int64_t end : ends) {
+        Dims sizes = self.sizes();
+        sizes[static_cast<size_t>(dim)] = std::max<int64_t>(place(end) - place(start), 0);
+        parts.push_back(self.view(sizes, self.strides(), self.offset() + place(start) * self.stride(dim)));
+        start = end;
+    }
+    return parts;
+}
+
 constexpr std::string_view kSplitSamples =
     "f32[7, 3], 3\nf32[2, 6], 2, 1\nf32[2, 6], 6, -1\ni64[0, 3], 2\nf32[4, 6][1, 4], 4, 1";
 constexpr std::string_view kSizesSamples =
@@ -223,6 +254,14 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Composite,
      .decompose = decomposeTensorSplit,
      .samples = "f32[7, 3], 3\nf32[2, 6], 4, -1\nf32[2], 3"},
+    {.schema =
+         "aten.tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+     .tags = Tag::View | Tag::DataDependent,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         return unsupported(c.op().name() + ": the sizes of the parts depend on the values", {},
+                            {"give sections or indices as numbers, or annotate the results with symbols (u0, u1)"});
+     },
+     .eval = evalSplitByTensor},
     // The elements of one dim, each a tensor without that dim.
     {.schema = "aten.unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
      .tags = Tag::View,
