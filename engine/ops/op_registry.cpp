@@ -55,6 +55,7 @@ std::span<const OpDef> ctcOps();
 std::span<const OpDef> powerOps();
 std::span<const OpDef> varianceOps();
 std::span<const OpDef> segmentOps();
+std::span<const OpDef> fusedOptimizerOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -116,7 +117,7 @@ class OpRegistry {
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
             distanceOps(), recurrentOps(), attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(),
             linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(),
-            symbolicOps(), assertOps(), foreachOps(), collectiveOps(), dualOps(),
+            symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
