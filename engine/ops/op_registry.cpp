@@ -52,6 +52,7 @@ std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
 std::span<const OpDef> transformerOps();
 std::span<const OpDef> ctcOps();
+std::span<const OpDef> linalgSymmetricOps();
 std::span<const OpDef> powerOps();
 std::span<const OpDef> varianceOps();
 std::span<const OpDef> segmentOps();
@@ -116,8 +117,9 @@ class OpRegistry {
             quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), fractionalPoolOps(),
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
             distanceOps(), recurrentOps(), attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(),
-            linalgSpectralOps(), linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(),
-            symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(),
+            linalgSpectralOps(), linalgCompositeOps(), linalgSymmetricOps(), linalgNormOps(), spectralOps(),
+            spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(),
+            dualOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
