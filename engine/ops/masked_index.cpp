@@ -142,6 +142,7 @@ Result<ValueType> inferIndexReduce(const InferContext& c) {
     CT_TRY(const TensorType index, c.tensor("index"));
     CT_TRY(const TensorType source, c.tensor("source"));
     CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
+    if (isComplex(self.dtype)) return c.fail("has no kernel for complex numbers; index_add has one");
     const std::string reduce = c.text("reduce");
     if (reduce != "prod" && reduce != "mean" && reduce != "amax" && reduce != "amin")
         return c.fail("unknown reduction '" + reduce + "'; prod, mean, amax and amin are known");
@@ -151,7 +152,7 @@ Result<ValueType> inferIndexReduce(const InferContext& c) {
         return c.fail("self and source differ in dtype or number of dims");
     SymDims expected = self.sizes;
     if (self.rank() > 0) expected[static_cast<size_t>(dim)] = index.rank() == 0 ? SymInt(1) : index.sizes[0];
-    if (allInts(expected) && allInts(source.sizes) && !(expected == source.sizes))
+    if (differ(expected, source.sizes))
         return c.fail("the source does not have self's shape with the index's length along the dim");
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }

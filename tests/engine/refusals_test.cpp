@@ -243,6 +243,8 @@ class RefusalsTest : public QObject {
             "aten.convolution.default(x, w, None, [1], [1], [1], False, [0], 1)", "no elements");
         row("x: \"f32[4]\", i: \"i64[]\", y: \"f32[0]\"", "aten.scatter_add.default(x, 0, i, y)",
             "larger than the source");
+        row("x: \"c64[4, 3]\", i: \"i64[2]\", y: \"c64[2, 3]\"", "aten.index_reduce.default(x, 0, i, y, 'prod')",
+            "complex");
         row("x: \"f32[2, 3, 4, 8]\", v: \"f32[0, 3, 4, 8]\"",
             "aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, v)", "batch or head counts");
         row("x: \"f32[2, 3, 4, 8]\", m: \"i64[4, 4]\"", "aten.scaled_dot_product_attention.default(x, x, x, m)",
