@@ -124,12 +124,13 @@ class Concatenation {
         GraphBuilder builder = m_rewriter.builder(m_graph, &first, first);
         const Value weight = builder.call("aten.cat.default", {Argument(std::move(weights)), 1});
         std::vector<Argument> args = first.args();
+        args.resize(pattern.weight + 1);  // without factors: they are 1, or PyTorch drops them (trap 7)
         args[pattern.weight] = weight;
         if (hasBias(pattern)) {
             const int64_t dim = first.arg(0).node()->tensor().rank() - 1;
             args[0] = builder.call("aten.cat.default", {Argument(std::move(biases)), dim});
         }
-        const Value joined = builder.callBound(first.op(), std::move(args));
+        const Value joined = builder.call(first.op(), std::move(args));
         const Value parts = builder.call("aten.split.Tensor", {joined, Argument(columns), 1});
         std::vector<Value> results;
         for (size_t i = 0; i < products.size() && !builder.error(); ++i)
