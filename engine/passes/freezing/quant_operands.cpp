@@ -93,6 +93,10 @@ bool readWeight(const Module& module, Node* value, bool parity, QuantizedWeight&
     const int64_t rank = found.quantized->tensor().rank(), axis = value->arg("axis").asInt().value_or(0);
     if (!parity && axis != 0 && axis + rank != 0)
         return no.about(value, "the weight has a scale for each position of dim ", axis, ", not for each row");
+    // With parity: PyTorch takes the first ones, or reads behind them.
+    const SymInt rows = found.quantized->tensor().sizes[0], scales = numel(found.scale.node()->tensor().sizes);
+    if (!(scales == rows) && !(scales == SymInt(1)))
+        return no.about(value, "the weight has ", scales, " scales and ", rows, " rows");
     return parity || zerosAreZero(module, found.zero, no);
 }
 
