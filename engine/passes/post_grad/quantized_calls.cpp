@@ -80,6 +80,26 @@ Values buildWeightOnly(const Match& m, GraphBuilder& builder) {
                         {builder.call("aten._weight_int8pack_mm.default", {rows, w, s}), Argument(sizes)});
 }
 
+// -- scales chosen from data
+
+std::string_view unlessRangeForgetsZero(const Match& m) {
+    if (!m.parity()) return "the range holds 0, which PyTorch's compiled form forgets (only with parity)";
+    return m.isTensor("x") ? "" : "{x} is no tensor";
+}
+/// PyTorch's decomposition: the range is that of the data, whether it holds 0 or not.
+Values buildRangeOfData(const Match& m, GraphBuilder& builder) {
+    const Value x = builder.value(m.node("x"));
+    const Value least = unary("aten.amin.default", x), most = unary("aten.amax.default", x);
+    const double low = *m["low"].asReal(), high = *m["high"].asReal();
+    const Value smallest = full(builder, {SymInt(1)}, Scalar(*m["eps"].asReal()), DType::F32, x.type().device);
+    const Value scale = builder.call("aten.maximum.default", {(most - least) / OperandValue(high - low), smallest});
+    if (!scale) return Value();
+    const Value steps = convert(unary("aten.round.default", least / scale), DType::I32);
+    const Value zero = builder.call("aten.clamp.default", {-steps + OperandValue(m["low"]), m["low"], m["high"]});
+    if (!zero) return Value();
+    return std::vector<Value>{convert(scale, DType::F64), convert(zero, DType::I64)};
+}
+
 #define CUTAWAY_QUANTIZED(y) "q = quantized_decomposed.quantize_per_tensor.default(" y ", _, _, _, _, _); return q"
 #define CUTAWAY_DEQUANTIZED "d = quantized_decomposed.dequantize_per_tensor.default(x, _, _, _, _, _); "
 #define CUTAWAY_TRANSPOSED "t = aten.permute.default(prims.convert_element_type.default(w, _), $dims); "
@@ -119,6 +139,11 @@ constexpr Rule kDataRules[] = {
      .replace = "q = aten.reshape.default(x, $sizes); return q",
      .unless = unlessParametersAgree,
      .why = "numbers of one scale are moved as integers"},
+    {.name = "choose_qparams_of_data",
+     .find = "y = quantized_decomposed.choose_qparams.tensor(x, $low, $high, $eps, _); return y",
+     .build = buildRangeOfData,
+     .unless = unlessRangeForgetsZero,
+     .why = "PyTorch's compiler writes it as the least and the largest number of the data"},
     weightOnly("woq_int8_reshaped", CUTAWAY_TRANSPOSED "m = aten.mm.default(aten.reshape.default(x, _), t); "
                                                        "y = aten.mul.Tensor(aten.reshape.default(m, _), s); return y"),
     weightOnly("woq_int8", CUTAWAY_TRANSPOSED
