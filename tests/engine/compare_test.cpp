@@ -77,6 +77,28 @@ class CompareTest : public QObject {
         QCOMPARE(compareOutputs({got}, {want}, 0).bad, mismatches > 0);
     }
 
+    void dtypesHaveTheTolerancesOfPyTorch_data() {
+        QTest::addColumn<int>("dtype");
+        QTest::addColumn<double>("relative");
+        QTest::addColumn<double>("absolute");
+        const auto row = [](DType dtype, double relative, double absolute) {
+            QTest::newRow(info(dtype).torchName.data()) << static_cast<int>(dtype) << relative << absolute;
+        };
+        for (const DType dtype : {DType::F64, DType::C128}) row(dtype, 1e-7, 1e-7);
+        for (const DType dtype : {DType::F32, DType::C64}) row(dtype, 1.3e-6, 1e-5);
+        row(DType::BF16, 1.6e-2, 1e-5);
+        row(DType::F16, 1e-3, 1e-5);
+        for (const DType dtype : {DType::I64, DType::I32, DType::I8, DType::U8, DType::Bool}) row(dtype, 0, 0);
+    }
+    void dtypesHaveTheTolerancesOfPyTorch() {
+        QFETCH(int, dtype);
+        QFETCH(double, relative);
+        QFETCH(double, absolute);
+        const Tolerance own = defaultTolerance(DType(dtype));
+        QCOMPARE(own.relative, relative);
+        QCOMPARE(own.absolute, absolute);
+    }
+
     void aToleranceIsAtLeastTheDtypesOwn() {
         const Tensor want = tensorOf(DType::F32, {1, 2, 3}), near = tensorOf(DType::F32, {1, 2, 3.00002}),
                      far = tensorOf(DType::F32, {1, 2, 3.1});
