@@ -134,6 +134,16 @@ class FrozenCountsTest : public QObject {
                     row(std::string("batch norm, ") + dtype + (biased ? ", biased, " : ", ") + std::to_string(dims) +
                             " dims",
                         normed(dims, dtype, biased), kUnpacked, "freeze", 4, "aten.convolution.default 1", tolerance);
+        // Constants of f32 behind halves, which are rounded in the end.
+        Layer wider;
+        wider.parameters = {{"w", "bf16[3, 4]"}, {"k", "f32[1, 4]"}, {"l", "f32[1, 1]"}};
+        wider.inputs = {{"x", "bf16[6, 3]"}};
+        wider.calls = {"m = aten.mm.default(x, w)", "p = aten.sub.Tensor(m, k)", "q = aten.mul.Tensor(p, l)",
+                       "y = prims.convert_element_type.default(q, torch.bfloat16)"};
+        wider.returned = "y";
+        row("a product of halves and two wider constants", wider,
+            "freeze=weight_prepack:false,enable_linear_binary_folding:true", "freeze", 2, "aten.addmm.default 1",
+            0x1p-7);
         Layer one = convolution();
         one.calls.emplace_back("y = aten.add.Tensor(c, 1.0)");
         one.returned = "y";

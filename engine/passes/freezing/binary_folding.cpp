@@ -27,7 +27,7 @@ std::optional<Operation> operationOf(const Node& node) {
 bool isConvolution(const Node& node) { return node.isCall("aten.convolution.default"); }
 bool isProduct(const Node& node) { return node.isCall("aten.mm.default") || node.isCall("aten.addmm.default"); }
 bool isConstant(const Node& node) { return node.kind() == NodeKind::GetAttr && node.type().tensor(); }
-/// A conversion that an earlier fold has put behind a convolution of halves, or behind its weight.
+/// A conversion that an earlier fold has put behind a layer of halves, or behind its weight.
 bool isOwnConversion(const Node& node) { return node.isCall(kConvert) && node.provenance().createdBy == kPass; }
 
 /// What a fold needs to know: y = operation(layer, other), perhaps with a reshape or a widening in between.
@@ -97,14 +97,15 @@ class Folding {
         Node* first = y.arg(0).node();
         if (first == nullptr) return no("its first operand is a number");
         Node* layer = first;
+        const auto isLayer = [](const Node* node) { return node && (isConvolution(*node) || isProduct(*node)); };
         if (layer->isCall("aten.reshape.default") && layer->arg(0).node() && isProduct(*layer->arg(0).node()))
             found.reshape = layer, layer = layer->arg(0).node();
-        else if (isOwnConversion(*layer) && layer->arg(0).node() && isConvolution(*layer->arg(0).node()))
+        else if (isOwnConversion(*layer) && isLayer(layer->arg(0).node()))
             found.widening = layer, layer = layer->arg(0).node();
         if (!y.type().tensor() || !layer->type().tensor()) return no("its type is not known");
         found.layer = layer;
         found.linear = isProduct(*layer);
-        if (!isConvolution(*layer) && !found.linear)
+        if (!isLayer(layer))
             return no("its first operand, ", Found{first}, ", is neither a convolution nor a matrix product");
         if (found.linear && !m_options.linearBinaryFolding)
             return no.about(layer,
