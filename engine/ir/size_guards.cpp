@@ -17,6 +17,12 @@ void open(ExprKind kind, const SymInt& a, const SymInt& b) {
     if (t_open != nullptr) t_open->push_back(Expr::make(kind, {a.expr(), b.expr()}, DType::Bool));
 }
 
+/// The size of a slice that may end before it is full. Where it is 1 in truth, it fits any other.
+bool isClamped(const Expr& expr) {
+    return expr->kind == ExprKind::Min || expr->kind == ExprKind::Max ||
+           std::any_of(expr->operands.begin(), expr->operands.end(), isClamped);
+}
+
 /// scale * symbol + offset
 struct Linear {
     std::string symbol;
@@ -118,7 +124,8 @@ class Guards {
 
 bool differ(const SymInt& a, const SymInt& b) {
     if (a.isInt() && b.isInt()) return a.value() != b.value();
-    if (t_open != nullptr && !(a == b)) a.isInt() ? open(ExprKind::Eq, b, a) : open(ExprKind::Eq, a, b);
+    if (t_open != nullptr && !(a == b) && !isClamped(a.expr()) && !isClamped(b.expr()))
+        a.isInt() ? open(ExprKind::Eq, b, a) : open(ExprKind::Eq, a, b);
     return false;
 }
 bool differ(const SymDims& a, const SymDims& b) {

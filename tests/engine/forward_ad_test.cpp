@@ -287,6 +287,10 @@ void ForwardAdTest::asPyTorch() {
             return;
         }
         QVERIFY2(!passed, "PyTorch refuses it");
+        if (program.name == "resize_") {  // here a view of the memory, which is what has no tangent
+            QVERIFY(QString::fromStdString(passed.error().text()).contains("the tangent of as_strided"));
+            return;
+        }
         QVERIFY2(QString::fromStdString(passed.error().text()).contains(sentence),
                  qPrintable(QString::fromStdString(passed.error().text()) + "\nPyTorch: " + sentence));
         return;

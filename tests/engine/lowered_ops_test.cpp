@@ -72,7 +72,7 @@ struct OpRow {
 };
 
 constexpr OpRow kOps[] = {
-    {"aten.div.Tensor_mode"},
+    {"aten.div.Tensor_mode", 1},  // of complex numbers
     {"aten.div.Scalar_mode"},
     {"aten.fmod.Tensor"},
     {"aten.fmod.Scalar"},

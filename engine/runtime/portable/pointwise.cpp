@@ -200,6 +200,14 @@ void power(const Run& run) {
     const double number = literal ? numberOf<double>(exponent) : 0;
     const Strided out = run.out();
     const Spread a(run, 0, out), b(run, 1, out);
+    if (isComplex(out.dtype))
+        return withNumber(out.dtype, [&](auto tag) {
+            using T = decltype(tag);
+            if constexpr (kIsComplex<T>)
+                elementwise<T, 2>(
+                    run, out, {&a, &b}, [=](T x, T y) { return literal && y == T(2) ? x * x : std::pow(x, y); },
+                    out.dtype);
+        });
     withReal(out.dtype, [&](auto tag) {
         using T = decltype(tag);
         const auto raised = [=](T x, T y) {
@@ -225,6 +233,18 @@ void nextAfter(const Run& run) {
     zipFloat(run, [](auto a, auto b) { return std::nextafter(a, b); });
 }
 void timesPowerOfTwo(const Run& run) {
+    const Strided out = run.out();
+    if (isComplex(out.dtype))
+        return withNumber(out.dtype, [&](auto tag) {
+            using T = decltype(tag);
+            if constexpr (kIsComplex<T>) {
+                const Spread a(run, 0, out), b(run, 1, out);
+                const bool real = !isComplex(b.elements.dtype);
+                elementwise<T, 2>(run, out, {&a, &b}, [=](T x, T y) {
+                    return x * (real ? T(std::pow(typename T::value_type(2), y.real())) : std::pow(T(2), y));
+                });
+            }
+        });
     zipFloat(run, [](auto a, auto b) { return a * std::exp2(b); });
 }
 

@@ -1,5 +1,6 @@
 // Prefix sums, products and extremes along a dim.
 #include "engine/runtime/portable/portable.h"
+#include "engine/support/complex_logarithms.h"
 
 namespace cutaway::portable {
 namespace {
@@ -55,7 +56,11 @@ double logOfSum(double a, double b) {
     const bool alone = std::isinf(high) || low == -std::numeric_limits<double>::infinity();
     return alone ? high : high + std::log1p(std::exp(low - high));
 }
-void logcumsumexp(const Run& run) { scan<double>(run, logOfSum); }
+void logcumsumexp(const Run& run) {
+    if (isComplex(run.out().dtype))
+        return scan<std::complex<double>>(run, [](auto a, auto b) { return logAddExpOf(a, b); });
+    scan<double>(run, logOfSum);
+}
 
 /// The extreme so far and its position; of equals the last, and a NaN stays.
 template <bool largest>
