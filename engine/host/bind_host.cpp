@@ -217,13 +217,8 @@ Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector
                                 function.parameters[symbol.parameter].name);
         sizes.emplace(symbol.name, value);
     }
-    CT_TRY_VOID(checkGuards(function, sizes));
+    CT_TRY_VOID(checkGuards(function.guards, sizes));
     return sizes;
-}
-Result<void> checkGuards(const HostFunction& function, const SymbolValues& sizes) {
-    for (const SizeGuard& guard : function.guards)
-        if (holds(guard, sizes) == false) return refusal(guard, sizes);
-    return {};
 }
 
 Tensor laidOut(const Tensor& tensor, const Dims& strides) {

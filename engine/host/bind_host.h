@@ -33,8 +33,6 @@ struct BoundFunction {
 /// input that does not fit the function: its dtype, rank, a size, a guard that does not hold, or a value outside the
 /// range that was exported.
 Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs);
-/// Those guards that these sizes decide.
-Result<void> checkGuards(const HostFunction& function, const SymbolValues& sizes);
 /// The tensor with these strides; a copy if it has others.
 Tensor laidOut(const Tensor& tensor, const Dims& strides);
 /// Whether constants lie as they were given: whoever runs the function copies those once.

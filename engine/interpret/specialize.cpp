@@ -265,15 +265,16 @@ int64_t likelyValue(const SymInt& size, const SymbolValues& values) {
     return valueFor(size, all).value_or(kUnknown);
 }
 
-std::optional<bool> holds(const SizeGuard& guard, const SymbolValues& values) {
-    const Expr value = Specializer(values).replaced(guard.condition);
-    return value->kind == ExprKind::Bool ? std::optional(value->integer != 0) : std::nullopt;
-}
-Error refusal(const SizeGuard& guard, const SymbolValues& values) {
-    std::string given;
-    for (const std::string& symbol : symbolsOf(guard.condition))
-        given += (given.empty() ? "" : ", ") + symbol + " = " + std::to_string(values.at(symbol));
-    return invalidInput(given + ": the graph wants " + text(guard.condition) + ", for " + guard.op, guard.node);
+Result<void> checkGuards(const std::vector<SizeGuard>& guards, const SymbolValues& values) {
+    for (const SizeGuard& guard : guards) {
+        const Expr holds = Specializer(values).replaced(guard.condition);
+        if (holds->kind != ExprKind::Bool || holds->integer != 0) continue;
+        std::string given;
+        for (const std::string& symbol : symbolsOf(guard.condition))
+            given += (given.empty() ? "" : ", ") + symbol + " = " + std::to_string(values.at(symbol));
+        return invalidInput(given + ": the graph wants " + text(guard.condition) + ", for " + guard.op, guard.node);
+    }
+    return {};
 }
 
 Result<void> specialize(Module& module, const SymbolValues& values) {
@@ -286,9 +287,7 @@ Result<void> specialize(Module& module, const SymbolValues& values) {
                 symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(info.least()) + ", " +
                 (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
     }
-    if (!values.empty())
-        for (const SizeGuard& guard : sizeGuards(module))
-            if (holds(guard, values) == false) return refusal(guard, values);
+    if (!values.empty()) CT_TRY_VOID(checkGuards(sizeGuards(module), values));
     Specializer specializer(values);
     try {
         specializer.run(module);

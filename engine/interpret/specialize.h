@@ -28,9 +28,8 @@ std::optional<int64_t> valueFor(const SymInt& size, const SymbolValues& values);
 /// The same for estimates: a symbol without a value is taken for 64.
 int64_t likelyValue(const SymInt& size, const SymbolValues& values);
 
-/// Whether a guard holds for these values; nothing while it depends on others. And what a run says where it does not.
-std::optional<bool> holds(const SizeGuard& guard, const SymbolValues& values);
-Error refusal(const SizeGuard& guard, const SymbolValues& values);
+/// Those guards that these values decide. Errors: the first that does not hold, by its node.
+Result<void> checkGuards(const std::vector<SizeGuard>& guards, const SymbolValues& values);
 
 /// Replaces the symbols everywhere: in types, arguments, subgraphs; integers that nodes computed become literals where
 /// they are read. Symbols without a value stay. Errors: a value outside the range that the program was exported for, a

@@ -5,16 +5,15 @@
 
 #include "engine/expr/polynomial.h"
 #include "engine/ir/infer.h"
-#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
 
-/// Where guards go while the types of a graph are inferred for their sake; rules that passes ask keep nothing.
+/// Null, or where guards go while the types of a graph are inferred for their sake; rules that passes ask keep nothing.
 thread_local std::vector<Expr>* t_open = nullptr;
 
 void open(ExprKind kind, const SymInt& a, const SymInt& b) {
-    if (t_open != nullptr) t_open->push_back(Expr::make(kind, {a.expr(), b.expr()}, DType::Bool));
+    t_open->push_back(Expr::make(kind, {a.expr(), b.expr()}, DType::Bool));
 }
 
 /// The size of a slice that may end before it is full. Where it is 1 in truth, it fits any other.

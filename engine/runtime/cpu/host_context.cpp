@@ -319,7 +319,7 @@ class HostContext::Values final : public ValueSource {
             const Tensor& tensor = tensors.at(found.result);
             sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
         }
-        return step.found.empty() ? Result<void>() : checkGuards(*m_function, sizes);
+        return step.found.empty() ? Result<void>() : checkGuards(m_function->guards, sizes);
     }
     /// cond, while_loop and their kin: the interpreter's rules of which graph runs with what, with functions as graphs.
     Result<void> runFunctions(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
