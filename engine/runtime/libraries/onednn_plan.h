@@ -124,6 +124,8 @@ class OneDnnPlan final : public LibraryPlan {
     /// Work of ours between primitives, with the addresses of its arguments.
     using Work = std::function<void(const std::vector<void*>& addresses, const LibraryRun& run)>;
     void add(Work work, Arguments arguments) { m_steps.push_back({{}, std::move(arguments), std::move(work), {}}); }
+    /// The library's name of the way in which such work uses it.
+    void name(std::string implementation) { m_implementations.push_back(std::move(implementation)); }
 
   private:
     struct Step {

@@ -1,7 +1,7 @@
 // Products of matrices, and linear layers with what is computed of their results.
 #include <array>
 
-#include "engine/runtime/libraries/onednn_plan.h"
+#include "engine/runtime/libraries/onednn_slices.h"
 
 namespace cutaway {
 namespace {
@@ -91,73 +91,95 @@ Product productOf(const CallReader& call) {
     return p;
 }
 
-/// The function of each element that a packed call's arguments name, and what it adds of another operand.
-struct Epilogue {
-    dnnl::post_ops ops;
-    std::optional<int> other;  // operand number
-    DnnlLayout wanted;
-    int argument = 0;
-};
-/// `out` is the result as the product sees it.
-Epilogue epilogueOf(const CallReader& call, const DnnlLayout& out, const std::optional<DnnlLayout>& other) {
-    Epilogue made;
-    const std::string_view function = call.text(call.find("binary_attr") ? "binary_attr" : "attr");
-    if (other) {
-        if (other->sizes.size() != out.sizes.size())
+/// What is computed of a product: what is added, and functions of each element.
+class Finish {
+  public:
+    Finish(const CallReader& call, const Product& p, Type type)
+        : m_call(&call), m_alpha(call.real("alpha").value_or(1)) {
+        const DnnlLayout out = p.out.as(type);
+        if (p.added) {
+            // The library adds a row to a product; anything else is one more operand of what it computes of the result.
+            m_row = m_alpha == 1 && isRow(p.addend, out.sizes.back());
+            m_added = dense(p.addend).as(type);
+            if (!m_row && m_added->sizes == out.sizes) m_added = out;
+        }
+        m_finished = m_alpha != 1 || (p.added && !m_row);
+        const CtTensor* tensor = call.tensor("other");
+        if (tensor == nullptr || m_finished) return;
+        const DnnlLayout other = asMatrix(DnnlLayout(*tensor)).as(type);
+        if (other.sizes.size() != out.sizes.size())
             throw LibraryRefusal("the other operand has another number of dims than the result");
-        made.other = call.operand("other");
         // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told.
-        made.wanted = other->sizes == out.sizes ? DnnlLayout(other->type, out.sizes, out.strides) : *other;
-        made.ops.append_binary(binaryFunction(function), made.wanted.desc());
-        made.argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+        m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : other;
     }
-    appendUnary(made.ops, call, other ? call.text("unary_attr") : function);
-    return made;
-}
+    const std::optional<DnnlLayout>& added() const { return m_added; }
+    const std::optional<DnnlLayout>& other() const { return m_other; }
+    bool addsRow() const { return m_row; }
+    int addedArgument() const { return m_row ? DNNL_ARG_BIAS : operandArgument(m_alpha == 1 ? 0 : 1); }
+    int otherArgument() const { return operandArgument(0); }
+    /// `cut` gives the layout of the part of an operand that goes with the part of the result to be computed.
+    dnnl::primitive_attr attributes(const std::function<DnnlLayout(const DnnlLayout&)>& cut) const {
+        dnnl::post_ops ops;
+        if (m_alpha != 1) appendFunction(ops, dnnl::algorithm::eltwise_linear, static_cast<float>(m_alpha), 0);
+        if (m_added && !m_row) ops.append_binary(dnnl::algorithm::binary_add, cut(*m_added).desc());
+        const std::string_view function = m_call->text(m_call->find("binary_attr") ? "binary_attr" : "attr");
+        if (m_other) ops.append_binary(binaryFunction(function), cut(*m_other).desc());
+        if (!m_finished) appendUnary(ops, *m_call, m_other ? m_call->text("unary_attr") : function);
+        dnnl::primitive_attr made = callersScratch();
+        made.set_post_ops(ops);
+        return made;
+    }
+
+  private:
+    static int operandArgument(int number) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(number) | DNNL_ARG_SRC_1; }
+
+    const CallReader* m_call;
+    double m_alpha;
+    std::optional<DnnlLayout> m_added, m_other;
+    bool m_row = false, m_finished = false;  // finished: by the product's own arguments
+};
 
 void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type type) {
-    std::optional<DnnlLayout> other;
-    if (const CtTensor* tensor = call.tensor("other")) other = asMatrix(DnnlLayout(*tensor)).as(type);
-    const DnnlLayout out = p.out.as(type);
-    dnnl::post_ops ops;
-    const double alpha = call.real("alpha").value_or(1);
-    if (alpha != 1) appendFunction(ops, dnnl::algorithm::eltwise_linear, static_cast<float>(alpha), 0);
-    // The library adds a row to a product; anything else is one more operand of what it computes of the result.
-    const bool row = p.added && alpha == 1 && isRow(p.addend, out.sizes.back());
-    int addendArgument = 0;
-    DnnlLayout added;
-    if (p.added) {
-        added = dense(p.addend).as(type);
-        if (!row && added.sizes == out.sizes) added = out;
-        if (!row) {
-            addendArgument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops.len()) | DNNL_ARG_SRC_1;
-            ops.append_binary(dnnl::algorithm::binary_add, added.desc());
-        }
-    }
-    Epilogue epilogue;
-    if (!p.added || row) epilogue = epilogueOf(call, out, other);
-    dnnl::primitive_attr attributes = callersScratch();
-    attributes.set_post_ops(ops.len() > 0 ? ops : epilogue.ops);
+    const Finish finish(call, p, type);
+    const DnnlLayout a = readable(p.a, type), b = readable(p.b, type), c = p.out.as(type);
+    using Description = dnnl::matmul::primitive_desc;
+    const auto describe = [&](const std::optional<ProductSlice>& slice,
+                              const dnnl::memory::desc& weights) -> Description {
+        const size_t rank = c.sizes.size();
+        const auto cut = [&](const DnnlLayout& whole) { return slice ? SlicedArgument{whole}.slice(*slice) : whole; };
+        const auto x = slice && slice->dim + 1 == rank ? a.desc() : cut(a).desc();
+        const auto attributes = finish.attributes(cut);
+        if (finish.addsRow())
+            return describePrimitive<dnnl::matmul>(attributes, x, weights, cut(*finish.added()).desc(), cut(c).desc());
+        return describePrimitive<dnnl::matmul>(attributes, x, weights, cut(c).desc());
+    };
     const bool constant = call.call().constant[p.second] != 0;
-    const auto a = readable(p.a, type).desc(), b = constant ? p.b.as(type).any() : readable(p.b, type).desc(),
-               c = out.desc();
-    const auto description = row ? describePrimitive<dnnl::matmul>(attributes, a, b, added.desc(), c)
-                                 : describePrimitive<dnnl::matmul>(attributes, a, b, c);
-    refuseSlow(type, description.impl_info_str());
-    OneDnnPlan::Arguments arguments = {{DNNL_ARG_SRC, plan.operand(p.first, p.a, description.src_desc())},
-                                       {DNNL_ARG_WEIGHTS, plan.operand(p.second, p.b, description.weights_desc())},
-                                       {DNNL_ARG_DST, plan.result(0, p.out, description.dst_desc())}};
-    if (p.added) {
+    const Description whole = describe({}, constant ? p.b.as(type).any() : b.desc());
+    refuseSlow(type, whole.impl_info_str());
+    const bool sliced = dependsOnThreads(whole.impl_info_str());
+    OneDnnPlan::Arguments arguments = {
+        {DNNL_ARG_SRC, plan.operand(p.first, p.a, sliced ? a.desc() : whole.src_desc())},
+        {DNNL_ARG_WEIGHTS, plan.operand(p.second, p.b, sliced ? b.desc() : whole.weights_desc())},
+        {DNNL_ARG_DST, plan.result(0, p.out, c.desc())}};
+    if (finish.added()) {
         const double beta = call.real("beta").value_or(1);
-        const OneDnnPlan::Place place = plan.operand(*p.added, p.addend, added.desc());
-        arguments.emplace_back(row ? DNNL_ARG_BIAS : addendArgument,
+        const OneDnnPlan::Place place = plan.operand(*p.added, p.addend, finish.added()->desc());
+        arguments.emplace_back(finish.addedArgument(),
                                beta == 1 ? place : plan.scaled(place, static_cast<float>(beta)));
     }
-    if (epilogue.other)
+    if (finish.other())
         arguments.emplace_back(
-            epilogue.argument,
-            plan.operand(*epilogue.other, asMatrix(DnnlLayout(*call.tensor("other"))), epilogue.wanted.desc()));
-    plan.add(dnnl::matmul(description), description, std::move(arguments));
+            finish.otherArgument(),
+            plan.operand(*call.operand("other"), asMatrix(DnnlLayout(*call.tensor("other"))), finish.other()->desc()));
+    if (!sliced) return plan.add(dnnl::matmul(whole), whole, std::move(arguments));
+    const ProductSlice slice = sliceOf(c.sizes);
+    const size_t rank = c.sizes.size();
+    const SlicedArgument weights{b, slice.dim + 2 != rank};
+    std::vector<SlicedArgument> layouts = {{a, slice.dim + 1 != rank}, weights, {c}};
+    if (finish.added()) layouts.push_back({*finish.added()});
+    if (finish.other()) layouts.push_back({*finish.other()});
+    const auto described = [&](const ProductSlice& part) { return describe(part, weights.slice(part).desc()); };
+    addInSlices(plan, slice, c.sizes[slice.dim], described, arguments, layouts);
 }
 
 }  // namespace
