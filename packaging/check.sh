@@ -9,7 +9,7 @@
 #   asan     address and undefined-behaviour sanitizers over the engine's tests
 #   changed  the same, over the tests that changed since COMMIT and a few that touch everything
 #   tsan     thread sanitizer over session, jobs and runtime
-#   clang    builds everything with clang
+#   clang    builds everything with clang, and kernels and exported libraries of the release build
 #   fuzz     builds the readers' fuzzers and replays their corpora
 #   no-ui, no-cuda   builds without, all tests that are left
 #
@@ -67,7 +67,11 @@ check_tsan() {
         run tsan -R "^($(IFS='|'; echo "${tests[*]}"))$"
 }
 # -Wcomma: no comma operator as control flow.
-check_clang() { cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS=-Wcomma >/dev/null && cmake --build build/clang -j "$jobs"; }
+check_clang() {
+    cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS=-Wcomma >/dev/null || return 1
+    cmake --build build/clang -j "$jobs" && build release &&
+        CXX=clang++ ctest --preset release -j "$jobs" -R '^(lowering|codegen|cpu_backend|cpu_limits|fusion|random_kernels|export)_test$'
+}
 check_fuzz() {
     build fuzz || return 1
     local corpus

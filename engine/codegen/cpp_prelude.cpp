@@ -188,8 +188,13 @@ template <class V> FN V shrv(V a, V b) { V r = {}; LANES { auto x = a[k]; declty
 )"},
         {"minmax", "", R"(template <class T> FN T minS(T a, T b) { return a != a ? a : b < a || b != b ? b : a; }
 template <class T> FN T maxS(T a, T b) { return a != a ? a : b > a || b != b ? b : a; }
-template <class V> FN V minV(V a, V b) { return sel((mask(b < a) | mask(b != b)) & mask(a == a), b, a); }
-template <class V> FN V maxV(V a, V b) { return sel((mask(b > a) | mask(b != b)) & mask(a == a), b, a); }
+#ifdef __clang__  // it takes a <= 0 for a < 0 where b is a constant zero, and loses the sign of a
+template <class V> FN V firstIfSame(V a, V b, V m) { return sel(mask(a == b), a, m); }
+#else
+template <class V> FN V firstIfSame(V, V, V m) { return m; }
+#endif
+template <class V> FN V minV(V a, V b) { return firstIfSame(a, b, sel((mask(b < a) | mask(b != b)) & mask(a == a), b, a)); }
+template <class V> FN V maxV(V a, V b) { return firstIfSame(a, b, sel((mask(b > a) | mask(b != b)) & mask(a == a), b, a)); }
 )"},
         {"floormod", "round", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
 FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }

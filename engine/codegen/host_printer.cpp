@@ -71,7 +71,7 @@ CT_EXPORTED int32_t NAME_run(CtContext* context, const CtTensor* inputs, CtTenso
     return ct::run(context, inputs, outputs);
 }
 CT_EXPORTED const char* NAME_context_error(const CtContext* context) { return context->error.c_str(); }
-CT_EXPORTED const char* NAME_error(void) { return ct::lastFailure().c_str(); }
+CT_EXPORTED const char* NAME_error(void) { return ct::lastFailure().text.c_str(); }
 }
 )";
 

@@ -10,9 +10,14 @@
 
 namespace ct {
 
-inline std::string& lastFailure() {
-    thread_local std::string text;
-    return text;
+/// This thread's. In a struct of its own: of a function that gives a std::string GCC and clang name the text inside
+/// differently, and a library may hold code of both.
+struct Failure {
+    std::string text;
+};
+inline Failure& lastFailure() {
+    thread_local Failure failure;
+    return failure;
 }
 /// What `body` returns; `otherwise` where it throws, and `told` gets the reason.
 template <class Result, class Body>
@@ -28,7 +33,7 @@ Result guarded(Result otherwise, std::string& told, Body&& body) {
 }
 
 inline CtProgram* create(const Code& code, const CtHost* host, const CtTensor* constants) {
-    std::string& failure = lastFailure();
+    std::string& failure = lastFailure().text;
     failure.clear();
     return guarded<CtProgram*>(nullptr, failure, [&]() -> CtProgram* {
         if (host == nullptr || host->version != CT_PROGRAM_VERSION || host->bytes != sizeof(CtHost)) {
@@ -61,7 +66,7 @@ inline CtProgram* create(const Code& code, const CtHost* host, const CtTensor* c
 }
 
 inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
-    return guarded<CtContext*>(nullptr, lastFailure(), [&] {
+    return guarded<CtContext*>(nullptr, lastFailure().text, [&] {
         auto context = std::make_unique<CtContext>();
         context->program = program;
         context->parallel = {
