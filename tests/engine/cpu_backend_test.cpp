@@ -350,7 +350,7 @@ class CpuBackendTest : public QObject {
                  qPrintable(kindsOf(program->info()) + reasonsOf(program->info())));
         for (const KernelInfo& kernel : program->info().kernels)
             QVERIFY(!kernel.reasons.empty() && !kernel.nodes.empty());
-        const auto inputs = testing::randomInputs(*module, 1);
+        const auto inputs = drawnInputs(*module, 1);
         const auto expected = referenceOutputs(*module, inputs);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         const auto run = runCpu(*program, inputs);
@@ -372,7 +372,7 @@ class CpuBackendTest : public QObject {
     return (a, b))");
         const auto program = buildCpu(module);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
-        const auto inputs = testing::randomInputs(*module, 1);
+        const auto inputs = drawnInputs(*module, 1);
         Module filled = *module;
         copyInto(filled.tensors["w"] = Tensor::empty(DType::F32, {6, 20}, {1, 6}),
                  filledTensor("w", 0, DType::F32, {6, 20}));
@@ -459,7 +459,7 @@ class CpuBackendTest : public QObject {
         const auto text = readFile((folder + "/" + file).toStdString());
         QVERIFY(text.has_value());
         const auto module = moduleOf(*text);
-        std::vector<Tensor> inputs = testing::randomInputs(*module, 7, 2);
+        std::vector<Tensor> inputs = drawnInputs(*module, 7, 2);
         for (Tensor& input : inputs)  // variances are positive, and a model of NaN would agree with anything
             for (int64_t i = 0; input.dtype() == DType::F32 && input.rank() == 1 && i < input.numel(); ++i)
                 input.as<float>()[i] = std::fabs(input.as<float>()[i]) + 0.5f;

@@ -78,7 +78,7 @@ class CpuFailuresTest : public QObject {
         const auto compiled = runProcess(
             {.argv = {"c++", "-shared", "-fPIC", "-w", "-o", program->info().library, folder->file("bad.cpp")}});
         QVERIFY(compiled && compiled->ok());
-        const auto run = runCpu(*program, randomInputs(*moduleOf(kProduct), 1), {.timeoutSeconds = seconds});
+        const auto run = runCpu(*program, drawnInputs(*moduleOf(kProduct), 1), {.timeoutSeconds = seconds});
         QVERIFY(!run.has_value());
         QVERIFY2(QString::fromStdString(run.error().text()).contains(message), run.error().text().c_str());
     }
@@ -92,7 +92,7 @@ class CpuFailuresTest : public QObject {
     return (a,))");
         const auto program = buildCpu(module);
         QVERIFY(program.has_value());
-        const auto run = runCpu(*program, randomInputs(*module, 1), {.memoryBytes = int64_t{1} << 30});
+        const auto run = runCpu(*program, drawnInputs(*module, 1), {.memoryBytes = int64_t{1} << 30});
         QVERIFY(!run.has_value());
         QVERIFY2(QString::fromStdString(run.error().text()).contains("memory"), run.error().text().c_str());
     }

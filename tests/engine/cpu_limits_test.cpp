@@ -70,7 +70,7 @@ class CpuLimitsTest : public QObject {
         }
         const auto program = buildCpu(module);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
-        const auto values = randomInputs(*module, 1);
+        const auto values = drawnInputs(*module, 1);
         const auto expected = referenceOutputs(*module, values);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         const auto run = runCpu(*program, values);
@@ -112,7 +112,7 @@ class CpuLimitsTest : public QObject {
                                                           "z: \"f32[1, 2, 1, 1]\", i: \"" +
                                                           index + "\"):\n    r = " + call + "\n    return (r,)\n")
                                                              .toStdString()));
-        std::vector<Tensor> inputs = randomInputs(*module, 1);
+        std::vector<Tensor> inputs = drawnInputs(*module, 1);
         inputs[3] = Tensor::full(DType::I64, inputs[3].sizes(), Scalar(int64_t{0}));
         inputs[3].as<int64_t>()[1] = value;
         const auto expected = referenceOutputs(*module, inputs);
@@ -147,7 +147,7 @@ class CpuLimitsTest : public QObject {
         QFETCH(QString, where);
         const auto module = moduleOf(
             ("def forward(x: \"f32[4, 3]\", i: \"i64[2]\"):\n    " + body + "\n    return (r,)\n").toStdString());
-        std::vector<Tensor> inputs = randomInputs(*module, 1);
+        std::vector<Tensor> inputs = drawnInputs(*module, 1);
         inputs[1] = Tensor::full(DType::I64, {2}, Scalar(int64_t{0}));  // what a division may not meet
         if (body.contains("x, ")) inputs[1].as<int64_t>()[1] = 7;       // nor an index
         const auto program = buildCpu(module);

@@ -269,7 +269,7 @@ def forward(self, x: "f32[40]"):
         QVERIFY((*made)->host.functions[0].segments.size() > 1);
         HostContext context((*made)->loaded, 0);
         for (const uint64_t seed : {1, 2, 3}) {
-            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
+            const std::vector<Tensor> inputs = drawnInputs(*module, seed);
             std::vector<Tensor> outputs;
             QCOMPARE(runProblem(context, *module, inputs, Agree::Closely, &outputs), QString());
             const auto source = printHost((*made)->host);
@@ -425,7 +425,7 @@ def forward(n: "i64[]", items: "f32[5, 2]"):
         QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
         HostContext context((*made)->loaded, 0);
         for (const uint64_t seed : {1, 2, 3, 4}) {
-            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*module, seed);
+            const std::vector<Tensor> inputs = drawnInputs(*module, seed);
             std::vector<Tensor> outputs;
             QCOMPARE(runProblem(context, *module, inputs, Agree::Closely, &outputs), QString());
             const auto source = printHost((*made)->host);
@@ -447,7 +447,7 @@ def forward(self, x: "f32[s0, s1]"):
         for (const auto& [rows, columns] : {std::pair{2, 6}, {6, 2}, {3, 4}, {12, 1}, {1, 12}}) {
             auto numbers = std::make_shared<Module>(*module);
             QVERIFY(specialize(*numbers, {{"s0", rows}, {"s1", columns}}).has_value());
-            const std::vector<Tensor> inputs = cutaway::testing::randomInputs(*numbers, 1);
+            const std::vector<Tensor> inputs = drawnInputs(*numbers, 1);
             QCOMPARE(runProblem(context, *numbers, inputs, Agree::ToTheBit), QString());
         }
     }

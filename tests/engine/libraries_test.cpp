@@ -297,7 +297,7 @@ class LibrariesTest : public QObject {
         const auto module = ::moduleOf(tested.inputs, tested.call, tested.results);
         const Node& call = callOf(*module);
         QCOMPARE(QString::fromStdString(whyNoLibrary(call)), QString());
-        std::vector<Tensor> inputs = testing::randomInputs(*module, 7);
+        std::vector<Tensor> inputs = drawnInputs(*module, 7);
         LibraryCallCase one{call.op().name(),
                             std::string(libraryRowOf(call)->library),
                             {call.args().begin(), call.args().end()},

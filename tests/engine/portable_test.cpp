@@ -257,7 +257,7 @@ class PortableTest : public QObject {
             "def forward(x: \"f64[40, 33]\", y: \"f64[33, 700]\"):\n    p = aten.mm.default(x, y)\n"
             "    s = aten.cumsum.default(p, 1)\n    o = aten.sort.default(s, 1, True)\n    v = o[0]\n    i = o[1]\n"
             "    return (v, i)");
-        const std::vector<Tensor> inputs = testing::randomInputs(*module, 3);
+        const std::vector<Tensor> inputs = drawnInputs(*module, 3);
         const auto expected = referenceOutputs(*module, inputs);
         QVERIFY(expected);
         const auto program = buildCpu(module);
@@ -283,7 +283,7 @@ class PortableTest : public QObject {
             "    w = aten.transpose.int(c, 0, 1)\n    s = aten.index_add_.default(w, 1, i, t)\n"
             "    f = aten.mul.Tensor(s, 3)\n    r = aten.select.int(c, 0, 2)\n    k = aten.copy_.default(r, z)\n"
             "    d = aten.mul.Tensor(c, 2)\n    u = aten.copy_.default(x, d)\n    return (e, f, k, d, u)");
-        const std::vector<Tensor> inputs = testing::randomInputs(*module, 3);
+        const std::vector<Tensor> inputs = drawnInputs(*module, 3);
         std::vector<Tensor> own;
         for (const Tensor& input : inputs) own.push_back(input.clone());
         const auto expected = interpret(*module, own, {.pure = true});
@@ -309,7 +309,7 @@ class PortableTest : public QObject {
     void wrongDataAreErrors() {
         QFETCH(size_t, row);
         const auto module = moduleOf(kWrong[row].graph);
-        const std::vector<Tensor> inputs = testing::randomInputs(*module, 3);
+        const std::vector<Tensor> inputs = drawnInputs(*module, 3);
         QVERIFY(!referenceOutputs(*module, inputs));
         const auto program = buildCpu(module);
         QVERIFY2(program, program ? "" : program.error().text().c_str());

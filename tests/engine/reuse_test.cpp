@@ -123,7 +123,7 @@ class ReuseTest : public QObject {
         QCOMPARE(overs(*after), QString(test.over));
         if (QString(test.whyNot) != "*") QCOMPARE(reasons(*before, test.over), QString(test.whyNot));
 
-        const std::vector<Tensor> inputs = testing::randomInputs(*module, 11);
+        const std::vector<Tensor> inputs = drawnInputs(*module, 11);
         const auto expected = interpret(*module, inputs, {.pure = true});
         QVERIFY2(expected, expected ? "" : expected.error().text().c_str());
         const auto program = buildCpu(module);
@@ -216,7 +216,7 @@ class ReuseTest : public QObject {
         const auto scheduled = scheduleModule(module);
         QVERIFY(scheduled);
         QCOMPARE(overs(*scheduled), over);
-        const std::vector<Tensor> inputs = testing::randomInputs(*module, 11);
+        const std::vector<Tensor> inputs = drawnInputs(*module, 11);
         const auto expected = interpret(*module, inputs, {.pure = true});
         const auto program = buildCpu(module);
         QVERIFY(expected && program);

@@ -33,7 +33,7 @@ class RewriterTest : public QObject {
             "    s = aten.relu.default(r)\n"
             "    return (r, s)";
         const auto before = moduleOf(text);
-        const auto inputs = randomInputs(*before, 1);
+        const auto inputs = drawnInputs(*before, 1);
         const auto expected = referenceOutputs(*before, inputs);
         QVERIFY(expected.has_value());
         Module after(*before);

@@ -66,7 +66,7 @@ class ThreadPoolTest : public QObject {
         const auto module = moduleOf(text.toStdString());
         const auto program = buildCpu(module);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
-        const auto inputs = testing::randomInputs(*module, 3);
+        const auto inputs = drawnInputs(*module, 3);
         const auto expected = runCpu(*program, inputs, {.threads = 1});
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         for (int threads : {2, 3, 5}) {

@@ -21,7 +21,7 @@ std::shared_ptr<const Module> moduleOf(const std::string& inputs, const std::str
     return moduleOf("def forward(" + inputs + "):\n    " + lines.toStdString() + "\n");
 }
 
-std::vector<Tensor> randomInputs(const Module& module, uint64_t seed, int64_t below) {
+std::vector<Tensor> drawnInputs(const Module& module, uint64_t seed, int64_t below) {
     uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
     auto next = [&] {
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;

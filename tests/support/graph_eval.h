@@ -15,7 +15,7 @@ std::shared_ptr<const Module> moduleOf(std::string_view text);
 std::shared_ptr<const Module> moduleOf(const std::string& inputs, const std::string& statements);
 /// One tensor per placeholder: floats in [-2, 2), integers in [0, `below`), bools; laid out by the placeholder's
 /// strides.
-std::vector<Tensor> randomInputs(const Module& module, uint64_t seed, int64_t below = 4);
+std::vector<Tensor> drawnInputs(const Module& module, uint64_t seed, int64_t below = 4);
 /// The graph's outputs, one by one through evaluateCall.
 Result<std::vector<Tensor>> referenceOutputs(const Module& module, const std::vector<Tensor>& inputs);
 
