@@ -50,12 +50,15 @@ CompileRequest requestOf(const QString& step, CompileRequest request) {
     return request;
 }
 
-/// Drives the window to the picture, one state at a time; every state starts when the window has settled.
-class Photographer : public QObject {
+/// Drives the window to what was asked for, one state at a time; every state starts when the window has settled. A
+/// picture or a list of it ends the program, and so does what goes wrong on the way to them.
+class Guide : public QObject {
   public:
-    Photographer(MainWindow& window, PictureOrder order, bool compiles)
+    Guide(MainWindow& window, PictureOrder order, bool compiles)
         : m_window(window), m_order(std::move(order)), m_compiles(compiles) {
-        connect(&window, &MainWindow::settledChanged, this, &Photographer::wake);
+        connect(&window, &MainWindow::settledChanged, this, &Guide::wake);
+        wake();
+        if (!m_order.wanted()) return;
         connect(&window.controller(), &SessionController::problem, this, [this](const LogEntry& entry) {
             // A failed step is something to look at, like any other; the picture shows it.
             if (entry.place) return;
@@ -67,7 +70,6 @@ class Photographer : public QObject {
             complain(QStringLiteral("the window did not come to rest in %1 s").arg(kPictureTimeoutMilliseconds / 1000));
             QCoreApplication::exit(1);
         });
-        wake();
     }
 
   private:
@@ -76,7 +78,7 @@ class Photographer : public QObject {
         m_waking = true;
     }
     void next() {
-        if (m_failed || !m_window.isSettled()) return;
+        if (m_failed || m_done || !m_window.isSettled()) return;
         if (m_state == 0 && m_compiles) {
             if (!m_window.controller().model()) return;
             m_window.controller().compile(m_order.request);
@@ -84,13 +86,9 @@ class Photographer : public QObject {
             const QString asked =
                 m_order.rewrite > 0 ? m_order.step + QStringLiteral(":%1").arg(m_order.rewrite) : m_order.step;
             const auto found = m_window.get<StepsWindow>().select(asked);
-            if (!found) {
-                complain(QString::fromStdString(found.error().text()));
-                m_failed = true;
-                return QCoreApplication::exit(1);
-            }
+            if (!found) return fail(found.error());
             if (found->rewrites.value_or(0) > 0) m_window.stepper().toRewrite(*found->rewrites);
-        } else if (m_state == 2 && m_order.kernels) {
+        } else if (m_state == 2 && m_order.kernels && !m_window.controller().runs().empty()) {
             const Run& run = m_window.controller().runs().back();
             RunOptions options;
             options.backend = Backend::Cpu;
@@ -101,10 +99,22 @@ class Photographer : public QObject {
             if (m_order.list) return printSteps();
             arrange();
         } else if (m_state == 4) {
-            return save();
+            m_done = true;
+            if (m_order.wanted()) save();
+            return;
         }
         ++m_state;
         wake();
+    }
+    void fail(const Error& error) {
+        m_failed = true;
+        if (m_order.wanted()) {
+            complain(QString::fromStdString(error.text()));
+            return QCoreApplication::exit(1);
+        }
+        const LogEntry entry = entryOf(error, tr("What the command line asks for is not there"));
+        m_window.controller().log().append(entry);
+        emit m_window.controller().problem(entry);
     }
     void arrange() {
         if (QDockWidget* dock = m_window.window(m_order.window))
@@ -147,7 +157,7 @@ class Photographer : public QObject {
 
     MainWindow& m_window;
     PictureOrder m_order;
-    bool m_compiles, m_waking = false, m_failed = false;
+    bool m_compiles, m_waking = false, m_failed = false, m_done = false;
     int m_state = 0;
 };
 
@@ -181,8 +191,7 @@ int run(int argc, char** argv) {
                                   QStringLiteral("key"));
     const QCommandLineOption options(
         QStringLiteral("options"),
-        QStringLiteral(
-            "With --step and pictures: compile with these options, as cutaway-cli takes them: \"--mode training\"."),
+        QStringLiteral("Compile after opening, with these options, as cutaway-cli takes them: \"--mode training\"."),
         QStringLiteral("text"));
     const QCommandLineOption graph(
         QStringLiteral("graph"), QStringLiteral("The graph to open, of a file with several."), QStringLiteral("name"));
@@ -193,7 +202,8 @@ int run(int argc, char** argv) {
                                         QStringLiteral("file"));
     const QCommandLineOption window(
         QStringLiteral("window"),
-        QStringLiteral("Take the picture of this window only: %1.").arg(windowNames().join(QStringLiteral(", "))),
+        QStringLiteral("Bring this window to the front, of which a picture is then taken alone: %1.")
+            .arg(windowNames().join(QStringLiteral(", "))),
         QStringLiteral("name"));
     const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."),
                                   QStringLiteral("name"));
@@ -267,12 +277,15 @@ int run(int argc, char** argv) {
     }
     main.show();
     if (!path.isEmpty()) main.open(path, parser.value(graph));
-    const bool compiles =
-        !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list) || parser.isSet(kernels));
-    std::unique_ptr<Photographer> photographer;
+    const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(options) ||
+                                              parser.isSet(list) || parser.isSet(kernels));
+    // With nothing but --compile the options are those of the last time.
+    const bool arranged = parser.isSet(step) || parser.isSet(options) || parser.isSet(kernels) ||
+                          parser.isSet(window) || parser.isSet(mode) || parser.isSet(node);
+    std::unique_ptr<Guide> guide;
     std::unique_ptr<StepTimer> timer;
     if (parser.isSet(timing) && !path.isEmpty()) timer = std::make_unique<StepTimer>(main, true);
-    else if (order.wanted()) photographer = std::make_unique<Photographer>(main, order, compiles);
+    else if (order.wanted() || (arranged && !path.isEmpty())) guide = std::make_unique<Guide>(main, order, compiles);
     else if (compiles) main.compileWhenOpened();
     return QApplication::exec();
 }
