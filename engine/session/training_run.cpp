@@ -150,6 +150,11 @@ class TrainingRun {
         m_progress.say(-1, "backward");
         CT_TRY(Execution back, runHalf("backward", nullptr, *m_backward, handed, sizes));
         CT_TRY_VOID(addOutside(forward, bound, sizes, loss, back.outputs));
+        if (m_options.valuesFile.empty()) {
+            m_run.kernelMicroseconds = ahead.microseconds;
+            m_run.kernelMicroseconds.insert(m_run.kernelMicroseconds.end(), back.microseconds.begin(),
+                                            back.microseconds.end());
+        }
 
         RunReport report;
         report.inputsFrom = inputs.from;

@@ -127,6 +127,15 @@ class SessionLoopsTest : public QObject {
         }
         QVERIFY(forward > 0);
         QCOMPARE(static_cast<size_t>(forward + backward), kernels->size());
+        RunOptions options;
+        options.backend = Backend::Cpu;
+        const auto report = m_session.run(*run, options);
+        QVERIFY2(bool(report), report ? "" : report.error().text().c_str());
+        const auto timed = loopKernels(m_session, *run);
+        const auto build = m_session.build(*run, Target::Cpu);
+        QVERIFY(timed && build);
+        for (const LoopKernel& kernel : *timed) QVERIFY2(kernel.microseconds > 0, kernel.name.c_str());
+        for (const KernelInfo& kernel : build->kernels) QVERIFY2(kernel.microseconds > 0, kernel.name.c_str());
         const auto tried = runWithPlan(m_session, *run, kernels->front().name, "order x0\n");
         QVERIFY(!tried);
         QVERIFY(tried.error().message.find("training") != std::string::npos);
