@@ -230,7 +230,7 @@ struct Lockstep {
         constexpr size_t kWorthIt = size_t{64} << 10;
         if (!value.defined() || !reference.defined() || value.bytes() < kWorthIt) return;
         if (checked.run().writesTo(node) || plain.run().writesTo(other)) return;
-        if (value.storage() != reference.storage() && sameBits(value, reference))
+        if (value.storage() != reference.storage() && sameMemory(value, reference))
             checked.run().exchange(node, reference);
     }
 

@@ -214,7 +214,7 @@ Tally tallyOf(const Tensor& value, const Tensor& reference, const Tensor& exact)
     return all;
 }
 
-bool sameBits(const Tensor& a, const Tensor& b) {
+bool sameMemory(const Tensor& a, const Tensor& b) {
     if (a.dtype() != b.dtype() || a.sizes() != b.sizes() || a.strides() != b.strides()) return false;
     const int64_t reach = extent(a.sizes(), a.strides());
     return reach == a.numel() && std::memcmp(a.data(), b.data(), static_cast<size_t>(reach * byteSize(a.dtype()))) == 0;

@@ -32,6 +32,6 @@ struct Tally {
 Tally tallyOf(const Tensor& value, const Tensor& reference, const Tensor& exact);
 
 /// The same bytes under the same strides.
-bool sameBits(const Tensor& a, const Tensor& b);
+bool sameMemory(const Tensor& a, const Tensor& b);
 
 }  // namespace cutaway

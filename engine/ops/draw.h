@@ -1,9 +1,12 @@
 #pragma once
 // How random numbers are drawn: by Philox under the run's key, so that a run can be repeated. Shared by the ops that
 // draw.
+#include <array>
+
 #include "engine/ops/eval.h"
 #include "engine/ops/opmath.h"
 #include "engine/support/philox.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 
@@ -18,11 +21,18 @@ inline Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DTyp
 template <class Draw>
 Tensor drawn(const EvalContext& c, uint64_t key, uint64_t stream, Draw draw, size_t number = 0) {
     Tensor packed = Tensor::empty(c.resultType(number).dtype, c.resultSizes(number));
-    for (int64_t i = 0; i < packed.numel(); ++i) {
-        const auto value = draw(philox(key, static_cast<uint64_t>(i), stream));
-        storeElements(packed.dtype(), static_cast<std::byte*>(packed.data()) + i * byteSize(packed.dtype()), 1, 1,
-                      &value);
-    }
+    constexpr int64_t kPiece = 1024, kNanoseconds = 20;  // a number
+    const int64_t all = packed.numel(), bytes = byteSize(packed.dtype());
+    auto* const to = static_cast<std::byte*>(packed.data());
+    runRange(all, kPiece, threadsWorth(all * kNanoseconds, threadCount()), [&](int64_t begin, int64_t end) {
+        std::array<decltype(draw(philox(key, 0, stream))), kPiece> values;
+        for (int64_t i = begin; i < end; i += kPiece) {
+            const int64_t count = std::min(kPiece, end - i);
+            for (int64_t k = 0; k < count; ++k)
+                values[static_cast<size_t>(k)] = draw(philox(key, static_cast<uint64_t>(i + k), stream));
+            storeElements(packed.dtype(), to + i * bytes, 1, count, values.data());
+        }
+    });
     Tensor out = c.result(number);
     copyInto(out, packed);
     return out;

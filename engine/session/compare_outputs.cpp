@@ -43,7 +43,8 @@ std::string valueText(const Tensor& tensor, int64_t position) {
 Comparison compareOutput(const Tensor& actual, const Tensor& expected, double tolerance) {
     if (isIntegral(expected.dtype(), true)) return compare(actual, expected, {0, 0});
     const double share = std::max(tolerance, relativeTolerance(expected.dtype()));
-    return compare(actual, expected, {share, share * std::max(1.0, usualMagnitude(expected))});
+    const double usual = sameBits(actual, expected) ? 0 : usualMagnitude(expected);
+    return compare(actual, expected, {share, share * std::max(1.0, usual)});
 }
 
 std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual,
@@ -62,13 +63,6 @@ std::string elementText(const ElementDifference& element) {
     for (const int64_t at : element.index) place += (place.empty() ? "" : ", ") + std::to_string(at);
     return (place.empty() ? "its value is " : "element [" + place + "] is ") + element.actual + " instead of " +
            element.expected;
-}
-
-int64_t nonFiniteCount(const Tensor& tensor) {
-    if (!tensor.defined() || !(isFloating(tensor.dtype()) || isComplex(tensor.dtype()))) return 0;
-    int64_t count = 0;
-    for (int64_t i = 0; i < tensor.numel(); ++i) count += !std::isfinite(toDouble(tensor.item(i)));
-    return count;
 }
 
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {

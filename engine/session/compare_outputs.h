@@ -2,6 +2,7 @@
 // How far results may differ, for `run --expect`, bisecting and the check of numbers alike.
 #include "engine/minify/bisect.h"
 #include "engine/session/session_state.h"
+#include "engine/tensor/compare.h"
 
 namespace cutaway {
 
@@ -14,9 +15,6 @@ std::optional<ElementDifference> worstElement(const Comparison& comparison, cons
                                               const Tensor& expected);
 /// "element [2, 5] is 3.5 instead of 4"
 std::string elementText(const ElementDifference& element);
-
-/// Elements that are NaN or infinite; of a complex number either part.
-int64_t nonFiniteCount(const Tensor& tensor);
 
 /// Bad if a result has more elements that are NaN or infinite than is expected.
 Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected);

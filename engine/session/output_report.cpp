@@ -3,25 +3,28 @@
 #include <cmath>
 
 #include "engine/session/compare_outputs.h"
+#include "engine/tensor/compare.h"
 
 namespace cutaway {
 namespace {
 
 void describeValues(const Tensor& tensor, OutputReport& report) {
-    const int64_t count = tensor.numel();
+    const Tensor plain = tensor.contiguous();
     double sum = 0;
     int64_t finite = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        const double value = toDouble(tensor.item(i));
-        if (!std::isfinite(value)) {
-            ++report.nonFinite;
-            continue;
+    forEachBlock<double>(plain, 0, plain.numel(), [&](int64_t, int64_t count, const double* values) {
+        for (int64_t i = 0; i < count; ++i) {
+            const double value = values[i];
+            if (!std::isfinite(value)) {
+                ++report.nonFinite;
+                continue;
+            }
+            report.minimum = finite ? std::min(report.minimum, value) : value;
+            report.maximum = finite ? std::max(report.maximum, value) : value;
+            sum += value;
+            ++finite;
         }
-        report.minimum = finite ? std::min(report.minimum, value) : value;
-        report.maximum = finite ? std::max(report.maximum, value) : value;
-        sum += value;
-        ++finite;
-    }
+    });
     report.mean = finite ? sum / static_cast<double>(finite) : 0;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/schedules.h"
+#include "engine/tensor/compare.h"
 
 namespace cutaway {
 namespace {
@@ -38,14 +39,6 @@ Result<LoopPlan> planFor(const Kernel& kernel, const std::string& written) {
     if (const std::string problem = problemOf(plan, kernel); !problem.empty())
         return invalidInput(problem, "the plan of " + kernel.name);
     return plan;
-}
-
-bool sameBits(const Tensor& a, const Tensor& b) {
-    if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-    if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
-    const Tensor one = a.contiguous(), other = b.contiguous();
-    const auto bytes = static_cast<size_t>(a.numel() * byteSize(a.dtype()));
-    return bytes == 0 || std::memcmp(one.data(), other.data(), bytes) == 0;
 }
 
 PlanTimes timesOf(const CpuProgram& program, const CpuRun& run, const std::string& kernel) {

@@ -112,6 +112,17 @@ void forgetPages(std::span<std::byte> bytes) {
     if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
 }
 
+void wantLargePages(std::span<std::byte> bytes) {
+#ifdef MADV_HUGEPAGE
+    const auto first = reinterpret_cast<uintptr_t>(bytes.data());
+    const uintptr_t begin = (first + kLargePage - 1) / kLargePage * kLargePage,
+                    end = (first + bytes.size()) / kLargePage * kLargePage;
+    if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
+#else
+    static_cast<void>(bytes);
+#endif
+}
+
 void returnFreeMemory() {
     if (mi_collect != nullptr) mi_collect(true);
     ::malloc_trim(0);

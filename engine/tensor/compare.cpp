@@ -1,8 +1,14 @@
 #include "engine/tensor/compare.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <mutex>
+#include <numeric>
+
+#include "engine/support/threads.h"
 
 namespace cutaway {
 
@@ -23,7 +29,8 @@ namespace {
 /// Collects what differs, and remembers the element that is furthest out.
 class Comparing {
   public:
-    Comparing(Tolerance tolerance, Comparison& result) : m_tolerance(tolerance), m_result(result) {}
+    explicit Comparing(Tolerance tolerance) : m_tolerance(tolerance) {}
+    const Comparison& result() const { return m_result; }
 
     void value(double got, double want, int64_t position) {
         if (std::isnan(got) && std::isnan(want)) return;
@@ -31,8 +38,7 @@ class Comparing {
             if (got != want) outside(std::numeric_limits<double>::infinity(), position);
             return;
         }
-        const double error = std::abs(got - want),
-                     allowed = m_tolerance.absolute + m_tolerance.relative * std::abs(want);
+        const double error = std::abs(got - want), allowed = allowedAt(want);
         m_result.maxExpected = std::max(m_result.maxExpected, std::abs(want));
         m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, error);
         if (error > allowed) outside(allowed > 0 ? error / allowed : error, position);
@@ -45,8 +51,43 @@ class Comparing {
         m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, error);
         outside(error, position);
     }
+    /// Real values, of which most are close: those of a block that cannot be the furthest are not looked at one by one.
+    void block(const double* got, const double* want, int64_t count, int64_t position) {
+        constexpr int64_t kLanes = 8;
+        double errors[kLanes] = {}, magnitudes[kLanes] = {};
+        const double limit = std::min(1.0, m_furthest) * (1 - 1e-9);
+        int looked = 0;
+        const auto look = [&](int64_t i, int64_t lane) {
+            const double error = std::abs(got[i] - want[i]), magnitude = std::abs(want[i]);
+            errors[lane] = error > errors[lane] ? error : errors[lane];
+            magnitudes[lane] = magnitude > magnitudes[lane] ? magnitude : magnitudes[lane];
+            // Also where one of the two is not finite, and so the error or what it is held against.
+            const double most = limit * (m_tolerance.absolute + m_tolerance.relative * magnitude);
+            looked |= static_cast<int>(!(error <= 0)) &
+                      (static_cast<int>(!(error < most)) | static_cast<int>(!(magnitude - magnitude == 0)));
+        };
+        int64_t i = 0;
+        for (; i + kLanes <= count; i += kLanes)
+            for (int64_t lane = 0; lane < kLanes; ++lane) look(i + lane, lane);
+        for (; i < count; ++i) look(i, 0);
+        if (looked == 0) {
+            m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, *std::max_element(errors, errors + kLanes));
+            m_result.maxExpected = std::max(m_result.maxExpected, *std::max_element(magnitudes, magnitudes + kLanes));
+            return;
+        }
+        for (int64_t k = 0; k < count; ++k) value(got[k], want[k], position + k);
+    }
+    /// What was found of elements behind these.
+    void join(const Comparing& behind) {
+        m_result.within = m_result.within && behind.m_result.within;
+        m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, behind.m_result.maxAbsoluteError);
+        m_result.maxExpected = std::max(m_result.maxExpected, behind.m_result.maxExpected);
+        m_result.mismatches += behind.m_result.mismatches;
+        if (behind.m_furthest > m_furthest) furthest(behind.m_furthest, behind.m_result.worst);
+    }
 
   private:
+    double allowedAt(double want) const { return m_tolerance.absolute + m_tolerance.relative * std::abs(want); }
     void outside(double by, int64_t position) {
         // Real and imaginary part are one element.
         if (m_lastOutside != position) ++m_result.mismatches;
@@ -61,65 +102,147 @@ class Comparing {
     }
 
     Tolerance m_tolerance;
-    Comparison& m_result;
+    Comparison m_result;
     double m_furthest = 0;
     int64_t m_lastOutside = -1;
 };
 
-constexpr int64_t kAtOnce = 512;
+constexpr int64_t kPart = 1 << 18;  // elements that one thread takes at once
 
-/// The elements of a contiguous tensor, some at a time.
+/// Calls body(begin, end, part) for parts of [0, count), on several threads where that is worth it.
+template <class Body>
+void inParts(int64_t count, Body&& body) {
+    constexpr int64_t kNanoseconds = 2;  // an element
+    runRange((count + kPart - 1) / kPart, 1, threadsWorth(count * kNanoseconds, threadCount()),
+             [&](int64_t first, int64_t last) {
+                 for (int64_t part = first; part < last; ++part)
+                     body(part * kPart, std::min(count, (part + 1) * kPart), part);
+             });
+}
+size_t partsOf(int64_t count) { return static_cast<size_t>((count + kPart - 1) / kPart); }
+
+/// As bits, which are ordered as the magnitudes are; too large for float: the largest float.
+uint32_t magnitudeBits(double value) {
+    return std::bit_cast<uint32_t>(
+        static_cast<float>(std::min(std::abs(value), static_cast<double>(std::numeric_limits<float>::max()))));
+}
+uint32_t magnitudeBits(const std::complex<double>& value) { return magnitudeBits(std::abs(value)); }
+
+/// Calls each(bits) for the finite elements of part of a contiguous tensor.
 template <class Each>
-void forEachBlock(const Tensor& tensor, Each&& each) {
-    std::array<std::complex<double>, kAtOnce> values;
-    const int64_t count = tensor.numel();
-    for (int64_t i = 0; i < count; i += kAtOnce) {
-        const int64_t n = std::min(kAtOnce, count - i);
-        loadElements(tensor.dtype(), static_cast<const std::byte*>(tensor.data()) + i * byteSize(tensor.dtype()), 1, n,
-                     values.data());
-        each(i, n, values);
+void forEachMagnitude(const Tensor& tensor, int64_t begin, int64_t end, Each&& each) {
+    constexpr uint32_t kInfinite = 0x7F800000;
+    if (tensor.dtype() == DType::F32) {
+        const auto* bits = static_cast<const uint32_t*>(tensor.data());
+        for (int64_t i = begin; i < end; ++i)
+            if (const uint32_t own = bits[i] & 0x7FFFFFFF; own < kInfinite) each(own);
+        return;
     }
+    const auto block = [&](int64_t, int64_t n, const auto* values) {
+        for (int64_t k = 0; k < n; ++k)
+            if (std::isfinite(std::abs(values[k]))) each(magnitudeBits(values[k]));
+    };
+    if (isComplex(tensor.dtype())) forEachBlock<std::complex<double>>(tensor, begin, end, block);
+    else forEachBlock<double>(tensor, begin, end, block);
 }
 
 }  // namespace
 
-double usualMagnitude(const Tensor& tensor) {
-    std::vector<float> magnitudes;
-    forEachBlock(tensor.contiguous(), [&](int64_t, int64_t n, const auto& values) {
-        for (int64_t k = 0; k < n; ++k)
-            if (const double size = std::abs(values[static_cast<size_t>(k)]); std::isfinite(size))
-                magnitudes.push_back(
-                    static_cast<float>(std::min(size, static_cast<double>(std::numeric_limits<float>::max()))));
-    });
-    if (magnitudes.empty()) return 0;
+double usualMagnitude(const Tensor& given) {
+    const Tensor tensor = given.contiguous();
+    constexpr int kDigits = 16;  // of the bits, sorted by first and then among equals
+    const auto counted = [&](auto&& binOf) {
+        std::vector<int64_t> all(size_t{1} << kDigits);
+        std::mutex mutex;
+        inParts(tensor.numel(), [&](int64_t begin, int64_t end, int64_t) {
+            std::vector<int64_t> own(all.size());
+            forEachMagnitude(tensor, begin, end, [&](uint32_t bits) {
+                if (const int64_t bin = binOf(bits); bin >= 0) ++own[static_cast<size_t>(bin)];
+            });
+            const std::lock_guard lock(mutex);
+            for (size_t i = 0; i < all.size(); ++i) all[i] += own[i];
+        });
+        return all;
+    };
+    const auto find = [](const std::vector<int64_t>& all, int64_t& place) {
+        size_t bin = 0;
+        while (place >= all[bin]) place -= all[bin++];
+        return static_cast<uint32_t>(bin);
+    };
+    const std::vector<int64_t> high = counted([](uint32_t bits) { return static_cast<int64_t>(bits >> kDigits); });
+    const int64_t finite = std::accumulate(high.begin(), high.end(), int64_t{0});
+    if (finite == 0) return 0;
     // Rounded down, so that of two values or more the largest alone never decides.
-    const auto place = magnitudes.begin() + static_cast<std::ptrdiff_t>((magnitudes.size() - 1) * 9 / 10);
-    std::nth_element(magnitudes.begin(), place, magnitudes.end());
-    return static_cast<double>(*place);
+    int64_t place = (finite - 1) * 9 / 10;
+    const uint32_t top = find(high, place);
+    const std::vector<int64_t> low = counted([&](uint32_t bits) {
+        return bits >> kDigits == top ? static_cast<int64_t>(bits & ((1u << kDigits) - 1)) : -1;
+    });
+    return static_cast<double>(std::bit_cast<float>((top << kDigits) | find(low, place)));
+}
+
+int64_t nonFiniteCount(const Tensor& given) {
+    if (!given.defined() || !(isFloating(given.dtype()) || isComplex(given.dtype()))) return 0;
+    const Tensor tensor = given.contiguous();
+    std::atomic<int64_t> count{0};
+    inParts(tensor.numel(), [&](int64_t begin, int64_t end, int64_t) {
+        int64_t own = 0;
+        const auto block = [&](int64_t, int64_t n, const auto* values) {
+            for (int64_t k = 0; k < n; ++k)
+                own += !std::isfinite(std::real(values[k])) || !std::isfinite(std::imag(values[k]));
+        };
+        if (isComplex(tensor.dtype())) forEachBlock<std::complex<double>>(tensor, begin, end, block);
+        else forEachBlock<double>(tensor, begin, end, block);
+        count += own;
+    });
+    return count;
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+    if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+    if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
+    if (a.numel() == 0) return true;
+    const Tensor x = a.contiguous(), y = b.contiguous();
+    return std::memcmp(x.data(), y.data(), static_cast<size_t>(x.numel() * byteSize(x.dtype()))) == 0;
 }
 
 Comparison compare(const Tensor& actual, const Tensor& expected, Tolerance tolerance) {
-    Comparison result;
-    if (actual.dtype() != expected.dtype() || actual.sizes() != expected.sizes()) {
-        result.sameType = result.within = false;
-        if (actual.sizes() != expected.sizes()) return result;
-    }
+    Comparison types;
+    types.sameType = types.within = actual.dtype() == expected.dtype() && actual.sizes() == expected.sizes();
+    if (actual.sizes() != expected.sizes()) return types;
     const Tensor a = actual.contiguous(), b = expected.contiguous();
-    Comparing comparing(tolerance, result);
-    if (isIntegral(a.dtype(), true) && isIntegral(b.dtype(), true)) {
-        for (int64_t i = 0; i < a.numel(); ++i) comparing.integer(toInt(a.item(i)), toInt(b.item(i)), i);
-        return result;
-    }
-    forEachBlock(a, [&](int64_t begin, int64_t n, const auto& left) {
-        std::array<std::complex<double>, kAtOnce> right;
-        loadElements(b.dtype(), static_cast<const std::byte*>(b.data()) + begin * byteSize(b.dtype()), 1, n,
-                     right.data());
-        for (int64_t k = 0; k < n; ++k) {
-            const auto got = left[static_cast<size_t>(k)], want = right[static_cast<size_t>(k)];
-            comparing.value(got.real(), want.real(), begin + k);
-            comparing.value(got.imag(), want.imag(), begin + k);
+    const auto at = [](const Tensor& tensor, int64_t position) {
+        return static_cast<const std::byte*>(tensor.data()) + position * byteSize(tensor.dtype());
+    };
+    std::vector<Comparing> parts(partsOf(a.numel()), Comparing(tolerance));
+    inParts(a.numel(), [&](int64_t begin, int64_t end, int64_t part) {
+        Comparing& own = parts[static_cast<size_t>(part)];
+        if (isIntegral(a.dtype(), true) && isIntegral(b.dtype(), true)) {
+            for (int64_t i = begin; i < end; ++i) own.integer(toInt(a.item(i)), toInt(b.item(i)), i);
+            return;
         }
+        std::array<std::complex<double>, 512> complex;
+        std::array<double, 512> real;
+        if (isComplex(a.dtype()) || isComplex(b.dtype()))
+            forEachBlock<std::complex<double>>(a, begin, end, [&](int64_t i, int64_t n, const auto* left) {
+                loadElements(b.dtype(), at(b, i), 1, n, complex.data());
+                for (int64_t k = 0; k < n; ++k) {
+                    const auto got = left[k], want = complex[static_cast<size_t>(k)];
+                    own.value(got.real(), want.real(), i + k);
+                    own.value(got.imag(), want.imag(), i + k);
+                }
+            });
+        else
+            forEachBlock<double>(a, begin, end, [&](int64_t i, int64_t n, const double* left) {
+                loadElements(b.dtype(), at(b, i), 1, n, real.data());
+                own.block(left, real.data(), n, i);
+            });
     });
+    Comparing all(tolerance);
+    for (const Comparing& part : parts) all.join(part);
+    Comparison result = all.result();
+    result.sameType = types.sameType;
+    result.within = result.within && types.within;
     return result;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "engine/support/checked.h"
+#include "engine/support/machine.h"
 #include "engine/support/out_of_memory.h"
 
 namespace cutaway {
@@ -10,8 +11,11 @@ namespace cutaway {
 namespace {
 
 std::shared_ptr<void> alignedMemory(size_t bytes) {
-    void* memory = std::aligned_alloc(64, std::max<size_t>(64, (bytes + 63) / 64 * 64));
+    const bool large = bytes >= 2 * kLargePage;
+    const size_t unit = large ? kLargePage : 64, line = 64;
+    void* memory = std::aligned_alloc(unit, std::max<size_t>(line, (bytes + line - 1) / line * line));
     if (memory == nullptr) throw OutOfMemory(bytes);
+    if (large) wantLargePages({static_cast<std::byte*>(memory), bytes});
     return {memory, std::free};
 }
 

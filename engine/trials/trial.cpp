@@ -6,6 +6,7 @@
 #include "engine/autograd/gradient_check.h"
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
+#include "engine/ir/fingerprint.h"
 #include "engine/passes/pass_fuel.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
@@ -163,9 +164,9 @@ class Trial {
         if (m_check.looks == Looks::Runs) return good("runs");
         // Differentiating adds results; those that both graphs have are compared first.
         if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
-            return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened));
+            return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened, middle));
         const Verdict verdict = judged(last.outputs, middle.outputs);
-        if (verdict.bad) return wrong(verdict, guilty(trace, middle));
+        if (verdict.bad) return wrong(verdict, guiltyBehind(trace, middle, last));
         CT_TRY(auto derivative, wrongDerivative(trace));
         return derivative ? *derivative : good(verdict.detail + hidden(middle.outputs));
     }
@@ -218,17 +219,26 @@ class Trial {
         return outcome;
     }
 
-    /// The pass with which the results become others than `expected`, if that is asked for. Behind the passes, in
-    /// compiled code, there is none.
-    std::string guilty(const CompileTrace& trace, int first, int end, const Ran& expected) {
+    /// The pass with which the results become others than `right`'s, if that is asked for; those of `wrong` are. Behind
+    /// the passes, in compiled code, there is none.
+    std::string guilty(const CompileTrace& trace, int first, int end, const Ran& right, const Ran& wrong) {
         if (!m_check.namesPass) return {};
+        // What was run already is not run again, unless a fault is asked for that acts on one side only.
+        std::vector<std::pair<Hash128, bool>> known;
+        if (askedFaults().find('@') == std::string::npos) known.emplace_back(fingerprint(*right.graph), false);
+        if (m_check.backend == Backend::Reference) known.emplace_back(fingerprint(*wrong.graph), true);
         return guiltyPass(trace, first, end, m_check.pass, [&](const Snapshot& graph) {
+            const Hash128 content = fingerprint(*graph);
+            for (const auto& [of, isWrong] : known)
+                if (of == content) return isWrong;
             const auto found = ran(graph, FaultSide::After);
-            return !found || judged(found->outputs, expected.outputs).bad;
+            const bool isWrong = !found || judged(found->outputs, right.outputs).bad;
+            known.emplace_back(content, isWrong);
+            return isWrong;
         });
     }
-    std::string guilty(const CompileTrace& trace, const Ran& middle) {
-        return guilty(trace, firstComparable(trace), static_cast<int>(trace.steps.size()), middle);
+    std::string guiltyBehind(const CompileTrace& trace, const Ran& middle, const Ran& last) {
+        return guilty(trace, firstComparable(trace), static_cast<int>(trace.steps.size()), middle, last);
     }
 
     /// The graph as it was given, and behind what adds results or takes inputs away.
@@ -272,7 +282,7 @@ class Trial {
         };
         const int64_t before = count(middle.outputs), after = count(last.outputs);
         if (after > 0 && before == 0) {
-            TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it", guilty(trace, middle));
+            TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it", guiltyBehind(trace, middle, last));
             outcome.detail = std::to_string(after) + " elements are not finite, none were before the passes";
             return outcome;
         }

@@ -1,10 +1,12 @@
 // When two results count as equal, and which tensor of a file belongs to which value.
+#include <QRandomGenerator>
 #include <QtTest>
 #include <cmath>
 #include <limits>
 
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
+#include "engine/support/random.h"
 
 using namespace cutaway;
 
@@ -123,6 +125,72 @@ class CompareTest : public QObject {
         QCOMPARE(elementText(*worstElement(compareOutput(more, whole), more, whole)),
                  std::string("element [0] is 9007199254740994 instead of 9007199254740992"));
         QVERIFY(!worstElement(compareOutput(want, want), want, want).has_value());
+    }
+
+    /// In parts, blocks and lanes as one by one.
+    void manyElements_data() {
+        QTest::addColumn<DType>("dtype");
+        QTest::addColumn<int>("count");
+        for (const DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::C64, DType::I64})
+            for (const int count : {0, 1, 7, 8, 511, 512, 513, 70001, (1 << 18) + 5})
+                QTest::addRow("%s %d", std::string(info(dtype).abbreviation).c_str(), count) << dtype << count;
+    }
+    void manyElements() {
+        QFETCH(DType, dtype);
+        QFETCH(int, count);
+        const quint64 seed = QRandomGenerator::global()->generate64();
+        Random random(seed);
+        Doubles wants, gots;
+        for (int i = 0; i < count; ++i) {
+            const double want = random.normal() * std::pow(10, static_cast<double>(random.below(5)) - 2);
+            const bool odd = random.below(997) == 0 && isFloating(dtype);
+            const double values[] = {want, kNan, kInf, -kInf, want * 2, want * (1 + 1e-5)};
+            wants.push_back(odd ? values[random.below(6)] : want);
+            gots.push_back(odd ? values[random.below(6)] : want * (1 + 1e-6 * random.uniform()));
+        }
+        const Tensor want = tensorOf(dtype, wants), got = tensorOf(dtype, gots);
+        Comparison due;
+        double furthest = 0;
+        const Tolerance tolerance = isIntegral(dtype, true) ? Tolerance{} : Tolerance{1e-5, 1e-6};
+        std::vector<float> magnitudes;
+        int64_t odd = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            const double a = toDouble(got.item(i)), b = toDouble(want.item(i));
+            if (std::isfinite(b)) magnitudes.push_back(static_cast<float>(std::fabs(b)));
+            odd += !std::isfinite(a);
+            if (std::isnan(a) && std::isnan(b)) continue;
+            const double error = std::fabs(a - b), allowed = tolerance.absolute + tolerance.relative * std::fabs(b);
+            const bool finite = std::isfinite(a) && std::isfinite(b);
+            double part = a == b ? 0 : kInf;
+            if (finite) {
+                part = allowed > 0 ? error / allowed : error;
+                due.maxExpected = std::max(due.maxExpected, std::fabs(b));
+                due.maxAbsoluteError = std::max(due.maxAbsoluteError, error);
+            }
+            const bool outside = finite ? error > allowed : a != b;
+            due.mismatches += outside;
+            due.within = due.within && !outside;
+            if (part > furthest) due.worst = i;
+            furthest = std::max(furthest, part);
+        }
+        const Comparison found = compare(got, want, tolerance);
+        const std::string where = "seed " + std::to_string(seed);
+        QVERIFY2(found.within == due.within, where.c_str());
+        QVERIFY2(found.worst == due.worst, where.c_str());
+        QVERIFY2(found.mismatches == due.mismatches, where.c_str());
+        QVERIFY2(found.maxExpected == due.maxExpected, where.c_str());
+        QVERIFY2(found.maxAbsoluteError == due.maxAbsoluteError, where.c_str());
+        QCOMPARE(nonFiniteCount(got), odd);
+        QVERIFY(sameBits(got, got) && sameBits(want, want.contiguous()));
+        QVERIFY2(sameBits(got, want) == (count == 0 || std::memcmp(got.data(), want.data(), got.bytes()) == 0),
+                 where.c_str());
+        if (magnitudes.empty()) {
+            QCOMPARE(usualMagnitude(want), 0.0);
+            return;
+        }
+        std::sort(magnitudes.begin(), magnitudes.end());
+        QVERIFY2(usualMagnitude(want) == static_cast<double>(magnitudes[(magnitudes.size() - 1) * 9 / 10]),
+                 where.c_str());
     }
 
     void picks_data() {
