@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/autograd/functionalize.h"
+#include "engine/rewrite/graph_order.h"
 
 namespace cutaway {
 
@@ -27,6 +28,13 @@ Result<std::vector<size_t>> savedOutputs(const Module& forward, const Module& ba
 namespace {
 
 using Twins = std::map<const Node*, Node*>;
+
+/// A saved value in the layout in which the backward takes it.
+Node& asTaken(Graph& graph, Node& value, const Node& placeholder) {
+    const TensorType *left = value.type().tensor(), *taken = placeholder.type().tensor();
+    if (left == nullptr || taken == nullptr || left->strides == taken->strides) return value;
+    return laidOutLike(GraphBuilder(graph), value, *taken);
+}
 
 Argument twinOf(const Argument& argument, const Twins& twins) {
     return argument.mapNodes([&](const Node* node) { return twins.at(node); });
@@ -98,7 +106,8 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
     size_t nextSaved = 0;
     for (size_t i = 0; i < placeholders.size(); ++i) {
         if (backward.inputs[i].kind == InputSpec::Kind::Saved) {
-            twins[placeholders[i]] = graph.find(forwardOutputs[saved[nextSaved++]].node()->id());
+            Node& value = *graph.find(forwardOutputs[saved[nextSaved++]].node()->id());
+            twins[placeholders[i]] = &asTaken(graph, value, *placeholders[i]);
             continue;
         }
         const Node& given = *placeholders[i];

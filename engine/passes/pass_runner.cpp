@@ -35,13 +35,13 @@ Result<void> verifyResult(const Module& module, const VerifyOptions& options) {
     return sound;
 }
 
-Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter,
-                        double& passMilliseconds) {
+Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, const Snapshot& earlier,
+                        Rewriter& rewriter, double& passMilliseconds) {
     const auto start = std::chrono::steady_clock::now();
     // What goes wrong in one pass must not cost the user the session.
     const Result<bool> result = guarded([&]() -> Result<bool> {
         faultPoint("pass", pass.name);
-        CT_TRY(const bool changed, pass(module, rewriter));
+        CT_TRY(const bool changed, pass.follow ? pass.follow(module, earlier.get(), rewriter) : pass(module, rewriter));
         CT_TRY(const bool spoiled, spoilGraph(pass, module, before, rewriter));
         return changed || spoiled;
     });
@@ -131,7 +131,7 @@ Step splitPass(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
 }  // namespace
 
 Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std::optional<int64_t> fuel,
-             const CancelToken* cancel, WorkingCopy* working, WatchedNode* watched) {
+             const CancelToken* cancel, WorkingCopy* working, WatchedNode* watched, const Snapshot& earlier) {
     Rewriter rewriter(pass.name, withSizeHints(std::move(context), *before), fuel, cancel);
     if (pass.split) {
         if (watched)
@@ -152,7 +152,7 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     rewriter.knowBodies(*module);
     if (watched)
         if (const Module* body = module->body(watched->body)) rewriter.watch(body->graph(), watched->node);
-    const Result<bool> changed = runChecked(pass, *module, *before, rewriter, step.info.passMilliseconds);
+    const Result<bool> changed = runChecked(pass, *module, *before, earlier, rewriter, step.info.passMilliseconds);
     rewriter.knowBodies(*module);
     step.rewrites = rewriter.done();
     step.answers = rewriter.context().asked();
@@ -188,6 +188,10 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     return step;
 }
 
+Snapshot followedBy(const Pass& pass, std::string_view track, const CompileTrace& trace) {
+    return pass.follow && track == "backward" ? trace.resultOf("forward") : nullptr;
+}
+
 PassContext withSizeHints(PassContext context, const Module& module) {
     if (module.symbols.empty()) return context;
     for (const auto& [symbol, value] : hintedSymbols(module)) context.sizeHints.emplace(symbol, value);
@@ -197,7 +201,8 @@ PassContext withSizeHints(PassContext context, const Module& module) {
 Step runAgain(const Step& step, const CompileTrace& trace, int64_t fuel, const CancelToken* cancel) {
     PassContext context(trace.request, &trace.services);
     context.answerFrom(step.answers);
-    return runPass(*step.pass, step.before, std::move(context), fuel, cancel);
+    return runPass(*step.pass, step.before, std::move(context), fuel, cancel, nullptr, nullptr,
+                   followedBy(*step.pass, step.info.track, trace));
 }
 
 Result<Snapshot> replayRewrites(const Step& step, const CompileTrace& trace, int rewrites, const CancelToken* cancel) {

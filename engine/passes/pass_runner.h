@@ -65,9 +65,13 @@ struct WatchedNode {
 };
 
 /// Runs one pass on a copy of `before`: the one in `working` if it fits, else a new one. Never fails itself: what goes
-/// wrong is in the step. `fuel`: rewrites allowed. The caller fills in the step's place in the run.
+/// wrong is in the step. `fuel`: rewrites allowed. `earlier`: for passes that follow another track. The
+/// caller fills in the step's place in the run.
 Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std::optional<int64_t> fuel = {},
-             const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr, WatchedNode* watched = nullptr);
+             const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr, WatchedNode* watched = nullptr,
+             const Snapshot& earlier = {});
+/// What the pass follows, on this track; null if it follows nothing.
+Snapshot followedBy(const Pass& pass, std::string_view track, const CompileTrace& trace);
 
 /// The context with the example values of the module's size symbols, as runPass gives it to a pass.
 PassContext withSizeHints(PassContext context, const Module& module);

@@ -183,7 +183,8 @@ class Run {
         Step step = isDisabled(*one.pass, request) ? skip(*one.pass, current)
                     : one.pass->compare            ? compare(*one.pass, m_stageInput, current, request)
                                         : runPass(*one.pass, current, PassContext(request, &m_trace.services), fuel,
-                                                  m_progress.cancel.get(), &m_working);
+                                                  m_progress.cancel.get(), &m_working, nullptr,
+                                                  followedBy(*one.pass, one.track, m_trace));
         step.info.index = static_cast<int>(m_trace.steps.size());
         step.info.track = std::string(one.track);
         step.info.stage = std::string(one.stage->name);

@@ -44,6 +44,9 @@ std::shared_ptr<Schedule> copyOfSchedule(const Module& module);
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
 /// The layouts of values that libraries make. What is returned keeps its own.
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter);
+/// What a forward saves has the layout in its backward that the forward leaves it in (A10.1). Without a forward nothing
+/// is saved.
+Result<bool> takeSavedLayouts(Module& backward, const Module* forward, Rewriter& rewriter);
 /// Reshapes that move nothing are views. Behind the layouts, which decide of some.
 Result<bool> viewReshapes(Module& module, Rewriter& rewriter);
 /// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.

@@ -16,6 +16,7 @@ namespace {
 struct Asked {
     CompileRequest request;
     CompileServices services;
+    Snapshot forward = nullptr;  // of a training run, as its passes left it
     PassContext context() const { return {request, &services}; }
 };
 
@@ -106,7 +107,8 @@ Attempt attempt(const Snapshot& module, std::string_view name, const Asked& run,
     const auto& passes = pipeline();
     const auto found =
         std::find_if(passes.begin(), passes.end(), [&](const StagePass& one) { return one.pass->name == name; });
-    Step step = runPass(*found->pass, module, PassContext(request, &run.services), {}, cancel, nullptr, &watched);
+    Step step = runPass(*found->pass, module, PassContext(request, &run.services), {}, cancel, nullptr, &watched,
+                        found->pass->follow ? run.forward : nullptr);
     return {std::move(step), std::move(watched)};
 }
 
@@ -206,7 +208,7 @@ std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place
 Result<Asked> askedAt(const Session::State& state, const Place& place) {
     if (place.step < 0 && state.runCount() == 0) return Asked{};
     CT_TRY(const Session::State::Run* run, state.run(place.run));
-    return Asked{run->trace.request, run->trace.services};
+    return Asked{run->trace.request, run->trace.services, run->trace.resultOf("forward")};
 }
 
 /// The pass of the step that the graph at `place` is before or in; empty behind the last.

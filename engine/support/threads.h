@@ -20,7 +20,8 @@ inline int threadsWorth(int64_t nanoseconds, int most) {
 constexpr int64_t kLibraryOperationsPerNanosecond = 40, kKernelOperationsPerNanosecond = 24, kBytesPerNanosecond = 10;
 /// Library calls of this thread that follow are split among so many.
 void lendThreads(int threads);
-/// Calls body(0) ... body(parts - 1), each once, on up to so many threads; returns when all are done.
+/// Calls body(0) ... body(parts - 1), each once, on up to so many threads; returns when all are done. What one throws
+/// is thrown then; the other threads do their share all the same.
 void runParts(int parts, const std::function<void(int)>& body);
 /// Calls body(begin, end) for consecutive parts of [0, range), whose bounds are multiples of `unit`; returns when all
 /// are done. One part, on the calling thread, if `parts` is 1.

@@ -81,6 +81,65 @@ class TrainingTest : public QObject {
     }
 
     /// A returned number is the loss itself, and what is not floating has no part in it.
+    /// Convolutions have channels last in both halves; what the caller gets keeps its strides, and no weight's gradient
+    /// is copied for that.
+    void layoutsOfWhatIsSaved() {
+        const QString text =
+            "def forward(self, x: \"f32[2, 3, 8, 8]\", w: \"f32[8, 3, 3, 3]\", v: \"f32[4, 8, 3, 3]\"):\n"
+            "    a = torch.ops.aten.conv2d.default(x, w)\n"
+            "    b = torch.ops.aten.sigmoid.default(a)\n"
+            "    c = torch.ops.aten.conv2d.default(b, v)\n"
+            "    e = torch.ops.aten.sigmoid.default(c)\n"
+            "    d = torch.ops.aten.view.default(e, [2, 64])\n"
+            "    return (d, c)\n";
+        RunOptions compiled;
+        compiled.backend = Backend::Cpu;
+        const Ran plain = run(text, {"w", "v", "x"}, {}), fast = run(text, {"w", "v", "x"}, {}, compiled);
+        for (const Ran* ran : {&plain, &fast}) QVERIFY2(!ran->error, ran->error ? ran->error->text().c_str() : "");
+        QCOMPARE(plain.tensors.size(), fast.tensors.size());
+        for (const auto& [name, tensor] : plain.tensors)
+            QVERIFY2(compare(fast.tensors.at(name), tensor, {1e-4, 1e-5}).within, name.c_str());
+
+        Session session;
+        QVERIFY(session.open(path("graph.py")).has_value());
+        CompileRequest request;
+        request.mode = Mode::Training;
+        request.gradients = {"w", "v", "x"};
+        const auto id = session.compile(request);
+        QVERIFY(id.has_value());
+        const auto found = session.state().run(*id);
+        QVERIFY(found.has_value());
+        const CompileTrace& trace = (*found)->trace;
+        const Snapshot forward = trace.resultOf("forward"), backward = trace.resultOf("backward");
+        const auto lastChannels = [](const Node& node) {
+            const TensorType* type = node.type().tensor();
+            return type && type->sizes.size() == 4 && type->strides[1] == SymInt(1) && type->sizes[1] != SymInt(1);
+        };
+        const std::vector<Argument> left = forward->graph().outputs();
+        int saved = 0;
+        for (size_t i = 0; i < left.size(); ++i) {
+            const bool isSaved = forward->outputs[i].kind == OutputSpec::Kind::Saved;
+            if (!isSaved) QVERIFY(!lastChannels(*left[i].node()));
+            for (const Node* taken : backward->graph().placeholders())
+                if (isSaved && taken->name() == forward->outputs[i].target) {
+                    QVERIFY(taken->tensor().strides == left[i].node()->tensor().strides);
+                    saved += lastChannels(*taken);
+                }
+        }
+        QVERIFY(saved > 0);
+        int gradients = 0;
+        for (const Node& node : backward->graph().nodes())
+            if (node.isCall("aten.convolution_backward.default")) ++gradients;
+        QCOMPARE(gradients, 2);
+        for (const Argument& result : backward->graph().outputs())
+            if (const Node* node = result.node(); node && node->tensor().sizes[0] != SymInt(2))
+                QVERIFY2(node->isCall("operator.getitem") && !lastChannels(*node), node->name().c_str());
+        // Each rewrite can be stepped to, and the halves run as one graph wherever one stands.
+        for (size_t i = 0; i < trace.steps.size(); ++i)
+            for (int rewrite = 1; rewrite < trace.steps[i].info.rewrites; ++rewrite)
+                QVERIFY(replayRewrites(trace.steps[i], trace, rewrite).has_value());
+    }
+
     void returnedNumber() {
         const Ran ran = run(
             "def forward(w: \"f32[3]\"):\n    s = aten.sum.default(w)\n    m = aten.argmax.default(w)\n    return (s, m)\n",

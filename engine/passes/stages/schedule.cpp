@@ -8,8 +8,11 @@ namespace cutaway {
 namespace {
 
 constexpr CodeRewrite kDropUnread[] = {{"dead node", "Nobody reads it, so nothing has to compute it"}};
-constexpr CodeRewrite kAssignLayouts[] = {
-    {"channels_last", "A convolution's result has channels last", "aten.convolution.default"}};
+constexpr CodeRewrite kAssignLayouts[] = {{"channels_last",
+                                           "A convolution's result, or its input's gradient, has channels last",
+                                           "aten.convolution.default, aten.convolution_backward.default"}};
+constexpr CodeRewrite kSavedLayouts[] = {
+    {"saved_layout", "A saved value lies in the backward as the forward leaves it", "placeholder"}};
 constexpr CodeRewrite kViewReshapes[] = {
     {"view_reshape", "A reshape that moves nothing is a view", "aten.reshape.default"}};
 constexpr CodeRewrite kChooseLibraries[] = {{"call_library", "A library computes the call", "call"}};
@@ -19,8 +22,7 @@ constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel tha
 constexpr CodeRewrite kReuse[] = {
     {"write_over", "A value is written over an operand that nobody reads afterwards", "call"}};
 
-/// What a forward saves is laid out as the joint graph says.
-bool isInference(const CompileRequest& request) { return request.mode == Mode::Inference; }
+bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
 
 constexpr Row kRows[] = {
     Pass{.name = "drop_unread",
@@ -35,10 +37,15 @@ constexpr Row kRows[] = {
          .required = true,
          .functional = false,
          .starts = "output"},
+    Pass{.name = "saved_layouts",
+         .summary = "Takes what the forward saves in the layouts in which it lies",
+         .follow = takeSavedLayouts,
+         .when = isTraining,
+         .functional = false,
+         .rewrites = kSavedLayouts},
     Pass{.name = "assign_layouts",
          .summary = "Gives values the layouts that libraries read and write without copies",
          .run = assignLayouts,
-         .when = isInference,
          .functional = false,
          .rewrites = kAssignLayouts},
     Pass{.name = "view_reshapes",

@@ -1,7 +1,6 @@
 #include "engine/runtime/libraries/onednn_slices.h"
 
 #include <algorithm>
-#include <exception>
 #include <string_view>
 
 #include "engine/support/threads.h"
@@ -92,20 +91,16 @@ void addInSlices(OneDnnPlan& plan, const ProductSlice& slice, int64_t whole,
         plan.scratch({{parts, static_cast<int64_t>(each)}, dnnl::memory::data_type::u8, dnnl::memory::format_tag::ab}));
     const auto work = [kinds = std::move(kinds), count, size = slice.size, parts, each, threads = plan.threads()](
                           const std::vector<void*>& addresses, const LibraryRun&) {
-        std::vector<std::exception_ptr> thrown(static_cast<size_t>(parts));
-        lendThreads(1);
+        struct OneThread {  // of the library's, within each of ours
+            explicit OneThread(int all) : threads(all) { lendThreads(1); }
+            ~OneThread() { lendThreads(threads); }
+            int threads;
+        } const one(threads);
         runParts(parts, [&](int part) {
-            try {
-                auto* const scratch = static_cast<std::byte*>(addresses.back()) + static_cast<size_t>(part) * each;
-                for (int64_t i = part; i < count; i += parts)
-                    kinds[i + 1 == count ? 1 : 0].run(addresses, i * size, scratch);
-            } catch (...) {
-                thrown[static_cast<size_t>(part)] = std::current_exception();
-            }
+            auto* const scratch = static_cast<std::byte*>(addresses.back()) + static_cast<size_t>(part) * each;
+            for (int64_t i = part; i < count; i += parts)
+                kinds[i + 1 == count ? 1 : 0].run(addresses, i * size, scratch);
         });
-        lendThreads(threads);
-        for (const std::exception_ptr& one : thrown)
-            if (one) std::rethrow_exception(one);
     };
     plan.add(work, std::move(all));
 }
