@@ -16,7 +16,7 @@ using namespace cutaway::testing;
 
 namespace {
 
-constexpr size_t kPerGraph = 200, kUsual = 5;
+constexpr size_t kPerGraph = 200, kUsual = 8;
 constexpr int64_t kSizes[] = {0, 1, 15, 16, 17, 4099};
 constexpr DType kDtypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64,
                              DType::I32, DType::I16, DType::I8,  DType::U8,   DType::Bool};
