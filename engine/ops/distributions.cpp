@@ -53,11 +53,9 @@ EvalResult evalNormalAround(const EvalContext& c) {
     const std::vector<double> mean = given("mean"), deviation = given("std");
     for (const double one : deviation)
         if (!(one >= 0)) return c.fail("the standard deviations must not be negative");
-    RandomState& state = c.values().random();
-    const uint64_t stream = state.draws++;
+    const uint64_t key = nextKey(c);
     std::vector<double> numbers(mean.size());
-    for (size_t i = 0; i < numbers.size(); ++i)
-        numbers[i] = mean[i] + deviation[i] * normal(philox(state.seed, i, stream));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = mean[i] + deviation[i] * normal(philox(key, i));
     unpackElements(numbers, out);
     return out;
 }
@@ -89,10 +87,9 @@ EvalResult evalMultinomial(const EvalContext& c) {
     const std::vector<double> weights = packElements<double>(self);
     const auto classes = static_cast<size_t>(self.sizes().back()), count = static_cast<size_t>(out.sizes().back());
     const size_t rows = classes == 0 ? 0 : weights.size() / classes;
-    RandomState& state = c.values().random();
-    const uint64_t stream = state.draws++;
+    const uint64_t key = nextKey(c);
     uint64_t draws = 0;
-    const auto next = [&] { return uniform(philox(state.seed, draws++, stream)); };
+    const auto next = [&] { return uniform(philox(key, draws++)); };
     std::vector<int64_t> taken(static_cast<size_t>(out.numel()));
     for (size_t row = 0; row < rows; ++row) {
         const double* weight = weights.data() + row * classes;
@@ -254,8 +251,7 @@ Result<ValueType> inferCounts(const InferContext& c) {
 constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 EvalResult evalPoisson(const EvalContext& c) {
     std::vector<double> numbers = spread(c, c.in(size_t{0}));
-    RandomState& state = c.values().random();
-    Bits bits(state.seed, state.draws++);
+    Bits bits(nextKey(c), 0);
     for (double& number : numbers) {
         if (!(number >= 0)) return c.fail("the rates must not be negative");
         if (number > kMostTrials) return c.fail("a rate of " + std::to_string(number) + " is too large to draw from");
@@ -268,8 +264,7 @@ EvalResult evalPoisson(const EvalContext& c) {
 EvalResult evalBinomial(const EvalContext& c) {
     std::vector<double> counts = spread(c, c.in("count"));
     const std::vector<double> chances = spread(c, c.in("prob"));
-    RandomState& state = c.values().random();
-    Bits bits(state.seed, state.draws++);
+    Bits bits(nextKey(c), 0);
     for (size_t i = 0; i < counts.size(); ++i) {
         if (!(chances[i] >= 0 && chances[i] <= 1) || !(counts[i] >= 0 && counts[i] <= kMostTrials))
             return c.fail(

@@ -37,10 +37,14 @@ Tensor drawn(const EvalContext& c, uint64_t key, uint64_t stream, Draw draw, siz
     copyInto(out, packed);
     return out;
 }
+/// The key of the run's next call that draws.
+inline uint64_t nextKey(const EvalContext& c) {
+    RandomState& state = c.values().random();
+    return keyOfDraw(state.seed, state.draws++);
+}
 template <class Draw>
 Tensor drawnFromRun(const EvalContext& c, Draw draw) {
-    RandomState& state = c.values().random();
-    return drawn(c, state.seed, state.draws++, draw);
+    return drawn(c, nextKey(c), 0, draw);
 }
 
 }  // namespace cutaway

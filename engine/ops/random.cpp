@@ -274,15 +274,13 @@ constexpr OpDef kOps[] = {
          return contiguousOf(c, {n}, c.dtype("dtype").value_or(DType::I64), c.device("device").value_or(Device{}));
      },
      .eval = [](const EvalContext& c) -> EvalResult {
-         RandomState& state = c.values().random();
-         const uint64_t stream = state.draws++;
+         const uint64_t key = nextKey(c);
          Tensor out = c.result();
          std::vector<int64_t> order(static_cast<size_t>(out.numel()));
          std::iota(order.begin(), order.end(), 0);
          for (size_t i = order.size(); i > 1; --i)
-             std::swap(
-                 order[i - 1],
-                 order[static_cast<size_t>(integerBetween(philox(state.seed, i, stream), 0, static_cast<int64_t>(i)))]);
+             std::swap(order[i - 1],
+                       order[static_cast<size_t>(integerBetween(philox(key, i), 0, static_cast<int64_t>(i)))]);
          storeElements(out.dtype(), out.data(), 1, out.numel(), order.data());
          return out;
      },
@@ -364,7 +362,11 @@ constexpr OpDef kOps[] = {
          return contiguousOf(c, {count}, DType::I64, c.device("device").value_or(Device{}));
      },
      .eval = [](const EvalContext& c) -> EvalResult {
-         return drawnFromRun(c, [](const auto& bits) { return static_cast<int64_t>(wideBits(bits) >> 1); });
+         Tensor out = c.result();
+         std::vector<int64_t> seeds(static_cast<size_t>(out.numel()));
+         for (int64_t& seed : seeds) seed = static_cast<int64_t>(nextKey(c));
+         storeElements(out.dtype(), out.data(), 1, out.numel(), seeds.data());
+         return out;
      },
      .samples = "3, device(type='cpu')"},
     {.schema = "prims.inductor_lookup_seed.default(Tensor seeds, int index) -> Tensor",

@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/interpret/interpret.h"
+#include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/philox.h"
+#include "engine/tensor/compare.h"
+#include "tests/support/graph_eval.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/symbolic_samples.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -46,7 +51,50 @@ class RandomTest : public QObject {
     void distribution();
     void dropout();
     void permutation();
+    void seedsDrawTheSame_data();
+    void seedsDrawTheSame();
 };
+
+/// What passes make of random calls draws what they would have drawn, interpreted and compiled.
+void RandomTest::seedsDrawTheSame_data() {
+    QTest::addColumn<QString>("calls");
+    QTest::addColumn<QString>("results");
+    QTest::newRow("one") << "a = aten.rand.default([3, 5])"
+                         << "a";
+    QTest::newRow("several")
+        << "a = aten.rand.default([40]); b = aten.randn.default([3, 5]); c = aten.rand.default([7])"
+        << "c, a, b";
+    QTest::newRow("integers") << "a = aten.randint.low(-3, 9, [4, 6]); b = aten.rand.default([6])"
+                              << "a, b";
+    QTest::newRow("like an operand") << "a = aten.rand_like.default(x); b = aten.randn_like.default(x)"
+                                     << "a, b";
+    QTest::newRow("dropout") << "a = aten.dropout.default(x, 0.5, True); b = aten.dropout.default(a, 0.25, True)"
+                             << "a, b";
+    QTest::newRow("beside others")
+        << "a = aten.rand.default([4]); b = aten.rand.default([3]); c = aten.randperm.default(9)"
+        << "a, b, c";
+}
+void RandomTest::seedsDrawTheSame() {
+    QFETCH(QString, calls);
+    QFETCH(QString, results);
+    const auto module = moduleOf("x: \"f32[6, 4]\"", (calls + "; return (" + results + ",)").toStdString());
+    const auto passed = afterPasses(module, Mode::Inference);
+    QVERIFY2(passed.has_value(), passed ? "" : passed.error().text().c_str());
+    const bool replaced = std::any_of((*passed)->graph().nodes().begin(), (*passed)->graph().nodes().end(),
+                                      [](const Node& node) { return node.isCall("prims.inductor_seeds.default"); });
+    QVERIFY(replaced);
+    const std::vector<Tensor> inputs = drawnInputs(*module, 1);
+    const auto before = interpret(*module, inputs), after = interpret(**passed, inputs);
+    QVERIFY(before && after);
+    const auto program = buildCpu(*passed);
+    QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+    const auto run = runCpu(*program, inputs, {.repeat = 0});
+    QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+    for (size_t i = 0; i < before->size(); ++i) {
+        QVERIFY(sameBits((*after)[i], (*before)[i]));
+        QVERIFY(compare(run->outputs[i], (*before)[i], {1e-6, 1e-6}).within);
+    }
+}
 
 /// The vectors published with the generator (Salmon and others, 2011).
 void RandomTest::philoxKnownAnswers() {

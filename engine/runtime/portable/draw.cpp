@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kChunk = 256;
 
-/// The seed, and the stream of this call: another one in each.
+/// The key of this call, another one in each, and its stream.
 struct Source {
     uint64_t seed, stream;
     std::array<uint32_t, 4> operator()(uint64_t counter) const { return philox(seed, counter, stream); }
 };
 Source sourceOf(const Run& run) {
     if (run.parallel->random == nullptr) throw Failure("nothing lends the call random numbers");
-    return {run.parallel->random->seed, run.parallel->random->draws++};
+    return {keyOfDraw(run.parallel->random->seed, run.parallel->random->draws++), 0};
 }
 
 /// Each element of the result is draw(bits, its number).
@@ -67,7 +67,10 @@ void randint(const Run& run) {
 }
 /// One seed for each draw of a graph.
 void seeds(const Run& run) {
-    drawAll(run, [](const auto& bits, int64_t) { return static_cast<int64_t>(wideBits(bits) >> 1); });
+    const Strided out = run.out();
+    std::vector<int64_t> all(static_cast<size_t>(out.elements()));
+    for (int64_t& seed : all) seed = static_cast<int64_t>(sourceOf(run).seed);
+    storeRange(out, 0, out.elements(), all.data());
 }
 /// (low, high, size, seed): drawn under the seed, not under the run's.
 void randintOfSeed(const Run& run) {
