@@ -27,7 +27,7 @@ std::string_view trimmed(std::string_view line) {
 /// A call's arguments and what is chained behind it: tensor([1.]).cuda() has the callee "tensor" and the device cuda.
 class CallReader {
   public:
-    CallReader(const SyntaxTree& tree, SyntaxId call) : m_tree(tree) {
+    CallReader(const SyntaxTree& tree, SyntaxId call) {
         // Unwrap .cuda(), .to(...) and their like.
         while (call != kNoSyntax) {
             const SyntaxNode& node = tree.at(call);
@@ -61,7 +61,6 @@ class CallReader {
     }
 
   private:
-    const SyntaxTree& m_tree;
     std::string_view m_callee;
     bool m_moved = false;
     std::vector<SyntaxId> m_positional;

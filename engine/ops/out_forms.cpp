@@ -20,7 +20,7 @@ struct OutForm {
 #define CUTAWAY_UNARY_OUT(name, how, ...)                                                           \
     {                                                                                               \
         "aten." name ".out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", "aten." name ".default", \
-            "f32[2, 3]" how ", out = f32[2, 3]", ##__VA_ARGS__                                      \
+            "f32[2, 3]" how ", out = f32[2, 3]" __VA_OPT__(, ) __VA_ARGS__                          \
     }
 #define CUTAWAY_BINARY_OUT(name, functional)                                                             \
     {                                                                                                    \

@@ -90,14 +90,12 @@ class HeaderReader {
             m_at += 2;
             letter = 0x10000 + ((letter - 0xD800) << 10) + (unit() - 0xDC00);
         }
-        std::string bytes;
-        const auto add = [&](uint32_t byte) { bytes += static_cast<char>(byte); };
-        if (letter < 0x80) add(letter);
-        else if (letter < 0x800) add(0xC0 | letter >> 6), add(0x80 | (letter & 63));
-        else if (letter < 0x10000) add(0xE0 | letter >> 12), add(0x80 | (letter >> 6 & 63)), add(0x80 | (letter & 63));
-        else
-            add(0xF0 | letter >> 18), add(0x80 | (letter >> 12 & 63)), add(0x80 | (letter >> 6 & 63)),
-                add(0x80 | (letter & 63));
+        if (letter < 0x80) return {static_cast<char>(letter)};
+        // How many bytes follow, and what the first one begins with.
+        const int following = letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
+        const uint32_t first = following == 1 ? 0xC0 : following == 2 ? 0xE0 : 0xF0;
+        std::string bytes{static_cast<char>(first | letter >> (6 * following))};
+        for (int left = following; left-- > 0;) bytes += static_cast<char>(0x80 | (letter >> (6 * left) & 63));
         return bytes;
     }
     uint32_t unit() {
