@@ -78,7 +78,7 @@ class Guide : public QObject {
         m_waking = true;
     }
     void next() {
-        if (m_failed || m_done || !m_window.isSettled()) return;
+        if (m_failed || m_state > kLastState || !m_window.isSettled()) return;
         if (m_state == 0 && m_compiles) {
             if (!m_window.controller().model()) return;
             m_window.controller().compile(m_order.request);
@@ -98,8 +98,8 @@ class Guide : public QObject {
         } else if (m_state == 3) {
             if (m_order.list) return printSteps();
             arrange();
-        } else if (m_state == 4) {
-            m_done = true;
+        } else if (m_state == kLastState) {
+            ++m_state;
             if (m_order.wanted()) save();
             return;
         }
@@ -157,7 +157,8 @@ class Guide : public QObject {
 
     MainWindow& m_window;
     PictureOrder m_order;
-    bool m_compiles, m_waking = false, m_failed = false, m_done = false;
+    bool m_compiles, m_waking = false, m_failed = false;
+    static constexpr int kLastState = 4;
     int m_state = 0;
 };
 

@@ -9,7 +9,6 @@
 #include "engine/support/checked.h"
 #include "engine/support/machine.h"
 #include "engine/support/random.h"
-#include "engine/support/threads.h"
 #include "engine/tensor/fill.h"
 
 namespace cutaway {
@@ -214,22 +213,10 @@ Result<std::vector<Wanted>> wantedInputs(const Module& module) {
 bool isReal(DType dtype) { return isFloating(dtype) || isComplex(dtype); }
 
 void draw(DType dtype, std::span<std::byte> into, const Random& begun) {
-    const bool real = isReal(dtype);
-    const int64_t bytes = byteSize(dtype);
-    constexpr int64_t kPiece = 512, kNanoseconds = 40;  // a number
-    const int64_t all = std::ssize(into) / bytes;
-    runRange(all, kPiece, threadsWorth(all * kNanoseconds, threadCount()), [&](int64_t begin, int64_t end) {
-        Random random = begun;
-        random.skip(static_cast<uint64_t>(begin) * (real ? Random::kPerNormal : 1));
-        std::array<double, kPiece> numbers;
-        for (int64_t i = begin; i < end; i += kPiece) {
-            const int64_t count = std::min(kPiece, end - i);
-            // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
-            for (int64_t k = 0; k < count; ++k)
-                numbers[static_cast<size_t>(k)] = real ? random.normal() : static_cast<double>(random.below(2));
-            storeElements(dtype, into.data() + i * bytes, 1, count, numbers.data());
-        }
-    });
+    if (isReal(dtype))
+        return storeDrawn(dtype, into, begun, Random::kPerNormal, [](Random& random) { return random.normal(); });
+    // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
+    storeDrawn(dtype, into, begun, 1, [](Random& random) { return static_cast<double>(random.below(2)); });
 }
 
 /// Drawn when it is read, so that a refused run has drawn nothing.

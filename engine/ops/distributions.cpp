@@ -207,19 +207,6 @@ EvalResult evalIntegers(const EvalContext& c) {
 
 // -- numbers whose distribution the operands' elements give
 
-/// What the standard library's distributions draw their bits from.
-class Bits {
-  public:
-    using result_type = uint64_t;
-    Bits(uint64_t key, uint64_t stream) : m_key(key), m_stream(stream) {}
-    static constexpr uint64_t min() { return 0; }
-    static constexpr uint64_t max() { return std::numeric_limits<uint64_t>::max(); }
-    uint64_t operator()() { return wideBits(philox(m_key, m_counter++, m_stream)); }
-
-  private:
-    uint64_t m_key, m_stream, m_counter = 0;
-};
-
 Result<ValueType> inferBernoulli(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const TensorType p, c.tensor("p"));
@@ -251,7 +238,7 @@ Result<ValueType> inferCounts(const InferContext& c) {
 constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 EvalResult evalPoisson(const EvalContext& c) {
     std::vector<double> numbers = spread(c, c.in(size_t{0}));
-    Bits bits(nextKey(c), 0);
+    KeyBits bits(nextKey(c));
     for (double& number : numbers) {
         if (!(number >= 0)) return c.fail("the rates must not be negative");
         if (number > kMostTrials) return c.fail("a rate of " + std::to_string(number) + " is too large to draw from");
@@ -264,7 +251,7 @@ EvalResult evalPoisson(const EvalContext& c) {
 EvalResult evalBinomial(const EvalContext& c) {
     std::vector<double> counts = spread(c, c.in("count"));
     const std::vector<double> chances = spread(c, c.in("prob"));
-    Bits bits(nextKey(c), 0);
+    KeyBits bits(nextKey(c));
     for (size_t i = 0; i < counts.size(); ++i) {
         if (!(chances[i] >= 0 && chances[i] <= 1) || !(counts[i] >= 0 && counts[i] <= kMostTrials))
             return c.fail(

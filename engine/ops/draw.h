@@ -19,17 +19,17 @@ inline Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DTyp
 /// Fills a fresh tensor of result `number` with draw(bits) for each element, row-major. Floats are kept below `below`
 /// after rounding to the result's dtype: a uniform number may not round up to 1.
 template <class Draw>
-Tensor drawn(const EvalContext& c, uint64_t key, uint64_t stream, Draw draw, size_t number = 0) {
+Tensor drawn(const EvalContext& c, uint64_t key, Draw draw, size_t number = 0) {
     Tensor packed = Tensor::empty(c.resultType(number).dtype, c.resultSizes(number));
     constexpr int64_t kPiece = 1024, kNanoseconds = 20;  // a number
     const int64_t all = packed.numel(), bytes = byteSize(packed.dtype());
     auto* const to = static_cast<std::byte*>(packed.data());
     runRange(all, kPiece, threadsWorth(all * kNanoseconds, threadCount()), [&](int64_t begin, int64_t end) {
-        std::array<decltype(draw(philox(key, 0, stream))), kPiece> values;
+        std::array<decltype(draw(philox(key, 0))), kPiece> values;
         for (int64_t i = begin; i < end; i += kPiece) {
             const int64_t count = std::min(kPiece, end - i);
             for (int64_t k = 0; k < count; ++k)
-                values[static_cast<size_t>(k)] = draw(philox(key, static_cast<uint64_t>(i + k), stream));
+                values[static_cast<size_t>(k)] = draw(philox(key, static_cast<uint64_t>(i + k)));
             storeElements(packed.dtype(), to + i * bytes, 1, count, values.data());
         }
     });
@@ -44,7 +44,7 @@ inline uint64_t nextKey(const EvalContext& c) {
 }
 template <class Draw>
 Tensor drawnFromRun(const EvalContext& c, Draw draw) {
-    return drawn(c, nextKey(c), 0, draw);
+    return drawn(c, nextKey(c), draw);
 }
 
 }  // namespace cutaway

@@ -394,8 +394,8 @@ constexpr OpDef kOps[] = {
      },
      .eval = [](const EvalContext& c) -> EvalResult {
          const auto seed = static_cast<uint64_t>(toInt(c.in("seed").item()));
-         if (c.text("mode") == "randn") return drawn(c, seed, 0, [](const auto& bits) { return normal(bits); });
-         return drawn(c, seed, 0, [](const auto& bits) { return belowOne(DType::F32, uniform(bits)); });
+         if (c.text("mode") == "randn") return drawn(c, seed, [](const auto& bits) { return normal(bits); });
+         return drawn(c, seed, [](const auto& bits) { return belowOne(DType::F32, uniform(bits)); });
      },
      .lower = lowerRandom,
      .samples = "[2, 3], i64[], 'rand'\n[2, 3], i64[], 'randn'"},
@@ -410,7 +410,7 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) -> EvalResult {
          const int64_t low = toInt(c.number("low")), high = toInt(c.number("high"));
          if (high <= low) return c.fail("high must lie above low");
-         return drawn(c, static_cast<uint64_t>(toInt(c.in("seed").item())), 0,
+         return drawn(c, static_cast<uint64_t>(toInt(c.in("seed").item())),
                       [=](const auto& bits) { return integerBetween(bits, low, high); });
      },
      .samples = "0, 5, [2, 3], i64[]"},

@@ -81,10 +81,6 @@ class Returned {
     std::vector<ValueType> m_types;
 };
 
-}  // namespace
-
-namespace {
-
 TensorType channelsLast(TensorType type) {
     type.strides = *formatStrides(MemoryFormat::ChannelsLast, type.sizes);
     return type;

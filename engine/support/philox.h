@@ -28,6 +28,18 @@ inline uint64_t wideBits(const std::array<uint32_t, 4>& bits) { return static_ca
 inline uint64_t keyOfDraw(uint64_t seed, uint64_t draw) {
     return wideBits(philox(seed, draw, ~uint64_t{0})) >> 1;  // seeds are not negative
 }
+/// What a key gives, one after the other, as the distributions of the standard library take it.
+class KeyBits {
+  public:
+    using result_type = uint64_t;
+    explicit KeyBits(uint64_t key) : m_key(key) {}
+    static constexpr uint64_t min() { return 0; }
+    static constexpr uint64_t max() { return ~uint64_t{0}; }
+    uint64_t operator()() { return wideBits(philox(m_key, m_counter++)); }
+
+  private:
+    uint64_t m_key, m_counter = 0;
+};
 /// 0 <= u < 1 with 53 bits.
 inline double uniform(const std::array<uint32_t, 4>& bits) {
     return static_cast<double>(wideBits(bits) >> 11) * 0x1.0p-53;

@@ -121,6 +121,13 @@ void inParts(int64_t count, Body&& body) {
 }
 size_t partsOf(int64_t count) { return static_cast<size_t>((count + kPart - 1) / kPart); }
 
+/// Blocks of complex numbers where the tensor has them, else of reals.
+template <class Each>
+void forEachBlockOf(const Tensor& tensor, int64_t begin, int64_t end, Each&& each) {
+    if (isComplex(tensor.dtype())) forEachBlock<std::complex<double>>(tensor, begin, end, each);
+    else forEachBlock<double>(tensor, begin, end, each);
+}
+
 /// As bits, which are ordered as the magnitudes are; too large for float: the largest float.
 uint32_t magnitudeBits(double value) {
     return std::bit_cast<uint32_t>(
@@ -138,12 +145,10 @@ void forEachMagnitude(const Tensor& tensor, int64_t begin, int64_t end, Each&& e
             if (const uint32_t own = bits[i] & 0x7FFFFFFF; own < kInfinite) each(own);
         return;
     }
-    const auto block = [&](int64_t, int64_t n, const auto* values) {
+    forEachBlockOf(tensor, begin, end, [&](int64_t, int64_t n, const auto* values) {
         for (int64_t k = 0; k < n; ++k)
             if (std::isfinite(std::abs(values[k]))) each(magnitudeBits(values[k]));
-    };
-    if (isComplex(tensor.dtype())) forEachBlock<std::complex<double>>(tensor, begin, end, block);
-    else forEachBlock<double>(tensor, begin, end, block);
+    });
 }
 
 }  // namespace
@@ -187,12 +192,10 @@ int64_t nonFiniteCount(const Tensor& given) {
     std::atomic<int64_t> count{0};
     inParts(tensor.numel(), [&](int64_t begin, int64_t end, int64_t) {
         int64_t own = 0;
-        const auto block = [&](int64_t, int64_t n, const auto* values) {
+        forEachBlockOf(tensor, begin, end, [&](int64_t, int64_t n, const auto* values) {
             for (int64_t k = 0; k < n; ++k)
                 own += !std::isfinite(std::real(values[k])) || !std::isfinite(std::imag(values[k]));
-        };
-        if (isComplex(tensor.dtype())) forEachBlock<std::complex<double>>(tensor, begin, end, block);
-        else forEachBlock<double>(tensor, begin, end, block);
+        });
         count += own;
     });
     return count;
@@ -221,8 +224,8 @@ Comparison compare(const Tensor& actual, const Tensor& expected, Tolerance toler
             for (int64_t i = begin; i < end; ++i) own.integer(toInt(a.item(i)), toInt(b.item(i)), i);
             return;
         }
-        std::array<std::complex<double>, 512> complex;
-        std::array<double, 512> real;
+        std::array<std::complex<double>, kBlockElements> complex;
+        std::array<double, kBlockElements> real;
         if (isComplex(a.dtype()) || isComplex(b.dtype()))
             forEachBlock<std::complex<double>>(a, begin, end, [&](int64_t i, int64_t n, const auto* left) {
                 loadElements(b.dtype(), at(b, i), 1, n, complex.data());

@@ -7,21 +7,11 @@
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/tensor/compare.h"
 #include "tests/support/models.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
-
-namespace {
-
-bool sameBits(const Tensor& a, const Tensor& b) {
-    if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-    const Tensor x = a.contiguous(), y = b.contiguous();
-    if (x.dtype() != y.dtype() || x.sizes() != y.sizes()) return false;
-    return std::memcmp(x.data(), y.data(), x.bytes()) == 0;
-}
-
-}  // namespace
 
 class SameBitsTest : public QObject {
     Q_OBJECT

@@ -80,7 +80,6 @@ class TrainingTest : public QObject {
         }
     }
 
-    /// A returned number is the loss itself, and what is not floating has no part in it.
     /// Convolutions have channels last in both halves; what the caller gets keeps its strides, and no weight's gradient
     /// is copied for that.
     void layoutsOfWhatIsSaved() {
@@ -140,6 +139,7 @@ class TrainingTest : public QObject {
                 QVERIFY(replayRewrites(trace.steps[i], trace, rewrite).has_value());
     }
 
+    /// A returned number is the loss itself, and what is not floating has no part in it.
     void returnedNumber() {
         const Ran ran = run(
             "def forward(w: \"f32[3]\"):\n    s = aten.sum.default(w)\n    m = aten.argmax.default(w)\n    return (s, m)\n",

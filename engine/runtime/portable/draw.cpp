@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kChunk = 256;
 
-/// The key of this call, another one in each, and its stream.
+/// The key of this call, another one in each.
 struct Source {
-    uint64_t seed, stream;
-    std::array<uint32_t, 4> operator()(uint64_t counter) const { return philox(seed, counter, stream); }
+    uint64_t key;
+    std::array<uint32_t, 4> operator()(uint64_t counter) const { return philox(key, counter); }
 };
 Source sourceOf(const Run& run) {
     if (run.parallel->random == nullptr) throw Failure("nothing lends the call random numbers");
-    return {keyOfDraw(run.parallel->random->seed, run.parallel->random->draws++), 0};
+    return {keyOfDraw(run.parallel->random->seed, run.parallel->random->draws++)};
 }
 
 /// Each element of the result is draw(bits, its number).
@@ -69,7 +69,7 @@ void randint(const Run& run) {
 void seeds(const Run& run) {
     const Strided out = run.out();
     std::vector<int64_t> all(static_cast<size_t>(out.elements()));
-    for (int64_t& seed : all) seed = static_cast<int64_t>(sourceOf(run).seed);
+    for (int64_t& seed : all) seed = static_cast<int64_t>(sourceOf(run).key);
     storeRange(out, 0, out.elements(), all.data());
 }
 /// (low, high, size, seed): drawn under the seed, not under the run's.
@@ -78,7 +78,7 @@ void randintOfSeed(const Run& run) {
     if (high <= low) throw Failure("high must lie above low");
     const Strided given = run.in(3);
     const auto seed = static_cast<uint64_t>(Indices(given)[0]);
-    drawAll(run, Source{seed, 0}, [=](const auto& bits, int64_t) { return integerBetween(bits, low, high); });
+    drawAll(run, Source{seed}, [=](const auto& bits, int64_t) { return integerBetween(bits, low, high); });
 }
 void randperm(const Run& run) {
     const Source source = sourceOf(run);
@@ -158,23 +158,11 @@ void normalAround(const Run& run) {
 
 // -- counts, by the standard library's distributions: one after the other, since each takes as many bits as it needs
 
-class Bits {
-  public:
-    using result_type = uint64_t;
-    explicit Bits(const Source& source) : m_source(source) {}
-    static constexpr uint64_t min() { return 0; }
-    static constexpr uint64_t max() { return std::numeric_limits<uint64_t>::max(); }
-    uint64_t operator()() { return wideBits(m_source(m_counter++)); }
-
-  private:
-    Source m_source;
-    uint64_t m_counter = 0;
-};
 constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 
 void poisson(const Run& run) {
     std::vector<double> numbers = spread(run, 0);
-    Bits bits(sourceOf(run));
+    KeyBits bits(sourceOf(run).key);
     for (double& number : numbers) {
         if (!(number >= 0)) throw Failure("the rates must not be negative");
         if (number > kMostTrials) throw Failure("a rate of " + std::to_string(number) + " is too large to draw from");
@@ -185,7 +173,7 @@ void poisson(const Run& run) {
 void binomial(const Run& run) {
     std::vector<double> counts = spread(run, 0);
     const std::vector<double> chances = spread(run, 1);
-    Bits bits(sourceOf(run));
+    KeyBits bits(sourceOf(run).key);
     for (size_t i = 0; i < counts.size(); ++i) {
         if (!(chances[i] >= 0 && chances[i] <= 1) || !(counts[i] >= 0 && counts[i] <= kMostTrials))
             throw Failure(
