@@ -1,24 +1,33 @@
 #!/usr/bin/env python3
 """Plants faults, one line each, and counts how many the tests notice.
 
-    mutate.py [--build build/release] [--count 200] [--seed 1] [--only engine/passes ...] [--list] [--jobs N]
+    mutate.py [--build build/release] [--count 200] [--seed 1] [--only engine/passes ...] [--list] [--jobs N] [--log F]
 
 Every fault is one change that somebody could make by mistake: a comparison off by one, a condition turned round, a check
 left out, a bound moved, an index that is not advanced, a branch not taken. They are chosen by seed, spread evenly over the
-folders of engine, app and ui, and applied one by one: the suites nearest to the file are built and run first, then the
-others, until one fails. A fault that does not compile is replaced by another.
+folders of engine, app and ui, and all planted at once, each behind a switch that CUTAWAY_MUTANT=NUMBER turns on: one build
+serves all. The suites then run once with every switch off, which tells how long each takes and which faults it reaches;
+each fault is then switched on for the suites that reach it, fastest first, until one fails, ends otherwise or takes ten
+times as long. What cannot stand behind a switch (part of a statement over several lines, a constant expression) is
+replaced by another fault.
 
-The checkout must be clean: files are put back after each fault, also at Ctrl-C. The last line is the score; survivors are
-listed with file, line and both texts. Those that change nothing are named, with the reason, in tests/mutants.txt, as
-"FILE: new text: reason", and are left out.
+The checkout must be clean: files are put back at the end, also at Ctrl-C. With --log F, faults whose answers stand there are
+not tried again. The last line is the score; survivors are listed with file, line and text. Those that change nothing are
+named, with the reason, in tests/mutants.txt, as "FILE: new text: reason", and are left out.
 """
 import argparse
 import collections
+import concurrent.futures
+import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
@@ -49,33 +58,6 @@ FAULTS = [
     (r"\bany_of\(", "all_of(", "any becomes all"),
     (r"\ball_of\(", "any_of(", "all becomes any"),
 ]
-
-# The suites that look at a folder, nearest first; all others follow.
-NEAR = {
-    "engine/ops": ["ops_test", "ops_recorded_test", "ops_expansion_test", "op_arguments_test", "symbolic_test"],
-    "engine/expr": ["sizes_test", "schedule_test", "symbolic_test"],
-    "engine/tensor": ["compare_test", "interpret_test", "ops_test"],
-    "engine/ir": ["ir_test", "rewriter_test", "cases_test", "text_test"],
-    "engine/text": ["text_test", "recorded_texts_test", "cases_test"],
-    "engine/formats": ["pt2_test", "torch_save_test", "zip_test", "safetensors_test", "logs_test", "open_test", "repro_test", "corpus_replay_test"],
-    "engine/interpret": ["interpret_test", "ops_test"],
-    "engine/rewrite": ["rules_test", "matcher_test", "cases_test", "rewriter_test"],
-    "engine/autograd": ["functionalize_test", "joint_test", "ops_test"],
-    "engine/passes": ["cases_test", "post_grad_test", "pre_grad_test", "explain_test", "idempotent_test", "user_passes_test", "plan_test", "padding_test"],
-    "engine/schedule": ["schedule_test", "cpu_backend_test", "cpu_limits_test"],
-    "engine/codegen": ["codegen_test", "cpu_backend_test"],
-    "engine/runtime": ["worker_test", "cpu_backend_test", "thread_pool_test", "library_kernels_test"],
-    "engine/cache": ["value_store_test"],
-    "engine/minify": ["bisect_test"],
-    "engine/session": ["engine_session_test", "bodies_test", "numbers_test", "reproducer_test", "threads_test"],
-    "engine/support": ["request_test", "step_key_test", "process_test", "job_queue_test", "words_test", "files_test"],
-    "app": ["cli_test", "cli_commands_test"],
-    "ui/graph": ["picture_test", "canvas_test", "layout_test", "panes_test"],
-    "ui/models": ["models_test", "steps_model_test", "syntax_test"],
-    "ui/session": ["controller_test", "explaining_test", "stepping_test"],
-    "ui/windows": ["windows_test", "window_keys_test", "dialogs_test", "menu_dialogs_test", "window_looks_test", "welcome_test", "commands_test"],
-}
-
 
 def folder_of(path):
     parts = path.split("/")
@@ -175,62 +157,248 @@ def choose(count, seed, only):
     return chosen
 
 
-def mutated_line(path, place):
-    number, begin, end, replacement, _ = place
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        line = file.readlines()[number]
+def mutated_text(line, place):
+    _, begin, end, replacement, _ = place
     if replacement is None:  # the condition in its parentheses
         replacement = "(!" + line[begin:end] + ")"
-    return line, line[:begin] + replacement + line[end:]
+    return line[:begin] + replacement + line[end:]
+
+
+def mutated_line_of(text, place):
+    return mutated_text(text.splitlines(keepends=True)[place[0]], place)
+
+
+def mutated_line(path, place):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        line = file.readlines()[place[0]]
+    return line, mutated_text(line, place)
+
+
+HEADER = r"""#pragma once
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+namespace mutant {
+inline void reached(int number, const char* file) {
+    static std::atomic<bool> seen[4096];
+    if (seen[number].exchange(true)) return;
+    const std::string line = std::to_string(number) + "\n";
+    const int out = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (out >= 0 && write(out, line.data(), line.size()) < 0) std::perror("mutant");
+    if (out >= 0) close(out);
+}
+inline bool on(int number) {
+    static const char* const chosen = std::getenv("CUTAWAY_MUTANT");
+    static const char* const file = std::getenv("CUTAWAY_MUTANT_REACHED");
+    static const int active = chosen ? std::atoi(chosen) : -1;
+    if (file) reached(number, file);
+    return number == active;
+}
+template <typename T> T least(bool most, const T& a, const T& b) { return (b < a) != most ? b : a; }
+}  // namespace mutant
+"""
+
+# Faults that are one value in place of another: what stands there and what takes its place.
+VALUES = {
+    "true becomes false": ("true", "false"),
+    "false becomes true": ("false", "true"),
+    "one is not added": ("1", "0"),
+    "one is not subtracted": ("1", "0"),
+    "0 becomes 1": ("0", "1"),
+    "1 becomes 2": ("1", "2"),
+}
+DECLARATION = re.compile(r"(?:const |auto |unsigned |[\w:]+(?:<[^;=]*>)?[ *&]+(?:const )?[*&]*)+\w+ = ")
+
+
+def balanced(code):
+    return all(code.count(a) == code.count(b) for a, b in ("()", "[]", "{}"))
+
+
+def closing(code, begin):
+    """Where the parenthesis that opens at `begin` is closed; None if not on this line."""
+    depth = 0
+    for at in range(begin, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[at], 0)
+        if depth == 0:
+            return at
+    return None
+
+
+def switched(number, lines, place):
+    """The line with its fault behind switch `number`, or None if it cannot be."""
+    at, begin, end, _, what = place
+    old, new = lines[at], mutated_text(lines[at], place)
+    code = code_part(old.rstrip("\n"))
+    old, new = old[: len(code.rstrip())], new.rstrip("\n")
+    if len(code.rstrip()) < len(code):  # a comment follows
+        new = new[: len(old) + len(new) - len(lines[at].rstrip("\n"))]
+    code = code.rstrip()
+    on = f"mutant::on({number})"
+    body = code.strip()
+    if body.startswith(("static ", "constexpr ", "inline ", "case ", "enum ", "struct ", "class ", "typedef ")) or "constexpr" in body:
+        return None
+    if what in VALUES:
+        was, becomes = VALUES[what]
+        where = code.index(was, begin)
+        return f"{old[:where]}({on} ? {becomes} : {was}){old[where + len(was):]}\n"
+    if what in ("continue is left out", "break is left out"):
+        return f"{old[:begin]}{{ if (!{on}) {old[begin:end]} }}{old[end:]}\n"
+    if what in ("the answer is no", "the answer is yes"):
+        return f"{old[:begin]}return {'!' if what.endswith('no') else ''}{on};{old[end:]}\n"
+    if what in ("min becomes max", "max becomes min"):
+        return f"{old[:begin]}mutant::least({'!' if what.startswith('max') else ''}{on}, {old[end:]}\n"
+    # A condition on one line.
+    head = re.match(r"\s*(?:(?:\} )?else )?(?:if|while) \(", code)
+    if head:
+        opens = head.end() - 1
+        closes = closing(code, opens)
+        if closes is None:
+            return None
+        condition = code[opens + 1 : closes]
+        declares = re.match(r"\s*(const |auto |[\w:<>*& ]+ \*?\w+ =(?!=))", condition) or ";" in condition
+        if begin >= opens and end <= closes + 1:
+            changed = new[opens + 1 : len(new) - (len(old) - closes)]
+            return None if declares else f"{old[:opens]}({on} ? bool({changed}) : bool({old[opens + 1 : closes]})){old[closes + 1:]}\n"
+    head = re.match(r"\s*for \(", code)
+    if head and code.count(";") >= 2:
+        first = code.index(";")
+        second = code.index(";", first + 1)
+        if first < begin and end <= second:
+            changed = new[first + 1 : len(new) - (len(old) - second)]
+            return f"{old[:first + 1]} {on} ? bool({changed}) : bool({old[first + 1 : second]}){old[second:]}\n"
+        return None
+    # A statement of its own.
+    before = next((code_part(lines[i].rstrip("\n")).strip() for i in range(at - 1, -1, -1) if code_part(lines[i].rstrip("\n")).strip()), "{")
+    after = next((code_part(lines[i].rstrip("\n")).strip() for i in range(at + 1, len(lines)) if code_part(lines[i].rstrip("\n")).strip()), "}")
+    if not body.endswith(";") or body.startswith("else") or not balanced(code) or before[-1] not in ";{}:" or after.startswith("else"):
+        return None
+    start = len(code) - len(code.lstrip())
+    declared = None if body.startswith(("return", "if ", "for ", "while ", "delete ", "++", "--")) else DECLARATION.match(body)
+    if declared:
+        value = start + declared.end()
+        if begin < value or "{" in code[value:]:
+            return None
+        return f"{old[:value]}{on} ? ({new[value:-1]}) : ({old[value:-1]});\n"
+    return f"{old[:start]}if ({on}) {{ {new[start:]} }} else {{ {old[start:]} }}\n"
+
+
+class Planted:
+    """Files with faults behind switches; put back when left."""
+
+    def __init__(self, build, jobs):
+        self.build, self.jobs, self.originals, self.faults = os.path.join(ROOT, build), jobs, {}, {}
+        self.header = os.path.join(self.build, "mutant.h")
+
+    def __enter__(self):
+        with open(self.header, "w", encoding="utf-8") as file:
+            file.write(HEADER)
+        return self
+
+    def __exit__(self, *_):
+        for path, text in self.originals.items():
+            os.remove(os.path.join(ROOT, path + ".planted"))
+            with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def plant(self, number, path, place):
+        """Whether the fault fits behind a switch on a line that has none."""
+        if path not in self.originals:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                text = file.read()
+            if "Q_OBJECT" in text:
+                return False
+        else:
+            text = self.originals[path]
+        if any(p == path and other[0] == place[0] for p, other in self.faults.values()):
+            return False
+        line = switched(number, text.splitlines(keepends=True), place)
+        if line is None:
+            return False
+        self.originals[path] = text
+        self.faults[number] = (path, place)
+        return True
+
+    def write(self):
+        """A file with faults includes its changed text as a system header: what compilers think of that is not asked."""
+        for path, text in self.originals.items():
+            lines = text.splitlines(keepends=True)
+            for number, (p, place) in self.faults.items():
+                if p == path:
+                    lines[place[0]] = switched(number, text.splitlines(keepends=True), place)
+            self.save(path + ".planted", f'#pragma GCC system_header\n#include "{self.header}"\n#line 1\n' + "".join(lines))
+            self.save(path, f'#include "{os.path.basename(path)}.planted"\n')
+
+    def save(self, path, text):
+        full = os.path.join(ROOT, path)
+        if os.path.exists(full):
+            with open(full, encoding="utf-8") as file:
+                if file.read() == text:
+                    return
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def make(self):
+        """Builds everything; faults that do not compile are taken out. How many faults are left."""
+        while True:
+            self.write()
+            made = subprocess.run(["ninja", "-C", self.build, "-k", "0", "-j", str(self.jobs)], capture_output=True, text=True)
+            if made.returncode == 0:
+                return len(self.faults)
+            wrong = set()
+            for file, line in re.findall(r"([\w/.-]+\.planted):(\d+):\d+: (?:fatal )?error", made.stdout):
+                for number, (path, place) in self.faults.items():
+                    if file.endswith(path + ".planted") and place[0] + 1 == int(line):
+                        wrong.add(number)
+            if not wrong:
+                broken = [p for p in self.originals if re.search(r"FAILED: \S*" + re.escape(os.path.basename(p)), made.stdout)]
+                wrong = {n for n, (path, _) in self.faults.items() if path in broken}
+            if not wrong:
+                sys.exit("mutate: does not build:\n" + made.stdout[-3000:])
+            print(f"{len(wrong)} faults do not compile", flush=True)
+            for number in wrong:
+                del self.faults[number]
 
 
 class Tests:
-    """Builds suites one by one and runs them."""
+    """What stands in CTest, how long each takes and which faults it reaches."""
 
     def __init__(self, build, jobs):
         self.build, self.jobs = os.path.join(ROOT, build), jobs
         out = subprocess.run(["ctest", "--test-dir", self.build, "-N"], capture_output=True, text=True, check=True).stdout
         self.all = re.findall(r"Test +#\d+: (\S+)", out)
+        self.seconds, self.reaches = {}, {}
 
-    def ordered(self, path):
-        near = [name for name in NEAR.get(folder_of(path), []) if name in self.all]
-        return near + [name for name in self.all if name not in near]
+    def passes(self, name, timeout, **environment):
+        command = ["ctest", "--test-dir", self.build, "-R", f"^{name}$", "--timeout", str(int(timeout))]
+        limit = lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        run = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, env={**os.environ, **environment})
+        return run.returncode == 0
 
-    def make(self, targets):
-        return subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs)] + targets, capture_output=True, text=True).returncode == 0
+    def measure(self, name):
+        with tempfile.NamedTemporaryFile() as file:
+            start = time.monotonic()
+            passed = self.passes(name, 900, CUTAWAY_MUTANT_REACHED=file.name)
+            with open(file.name, encoding="utf-8") as lines:
+                reached = {int(line) for line in lines if line.strip().isdigit()}
+        if not passed:
+            print(f"left out, fails without a fault: {name}", flush=True)
+            return
+        self.seconds[name], self.reaches[name] = time.monotonic() - start, reached
 
-    def fails(self, name):
-        made = [name] if os.path.exists(os.path.join(self.build, "tests", name)) else []
-        helpers = ["cutaway-cli", "cutaway-worker"]
-        if not self.make(made + helpers):
-            return "does not build"
-        run = subprocess.run(["ctest", "--test-dir", self.build, "-R", f"^{name}$", "--timeout", "300"], capture_output=True, text=True)
-        return "" if run.returncode == 0 else "fails"
+    def measure_all(self):
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            list(pool.map(self.measure, self.all))
 
-
-def try_fault(tests, path, place):
-    """Which suite noticed; '' if none did; None if it does not compile."""
-    full = os.path.join(ROOT, path)
-    with open(full, encoding="utf-8") as file:
-        before = file.read()
-    line, changed = mutated_line(path, place)
-    lines = before.splitlines(keepends=True)
-    lines[place[0]] = changed
-    try:
-        with open(full, "w", encoding="utf-8") as file:
-            file.write("".join(lines))
-        if not tests.make(["cutaway-cli"] if not path.startswith("ui/") else ["cutaway"]):
-            return None
-        for name in tests.ordered(path):
-            how = tests.fails(name)
-            if how == "does not build":
-                return None
-            if how:
+    def noticing(self, number):
+        """The first suite that fails with the fault; '' if none does."""
+        near = sorted((name for name in self.seconds if number in self.reaches[name]), key=lambda name: self.seconds[name])
+        for name in near:
+            if not self.passes(name, 30 + 10 * self.seconds[name], CUTAWAY_MUTANT=str(number)):
                 return name
         return ""
-    finally:
-        with open(full, "w", encoding="utf-8") as file:
-            file.write(before)
 
 
 def main():
@@ -240,6 +408,7 @@ def main():
     cli.add_argument("--seed", type=int, default=1)
     cli.add_argument("--only", action="append")
     cli.add_argument("--jobs", type=int, default=os.cpu_count())
+    cli.add_argument("--log", help="answers, one line of JSON each; read first, if there")
     cli.add_argument("--list", action="store_true", help="print the faults, plant none")
     args = cli.parse_args()
     chosen = choose(args.count, args.seed, args.only)
@@ -250,25 +419,41 @@ def main():
     dirty = subprocess.run(["git", "status", "--porcelain", "engine", "app", "ui"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     if dirty:
         sys.exit("mutate: the checkout has changes; commit them first")
-    tests = Tests(args.build, args.jobs)
-    caught, survivors = 0, []
-    for path, place in chosen:
-        if caught + len(survivors) == args.count:
-            break
-        noticed = try_fault(tests, path, place)
-        if noticed is None:
-            continue
-        where = f"{path}:{place[0] + 1}: {place[4]}"
-        if noticed:
-            caught += 1
-            print(f"caught by {noticed}: {where}", flush=True)
-        else:
-            survivors.append((path, place))
-            print(f"SURVIVES: {where}\n    {mutated_line(path, place)[1].strip()}", flush=True)
-    tests.make(["all"])
-    total = caught + len(survivors)
-    print(f"{caught} of {total} faults caught ({100.0 * caught / max(total, 1):.1f} %)")
-    return 0 if total and caught >= 0.9 * total else 1
+    answers = {}
+    if args.log and os.path.exists(args.log):
+        with open(args.log, encoding="utf-8") as file:
+            answers = {row["fault"]: row["noticed"] for row in map(json.loads, file)}
+    guard = threading.Lock()
+    with Planted(args.build, args.jobs) as planted:
+        for number, (path, place) in enumerate(chosen):
+            if len(planted.faults) < args.count + args.count // 20:  # some will not compile
+                planted.plant(number, path, place)
+        tests = Tests(args.build, args.jobs)
+        print(f"{planted.make()} faults are planted", flush=True)
+        kept = sorted(planted.faults)[: args.count]
+        texts = {n: f"{p[0]}:{p[1][0] + 1}: {p[1][4]}: {mutated_line_of(planted.originals[p[0]], p[1]).strip()}" for n, p in planted.faults.items()}
+        if any(texts[n] not in answers for n in kept):
+            tests.measure_all()
+
+        def answer(number):
+            if texts[number] not in answers:
+                noticed = tests.noticing(number)
+                with guard:
+                    answers[texts[number]] = noticed
+                    print(f"caught by {noticed}: {texts[number]}" if noticed else f"SURVIVES: {texts[number]}", flush=True)
+                    if args.log:
+                        with open(args.log, "a", encoding="utf-8") as file:
+                            file.write(json.dumps({"fault": texts[number], "noticed": noticed}) + "\n")
+            return answers[texts[number]]
+
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            noticed = list(pool.map(answer, kept))
+    caught = sum(1 for each in noticed if each)
+    for number, each in zip(kept, noticed):
+        if not each:
+            print(f"survivor: {texts[number]}")
+    print(f"{caught} of {len(kept)} faults caught ({100.0 * caught / max(len(kept), 1):.1f} %)")
+    return 0 if kept and caught >= 0.9 * len(kept) else 1
 
 
 if __name__ == "__main__":
