@@ -30,12 +30,16 @@ void add(Hasher& hasher, const ValueType& type) {
 
 void add(Hasher& hasher, const Op& op) { hasher.add(std::string_view(op.name())).add(static_cast<int>(op.style())); }
 
-void add(Hasher& hasher, const Argument& argument) {
+void addId(Hasher& hasher, const Node& operand) { hasher.add(static_cast<uint64_t>(index(operand.id()))); }
+
+/// `addNode`: what stands for an argument that is a node.
+template <class AddNode>
+void add(Hasher& hasher, const Argument& argument, const AddNode& addNode) {
     hasher.add(static_cast<int>(argument.kind().index()));
     std::visit(
         [&](const auto& held) {
             using T = std::decay_t<decltype(held)>;
-            if constexpr (std::is_same_v<T, Node*>) hasher.add(static_cast<uint64_t>(index(held->id())));
+            if constexpr (std::is_same_v<T, Node*>) addNode(hasher, *held);
             else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
                 hasher.add(held);
             else if constexpr (std::is_same_v<T, std::complex<double>>) hasher.add(held.real()).add(held.imag());
@@ -49,31 +53,32 @@ void add(Hasher& hasher, const Argument& argument) {
                 if (held.op) add(hasher, *held.op);
             } else if constexpr (std::is_same_v<T, LostTensor>) hasher.add(std::string_view(held.text));
             else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentSlice>>) {
-                add(hasher, held->start);
-                add(hasher, held->stop);
-                add(hasher, held->step);
+                add(hasher, held->start, addNode);
+                add(hasher, held->stop, addNode);
+                add(hasher, held->step, addNode);
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentDict>>) {
                 hasher.add(static_cast<uint64_t>(held->items.size()));
                 for (const auto& [key, item] : held->items) {
                     hasher.add(std::string_view(key));
-                    add(hasher, item);
+                    add(hasher, item, addNode);
                 }
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentList>>) {
                 hasher.add(held->tuple).add(static_cast<uint64_t>(held->items.size()));
-                for (const Argument& item : held->items) add(hasher, item);
+                for (const Argument& item : held->items) add(hasher, item, addNode);
             }
         },
         argument.kind());
 }
 
-void addContent(Hasher& hasher, const Node& node) {
+template <class AddNode>
+void addContent(Hasher& hasher, const Node& node, const AddNode& addNode) {
     hasher.add(static_cast<int>(node.kind())).add(std::string_view(node.target()));
     if (node.isCall()) add(hasher, node.op());
     hasher.add(static_cast<uint64_t>(node.args().size()));
-    for (const Argument& arg : node.args()) add(hasher, arg);
+    for (const Argument& arg : node.args()) add(hasher, arg, addNode);
     for (const auto& [key, arg] : node.kwargs()) {
         hasher.add(std::string_view(key));
-        add(hasher, arg);
+        add(hasher, arg, addNode);
     }
     add(hasher, node.type());
 }
@@ -109,7 +114,7 @@ void add(Hasher& hasher, const Module& module) {
     hasher.add(static_cast<uint64_t>(module.inputs.size()));
     for (const InputSpec& spec : module.inputs) {
         hasher.add(static_cast<int>(spec.kind)).add(std::string_view(spec.target)).add(spec.persistent);
-        add(hasher, spec.constant);
+        add(hasher, spec.constant, addId);
     }
     hasher.add(static_cast<uint64_t>(module.outputs.size()));
     for (const OutputSpec& spec : module.outputs)
@@ -153,11 +158,20 @@ Hash128 contentFingerprint(const Node& node) {
     if (known) return *known;
 #endif
     Hasher hasher;
-    addContent(hasher, node);
+    addContent(hasher, node, addId);
     const Hash128 content = hasher.finish();
     CT_CHECK(!known || *known == content, "every edit of a node forgets its hash");
     node.contentHash().set(content);
     return content;
+}
+
+Hash128 contentFingerprint(const Node& node, const std::function<Hash128(const Node&)>& of) {
+    Hasher hasher;
+    addContent(hasher, node, [&](Hasher& into, const Node& operand) {
+        const Hash128 key = of(operand);
+        into.add(key.high).add(key.low);
+    });
+    return hasher.finish();
 }
 
 }  // namespace cutaway

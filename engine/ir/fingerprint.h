@@ -1,5 +1,7 @@
 #pragma once
 // One number for "nothing visible changed". Pass runner and snapshots compare fingerprints instead of graphs.
+#include <functional>
+
 #include "engine/ir/module.h"
 #include "engine/support/hash.h"
 
@@ -12,5 +14,7 @@ Hash128 fingerprint(const Module& module);
 
 /// Of one node without its id and name: equal iff operator, arguments (by id) and type are the same.
 Hash128 contentFingerprint(const Node& node);
+/// The same with `of(operand)` in place of the operands' ids, so that it has a meaning across graphs.
+Hash128 contentFingerprint(const Node& node, const std::function<Hash128(const Node&)>& of);
 
 }  // namespace cutaway

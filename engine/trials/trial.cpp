@@ -5,7 +5,7 @@
 #include "cutaway/guarded.h"
 #include "engine/autograd/gradient_check.h"
 #include "engine/interpret/constants.h"
-#include "engine/interpret/interpret.h"
+#include "engine/interpret/shared_values.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/passes/pass_fuel.h"
 #include "engine/passes/pipeline.h"
@@ -19,6 +19,7 @@
 #include "engine/session/session_gradients.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
+#include "engine/support/machine.h"
 #include "engine/trials/guilty_pass.h"
 
 namespace cutaway {
@@ -62,6 +63,12 @@ std::string passPath(const std::string& name) {
         only = each.stage;
     }
     return only ? std::string(only->name) + "/" + name : name;
+}
+
+/// What a trial may keep of values: a part of the memory that is left.
+int64_t shareOfMemory() {
+    const auto available = availableMemory();
+    return available ? available->bytes / 4 : int64_t{1} << 30;
 }
 
 class Trial {
@@ -135,7 +142,8 @@ class Trial {
         CT_TRY(const Snapshot complete, withConstants(known, m_progress));
         InterpretOptions options;
         options.begin = [this](const Node& node) { m_board.at(node.name()); };
-        return interpret(complete ? *complete : known, inputs, options);
+        // A pass leaves most of a graph as it was, and a trial runs it before and behind several.
+        return m_values.interpret(complete ? *complete : known, inputs, options);
     }
 
     /// A graph, and what it computes.
@@ -202,8 +210,10 @@ class Trial {
     /// Where results are NaN anyway no other number shows.
     static std::string hidden(const std::vector<Tensor>& outputs) {
         int64_t count = 0, all = 0;
-        for (const Tensor& output : outputs)
-            count += nonFiniteCount(output), all += output.defined() ? output.numel() : 0;
+        for (const Tensor& output : outputs) {
+            count += nonFiniteCount(output);
+            all += output.defined() ? output.numel() : 0;
+        }
         return count == 0 ? std::string()
                           : "; " + std::to_string(count) + " of " + std::to_string(all) +
                                 " elements are not finite before the passes already: try inputs of your own (--inputs)";
@@ -301,6 +311,7 @@ class Trial {
     TrialCheck m_check;
     Board& m_board;
     Progress m_progress;
+    SharedValues m_values{shareOfMemory()};
 };
 
 }  // namespace
