@@ -105,7 +105,8 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
                                                        const std::function<bool(const Node&)>& needed,
                                                        const Rewriter& rewriter) {
     CT_TRY(const GraphCall read, readGraphCall(module, call));
-    const bool keepsDraws = read.kind == GraphCall::Kind::Scan || read.kind == GraphCall::Kind::Map;
+    using Kind = GraphCall::Kind;
+    const bool keepsDraws = read.kind == Kind::Scan || read.kind == Kind::Map || read.kind == Kind::Cond;
     CT_TRY_VOID(refuseDraws(call, read, keepsDraws));
     if (read.isLoop()) return pullBackLoop(module, call, builder, arrived, needed, rewriter, read);
     std::vector<std::vector<Argument>> lists = read.lists;
@@ -121,7 +122,7 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
             if (!here) continue;
             out.push_back({operand.node(), {}});
             // What every item reads gets a gradient from each.
-            summed.push_back(read.kind == GraphCall::Kind::Map && !read.isStacked(list));
+            summed.push_back(read.kind == Kind::Map && !read.isStacked(list));
             TensorType type = dense(operand.node()->tensor());
             if (summed.back()) {
                 type.sizes.insert(type.sizes.begin(), lists[0][0].node()->tensor().sizes[0]);
@@ -140,7 +141,7 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
     }
     if (builder.error()) return *builder.error();
     std::vector<NamedGraph> graphs;
-    std::vector<Drawn> drawn;  // of a map
+    std::vector<std::vector<Drawn>> drawn;  // by graph
     for (size_t i = 0; i < read.graphs.size(); ++i) {
         PulledGraph pulled(read, *read.graphs[i], rewriter);
         CT_TRY_VOID(pulled.run(wanted, given));
@@ -152,9 +153,16 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
                         returned(pulled.builder(), pulled.gradientOf(*pulled.inputs()[list][input])));
         CT_TRY(auto graph, pulled.finish(gradients));
         graphs.push_back({read.names[i] + "_backward", std::move(graph)});
-        drawn = pulled.drawn();
+        drawn.push_back(pulled.drawn());
     }
-    CT_TRY(const std::vector<Node*> kept, keepCollected(module, call, read, {}, drawn, rewriter));
+    std::vector<Node*> kept;
+    if (read.kind == Kind::Cond) {
+        std::vector<Module*> branches;
+        for (const NamedGraph& each : graphs) branches.push_back(each.graph.get());
+        CT_TRY(kept, keepDrawnByBranches(module, call, read, drawn, branches, rewriter));
+    } else {
+        CT_TRY(kept, keepCollected(module, call, read, {}, drawn[0], rewriter));
+    }
     for (Node* value : kept) lists[0].emplace_back(value);
     const Value made = callGraphs(module, call.op(), leadingOf(read, call), std::move(graphs), std::move(lists),
                                   std::move(types), builder);

@@ -112,6 +112,54 @@ Result<std::vector<Node*>> keepCollected(Module& module, Node& call, const Graph
     return kept;
 }
 
+Result<std::vector<Node*>> keepDrawnByBranches(Module& module, Node& call, const GraphCall& read,
+                                               const std::vector<std::vector<Drawn>>& drawn,
+                                               const std::vector<Module*>& backward, const Rewriter& rewriter) {
+    TupleType added;
+    for (const auto& branch : drawn)
+        for (const Drawn& one : branch) added.push_back(one.input->type());
+    if (added.empty()) return std::vector<Node*>();
+    for (size_t i = 0; i < backward.size(); ++i) {
+        Graph& graph = backward[i]->graph();
+        Node* const behind = drawn[i].empty() ? behindList(graph, inputsByList(read, *backward[i]), 0) : nullptr;
+        for (size_t other = 0; other < drawn.size(); ++other) {
+            if (other == i) continue;
+            // A branch's own stand together.
+            Node* const place = behind ? behind : other < i ? drawn[i].front().input : drawn[i].back().input->next();
+            for (const Drawn& one : drawn[other]) graph.placeholder("unused", one.input->type(), place);
+        }
+        backward[i]->inputs.assign(graph.placeholders().size(), InputSpec{});
+    }
+    Rewriter whole(rewriter.pass(), rewriter.context());
+    Graph& graph = module.graph();
+    for (size_t i = 0; i < read.graphs.size(); ++i) {
+        auto branch = std::make_unique<Module>(*read.graphs[i]);
+        GraphBuilder inside(branch->graph(), branch->graph().outputNode());
+        std::vector<Argument> outputs = branch->graph().outputs();
+        for (size_t from = 0; from < drawn.size(); ++from)
+            for (const Drawn& one : drawn[from]) {
+                if (from == i) {
+                    const Value value = inside.value(*branch->graph().find(one.call));
+                    const bool several = value.node()->type().tuple() != nullptr;
+                    outputs.emplace_back(returned(inside, several ? value[static_cast<int64_t>(one.item)] : value));
+                } else {
+                    const TensorType& type = one.input->tensor();
+                    outputs.emplace_back(full(inside, type.sizes, Scalar(int64_t{0}), type.dtype, type.device).node());
+                }
+                if (inside.error()) return *inside.error();
+            }
+        CT_TRY(branch, finishedGraph(std::move(branch), outputs, whole));
+        graph.setArg(call, i + 1, SubgraphRef{addGraph(module, read.names[i] + "_kept", std::move(branch))});
+    }
+    TupleType types = read.results;
+    types.insert(types.end(), added.begin(), added.end());
+    graph.setType(call, ValueType(std::move(types)));
+    for (const std::string& name : read.names) dropUnnamedGraph(module, name);
+    std::vector<Node*> kept;
+    for (size_t i = 0; i < added.size(); ++i) kept.push_back(resultOfCall(call, read.results.size() + i));
+    return kept;
+}
+
 Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const Rewriter& rewriter) {
     const size_t carried = read.carried();
     Rewriter whole(rewriter.pass(), rewriter.context());

@@ -22,6 +22,12 @@ Result<std::vector<Node*>> keepCollected(Module& module, Node& call, const Graph
                                          const std::vector<size_t>& carried, const std::vector<Drawn>& drawn,
                                          const Rewriter& rewriter);
 
+/// The same of a cond: its branches return what each has drawn, zeros for what the others have. The branches
+/// backwards get inputs for the others' draws, so that all take the same.
+Result<std::vector<Node*>> keepDrawnByBranches(Module& module, Node& call, const GraphCall& read,
+                                               const std::vector<std::vector<Drawn>>& drawn,
+                                               const std::vector<Module*>& backward, const Rewriter& rewriter);
+
 /// The while_loop becomes a while_loop_stack_output, which returns what each step gives to the next one, stacked, and
 /// counts them; where there was no step it returns what was carried in, as PyTorch's does. Whoever read the loop's
 /// results reads the last of each stack.

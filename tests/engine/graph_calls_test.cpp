@@ -252,6 +252,62 @@ def yes(x: "f64[4]"):
     return (y,)
 )fx";
 
+// What a branch draws is drawn once, and its derivative reads it.
+const std::string kDraws = R"fx(def forward(p: "b8[]", x: "f64[4]", y: "f64[4]"):
+    c = higher_order.cond(p, yes, no, [x, y])
+    a: "f64[4]" = c[0]
+    b: "f64[4]" = c[1]
+    s: "f64[4]" = aten.sin.default(b)
+    return (a, s)
+
+def yes(x: "f64[4]", y: "f64[4]"):
+    r: "f64[4]" = aten.rand_like.default(x)
+    m: "f64[4]" = aten.mul.Tensor(x, r)
+    z: "f64[4]" = aten.mul.Tensor(m, y)
+    return (z, m)
+
+def no(x: "f64[4]", y: "f64[4]"):
+    r: "f64[2, 4]" = aten.randn.default([2, 4], dtype=torch.float64)
+    i: "i64[4]" = aten.randint.low(1, 9, [4])
+    m: "f64[2, 4]" = aten.mul.Tensor(x, r)
+    e: "f64[2, 4]" = aten.exp.default(m)
+    z: "f64[4]" = aten.sum.dim_IntList(e, [0])
+    q: "f64[4]" = aten.mul.Tensor(y, i)
+    return (z, q)
+)fx";
+const std::string kOneDraws = R"fx(def forward(p: "b8[]", x: "f64[4]"):
+    c = higher_order.cond(p, yes, no, [x])
+    a: "f64[4]" = c[0]
+    return (a,)
+
+def yes(x: "f64[4]"):
+    s: "f64[4]" = aten.sin.default(x)
+    return (s,)
+
+def no(x: "f64[4]"):
+    d = aten.native_dropout.default(x, 0.5, True)
+    y: "f64[4]" = d[0]
+    k: "b8[4]" = d[1]
+    s: "f64[4]" = aten.mul.Tensor(y, x)
+    return (s,)
+)fx";
+// The branch draws in a branch of its own, which is not looked into.
+const std::string kDrawsInside = R"fx(def forward(p: "b8[]", x: "f64[4]"):
+    c = higher_order.cond(p, outer, outer, [p, x])
+    a: "f64[4]" = c[0]
+    return (a,)
+
+def outer(p: "b8[]", x: "f64[4]"):
+    c = higher_order.cond(p, yes, yes, [x])
+    a: "f64[4]" = c[0]
+    return (a,)
+
+    def yes(x: "f64[4]"):
+        r: "f64[4]" = aten.rand_like.default(x)
+        y: "f64[4]" = aten.mul.Tensor(x, r)
+        return (y,)
+)fx";
+
 Tensor number(bool value) {
     Tensor out = Tensor::empty(DType::Bool, {});
     *out.as<bool>() = value;
@@ -329,7 +385,17 @@ class GraphCallsTest : public QObject {
     }
 
   private slots:
-    void gradientsAreDifferences_data() { rows(); }
+    void gradientsAreDifferences_data() {
+        rows();
+        const auto row = [](const char* name, const std::string& text, bool taken) {
+            QTest::newRow(name) << QString::fromStdString(text) << taken;
+        };
+        row("cond that draws, first branch", kDraws, true);
+        row("cond that draws, second branch", kDraws, false);
+        row("cond with a branch that draws", kOneDraws, false);
+        row("cond beside a branch that draws", kOneDraws, true);
+        row("cond with the same branch twice, which draws", kRandom, true);
+    }
     void gradientsAreDifferences() {
         QFETCH(QString, text);
         QFETCH(bool, taken);
@@ -422,7 +488,7 @@ class GraphCallsTest : public QObject {
         const auto row = [](const char* name, const std::string& text, bool forward, const char* says) {
             QTest::newRow(name) << QString::fromStdString(text) << forward << QString::fromLatin1(says);
         };
-        row("draws backwards", kRandom, false, "yes draws random numbers");
+        row("draws in a branch of a branch, backwards", kDrawsInside, false, "outer draws random numbers");
         row("draws forwards", kRandom, true, "yes draws random numbers");
     }
     void whatCannotBeDifferentiated() {
