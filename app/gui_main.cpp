@@ -74,7 +74,11 @@ class Guide : public QObject {
 
   private:
     void wake() {
-        if (!m_waking) QTimer::singleShot(50, this, [this] { m_waking = false, next(); });
+        if (!m_waking)
+            QTimer::singleShot(50, this, [this] {
+                m_waking = false;
+                next();
+            });
         m_waking = true;
     }
     void next() {

@@ -65,7 +65,10 @@ StepTimer::StepTimer(MainWindow& window, bool compiles) : m_window(window), m_co
 void StepTimer::wake() {
     if (m_waking) return;
     m_waking = true;
-    QTimer::singleShot(0, this, [this] { m_waking = false, next(); });
+    QTimer::singleShot(0, this, [this] {
+        m_waking = false;
+        next();
+    });
 }
 
 void StepTimer::next() {

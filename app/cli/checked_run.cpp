@@ -178,7 +178,10 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
     if (everywhere && (run.firstDivergent || arguments.every)) {
         CT_TRY(first, firstDivergence(compiled.session, compiled.run, options));
         const std::string from = run.inputsFrom;
-        if (first->found) run = first->checked, run.inputsFrom = from;
+        if (first->found) {
+            run = first->checked;
+            run.inputsFrom = from;
+        }
     }
     const bool diverges = run.firstDivergent.has_value() || !run.failed.empty();
     const bool bad = diverges || (gradients && gradients->wrong());

@@ -94,7 +94,10 @@ void addOptions(CLI::App& command, Context& context) {
             if (!arguments->json.empty() || !arguments->stages.empty() || status != 0) return status;
             double total = 0;
             int rewrites = 0;
-            for (const StepInfo& step : compiled.steps) total += step.milliseconds, rewrites += step.rewrites;
+            for (const StepInfo& step : compiled.steps) {
+                total += step.milliseconds;
+                rewrites += step.rewrites;
+            }
             print("%zu passes, %d rewrites, %d nodes, %.3f ms\n", compiled.steps.size(), rewrites,
                   compiled.steps.empty() ? 0 : compiled.steps.back().nodesAfter, total);
             return 0;

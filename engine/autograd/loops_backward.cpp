@@ -86,8 +86,10 @@ class StepBackward {
         CT_TRY(std::unique_ptr<Module> step, m_pulled.finish(outputs));
         Graph& graph = step->graph();
         for (Node* input : graph.placeholders())
-            if (!input->hasUsers() && std::find(always.begin(), always.end(), input) == always.end())
-                graph.erase(*input), m_erased.push_back(input);
+            if (!input->hasUsers() && std::find(always.begin(), always.end(), input) == always.end()) {
+                graph.erase(*input);
+                m_erased.push_back(input);
+            }
         return step;
     }
     bool isRead(const Node* input) const {

@@ -134,7 +134,10 @@ class Specializer {
             ArgumentDict out = **dict;
             bool changed = false;
             for (auto& [key, item] : out.items)
-                if (auto fresh = replaced(item)) item = std::move(*fresh), changed = true;
+                if (auto fresh = replaced(item)) {
+                    item = std::move(*fresh);
+                    changed = true;
+                }
             if (!changed) return std::nullopt;
             return Argument(std::make_shared<const ArgumentDict>(std::move(out)));
         }

@@ -138,11 +138,15 @@ bool Verifier::usersAgree() const {
         }
         for (const Node* input : seen) {
             const Hash128 hash = edge(input, &node);
-            low += hash.low, high += hash.high, ++read;
+            low += hash.low;
+            high += hash.high;
+            ++read;
         }
         for (const Node* user : node.users()) {
             const Hash128 hash = edge(&node, user);
-            low -= hash.low, high -= hash.high, ++listed;
+            low -= hash.low;
+            high -= hash.high;
+            ++listed;
         }
     }
     return read == listed && low == 0 && high == 0;

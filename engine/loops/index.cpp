@@ -73,7 +73,10 @@ std::optional<Bounds> IndexSimplifier::boundsOf(const Expr& expr) {
         case ExprKind::Add:
             if (known()) {
                 Wide low = 0, high = 0;
-                for (const auto& bounds : in) low += bounds->low, high += bounds->high;
+                for (const auto& bounds : in) {
+                    low += bounds->low;
+                    high += bounds->high;
+                }
                 result = checked(low, high);
             }
             break;

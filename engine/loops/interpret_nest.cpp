@@ -32,7 +32,10 @@ class NestInterpreter {
     void on(const For& loop) {
         const bool parts = loop.map == Map::Parts;
         int64_t from = one(loop.from).whole, to = one(loop.to).whole;
-        if (parts) from = std::max(from, m_begin), to = std::min(to, m_end);
+        if (parts) {
+            from = std::max(from, m_begin);
+            to = std::min(to, m_end);
+        }
         const int active = m_active;
         for (int64_t i = from; i < to; i += loop.lanes) {
             m_axes[loop.axis] = i;

@@ -97,7 +97,8 @@ void judgeWhole(const Tensor& value, const Tensor& reference, const Tensor& wide
 void judgeOwn(DType dtype, const Tally& found, double factor, NodeNumbers& row) {
     if (found.elements == 0) return;
     const auto mean = [&](double squares) { return std::sqrt(squares / static_cast<double>(found.elements)); };
-    row.rmse = mean(found.value.squares), row.referenceRmse = mean(found.reference.squares);
+    row.rmse = mean(found.value.squares);
+    row.referenceRmse = mean(found.reference.squares);
     row.maxFrom64 = found.value.most;
     row.referenceMaxFrom64 = found.reference.most;
     const double unit = kRoundings * unitRoundoff(dtype);

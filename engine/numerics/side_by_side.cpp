@@ -143,7 +143,10 @@ ReadyGraph inWantedOrder(const ReadyGraph& graph, const std::vector<int>& wanted
     std::map<const Node*, Node*> drawsAfter;
     Node* drew = nullptr;
     for (Node* node : nodes)
-        if (node->is(Tag::Random)) drawsAfter[node] = drew, drew = node;
+        if (node->is(Tag::Random)) {
+            drawsAfter[node] = drew;
+            drew = node;
+        }
     std::set<const Node*> placed{order.outputNode()};
     const auto place = [&](Node& node) {
         if (placed.insert(&node).second) order.moveBefore(node, *order.outputNode());
@@ -268,7 +271,8 @@ struct Lockstep {
         }
         if (other != nullptr) {
             shareEqual(node, single(values), *other, reference);
-            plain.taken(*other), wide.taken(*other);
+            plain.taken(*other);
+            wide.taken(*other);
         }
         return row;
     }

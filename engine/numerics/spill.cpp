@@ -29,7 +29,9 @@ bool writeAll(int file, const std::byte* from, size_t bytes, int64_t offset) {
         const ssize_t done = ::pwrite(file, from, bytes, offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return false;
-        from += done, bytes -= static_cast<size_t>(done), offset += done;
+        from += done;
+        bytes -= static_cast<size_t>(done);
+        offset += done;
     }
     return true;
 }
@@ -39,7 +41,8 @@ Result<void> readAll(int file, std::span<std::byte> into, int64_t offset) {
         const ssize_t done = ::pread(file, into.data(), into.size(), offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return Error{ErrorCode::ToolFailed, "a value that was put aside cannot be read back", {}, {}};
-        into = into.subspan(static_cast<size_t>(done)), offset += done;
+        into = into.subspan(static_cast<size_t>(done));
+        offset += done;
     }
     return {};
 }

@@ -86,7 +86,9 @@ Values decomposePool(Decomposition& d) {
     SymInt area = 1;
     for (size_t i = spatial; i-- > 0;) {
         SymDims starts(2 + 2 * spatial, SymInt(1)), offsets = starts;
-        starts[0] = batch, starts[1] = planes, starts[2 + i] = call->out[i];
+        starts[0] = batch;
+        starts[1] = planes;
+        starts[2 + i] = call->out[i];
         offsets[2 + spatial + i] = SymInt(call->kernel[i]);
         Value along = view(startsAlong(d, *call, i), starts) +
                       view(iota(d.builder(), SymInt(call->kernel[i]), x.type().device), offsets);

@@ -260,7 +260,8 @@ Result<ValueType> inferTrilinear(const InferContext& c) {
         CT_TRY(const TensorType type, c.tensor(i));
         CT_TRY(const std::vector<int64_t> added, c.integers("expand" + std::to_string(i + 1)));
         if (i > 0 && type.dtype != dtype) return c.fail("operands of different dtypes");
-        dtype = type.dtype, device = type.device;
+        dtype = type.dtype;
+        device = type.device;
         SymDims sizes = type.sizes;
         for (int64_t dim : added) {
             if (dim < 0 || dim > static_cast<int64_t>(sizes.size()))

@@ -110,8 +110,14 @@ void cubic(T t, T* weights, T* slopes) {
     auto far = [&](T x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
     auto nearSlope = [&](T x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
     auto farSlope = [&](T x) { return (3 * a * x - 10 * a) * x + 8 * a; };
-    weights[0] = far(t + 1), weights[1] = near(t), weights[2] = near(1 - t), weights[3] = far(2 - t);
-    slopes[0] = farSlope(t + 1), slopes[1] = nearSlope(t), slopes[2] = -nearSlope(1 - t), slopes[3] = -farSlope(2 - t);
+    weights[0] = far(t + 1);
+    weights[1] = near(t);
+    weights[2] = near(1 - t);
+    weights[3] = far(2 - t);
+    slopes[0] = farSlope(t + 1);
+    slopes[1] = nearSlope(t);
+    slopes[2] = -nearSlope(1 - t);
+    slopes[3] = -farSlope(2 - t);
 }
 
 /// The taps of one position of the grid that lie in a plane of `height` by `width` elements.

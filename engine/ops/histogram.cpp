@@ -41,7 +41,10 @@ EvalResult evalHistogram(const EvalContext& c) {
                 return;
             }
         }
-        if (low == high) low -= 1, high += 1;
+        if (low == high) {
+            low -= 1;
+            high += 1;
+        }
         std::vector<T> counts(static_cast<size_t>(bins), T(0));
         for (const T x : in) {
             if (!(x >= low && x <= high)) continue;
@@ -141,15 +144,20 @@ Result<std::vector<std::vector<T>>> evenEdges(const EvalContext& c, const std::v
             low = static_cast<T>((*range)[2 * dim].asReal().value_or(0));
             high = static_cast<T>((*range)[2 * dim + 1].asReal().value_or(0));
         } else if (!rows.empty()) {
-            low = std::numeric_limits<T>::infinity(), high = -low;
+            low = std::numeric_limits<T>::infinity();
+            high = -low;
             for (size_t i = dim; i < rows.size(); i += counts.size()) {
                 if (!std::isfinite(rows[i])) return c.fail("the elements are not finite; give a range");
-                low = std::min(low, rows[i]), high = std::max(high, rows[i]);
+                low = std::min(low, rows[i]);
+                high = std::max(high, rows[i]);
             }
         }
         if (!std::isfinite(low) || !std::isfinite(high)) return c.fail("needs finite bounds");
         if (low > high) return c.fail("a range's upper bound must not lie below the lower one");
-        if (low == high) low -= T(0.5), high += T(0.5);
+        if (low == high) {
+            low -= T(0.5);
+            high += T(0.5);
+        }
         const int64_t count = counts[dim], steps = count + 1;
         const T step = (high - low) / static_cast<T>(count);
         std::vector<T> own;
@@ -184,7 +192,8 @@ int64_t binOf(const EvalContext& c, T x, const std::vector<T>& edges) {
         const T low = edges.front(), high = edges.back();
         const auto at = static_cast<int64_t>((x - low) * static_cast<T>(count - 1) / (high - low));
         if (!hasOneDim(c)) return std::min(at, count - 2);
-        from = std::max<int64_t>(0, at - 1), to = std::min<int64_t>(at + 2, count);
+        from = std::max<int64_t>(0, at - 1);
+        to = std::min<int64_t>(at + 2, count);
     }
     const auto place = std::upper_bound(edges.begin() + from, edges.begin() + to, x);
     return std::min<int64_t>(place - edges.begin() - 1, count - 2);

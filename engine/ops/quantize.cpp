@@ -75,7 +75,8 @@ Result<SymDims> parameterSizes(const InferContext& c, const TensorType& input, S
     SymDims sizes(input.sizes.size(), SymInt(1));
     std::string_view scales = "scales", zeros = "zero_points";
     if (spread == Spread::Tensor) {
-        scales = "scale", zeros = "zero_point";
+        scales = "scale";
+        zeros = "zero_point";
     } else if (spread == Spread::Channel) {
         if (input.rank() == 0) return c.fail("needs at least one dim");
         CT_TRY(const int64_t axis, c.dim("axis", input.rank()));

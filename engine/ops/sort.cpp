@@ -243,7 +243,10 @@ EvalResult evalMode(const EvalContext& c) {
             size_t most = 0, chosen = 0, run = 0;
             for (size_t rank = 0; rank < order.size(); ++rank) {
                 run = rank > 0 && element(rank) == element(rank - 1) ? run + 1 : 1;
-                if (run > most) most = run, chosen = rank;
+                if (run > most) {
+                    most = run;
+                    chosen = rank;
+                }
             }
             kept[static_cast<size_t>(row)] = element(chosen);
             at[static_cast<size_t>(row)] = order[chosen];

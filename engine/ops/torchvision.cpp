@@ -167,10 +167,14 @@ Values deformedConvolution(Decomposition& d) {
     Shifted s;
     if (mask.rank() == 0 || differ(mask.size(0), x.size(0))) return refuse(d, "needs a mask for each of the batch");
     if (!weight.size(2).isInt() || !weight.size(3).isInt()) return refuse(d, "needs a kernel of known size");
-    s.batch = x.size(0), s.channels = x.size(1), s.outputs = weight.size(0);
-    s.rows = offset.size(2), s.columns = offset.size(3);
+    s.batch = x.size(0);
+    s.channels = x.size(1);
+    s.outputs = weight.size(0);
+    s.rows = offset.size(2);
+    s.columns = offset.size(3);
     s.taps = weight.size(2).value() * weight.size(3).value();
-    s.groups = d.integerOr("groups", 1), s.offsetGroups = d.integerOr("offset_groups", 1);
+    s.groups = d.integerOr("groups", 1);
+    s.offsetGroups = d.integerOr("offset_groups", 1);
     if (s.groups < 1 || s.offsetGroups < 1 || s.taps < 1) return refuse(d, "needs groups and taps");
     if (differ(offset.size(1), SymInt(2 * s.offsetGroups * s.taps)) || differ(offset.size(0), s.batch))
         return refuse(d, "needs two shifts for each tap and offset group, not " + offset.type().text());

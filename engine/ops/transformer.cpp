@@ -202,22 +202,28 @@ bool accepts(Decomposition& d, Result<void> checked) {
 }
 Attention attentionOf(Decomposition& d, std::string_view heads) {
     Attention a;
-    a.qkvWeight = d.in("qkv_weight"), a.qkvBias = d.in("qkv_bias");
-    a.weight = d.in("proj_weight"), a.bias = d.in("proj_bias");
+    a.qkvWeight = d.in("qkv_weight");
+    a.qkvBias = d.in("qkv_bias");
+    a.weight = d.in("proj_weight");
+    a.bias = d.in("proj_bias");
     if (d.has("mask")) a.mask = d.in("mask");
     a.maskType = d.arg("mask_type");
-    a.width = d.integerOr("embed_dim", 0), a.heads = d.integerOr(heads, 1);
+    a.width = d.integerOr("embed_dim", 0);
+    a.heads = d.integerOr(heads, 1);
     return a;
 }
 Values multiHeadAttention(Decomposition& d) {
     if (!accepts(d, checkAttention(d, d.in("query").type(), "num_head"))) return Value(d.builder(), nullptr);
     Attention a = attentionOf(d, "num_head");
-    a.query = d.in("query"), a.key = d.in("key"), a.value = d.in("value");
+    a.query = d.in("query");
+    a.key = d.in("key");
+    a.value = d.in("value");
     for (const Value& other : {a.key, a.value})
         if (other.rank() != 3 || differ(other.sizes(), a.query.sizes()))
             return refuse(d, "needs query, key and value of one shape, not " + a.query.type().text() + " and " +
                                  other.type().text());
-    a.needsWeights = d.flag("need_weights", true), a.average = d.flag("average_attn_weights", true);
+    a.needsWeights = d.flag("need_weights", true);
+    a.average = d.flag("average_attn_weights", true);
     const auto [out, weights] = attend(d, a);
     return {out, weights};
 }

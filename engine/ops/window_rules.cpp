@@ -93,7 +93,10 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
             w.out.push_back(count.value());
         }
     }
-    if (!known) w.in.clear(), w.out.clear();
+    if (!known) {
+        w.in.clear();
+        w.out.clear();
+    }
     return w;
 }
 

@@ -171,7 +171,10 @@ class Knee : public Knapsack {
         double best = std::numeric_limits<double>::infinity(), found = most;
         for (size_t i = 0; i < budgets.size(); ++i) {
             const double distance = std::hypot(scaled(runtime, runtime[i]), scaled(memory, memory[i]));
-            if (distance < best) best = distance, found = budgets[i];  // never of a flat range, which is no number
+            if (distance < best) {  // never of a flat range, which is no number
+                best = distance;
+                found = budgets[i];
+            }
         }
         return found;
     }

@@ -59,7 +59,10 @@ class Rewriter {
         return m_watched != nullptr && node.id() == m_watchedNode && &node.graph() == m_watched;
     }
     /// From now on the first refusal of each rule at this node is kept.
-    void watch(const Graph& graph, NodeId node) { m_watched = &graph, m_watchedNode = node; }
+    void watch(const Graph& graph, NodeId node) {
+        m_watched = &graph;
+        m_watchedNode = node;
+    }
     const std::vector<Refusal>& refusals() const { return m_refusals; }
 
     /// A builder that inserts before `position`; what it creates says that it came from `origin`.

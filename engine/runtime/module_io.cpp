@@ -19,7 +19,10 @@ void writeNode(ByteWriter& out, const Node& node, const NodeNumber& number) {
     out.count(node.args().size());
     for (const Argument& arg : node.args()) writeArgument(out, arg, number);
     out.count(node.kwargs().size());
-    for (const auto& [key, arg] : node.kwargs()) out.text(key), writeArgument(out, arg, number);
+    for (const auto& [key, arg] : node.kwargs()) {
+        out.text(key);
+        writeArgument(out, arg, number);
+    }
 }
 
 Node* readNode(ByteReader& in, Graph& graph, const NodeAt& nodeAt) {

@@ -225,7 +225,10 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
     ByteWriter head;
     head.text(text);
     head.count(layout.blocks.size());
-    for (const Block& block : layout.blocks) head.pod(block.at), head.pod(block.end - block.begin);
+    for (const Block& block : layout.blocks) {
+        head.pod(block.at);
+        head.pod(block.end - block.begin);
+    }
     head.count(tensors.size());
     for (const Tensor& tensor : tensors) {
         head.pod(tensor.defined());

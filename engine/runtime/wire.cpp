@@ -88,23 +88,65 @@ struct ArgumentWriter {
     const NodeNumber& number;
 
     void operator()(std::monostate) const { out.pod(Mark::None); }
-    void operator()(const Node* node) const { out.pod(Mark::Value), out.pod(number(*node)); }
-    void operator()(bool v) const { out.pod(Mark::Bool), out.pod(v); }
-    void operator()(int64_t v) const { out.pod(Mark::Int), out.pod(v); }
-    void operator()(double v) const { out.pod(Mark::Real), out.pod(v); }
-    void operator()(const std::complex<double>& v) const {
-        out.pod(Mark::Complex), out.pod(v.real()), out.pod(v.imag());
+    void operator()(const Node* node) const {
+        out.pod(Mark::Value);
+        out.pod(number(*node));
     }
-    void operator()(const std::string& v) const { out.pod(Mark::Text), out.text(v); }
-    void operator()(DType v) const { out.pod(Mark::DType), out.pod(v); }
-    void operator()(Device v) const { out.pod(Mark::Device), out.pod(v); }
-    void operator()(Layout v) const { out.pod(Mark::Layout), out.pod(v); }
-    void operator()(MemoryFormat v) const { out.pod(Mark::Format), out.pod(v); }
-    void operator()(const Expr& v) const { out.pod(Mark::Expression), writeExpr(out, v); }
-    void operator()(const SubgraphRef& v) const { out.pod(Mark::Subgraph), out.text(v.name); }
-    void operator()(const OpRef& v) const { out.pod(Mark::Op), out.text(v.op->name()), out.pod(v.op->style()); }
+    void operator()(bool v) const {
+        out.pod(Mark::Bool);
+        out.pod(v);
+    }
+    void operator()(int64_t v) const {
+        out.pod(Mark::Int);
+        out.pod(v);
+    }
+    void operator()(double v) const {
+        out.pod(Mark::Real);
+        out.pod(v);
+    }
+    void operator()(const std::complex<double>& v) const {
+        out.pod(Mark::Complex);
+        out.pod(v.real());
+        out.pod(v.imag());
+    }
+    void operator()(const std::string& v) const {
+        out.pod(Mark::Text);
+        out.text(v);
+    }
+    void operator()(DType v) const {
+        out.pod(Mark::DType);
+        out.pod(v);
+    }
+    void operator()(Device v) const {
+        out.pod(Mark::Device);
+        out.pod(v);
+    }
+    void operator()(Layout v) const {
+        out.pod(Mark::Layout);
+        out.pod(v);
+    }
+    void operator()(MemoryFormat v) const {
+        out.pod(Mark::Format);
+        out.pod(v);
+    }
+    void operator()(const Expr& v) const {
+        out.pod(Mark::Expression);
+        writeExpr(out, v);
+    }
+    void operator()(const SubgraphRef& v) const {
+        out.pod(Mark::Subgraph);
+        out.text(v.name);
+    }
+    void operator()(const OpRef& v) const {
+        out.pod(Mark::Op);
+        out.text(v.op->name());
+        out.pod(v.op->style());
+    }
     void operator()(Ellipsis) const { out.pod(Mark::Ellipsis); }
-    void operator()(const LostTensor& v) const { out.pod(Mark::Lost), out.text(v.text); }
+    void operator()(const LostTensor& v) const {
+        out.pod(Mark::Lost);
+        out.text(v.text);
+    }
     void operator()(const std::shared_ptr<const ArgumentSlice>& v) const {
         out.pod(Mark::Slice);
         for (const Argument* part : {&v->start, &v->stop, &v->step}) writeArgument(out, *part, number);
@@ -112,7 +154,10 @@ struct ArgumentWriter {
     void operator()(const std::shared_ptr<const ArgumentDict>& v) const {
         out.pod(Mark::Dict);
         out.count(v->items.size());
-        for (const auto& [key, item] : v->items) out.text(key), writeArgument(out, item, number);
+        for (const auto& [key, item] : v->items) {
+            out.text(key);
+            writeArgument(out, item, number);
+        }
     }
     void operator()(const std::shared_ptr<const ArgumentList>& v) const {
         out.pod(Mark::List);

@@ -41,7 +41,10 @@ class ByteReader {
         }
         T value{};
         if (m_rest.size() < sizeof value) m_failed = true;
-        else std::memcpy(&value, m_rest.data(), sizeof value), m_rest.remove_prefix(sizeof value);
+        else {
+            std::memcpy(&value, m_rest.data(), sizeof value);
+            m_rest.remove_prefix(sizeof value);
+        }
         return value;
     }
     std::string_view text() {

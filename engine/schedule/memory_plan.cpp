@@ -78,7 +78,10 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
         // What ends highest goes first the next time.
         for (int round = 0; round < rounds; ++round) {
             const int64_t total = place(blocks, order);
-            if (best.empty() || total < least) best = blocks, least = total;
+            if (best.empty() || total < least) {
+                best = blocks;
+                least = total;
+            }
             const auto highest = std::max_element(order.begin(), order.end(), [&](size_t x, size_t y) {
                 return blocks[x].offset + rounded(blocks[x].bytes) < blocks[y].offset + rounded(blocks[y].bytes);
             });

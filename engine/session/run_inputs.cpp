@@ -162,7 +162,10 @@ Result<void> addTangents(const Module& run, const std::vector<bool>& named, size
     for (size_t k = 0; k < count; ++k) {
         const Tensor& made = random[random.size() - count + k];
         if (named[k] && next < inputs.user.size()) all.push_back(inputs.user[next++]);
-        else all.push_back(any ? Tensor::zeros(made.dtype(), made.sizes()) : made), ++missing;
+        else {
+            all.push_back(any ? Tensor::zeros(made.dtype(), made.sizes()) : made);
+            ++missing;
+        }
     }
     inputs.user = std::move(all);
     inputs.from += "; " + (missing == 1 ? "1 tangent" : std::to_string(missing) + " tangents") +

@@ -70,7 +70,8 @@ Result<CheckedRun> interpreted(const CheckedGraph& checked, const Session::State
                                const CheckedRunOptions& options, const std::function<void(const NodeNumbers&)>& row,
                                const Progress& progress) {
     CheckedRun run;
-    run.place = checked.place, run.reference = checked.referencePlace;
+    run.place = checked.place;
+    run.reference = checked.referencePlace;
     CT_TRY(const ReadyPair pair, readyPair(checked, state, options.inputsFile, progress));
     std::vector<const Node*> nodes, others;
     for (const Node& node : pair.graph.module->graph().nodes()) nodes.push_back(&node);
@@ -179,7 +180,8 @@ ValueSlice HeldValue::slice(const std::vector<int64_t>& leading, int64_t maxRows
     for (size_t d = 0; d + 2 < sizes.size(); ++d)
         offset += std::clamp<int64_t>(d < leading.size() ? leading[d] : 0, 0, sizes[d] - 1) * m_tensor.strides()[d];
     const Tensor plane(m_tensor.storage(), m_tensor.dtype(), {rows, columns}, {columns, 1}, offset);
-    out.everyRow = (rows + maxRows - 1) / maxRows, out.everyColumn = (columns + maxColumns - 1) / maxColumns;
+    out.everyRow = (rows + maxRows - 1) / maxRows;
+    out.everyColumn = (columns + maxColumns - 1) / maxColumns;
     out.rows = (rows + out.everyRow - 1) / out.everyRow;
     out.columns = (columns + out.everyColumn - 1) / out.everyColumn;
     out.numbers.assign(static_cast<size_t>(out.rows * out.columns), 0);
@@ -195,7 +197,8 @@ ValueSlice HeldValue::slice(const std::vector<int64_t>& leading, int64_t maxRows
                     out.numbers[static_cast<size_t>(row / out.everyRow * out.columns + column / out.everyColumn)];
                 const bool begins = row % out.everyRow == 0 && column % out.everyColumn == 0;
                 cell = begins ? value : louder(cell, value);
-                out.nans += std::isnan(value), out.infinities += std::isinf(value);
+                out.nans += std::isnan(value);
+                out.infinities += std::isinf(value);
                 if (!std::isfinite(value)) continue;
                 out.least = any ? std::min(out.least, value) : value;
                 out.most = any ? std::max(out.most, value) : value;

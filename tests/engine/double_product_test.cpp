@@ -111,14 +111,19 @@ class DoubleProductTest : public QObject {
         const int64_t outSize =
             transposed ? (s.in - 1) * s.stride - 2 * s.padding + reach : (s.in + 2 * s.padding - reach) / s.stride + 1;
         for (int dim = 0; dim < 2; ++dim) {
-            g.in.push_back(s.in), g.out.push_back(outSize), g.kernel.push_back(s.kernel);
-            g.stride.push_back(s.stride), g.padding.push_back(s.padding), g.dilation.push_back(s.dilation);
+            g.in.push_back(s.in);
+            g.out.push_back(outSize);
+            g.kernel.push_back(s.kernel);
+            g.stride.push_back(s.stride);
+            g.padding.push_back(s.padding);
+            g.dilation.push_back(s.dilation);
         }
         const int64_t inner = transposed ? g.outChannels / g.groups : g.inChannels / g.groups;
         const Tensor x = filled({g.batch, g.inChannels, s.in, s.in}, 1);
         Tensor w = filled({transposed ? g.inChannels : g.outChannels, inner, s.kernel, s.kernel}, 2);
         Tensor dy = filled({g.batch, g.outChannels, outSize, outSize}, 3);
-        w.as<double>()[1] = special, dy.as<double>()[1] = special;
+        w.as<double>()[1] = special;
+        dy.as<double>()[1] = special;
         Tensor y = Tensor::empty(DType::F64, dy.sizes()), dx = Tensor::empty(DType::F64, x.sizes()),
                dw = Tensor::empty(DType::F64, w.sizes());
         convolve(g, x, w, Tensor(), y);

@@ -26,7 +26,8 @@ CtLibrary countingLibrary() {
         const int64_t rows = call->operands[0].sizes[0];
         if (rows > 900) return nullptr;
         *needs = {0, 64};
-        ++counts.plans, ++counts.alive;
+        ++counts.plans;
+        ++counts.alive;
         return reinterpret_cast<CtPlan*>(new CountingPlan{rows});
     };
     library.pack = [](const CtPlan* plan, const CtTensor* operands, void* packed) -> int32_t {

@@ -145,11 +145,13 @@ class LibraryKernelsTest : public QObject {
         convolve(g, input, weight, bias, first);
         convolvePlainly(g, input, weight, bias, second);
         compareTensors(first, second);
-        first = Tensor::zeros(type, inSizes), second = Tensor::zeros(type, inSizes);
+        first = Tensor::zeros(type, inSizes);
+        second = Tensor::zeros(type, inSizes);
         convolveBackInput(g, gradient, weight, first);
         convolveBackInputPlainly(g, gradient, weight, second);
         compareTensors(first, second);
-        first = Tensor::zeros(type, weightSizes), second = Tensor::zeros(type, weightSizes);
+        first = Tensor::zeros(type, weightSizes);
+        second = Tensor::zeros(type, weightSizes);
         convolveBackWeight(g, gradient, input, first);
         convolveBackWeightPlainly(g, gradient, input, second);
         compareTensors(first, second);

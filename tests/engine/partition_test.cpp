@@ -454,7 +454,10 @@ class PartitionTest : public QObject {
         const auto sides = session.sides(0);
         QVERIFY(sides);
         size_t both = 0, kept = 0;
-        for (const NodeSide& node : *sides) both += node.side == Side::Both, kept += node.saved;
+        for (const NodeSide& node : *sides) {
+            both += node.side == Side::Both;
+            kept += node.saved;
+        }
         QVERIFY(both >= most->recomputed.size());
         QCOMPARE(kept, most->saved.size());
         QVERIFY(!session.partitionAt(0, 1.5));

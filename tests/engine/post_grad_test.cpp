@@ -126,7 +126,8 @@ class PostGradTest : public QObject {
             for (int64_t i = 0; i < pairs.numel(); ++i) pairs.as<float>()[i] = static_cast<float>(i % 7) / 4 - 1;
             (*module)->tensors[name] = packInt4(weight);
             (*module)->tensors[scales] = pairs;
-            numbers[name] = weight, numbers[scales] = pairs;
+            numbers[name] = weight;
+            numbers[scales] = pairs;
         }
         const Snapshot before = std::move(*module);
         const CompileRequest request;

@@ -124,7 +124,9 @@ class ScheduleTest : public QObject {
     void memoryPlanNeverOverlaps() {
         uint64_t state = 12345;
         auto below = [&](uint64_t n) {
-            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
             return static_cast<int>((state >> 20) % n);
         };
         for (int round = 0; round < 50; ++round) {

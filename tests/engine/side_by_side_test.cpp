@@ -61,7 +61,11 @@ class SideBySideTest : public QObject {
         std::vector<double> x(static_cast<size_t>(rows * columns));
         for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
         std::vector<double> y = x;
-        y[123456] += 0.5, y[654321] = INFINITY, x[5] = NAN, y[5] = NAN, x[699999] = -INFINITY;
+        y[123456] += 0.5;
+        y[654321] = INFINITY;
+        x[5] = NAN;
+        y[5] = NAN;
+        x[699999] = -INFINITY;
         const Tensor value = numbers(DType::F64, x).view({rows, columns}, {columns, 1}, 0);
         const Tensor reference = numbers(DType::F64, y).view({rows, columns}, {columns, 1}, 0);
         const auto check = [&](const Tensor& a, const Tensor& b, int64_t worst) {

@@ -105,7 +105,10 @@ Measured measure(const Function& function, const std::vector<T>& x, const T* y) 
         const Wide size = std::max(std::fabs(wanted), static_cast<Wide>(std::numeric_limits<T>::min()));
         const Wide unit = std::ldexp(Wide(1), std::ilogb(size) - std::numeric_limits<T>::digits + 1);
         const auto ulps = static_cast<double>(std::fabs(y[i] - wanted) / unit);
-        if (ulps > found.worst) found.worst = ulps, found.at = static_cast<double>(x[i]);
+        if (ulps > found.worst) {
+            found.worst = ulps;
+            found.at = static_cast<double>(x[i]);
+        }
     }
     return found;
 }

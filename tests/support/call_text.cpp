@@ -26,7 +26,10 @@ std::vector<std::string_view> split(std::string_view text) {
         else if (c == '\'' || c == '"') quote = c;
         else if (c == '[' || c == '(') ++depth;
         else if (c == ']' || c == ')') --depth;
-        else if (c == ',' && depth == 0) parts.push_back(text.substr(start, i - start)), start = i + 1;
+        else if (c == ',' && depth == 0) {
+            parts.push_back(text.substr(start, i - start));
+            start = i + 1;
+        }
     }
     if (!trimmed(text.substr(start)).empty() || !parts.empty()) parts.push_back(text.substr(start));
     return parts;

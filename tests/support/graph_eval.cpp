@@ -24,7 +24,9 @@ std::shared_ptr<const Module> moduleOf(const std::string& inputs, const std::str
 std::vector<Tensor> drawnInputs(const Module& module, uint64_t seed, int64_t below) {
     uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
     auto next = [&] {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
         return state;
     };
     std::vector<Tensor> inputs;

@@ -73,7 +73,8 @@ class BisectStripTest : public QObject, private testing::MainWindowFixture {
         double before = 1e9;
         for (const auto& [good, bad] : {std::pair(0, 8), std::pair(4, 8), std::pair(4, 6), std::pair(5, 6)}) {
             auto next = std::make_shared<BisectReport>(*report);
-            next->good = good, next->bad = bad;
+            next->good = good;
+            next->bad = bad;
             next->probes.push_back({bad, {1, 4, 1}, true, "x", "cutaway-cli run x"});
             emit m_main->controller().bisecting(1, next);
             QVERIFY(strip().isVisible() && strip().rangeLeft().width() < before);

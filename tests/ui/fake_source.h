@@ -104,7 +104,11 @@ class FakeSource : public ui::Source {
             step.name = name;
             step.summary = std::string("What ") + name + " does.";
             step.state = std::find(off.begin(), off.end(), name) != off.end() ? StepState::Disabled : state;
-            if (step.state == StepState::Changed) step.added = 1, step.removed = 2, step.rewrites = rewrites;
+            if (step.state == StepState::Changed) {
+                step.added = 1;
+                step.removed = 2;
+                step.rewrites = rewrites;
+            }
             step.milliseconds = 1.5;
             step.nodesBefore = 8;
             step.nodesAfter = step.state == StepState::Changed ? 7 : 8;
@@ -247,7 +251,9 @@ class FakeSource : public ui::Source {
         kernel.kind = "pointwise";
         kernel.source = "void fused_addmm_relu() {}";
         kernel.nodes = {static_cast<NodeKey>(16)};
-        kernel.bytesRead = 2048, kernel.bytesWritten = 512, kernel.flops = 12000;
+        kernel.bytesRead = 2048;
+        kernel.bytesWritten = 512;
+        kernel.flops = 12000;
         info.kernels.push_back(kernel);
         return info;
     }
@@ -255,7 +261,10 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("run", progress));
         RunReport report;
         OutputReport output;
-        output.name = "output_0", output.type = "f32[8, 16]", output.minimum = -1, output.maximum = 2,
+        output.name = "output_0";
+        output.type = "f32[8, 16]";
+        output.minimum = -1;
+        output.maximum = 2;
         output.mean = 0.25;
         output.compared = output.within = true;
         output.maxAbsoluteError = 1e-6;
@@ -278,7 +287,8 @@ class FakeSource : public ui::Source {
             value.type = "f32[8, 16]";
             value.bytes = bytes;
             value.why = std::string(name) + " is read by the backward";
-            choice.savedBytes += bytes, choice.activationBytes += bytes;
+            choice.savedBytes += bytes;
+            choice.activationBytes += bytes;
         };
         if (budget >= 0.5) save(static_cast<NodeKey>(13), "t", 512);
         else choice.recomputed.push_back(static_cast<NodeKey>(13));

@@ -73,10 +73,15 @@ class LargeGraphTest : public QObject {
         int answers = 0;
         connect(&controller, &SessionController::shown, this, [&](const auto& what) { shown = what->nodes; });
         connect(&controller, &SessionController::nodeShown, this, [&](const auto& facts) {
-            if (facts->nodes) seen.insert(facts->nodes.get()), ++answers;
+            if (facts->nodes) {
+                seen.insert(facts->nodes.get());
+                ++answers;
+            }
         });
-        connect(&controller, &SessionController::explained, this,
-                [&](const auto& what) { seen.insert(what->nodes.get()), ++answers; });
+        connect(&controller, &SessionController::explained, this, [&](const auto& what) {
+            seen.insert(what->nodes.get());
+            ++answers;
+        });
         controller.open("/models/a.pt2");
         QTRY_VERIFY_WITH_TIMEOUT(controller.model() && !controller.isBusy(), kPatience);
         for (const int node : {1, 2, 3}) {

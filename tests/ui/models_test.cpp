@@ -321,7 +321,9 @@ class ModelsTest : public QObject {
         KernelInfo first, second;
         first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeKey>(4)}, first.bytesRead = 2048,
         first.bytesWritten = 3 << 20, first.flops = 1500, first.microseconds = 30;
-        second.name = "k1", second.kind = "reference: aten.sort", second.microseconds = 10;
+        second.name = "k1";
+        second.kind = "reference: aten.sort";
+        second.microseconds = 10;
         kernels.setKernels({first, second});
         QCOMPARE(treeText(kernels),
                  "k0 | 30.0 µs | 75.0 % | pointwise | 1 | 2.0 KiB | 3.0 MiB | 1.5 k\n"
@@ -386,8 +388,12 @@ class ModelsTest : public QObject {
     void kernelsSortByWhatTheyCost() {
         KernelsModel kernels;
         KernelInfo slow, fast;
-        slow.name = "slow", slow.microseconds = 2000, slow.bytesRead = 9;
-        fast.name = "fast", fast.microseconds = 300, fast.bytesRead = 1 << 20;
+        slow.name = "slow";
+        slow.microseconds = 2000;
+        slow.bytesRead = 9;
+        fast.name = "fast";
+        fast.microseconds = 300;
+        fast.bytesRead = 1 << 20;
         kernels.setKernels({slow, fast});
         const auto value = [&](int row, int column) {
             return kernels.index(row, column).data(KernelsModel::SortRole).toDouble();

@@ -53,7 +53,8 @@ class Given : public NodeValue {
         out.rows = out.columns = 2;
         const double first = leading.empty() ? 0 : static_cast<double>(leading[0]);
         out.numbers = {-2, first, NAN, INFINITY};
-        out.least = -2, out.most = first;
+        out.least = -2;
+        out.most = first;
         out.nans = out.infinities = 1;
         return out;
     }

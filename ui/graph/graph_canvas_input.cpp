@@ -45,7 +45,10 @@ int GraphCanvas::neighbour(int key) const {
         const QPointF to = m_scene->nodes[node].center() - from;
         const double distance = key == Qt::Key_Down || key == Qt::Key_Up ? std::abs(to.x()) + std::abs(to.y()) / 4
                                                                          : std::abs(to.x()) + 4 * std::abs(to.y());
-        if (best < 0 || distance < bestDistance) best = node, bestDistance = distance;
+        if (best < 0 || distance < bestDistance) {
+            best = node;
+            bestDistance = distance;
+        }
     };
     if (key == Qt::Key_Down || key == Qt::Key_Up) {
         for (const auto& edge : m_scene->picture.edges) {

@@ -35,7 +35,10 @@ void sortBoxes(Picture& picture) {
             if (--waiting[user] == 0 && place[user] < 0) ready.insert(user);
     }
     picture.nodes = std::move(sorted);
-    for (auto& edge : picture.edges) edge.from = place[edge.from], edge.to = place[edge.to];
+    for (auto& edge : picture.edges) {
+        edge.from = place[edge.from];
+        edge.to = place[edge.to];
+    }
     for (int& box : picture.where) box = place[box];
 }
 

@@ -134,8 +134,10 @@ void SessionController::loadNode() {
     const NodeKey id = m_selection.node();
     if (m_returning) return;
     if (id == NodeKey::None || !m_shown || !m_selection.hasPlace()) {
-        if (m_pending.contains(QStringLiteral("node")))
-            ++m_generation[QStringLiteral("node")], settled(QStringLiteral("node"));
+        if (m_pending.contains(QStringLiteral("node"))) {
+            ++m_generation[QStringLiteral("node")];
+            settled(QStringLiteral("node"));
+        }
         return nodeLoaded(NodeKey::None, std::make_shared<const NodeFacts>());
     }
     const Run* run = runOf(m_selection.place().run);

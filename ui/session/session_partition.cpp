@@ -53,7 +53,11 @@ void SessionController::forgetPartition() {
 void SessionController::loadPartition() {
     const Run* run = runOf(m_selection.place().run);
     if (!run) {
-        if (m_partition) m_partition.reset(), m_candidate.reset(), emit partitionShown(nullptr);
+        if (m_partition) {
+            m_partition.reset();
+            m_candidate.reset();
+            emit partitionShown(nullptr);
+        }
         return;
     }
     if (m_partition && m_partition->run == run->id) return;

@@ -257,9 +257,10 @@ void TextWindow::showWord(int row) {
     QScrollBar* bar = sides ? m_sides : m_table->horizontalScrollBar();
     const int room = sides ? m_sides->pageStep() : m_table->viewport()->width();
     if (left < 0) return;
-    if (!sides)
-        left += m_table->columnViewportPosition(TextModel::Fourth) + bar->value(),
-            right += m_table->columnViewportPosition(TextModel::Fourth) + bar->value();
+    if (!sides) {
+        left += m_table->columnViewportPosition(TextModel::Fourth) + bar->value();
+        right += m_table->columnViewportPosition(TextModel::Fourth) + bar->value();
+    }
     const int margin = 8 * metrics.horizontalAdvance('0');
     if (right + margin > bar->value() + room) bar->setValue(std::min(right + margin - room, left - margin));
     else if (left - margin < bar->value()) bar->setValue(right + margin <= room ? 0 : left - margin);

@@ -18,7 +18,9 @@ class MultiHead {
     Argument run() {
         if (c.given("static_k") || c.given("static_v"))
             return c.fail("static_k and static_v", {"call scaled_dot_product_attention with the keys and values"});
-        m_query = c["query"], m_key = c["key"], m_value = c["value"];
+        m_query = c["query"];
+        m_key = c["key"];
+        m_value = c["value"];
         if (!tensorOf(m_query) || !tensorOf(m_key) || !tensorOf(m_value))
             return c.fail("query, key and value are tensors");
         m_unbatched = tensorOf(m_query)->rank() == 2;
@@ -36,7 +38,10 @@ class MultiHead {
         const auto heads = c["num_heads"].asInt();
         if (!width || !heads || *heads <= 0 || *width % *heads != 0)
             return c.fail("the features are a whole multiple of num_heads", {});
-        m_heads = *heads, m_width = *width, m_length = query.sizes[0], m_batch = query.sizes[1];
+        m_heads = *heads;
+        m_width = *width;
+        m_length = query.sizes[0];
+        m_batch = query.sizes[1];
         const bool weights = c.flag("need_weights");
         bool causal = c.flag("is_causal");
         padding = added(padding);
@@ -102,12 +107,15 @@ class MultiHead {
             projectApart({c["q_proj_weight"], c["k_proj_weight"], c["v_proj_weight"]}, partsOf(bias, 3));
         } else if (self) {
             const Argument all = projectTogether(m_query, weight, bias, 3);
-            m_query = part(all, 0), m_key = part(all, 1), m_value = part(all, 2);
+            m_query = part(all, 0);
+            m_key = part(all, 1);
+            m_value = part(all, 2);
         } else if (same) {
             const std::vector<Argument> weights = partsOf(weight, 2), biases = partsOf(bias, 2);
             m_query = linear(m_query, weights[0], biases[0]);
             const Argument both = projectTogether(m_key, weights[1], biases[1], 2);
-            m_key = part(both, 0), m_value = part(both, 1);
+            m_key = part(both, 0);
+            m_value = part(both, 1);
         } else {
             const std::vector<Argument> weights = partsOf(weight, 3);
             projectApart(weights, partsOf(bias, 3));
@@ -131,22 +139,28 @@ class MultiHead {
             return c.aten("cat",
                           {ints({x, c.aten("repeat", {bias, ints({Argument(1), Argument(m_batch), Argument(1)})})})});
         };
-        m_key = behind(m_key, c["bias_k"]), m_value = behind(m_value, c["bias_v"]);
-        m_mask = oneColumnMore(m_mask), padding = oneColumnMore(padding);
+        m_key = behind(m_key, c["bias_k"]);
+        m_value = behind(m_value, c["bias_v"]);
+        m_mask = oneColumnMore(m_mask);
+        padding = oneColumnMore(padding);
     }
     Argument groups() const { return Argument(m_batch * m_heads); }
     void splitHeads() {
         const auto split = [&](const Argument& x) {
             return transpose(view(x, ints({Argument(sizeOf(x, 0)), groups(), Argument(m_width / m_heads)})), 0, 1);
         };
-        m_query = split(m_query), m_key = split(m_key), m_value = split(m_value);
+        m_query = split(m_query);
+        m_key = split(m_key);
+        m_value = split(m_value);
         if (c.flag("add_zero_attn") && !c.failed()) {
             const auto behind = [&](const Argument& x) {
                 const Argument zeros =
                     c.aten("new_zeros", {x, ints({groups(), Argument(1), Argument(m_width / m_heads)})});
                 return c.aten("cat", {ints({x, zeros}), Argument(1)});
             };
-            m_key = behind(m_key), m_value = behind(m_value), m_mask = oneColumnMore(m_mask);
+            m_key = behind(m_key);
+            m_value = behind(m_value);
+            m_mask = oneColumnMore(m_mask);
             m_zeroColumn = true;
         }
         m_source = sizeOf(m_key, 1);

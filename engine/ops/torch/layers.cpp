@@ -51,7 +51,10 @@ Argument embeddingBag(PythonCall& c) {
     Argument input = c["input"], weight = c["weight"];
     const TensorType* indices = tensorOf(input);
     // Until PyTorch 0.4 the weight came first.
-    if (indices && isFloating(indices->dtype)) std::swap(input, weight), indices = tensorOf(input);
+    if (indices && isFloating(indices->dtype)) {
+        std::swap(input, weight);
+        indices = tensorOf(input);
+    }
     if (indices == nullptr || indices->rank() < 1 || indices->rank() > 2)
         return c.fail("the indices are a line or a matrix");
     Argument offsets = c["offsets"], scales = c["per_sample_weights"];

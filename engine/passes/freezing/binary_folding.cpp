@@ -98,10 +98,13 @@ class Folding {
         if (first == nullptr) return no("its first operand is a number");
         Node* layer = first;
         const auto isLayer = [](const Node* node) { return node && (isConvolution(*node) || isProduct(*node)); };
-        if (layer->isCall("aten.reshape.default") && layer->arg(0).node() && isProduct(*layer->arg(0).node()))
-            found.reshape = layer, layer = layer->arg(0).node();
-        else if (isOwnConversion(*layer) && isLayer(layer->arg(0).node()))
-            found.widening = layer, layer = layer->arg(0).node();
+        if (layer->isCall("aten.reshape.default") && layer->arg(0).node() && isProduct(*layer->arg(0).node())) {
+            found.reshape = layer;
+            layer = layer->arg(0).node();
+        } else if (isOwnConversion(*layer) && isLayer(layer->arg(0).node())) {
+            found.widening = layer;
+            layer = layer->arg(0).node();
+        }
         if (!y.type().tensor() || !layer->type().tensor()) return no("its type is not known");
         found.layer = layer;
         found.linear = isProduct(*layer);

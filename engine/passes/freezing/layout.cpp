@@ -75,7 +75,10 @@ LayoutDecision voteForInference(const std::vector<const Node*>& convolutions) {
         before += flops;
         after += flops * kind.factor;
         for (Share& share : shares)
-            if (share.kind == &kind) ++share.count, share.flops += flops;
+            if (share.kind == &kind) {
+                ++share.count;
+                share.flops += flops;
+            }
     }
     std::string parts;
     for (const Share& share : shares)

@@ -63,8 +63,10 @@ std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
         if (!node->hasUsers()) return none(refuse("nobody reads ", node));
         Node* user = node->users()[0];
         if (user->isOutput()) return none(refuse(node, " is returned before a second product reads it"));
-        if (isProduct(*user)) out.outer = user, out.middle = node;
-        else if (!user->is(Tag::Pointwise))
+        if (isProduct(*user)) {
+            out.outer = user;
+            out.middle = node;
+        } else if (!user->is(Tag::Pointwise))
             return none(refuse(Found{user}, " reads ", node, " before a second product does, and is not pointwise"));
         node = user;
     }

@@ -101,7 +101,9 @@ class Buckets {
         double bytes = 0;
         const auto close = [&] {
             if (bucket.size() > 1) m_buckets.push_back(bucket);
-            bucket.clear(), descendants.clear(), bytes = 0;
+            bucket.clear();
+            descendants.clear();
+            bytes = 0;
         };
         for (Node* node : run) {
             if (descendants.contains(node->id())) {
@@ -209,8 +211,10 @@ class Joining {
             const bool rows = m_kind == Kind::ReduceScatter;
             SymInt section = rows ? floorDiv(count, SymInt(m_group)) : count;
             Value part = rows ? reshaped(x, {SymInt(m_group), section}) : reshaped(x, {count});
-            if (x.dtype() != m_dtype)
-                part = readAs(part, m_dtype), section = section * SymInt(byteSize(x.dtype()) / byteSize(m_dtype));
+            if (x.dtype() != m_dtype) {
+                part = readAs(part, m_dtype);
+                section = section * SymInt(byteSize(x.dtype()) / byteSize(m_dtype));
+            }
             parts.emplace_back(part);
             m_sections.emplace_back(section);
             m_columns = m_columns + section;

@@ -155,7 +155,8 @@ Result<void> mergeInt4(Module& module, Rewriter& rewriter, const std::vector<Nod
     Node& scale = newConstant(module, first, *products[0]->arg("qScaleAndZeros").node(), joined(scales, 1));
     GraphBuilder builder = rewriter.builder(module.graph(), &first, *products[0]);
     std::vector<Argument> args = products[0]->args();
-    args[1] = Argument(&weight), args[3] = Argument(&scale);
+    args[1] = Argument(&weight);
+    args[3] = Argument(&scale);
     const Value pieces =
         builder.call("aten.split_with_sizes.default",
                      {builder.callBound(products[0]->op(), std::move(args)), Argument(std::move(sections)), 1});
@@ -181,7 +182,10 @@ bool joinsGroup(const Node& node, const Refusing& no, const Rewriter& rewriter) 
 }
 Result<void> mergeGroup(Module& module, Rewriter& rewriter, const std::vector<Node*>& products) {
     std::vector<Argument> weights, biases;
-    for (const Node* node : products) weights.push_back(node->arg(1)), biases.push_back(node->arg(2));
+    for (const Node* node : products) {
+        weights.push_back(node->arg(1));
+        biases.push_back(node->arg(2));
+    }
     GraphBuilder builder = rewriter.builder(module.graph(), &firstOf(products), *products[0]);
     const Value group = builder.call("torch__inductor_mkldnn_lowerings_grouped_gemm_lowering",
                                      {products[0]->arg(0), Argument(std::move(weights)), Argument(std::move(biases))});

@@ -60,7 +60,9 @@ std::vector<std::vector<Gradient>> bucketsOf(const Graph& graph, double capacity
         if (bucket.size() > 1) buckets.push_back(bucket);
         else if (!bucket.empty())
             Refusing(rewriter, rewriter.pass(), *bucket[0].sum)("it is alone in its bucket: ", before);
-        bucket.clear(), bytes = 0, limit = capacity;
+        bucket.clear();
+        bytes = 0;
+        limit = capacity;
     };
     for (Node& node : graph.nodes()) {
         if (!node.isCall(kSum)) continue;

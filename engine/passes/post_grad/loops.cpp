@@ -180,7 +180,10 @@ class LoopGraphs {
         const auto add = [&](std::string_view name, ValueType type) {
             return &module.graph().placeholder(name, std::move(type));
         };
-        m_results.clear(), m_carried.clear(), m_items.clear(), m_others.clear();
+        m_results.clear();
+        m_carried.clear();
+        m_items.clear();
+        m_others.clear();
         m_counter = add("counter", TensorType::contiguous(DType::I64, {}));
         for (const TensorType& type : m_loop.collected) m_results.push_back(add("result", type));
         const auto inner = m_loop.body->graph().placeholders();

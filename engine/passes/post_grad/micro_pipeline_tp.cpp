@@ -131,7 +131,8 @@ std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
     Node* cat = reader ? joinedAgain(*reader, Argument(0), *members, between) : nullptr;
     const auto dim = cat ? dimOf(cat->arg("dim"), cat->tensor().rank()) : std::nullopt;
     if (dim) {
-        out.result = cat, out.dim = *dim;
+        out.result = cat;
+        out.dim = *dim;
         out.nodes.insert(out.nodes.end(), between.begin(), between.end());
     }
     return out;
@@ -323,7 +324,8 @@ std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
         if (cat && dim) {
             out.nodes = std::move(between);
             out.nodes.push_back(cat);
-            out.input = split->arg(0).node(), out.dim = *dim;
+            out.input = split->arg(0).node();
+            out.dim = *dim;
         }
     }
     out.nodes.push_back(&scatter);

@@ -121,7 +121,10 @@ class Group {
                 for (Node* input : node->inputs()) follow(*input, pending);
             for (Node* user : node->users()) {
                 const Reader reader = readerOf(*user, *node, m_scalars, m_parity);
-                if (reader == Reader::Blocks && m_blocked == nullptr) m_blocked = node, m_reader = user;
+                if (reader == Reader::Blocks && m_blocked == nullptr) {
+                    m_blocked = node;
+                    m_reader = user;
+                }
                 m_takenIn |= reader == Reader::TakesIn;
                 if (reader == Reader::Moves) pending.push_back(user);
             }

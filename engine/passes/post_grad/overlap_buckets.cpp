@@ -41,8 +41,10 @@ void OverlapBuckets::needAncestors() {
     std::vector<std::vector<size_t>> demanded(m_order.size());
     for (const OverlapCollective& each : m_plan.collectives()) {
         if (each.isExposed()) continue;
-        for (const size_t hiding : each.hiding)
-            demanded[hiding].push_back(each.start), demanded[each.wait].push_back(hiding);
+        for (const size_t hiding : each.hiding) {
+            demanded[hiding].push_back(each.start);
+            demanded[each.wait].push_back(hiding);
+        }
     }
     m_words = (m_order.size() + 63) / 64;
     m_needs.assign(m_words * m_order.size(), 0);
@@ -105,10 +107,14 @@ OverlapBuckets::Place OverlapBuckets::unlink(size_t unit) {
     Event& event = m_events[m_eventOf[unit]];
     const Place place{event.previous, event.next};
     event.previous = event.next = kNone;
-    if (place.previous != kNone)
-        m_events[place.previous].next = place.next, std::erase(m_before[unit], m_events[place.previous].unit);
-    if (place.next != kNone)
-        m_events[place.next].previous = place.previous, std::erase(m_before[m_events[place.next].unit], unit);
+    if (place.previous != kNone) {
+        m_events[place.previous].next = place.next;
+        std::erase(m_before[unit], m_events[place.previous].unit);
+    }
+    if (place.next != kNone) {
+        m_events[place.next].previous = place.previous;
+        std::erase(m_before[m_events[place.next].unit], unit);
+    }
     if (place.previous != kNone && place.next != kNone)
         setBefore(m_events[place.next].unit, m_events[place.previous].unit);
     return place;
@@ -118,7 +124,10 @@ void OverlapBuckets::relink(size_t unit, Place place) {
     const size_t at = m_eventOf[unit];
     m_events[at].previous = place.previous;
     m_events[at].next = place.next;
-    if (place.previous != kNone) m_events[place.previous].next = at, setBefore(unit, m_events[place.previous].unit);
+    if (place.previous != kNone) {
+        m_events[place.previous].next = at;
+        setBefore(unit, m_events[place.previous].unit);
+    }
     if (place.next != kNone) m_events[place.next].previous = at;
     if (place.next != kNone && place.previous == kNone) setBefore(m_events[place.next].unit, unit);
     if (place.next != kNone && place.previous != kNone)

@@ -212,7 +212,10 @@ int64_t OverlapCosts::collectiveBytes(const Node& collective) const {
     bool any = false;
     const auto add = [&](const TensorType& type) { bytes += count(type.sizes, kUnknown) * byteSize(type.dtype); };
     collective.forEachInput([&](const Node* input) {
-        if (const TensorType* type = input->type().tensor()) add(*type), any = true;
+        if (const TensorType* type = input->type().tensor()) {
+            add(*type);
+            any = true;
+        }
     });
     const TensorType* result = collective.type().tensor();
     if (!any || result == nullptr) return 0;

@@ -12,16 +12,24 @@ class OverlapMemory {
         for (size_t i = 0; i < m_live.size(); ++i) {
             const OverlapStorage& storage = units.storages()[i];
             m_waiting[i] = storage.readers.size();
-            if (storage.given) m_live[i] = true, m_bytes += storage.bytes;
+            if (storage.given) {
+                m_live[i] = true;
+                m_bytes += storage.bytes;
+            }
         }
     }
     /// From now on what the unit makes is in memory, and what it was the last to read is not.
     void compute(const OverlapUnit& unit) {
         for (const size_t storage : unit.made)
-            if (!m_live[storage]) m_live[storage] = true, m_bytes += m_units->storages()[storage].bytes;
+            if (!m_live[storage]) {
+                m_live[storage] = true;
+                m_bytes += m_units->storages()[storage].bytes;
+            }
         for (const size_t storage : unit.read)
-            if (--m_waiting[storage] == 0 && m_live[storage] && m_units->storages()[storage].freed)
-                m_live[storage] = false, m_bytes -= m_units->storages()[storage].bytes;
+            if (--m_waiting[storage] == 0 && m_live[storage] && m_units->storages()[storage].freed) {
+                m_live[storage] = false;
+                m_bytes -= m_units->storages()[storage].bytes;
+            }
     }
     int64_t bytes() const { return m_bytes; }
 

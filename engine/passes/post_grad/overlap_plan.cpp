@@ -33,9 +33,10 @@ void setBucket(OverlapCollective& collective, const Node& start) {
     const auto dtype = [&] {
         return start.type().tensor() ? std::string(info(start.tensor().dtype).abbreviation) : std::string();
     };
-    if (start.isCall("_c10d_functional.all_gather_into_tensor.default"))
-        collective.kind = "all_gather", collective.bucket = collective.group;
-    else if (start.isCall("_c10d_functional.reduce_scatter_tensor.default")) collective.kind = "reduce_scatter";
+    if (start.isCall("_c10d_functional.all_gather_into_tensor.default")) {
+        collective.kind = "all_gather";
+        collective.bucket = collective.group;
+    } else if (start.isCall("_c10d_functional.reduce_scatter_tensor.default")) collective.kind = "reduce_scatter";
     else if (start.isCall("_c10d_functional.all_reduce.default")) collective.kind = "all_reduce";
     // PyTorch's key does not tell reduce_scatter from all_reduce.
     if (!collective.kind.empty() && collective.bucket.empty())
@@ -184,7 +185,10 @@ Result<std::vector<size_t>> OverlapPlan::order() {
         if (m_starts[unit] != kNever) start(m_starts[unit]);
         else if (m_waits[unit] != kNever) wait(m_waits[unit]);
         else computeWithOverlap(unit);
-        if (!offPath(unit)) m_lastOnPath = std::max(m_lastOnPath, unit), m_anyOnPath = true;
+        if (!offPath(unit)) {
+            m_lastOnPath = std::max(m_lastOnPath, unit);
+            m_anyOnPath = true;
+        }
     }
     if (!m_failure.empty()) return unsupported(m_failure, {}, {"leave the pass off for this graph"});
     return m_order;
@@ -381,12 +385,19 @@ std::optional<std::vector<size_t>> OverlapPlan::pathTo(OverlapCollective& collec
     m_units.forEachNeeded(collective.start, [&](size_t step) {
         if (m_done[step] || obstacle) return;
         const Node* call = m_units.all()[step].call();
-        if (m_units.all()[step].product) what = "it has to wait for a product", obstacle = step;
-        else if (m_starts[step] != kNever) what = "it has to wait for another collective", obstacle = step;
-        else if (m_waits[step] != kNever && !isHidden(m_collectives[m_waits[step]], unit))
-            what = "it has to wait for the result of a collective that is not hidden", obstacle = step;
-        else if (m_waits[step] == kNever && call && call->op().name().find("c10") != std::string::npos)
-            what = "it has to wait for another call on a group", obstacle = step;
+        if (m_units.all()[step].product) {
+            what = "it has to wait for a product";
+            obstacle = step;
+        } else if (m_starts[step] != kNever) {
+            what = "it has to wait for another collective";
+            obstacle = step;
+        } else if (m_waits[step] != kNever && !isHidden(m_collectives[m_waits[step]], unit)) {
+            what = "it has to wait for the result of a collective that is not hidden";
+            obstacle = step;
+        } else if (m_waits[step] == kNever && call && call->op().name().find("c10") != std::string::npos) {
+            what = "it has to wait for another call on a group";
+            obstacle = step;
+        }
         path.push_back(step);
     });
     if (!obstacle) return path;

@@ -225,7 +225,10 @@ class Joining {
 
     Result<void> join(const std::vector<Node*>& starts) {
         std::set<NodeId> oldStarts, oldWaits;
-        for (const Node* start : starts) oldStarts.insert(start->id()), oldWaits.insert(start->users()[0]->id());
+        for (const Node* start : starts) {
+            oldStarts.insert(start->id());
+            oldWaits.insert(start->users()[0]->id());
+        }
         size_t place =
             placeOf(starts[starts[0]->isCall("_c10d_functional.all_gather_into_tensor.default") ? starts.size() - 1 : 0]
                         ->id()) +

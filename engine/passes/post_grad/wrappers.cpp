@@ -116,7 +116,10 @@ Result<Wrapped> firstVersion(const Node& node, const Op& op) {
         Wrapped::Slot slot{{}, written.list};
         const auto add = [&](const Argument& value) {
             written.parts.push_back({value.node() ? std::optional(out.bases.size()) : std::nullopt, ""});
-            if (value.node()) slot.bases.push_back(out.bases.size()), out.bases.push_back(value.node());
+            if (value.node()) {
+                slot.bases.push_back(out.bases.size());
+                out.bases.push_back(value.node());
+            }
         };
         if (written.list)
             for (const Argument& item : *given->list()) add(item);

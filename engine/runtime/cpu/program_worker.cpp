@@ -143,7 +143,10 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     const bool idle = m_waited && !reply && !m_worker && neverBegan(reply.error());
     // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
     const bool lacking = !reply && reply.error().where == kLacksWeights;
-    if (lacking) m_keepAll = true, m_loaded.clear();
+    if (lacking) {
+        m_keepAll = true;
+        m_loaded.clear();
+    }
     return idle || lacking ? askLoaded(function, inputs, options, progress) : std::move(reply);
 }
 

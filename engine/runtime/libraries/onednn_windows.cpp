@@ -43,7 +43,10 @@ DnnlLayout groupedWeights(const DnnlLayout& w, const Windows& windows) {
     Dims sizes = w.sizes, strides = w.strides;
     sizes[0] /= windows.groups;
     const int64_t groupStride = strides[0] * sizes[0];
-    if (windows.transposed) std::swap(sizes[0], sizes[1]), std::swap(strides[0], strides[1]);
+    if (windows.transposed) {
+        std::swap(sizes[0], sizes[1]);
+        std::swap(strides[0], strides[1]);
+    }
     if (windows.groups > 1) {
         sizes.insert(sizes.begin(), windows.groups);
         strides.insert(strides.begin(), groupStride);

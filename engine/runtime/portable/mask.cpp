@@ -81,15 +81,20 @@ void countInBins(const Run& run) {
         });
     };
     if (low == high && rows > 0) {
-        low = std::numeric_limits<T>::infinity(), high = -low;
+        low = std::numeric_limits<T>::infinity();
+        high = -low;
         bool finite = true;
         forAll(0, rows, [&](T value) {
-            low = std::min(low, value), high = std::max(high, value);
+            low = std::min(low, value);
+            high = std::max(high, value);
             finite &= std::isfinite(value);
         });
         if (!finite) throw Failure("the elements are not finite; give min and max");
     }
-    if (low == high) low -= 1, high += 1;
+    if (low == high) {
+        low -= 1;
+        high += 1;
+    }
     auto* const counts = reinterpret_cast<int64_t*>(run.scratch);
     std::fill_n(counts, bins * std::max(run.tasks, 1), 0);
     run.share(rows, [&](int64_t task, int64_t begin, int64_t end) {

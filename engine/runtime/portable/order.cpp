@@ -165,7 +165,10 @@ void mode(const Run& run) {
         for (int64_t i = 0; i < length; ++i) {
             const bool same = i > 0 && ranked[i].key == ranked[i - 1].key && !(floats && ranked[i].key == kNan);
             together = same ? together + 1 : 1;
-            if (together > most) most = together, chosen = i;
+            if (together > most) {
+                most = together;
+                chosen = i;
+            }
         }
         return ranked[chosen].position;
     });

@@ -158,7 +158,9 @@ void multiplyGroups(const Run& run, const Strided& a, const Strided& b, const St
                     bool cuts) {
     Product p;
     if (offsets == nullptr) {
-        p.a = a, p.b = b, p.result = out;
+        p.a = a;
+        p.b = b;
+        p.result = out;
         return multiplyAny(run, p);
     }
     const bool rows = a.rank == 2, columns = b.rank == 2, deep = rows && columns;

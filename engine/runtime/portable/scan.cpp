@@ -83,7 +83,10 @@ void extremes(const Run& run) {
                     for (int64_t i = 0; i < count; ++i) {
                         const T x_i = chunk[i];
                         const bool better = isNan(x_i) || (!isNan(best) && (largest ? x_i >= best : x_i <= best));
-                        if (first + i == 0 || better) best = x_i, where = first + i;
+                        if (first + i == 0 || better) {
+                            best = x_i;
+                            where = first + i;
+                        }
                         chunk[i] = best;
                         places[i] = where;
                     }
