@@ -372,7 +372,10 @@ class ModelsTest : public QObject {
                 const QString name = QString(model.metaObject()->className()) + ' ' +
                                      model.headerData(column, Qt::Horizontal).toString();
                 QVERIFY2(right == numbers.contains(column) && headerRight == right, qPrintable(name));
-                if (right) QVERIFY2(QFontInfo(at.data(Qt::FontRole).value<QFont>()).fixedPitch(), qPrintable(name));
+                if (!right) continue;
+                // Measured: some fonts of one width do not say that they are (Noto Sans Mono).
+                const QFontMetricsF font(at.data(Qt::FontRole).value<QFont>());
+                QVERIFY2(qAbs(font.horizontalAdvance('i') - font.horizontalAdvance('W')) < 0.01, qPrintable(name));
             }
         };
         check(steps, steps.indexOf(Place{1, 4, -1}), {StepsModel::Changes, StepsModel::Nodes, StepsModel::Time});
