@@ -62,6 +62,8 @@ class Trials {
         static_cast<void>(candidate);
         return std::vector<std::string>();
     }
+    /// Names of calls of the whole graph near which it goes wrong, most likely group first; empty if nobody knows.
+    virtual std::vector<std::vector<std::string>> near() const { return {}; }
     /// The value of a given input, if values matter.
     virtual std::optional<Tensor> valueOf(const Candidate& candidate, const std::string& input) {
         static_cast<void>(candidate), static_cast<void>(input);

@@ -19,6 +19,7 @@ struct Row {
 };
 using enum Row::When;
 const Row kRows[] = {
+    {{"near", "keeps what stands near the rewrite that is to blame"}, keepNear, Once},
     {{"end", "ends the graph at the first call with which it fails"}, cutEnd, Once},
     {{"begin", "begins the graph at the last call without which it does not fail"}, cutBegin, Once},
     {{"outputs", "returns less"}, dropOutputs, Again},

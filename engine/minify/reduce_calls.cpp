@@ -11,17 +11,6 @@ namespace {
 
 size_t callsOf(const Module& module) { return cuttableCalls(module).size(); }
 
-std::vector<std::string> namesOf(const Module& module, const std::vector<NodeId>& ids) {
-    std::vector<std::string> names;
-    for (const NodeId id : ids) {
-        const Node& node = *module.graph().find(id);
-        names.push_back(node.name());
-        if (!node.type().tensor())
-            for (const Node* user : node.users()) names.push_back(user->name());
-    }
-    return names;
-}
-
 /// The first `count` of the calls, returning all that is read behind them.
 std::optional<Candidate> beginningOf(const Reducer& reducer, const std::vector<NodeId>& calls, size_t count) {
     const std::shared_ptr<Module> module = reducer.copy();
@@ -148,6 +137,17 @@ Result<bool> takeOut(Reducer& reducer, Way way, const std::string& how) {
 }
 
 }  // namespace
+
+std::vector<std::string> namesOf(const Module& module, const std::vector<NodeId>& ids) {
+    std::vector<std::string> names;
+    for (const NodeId id : ids) {
+        const Node& node = *module.graph().find(id);
+        names.push_back(node.name());
+        if (!node.type().tensor())
+            for (const Node* user : node.users()) names.push_back(user->name());
+    }
+    return names;
+}
 
 Result<bool> cutEnd(Reducer& reducer) {
     const std::vector<NodeId> calls = cuttableCalls(reducer.graph());

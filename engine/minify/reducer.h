@@ -30,7 +30,11 @@ class Reducer {
     Trials& m_trials;
 };
 
+/// Names of calls; of one that returns a tuple those of its items, too.
+std::vector<std::string> namesOf(const Module& module, const std::vector<NodeId>& ids);
+
 // The strategies: true if the graph became smaller.
+Result<bool> keepNear(Reducer& reducer);
 Result<bool> cutEnd(Reducer& reducer);
 Result<bool> cutBegin(Reducer& reducer);
 Result<bool> dropOutputs(Reducer& reducer);

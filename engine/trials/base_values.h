@@ -15,7 +15,10 @@ class BaseValues {
     /// Of an input of a graph that was made of the base; made up if it was never computed. Undefined: its sizes are not
     /// known.
     Tensor of(const Node& input);
-    /// The given inputs and the module's own tensors. Errors: the inputs cannot be read.
+    /// What every run would make up for a large parameter or buffer without data, made once; undefined where there is
+    /// none of this name and type.
+    Tensor standIn(const std::string& name, const TensorType& type);
+    /// The given inputs, the module's own tensors and what stands in for others. Errors: the inputs cannot be read.
     Result<std::vector<Tensor>> all();
     const std::vector<std::string>& remarks() const { return m_remarks; }
 
@@ -23,11 +26,14 @@ class BaseValues {
     Result<void> fetch();
 
   private:
+    const NamedValues& standIns();
+
     Snapshot m_base;
     std::function<Result<std::vector<Tensor>>()> m_fetch;
     std::vector<Tensor> m_user;
     bool m_fetched = false;
     NamedValues m_known;
+    std::optional<NamedValues> m_standIns;  // by the names of what they stand for
     std::vector<std::string> m_remarks;
 };
 

@@ -1,5 +1,8 @@
 #include "engine/trials/guilty_pass.h"
 
+#include <unordered_set>
+
+#include "engine/ir/fingerprint.h"
 #include "engine/passes/whole_program.h"
 
 namespace cutaway {
@@ -12,25 +15,24 @@ class Guilty {
             if (at(i).info.state == StepState::Changed) m_changed.push_back(i);
     }
 
-    std::string expected(const std::string& pass) const {
+    std::optional<int> expected(const std::string& pass) const {
         for (const int step : m_changed)
-            if (pathOf(step) == pass && !isWrong(step, false) && isWrong(step, true)) return pass;
+            if (passOf(at(step)) == pass && !isWrong(step, false) && isWrong(step, true)) return step;
         return {};
     }
 
-    std::string any() const {
+    std::optional<int> any() const {
         if (m_changed.empty() || isWrong(m_changed.front(), false) || !isWrong(m_changed.back(), true)) return {};
         size_t good = 0, bad = m_changed.size();  // before the change of that number; `bad`: behind the last
         while (bad - good > 1) {
             const size_t middle = good + (bad - good) / 2;
             (isWrong(m_changed[middle], false) ? bad : good) = middle;
         }
-        return pathOf(m_changed[good]);
+        return m_changed[good];
     }
 
   private:
     const Step& at(int step) const { return m_trace.steps[static_cast<size_t>(step)]; }
-    std::string pathOf(int step) const { return at(step).info.stage + "/" + at(step).info.name; }
     /// A graph that cannot be had is no proof of anything.
     bool isWrong(int step, bool after) const {
         const auto graph = wholeAt(m_trace, step, after ? at(step).after : at(step).before, after);
@@ -42,12 +44,75 @@ class Guilty {
     std::vector<int> m_changed;
 };
 
+/// Where a node of a later graph comes from in the first one. Nodes keep their ids; new ones say what they were made
+/// of.
+class Origins {
+  public:
+    Origins(const CompileTrace& trace, int step) : m_trace(trace), m_step(step) {}
+
+    void add(NodeId id) {
+        if (!m_seen.insert(id).second) return;
+        if (const Node* node = m_trace.input->graph().find(id)) {
+            if (node->isCall()) m_names.push_back(node->name());
+            return;
+        }
+        for (int i = m_step; i >= 0; --i) {
+            const Step& step = m_trace.steps[static_cast<size_t>(i)];
+            for (const Snapshot* graph : {&step.after, &step.before}) {
+                const Node* node = *graph ? (*graph)->graph().find(id) : nullptr;
+                if (node == nullptr) continue;
+                for (const NodeId origin : node->provenance().origin) add(origin);
+                return;
+            }
+        }
+    }
+    std::vector<std::string> names() const { return m_names; }
+
+  private:
+    const CompileTrace& m_trace;
+    int m_step;
+    std::unordered_set<NodeId> m_seen;
+    std::vector<std::string> m_names;
+};
+
 }  // namespace
 
-std::string guiltyPass(const CompileTrace& trace, int first, int end, const std::string& expected,
-                       const IsWrong& isWrong) {
+std::string passOf(const Step& step) { return step.info.stage + "/" + step.info.name; }
+
+std::optional<int> guiltyStep(const CompileTrace& trace, int first, int end, const std::string& expected,
+                              const IsWrong& isWrong) {
     const Guilty search(trace, first, end, isWrong);
     return expected.empty() ? search.any() : search.expected(expected);
+}
+
+std::vector<std::vector<std::string>> callsChangedBy(const CompileTrace& trace, int step) {
+    const Step& guilty = trace.steps[static_cast<size_t>(step)];
+    std::vector<std::vector<std::string>> groups;
+    const auto add = [&](const Origins& origins) {
+        auto names = origins.names();
+        if (!names.empty() && (groups.empty() || groups.back() != names)) groups.push_back(std::move(names));
+    };
+    std::vector<NodeId> places;
+    for (const RewriteInfo& rewrite : guilty.rewrites)
+        if (rewrite.body.empty() && rewrite.nodeId != NodeId::None) places.push_back(rewrite.nodeId);
+    for (const auto& place : {places.begin(), places.empty() ? places.begin() : std::prev(places.end())}) {
+        if (place == places.end()) continue;
+        Origins origins(trace, step);
+        origins.add(*place);
+        add(origins);
+    }
+    if (!guilty.before || !guilty.after) return groups;
+    Origins all(trace, step);
+    const auto differences = [&](const Graph& from, const Graph& to) {
+        for (const Node& node : from.nodes()) {
+            const Node* other = node.isCall() ? to.find(node.id()) : &node;
+            if (other == nullptr || !(contentFingerprint(*other) == contentFingerprint(node))) all.add(node.id());
+        }
+    };
+    differences(guilty.before->graph(), guilty.after->graph());
+    differences(guilty.after->graph(), guilty.before->graph());
+    add(all);
+    return groups;
 }
 
 }  // namespace cutaway

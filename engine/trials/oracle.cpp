@@ -1,6 +1,7 @@
 #include "engine/trials/oracle.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "engine/support/elapsed.h"
 #include "engine/support/hash.h"
@@ -38,6 +39,16 @@ TrialCheck::Looks looksOf(MinifyCheck check) {
     return TrialCheck::Looks::Compiles;
 }
 
+/// Where a process died that can say no more than its last rewrite: its node, if the graph has it.
+std::vector<std::vector<std::string>> nearOf(const TrialOutcome& outcome, const Module& module) {
+    if (!outcome.near.empty() || outcome.lastRewrite.empty()) return outcome.near;
+    std::vector<std::string> parts;
+    std::istringstream in(outcome.lastRewrite);
+    for (std::string part; std::getline(in, part, '\t');) parts.push_back(part);
+    if (parts.size() < 5 || !module.graph().findByName(parts[4])) return {};
+    return {{parts[4]}};
+}
+
 }  // namespace
 
 Oracle::Oracle(const MinifyOptions& options, Journal journal, BaseValues values, Listener listener,
@@ -61,7 +72,14 @@ Result<TrialJob> Oracle::jobOf(const Candidate& candidate, bool withValues) {
     CT_TRY_VOID(m_values.fetch());
     const std::vector<Node*> inputs = candidate.module->graph().placeholders();
     for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!candidate.module->inputs[i].isGiven()) continue;
+        const InputSpec& spec = candidate.module->inputs[i];
+        if (!spec.isGiven()) {
+            const TensorType* type = inputs[i]->type().tensor();
+            if (type == nullptr || candidate.module->tensors.contains(spec.target)) continue;
+            if (Tensor made = m_values.standIn(spec.target, *type); made.defined())
+                job.standIns.emplace_back(spec.target, std::move(made));
+            continue;
+        }
         const auto own = candidate.values ? candidate.values->find(inputs[i]->name()) : NamedValues::const_iterator();
         const bool has = candidate.values && own != candidate.values->end();
         job.inputs.push_back(has ? own->second : m_values.of(*inputs[i]));
@@ -114,6 +132,9 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
     std::string seen;
     if (wanted && isComputed(wanted->kind)) nameAs(wanted->pass);
     m_check.derivatives = !wanted;
+    // What comes and goes would be found in another pass each time.
+    const bool computed = m_check.looks != TrialCheck::Looks::Compiles;
+    if (!wanted && computed && m_options.repeats <= 1) m_check.namesPass = true;
     // What does not fail when it is compiled may fail when it runs.
     std::vector<TrialCheck::Looks> looks = {m_check.looks};
     if (m_options.check == MinifyCheck::Crash) looks.push_back(TrialCheck::Looks::Runs);
@@ -122,7 +143,13 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
         for (int i = 0; i < std::max(1, m_options.repeats); ++i) {
             CT_TRY(TrialJob job, jobOf(start, usesValues()));
             const std::string key = keyOf(job);
-            CT_TRY(const TrialOutcome outcome, tryOnce(std::move(job)));
+            CT_TRY(TrialOutcome outcome, tryOnce(std::move(job)));
+            // Bisecting the passes, too, may be what takes longer than the limit.
+            if (!wanted && m_check.namesPass && outcome.failure && outcome.failure->kind == FailureKind::Hang) {
+                m_check.namesPass = false;
+                CT_TRY(job, jobOf(start, usesValues()));
+                CT_TRY(outcome, tryOnce(std::move(job)));
+            }
             if (outcome.failure && (!wanted || isSameFailure(*wanted, *outcome.failure))) {
                 const bool runs = outcome.failure->kind == FailureKind::Run;
                 if (runs && m_options.check != MinifyCheck::Crash)
@@ -132,9 +159,10 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
                                  {"minify that with --check crash"}};
                 m_signature = wanted ? *wanted : *outcome.failure;
                 m_detail = outcome.detail;
+                m_near = nearOf(outcome, *start.module);
                 m_check.derivatives = false;
-                CT_TRY_VOID(m_journal.add(key, true));
-                return wanted ? Result<void>() : nameThePass(start);
+                if (!wanted) nameAs(isComputed(m_signature.kind) ? m_signature.pass : std::string());
+                return m_journal.add(key, true);
             }
             seen = outcome.failure ? "it fails in another way: " + outcome.failure->title() : outcome.detail;
         }
@@ -148,19 +176,6 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
 void Oracle::nameAs(const std::string& pass) {
     m_check.pass = pass;
     m_check.namesPass = !pass.empty();
-}
-
-/// One trial that bisects the passes, too. What does not come to its end within the limit is not worth its time.
-Result<void> Oracle::nameThePass(const Candidate& start) {
-    // What comes and goes would be found in another pass each time.
-    if (!isComputed(m_signature.kind) || m_options.repeats > 1) return {};
-    m_check.namesPass = true;
-    CT_TRY(TrialJob job, jobOf(start, true));
-    CT_TRY(const TrialOutcome outcome, tryOnce(std::move(job)));
-    const bool found = isWanted(outcome) && !outcome.failure->pass.empty();
-    if (found) m_signature.pass = outcome.failure->pass;
-    nameAs(m_signature.pass);
-    return {};
 }
 
 Result<std::vector<std::string>> Oracle::changingPasses(const Candidate& candidate) {

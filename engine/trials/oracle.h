@@ -28,6 +28,7 @@ class Oracle : public Trials {
     Result<void> computeValues(const std::vector<std::string>& names) override;
     std::optional<Tensor> valueOf(const Candidate& candidate, const std::string& input) override;
     Result<std::vector<std::string>> changingPasses(const Candidate& candidate) override;
+    std::vector<std::vector<std::string>> near() const override { return m_near; }
 
     const FailureSignature& signature() const { return m_signature; }
     /// How the whole graph failed, and what was noted.
@@ -46,8 +47,7 @@ class Oracle : public Trials {
     Result<TrialOutcome> tryOnce(TrialJob job);
     Result<bool> verdict(const std::string& key, TrialJob job);
     Result<void> mayGoOn() const;
-    /// Numbers that are wrong are kept wrong by the same pass, if a trial of the whole graph finds it.
-    Result<void> nameThePass(const Candidate& start);
+    /// Numbers that are wrong are kept wrong by the same pass, if the trial of the whole graph finds it.
     void nameAs(const std::string& pass);
     std::string keyOf(const TrialJob& job) const;
     bool isWanted(const TrialOutcome& outcome) const;
@@ -62,6 +62,7 @@ class Oracle : public Trials {
     TrialCheck m_check;
     FailureSignature m_signature;
     std::string m_detail;
+    std::vector<std::vector<std::string>> m_near;  // of the whole graph's trial
     int m_trials = 0, m_made = 0;
     std::unordered_map<std::string, bool> m_answered;  // in this search; lookups only
     std::vector<double> m_overhead;                    // milliseconds

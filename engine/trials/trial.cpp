@@ -1,5 +1,6 @@
 #include "engine/trials/trial.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "cutaway/guarded.h"
@@ -89,7 +90,11 @@ class Trial {
         auto compiled = compile();
         if (!compiled) return failed(compiled.error());
         const CompileTrace& trace = (*compiled)->trace;
-        if (trace.failed()) return failedStep(trace);
+        if (trace.failed()) {
+            TrialOutcome outcome = failedStep(trace);
+            outcome.near = callsChangedBy(trace, static_cast<int>(trace.steps.size()) - 1);
+            return outcome;
+        }
         if (m_check.looks == Looks::Compiles) return good("compiles");
         auto compared = compare(**compiled);
         return compared ? *compared : failed(compared.error());
@@ -171,8 +176,9 @@ class Trial {
         if (m_check.looks == Looks::NonFinite) return lookForNonFinite(trace, opened, middle, last);
         if (m_check.looks == Looks::Runs) return good("runs");
         // Differentiating adds results; those that both graphs have are compared first.
-        if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
-            return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened, middle));
+        if (before.size() > 1)
+            if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
+                return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened, middle));
         const Verdict verdict = judged(last.outputs, middle.outputs);
         if (verdict.bad) return wrong(verdict, guiltyBehind(trace, middle, last));
         CT_TRY(auto derivative, wrongDerivative(trace));
@@ -219,13 +225,14 @@ class Trial {
                                 " elements are not finite before the passes already: try inputs of your own (--inputs)";
     }
 
-    TrialOutcome wrong(const Verdict& verdict, std::string pass) const {
+    TrialOutcome wrong(const Verdict& verdict, std::string pass) {
         const bool finite = m_check.looks != Looks::Numbers;
         const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
         TrialOutcome outcome = bad(
             finite ? FailureKind::NonFinite : FailureKind::Numbers,
             finite ? "the passes make it" : (otherType ? "another dtype or shape" : "other numbers"), std::move(pass));
         outcome.detail = verdict.detail;
+        outcome.near = std::move(m_near);
         return outcome;
     }
 
@@ -237,7 +244,7 @@ class Trial {
         std::vector<std::pair<Hash128, bool>> known;
         if (askedFaults().find('@') == std::string::npos) known.emplace_back(fingerprint(*right.graph), false);
         if (m_check.backend == Backend::Reference) known.emplace_back(fingerprint(*wrong.graph), true);
-        return guiltyPass(trace, first, end, m_check.pass, [&](const Snapshot& graph) {
+        const auto step = guiltyStep(trace, first, end, m_check.pass, [&](const Snapshot& graph) {
             const Hash128 content = fingerprint(*graph);
             for (const auto& [of, isWrong] : known)
                 if (of == content) return isWrong;
@@ -246,6 +253,9 @@ class Trial {
             known.emplace_back(content, isWrong);
             return isWrong;
         });
+        if (!step) return {};
+        m_near = callsChangedBy(trace, *step);
+        return passOf(trace.steps[static_cast<size_t>(*step)]);
     }
     std::string guiltyBehind(const CompileTrace& trace, const Ran& middle, const Ran& last) {
         return guilty(trace, firstComparable(trace), static_cast<int>(trace.steps.size()), middle, last);
@@ -253,11 +263,19 @@ class Trial {
 
     /// The graph as it was given, and behind what adds results or takes inputs away.
     Result<std::vector<Ran>> beforePasses(const CompileTrace& trace) {
-        std::vector<Ran> out(1);
-        CT_TRY(out[0], ran(trace.input, FaultSide::Before));
+        std::vector<Ran> out;
         // Differentiating adds results, which only the graphs behind it have; freezing takes inputs away.
         const int first = firstComparable(trace);
-        if (first > 0 && first < static_cast<int>(trace.steps.size())) {
+        const bool changes = first > 0 && first < static_cast<int>(trace.steps.size());
+        // Later trials of a pass behind that do not ask whether the graph is still the one that was opened.
+        const auto isIt = [&](const Step& step) { return passOf(step) == m_check.pass; };
+        const bool behind = changes && m_check.looks == Looks::Numbers && !m_check.pass.empty() &&
+                            std::none_of(trace.steps.begin(), trace.steps.begin() + first, isIt);
+        if (!behind) {
+            CT_TRY(Ran opened, ran(trace.input, FaultSide::Before));
+            out.push_back(std::move(opened));
+        }
+        if (changes) {
             CT_TRY(Ran middle, ran(trace.steps[static_cast<size_t>(first)].before, FaultSide::Before));
             out.push_back(std::move(middle));
         }
@@ -294,6 +312,7 @@ class Trial {
         if (after > 0 && before == 0) {
             TrialOutcome outcome = bad(FailureKind::NonFinite, "the passes make it", guiltyBehind(trace, middle, last));
             outcome.detail = std::to_string(after) + " elements are not finite, none were before the passes";
+            outcome.near = std::move(m_near);
             return outcome;
         }
         // The graph itself makes them, of finite inputs.
@@ -312,6 +331,7 @@ class Trial {
     Board& m_board;
     Progress m_progress;
     SharedValues m_values{shareOfMemory()};
+    std::vector<std::vector<std::string>> m_near;  // of the step to blame
 };
 
 }  // namespace

@@ -37,6 +37,8 @@ struct TrialOutcome {
     int64_t rewrites = 0;                     // of those that fuel counts, even if the process died
     std::vector<std::string> changed;         // names of passes that changed the graph, even if the process died
     std::string lastRewrite;                  // of them: pass, index, node's id, rule, node, body, tabs between
+    /// Names of calls near which it went wrong, most likely group first; empty: not known.
+    std::vector<std::vector<std::string>> near = {};
 };
 
 /// The message of FailureKind::Memory.

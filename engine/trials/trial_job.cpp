@@ -58,11 +58,12 @@ Message writeJob(const TrialJob& job, const TensorTable& table) {
     out.pod(job.check.derivatives);
     out.text(job.passFuel ? job.passFuel->pass : std::string());
     out.pod(job.passFuel ? job.passFuel->rewrites : int64_t{0});
-    out.count(job.constants.size());
-    for (const auto& [name, tensor] : job.constants) {
-        out.text(name);
-        writeTensor(out, tensor, table, message.tensors);
-    }
+    out.count(job.constants.size() + job.standIns.size());
+    for (const auto* list : {&job.constants, &job.standIns})
+        for (const auto& [name, tensor] : *list) {
+            out.text(name);
+            writeTensor(out, tensor, table, message.tensors);
+        }
     out.count(job.inputs.size());
     for (const Tensor& tensor : job.inputs) writeTensor(out, tensor, table, message.tensors);
     message.text = std::move(out.bytes);
@@ -119,6 +120,11 @@ std::string writeOutcome(const TrialOutcome& outcome) {
     for (const std::string* text : {&signature.message, &signature.pass, &signature.op, &outcome.detail})
         out.text(*text);
     out.pod(outcome.milliseconds);
+    out.count(outcome.near.size());
+    for (const auto& group : outcome.near) {
+        out.count(group.size());
+        for (const std::string& name : group) out.text(name);
+    }
     return std::move(out.bytes);
 }
 
@@ -130,6 +136,10 @@ Result<TrialOutcome> readOutcome(std::string_view bytes) {
     signature.kind = in.pod<FailureKind>();
     for (std::string* text : {&signature.message, &signature.pass, &signature.op, &outcome.detail}) *text = in.text();
     outcome.milliseconds = in.pod<double>();
+    in.each([&] {
+        auto& group = outcome.near.emplace_back();
+        in.each([&] { group.emplace_back(in.text()); });
+    });
     if (in.failed()) return Error{ErrorCode::ToolFailed, "what the trial answered is damaged", {}, {}};
     if (failed) outcome.failure = std::move(signature);
     return outcome;

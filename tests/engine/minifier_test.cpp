@@ -29,6 +29,8 @@ class Needs : public Trials {
         sizes.push_back(candidate.module->graph().size());
         return {};
     }
+    std::vector<std::vector<std::string>> near() const override { return blamed; }
+    std::vector<std::vector<std::string>> blamed;
     int queries = 0;
     bool remembers = false;
     std::vector<size_t> sizes;
@@ -102,6 +104,61 @@ class MinifierTest : public QObject {
     Q_OBJECT
 
   private slots:
+    void beginsNearWhatIsToBlame_data() {
+        QTest::addColumn<QString>("needs");
+        QTest::addColumn<QString>("blamed");
+        QTest::addColumn<int>("queries");
+        QTest::addColumn<int>("calls");
+        // One question whether the whole graph fails, one for each surroundings, one for smaller sizes.
+        QTest::newRow("the call") << "aten.relu.default 1"
+                                  << "v130" << 3 << 3;
+        QTest::newRow("two calls far apart") << "aten.relu.default 2"
+                                             << "v30" << 4 << 7;
+        QTest::newRow("another one is to blame") << "aten.relu.default 1"
+                                                 << "v240;v130" << 7 << 3;
+        QTest::newRow("further away") << "aten.relu.default 1"
+                                      << "v126" << 5 << 9;
+        QTest::newRow("not near") << "aten.relu.default 1"
+                                  << "v60" << 5 << 0;
+        QTest::newRow("a name that is not there") << "aten.relu.default 1"
+                                                  << "w130;x" << 1 << 0;
+        QTest::newRow("items of a tuple") << "aten.sub.Tensor 1"
+                                          << "s" << 2 << 3;
+    }
+    void beginsNearWhatIsToBlame() {
+        QFETCH(QString, needs);
+        QFETCH(QString, blamed);
+        QFETCH(int, queries);
+        QFETCH(int, calls);
+        // v30 and v200 are relu, and v200 is read by what v30 is read by; s is split into items far from its reader.
+        std::string text = "def forward(x: \"f32[4]\"):\n", value = "x";
+        for (int i = 0; i < 256; ++i) {
+            const bool relu = i == 30 || i == 130 || i == 200;
+            const std::string name = "v" + std::to_string(i);
+            text += "    " + name + " = aten." + (relu ? "relu" : "sin") + ".default(" + value + ")\n";
+            value = name;
+            if (i == 10) text += "    s = aten.split.Tensor(v10, 2)\n";
+            if (i == 250)
+                text +=
+                    "    a = operator.getitem(s, 0)\n    b = operator.getitem(s, 1)\n    d = aten.sub.Tensor(a, b)\n";
+            if (i == 230) text += "    far = aten.mul.Tensor(v30, v200)\n";
+        }
+        text += "    return (" + value + ", d, far)\n";
+        Needs trials({{needs.section(' ', 0, 0).toStdString(), needs.section(' ', 1).toInt()}});
+        for (const QString& name : blamed.split(';')) trials.blamed.push_back({name.toStdString()});
+        ReduceOptions options;
+        for (const ReduceStrategy& each : reduceStrategies())
+            if (each.name != "near") options.without.emplace_back(each.name);
+        const auto found = reduce(parsed(text), trials, options);
+        QVERIFY2(found, found ? "" : found.error().text().c_str());
+        int left = 0;
+        for (const Node& node : found->module->graph().nodes())
+            left += node.isCall() && !node.isCall("operator.getitem") ? 1 : 0;
+        if (calls > 0) QCOMPARE(left, calls);
+        else QVERIFY(left > 200);
+        QCOMPARE(trials.queries, queries);
+    }
+
     void goldenRuns_data() {
         QTest::addColumn<QString>("graph");
         QTest::addColumn<int>("relus");

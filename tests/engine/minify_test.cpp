@@ -271,6 +271,46 @@ class MinifyTest : public QObject {
         QVERIFY(QString::fromStdString(another.error().message).contains("does not fail as"));
     }
 
+    /// Two calls that a rule joins stand at both ends of the graph, so that no part of its order has both.
+    void callsFarApart_data() {
+        QTest::addColumn<QString>("fault");
+        QTest::addColumn<int>("check");
+        QTest::addColumn<QString>("failure");
+        const auto row = [](const char* kind, MinifyCheck check, const char* failure) {
+            QTest::newRow(kind) << QString("rule:pointless_permute_pair:%1").arg(kind) << static_cast<int>(check)
+                                << QString(failure);
+        };
+        row("wrong", MinifyCheck::Numbers, "numbers");
+        row("nan", MinifyCheck::Nan, "nan");
+        row("invalid", MinifyCheck::Crash, "invalid-graph");
+        row("logic_error", MinifyCheck::Crash, "pass-error");
+        row("abort", MinifyCheck::Crash, "crash");
+    }
+    void callsFarApart() {
+        QFETCH(QString, fault);
+        QFETCH(int, check);
+        QFETCH(QString, failure);
+        std::string text = "def forward(x: \"f32[4, 4]\"):\n    p = aten.permute.default(x, [1, 0])\n", value = "x";
+        for (int i = 0; i < 200; ++i) {
+            const std::string name = "v" + std::to_string(i);
+            text += "    " + name + " = aten.sin.default(" + value + ")\n";
+            value = name;
+        }
+        text += "    q = aten.permute.default(p, [1, 0])\n    r = aten.add.Tensor(" + value + ", q)\n    return (r,)\n";
+        setFault(fault.toStdString());
+        MinifyOptions options;
+        options.check = static_cast<MinifyCheck>(check);
+        options.folder = path("far_" + failure.toStdString());
+        const auto report = minifyFile(write("far.py", text), options);
+        setFault({});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QCOMPARE(QString::fromUtf8(nameOf(report->signature.kind).data()), failure);
+        QVERIFY2(report->nodes <= 6, report->text.c_str());
+        QVERIFY(report->reproduced);
+        // Halving the order, and then taking out calls, asks twice as often.
+        QVERIFY2(report->trials <= 30, qPrintable(QString::number(report->trials)));
+    }
+
     /// What the result is compiled with says which passes it needs, and it needs no file of inputs.
     void theResultAsksForNoMoreThanItNeeds() {
         setFault("pass:remove_noop_ops:logic_error");
