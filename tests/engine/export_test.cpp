@@ -332,6 +332,9 @@ class ExportTest : public QObject {
         const QByteArray cmake =
             QByteArray::fromStdString(*cutaway::readFile(in("twice/CMakeLists.txt").toStdString()));
         QVERIFY2(!cmake.contains("dnnl"), cmake.constData());
+        // What makes exports is no part of one.
+        QVERIFY(QFile::exists(in("twice/src/engine/runtime/exported")));
+        QVERIFY(!QFile::exists(in("twice/src/engine/exporting")));
     }
 
     void names_data() {

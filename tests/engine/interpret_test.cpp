@@ -7,6 +7,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/specialize.h"
 #include "engine/runtime/reference.h"
+#include "engine/support/hash.h"
 #include "engine/tensor/fill.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -295,6 +296,16 @@ void InterpretTest::fillsMissingTensors() {
     QCOMPARE(shown({first->at(1)}), shown({w}));
     QVERIFY(shown({w}) != shown({filledTensor("v", 0, DType::F32, {2})}) &&
             shown({w}) != shown({filledTensor("w", 1, DType::F32, {2})}));
+
+    // However many threads share the work, a tensor is filled as if by one.
+    for (const Dims& sizes : {Dims{300000}, Dims{500, 600}}) {
+        const Tensor filled = filledTensor("long", 3, DType::F64, sizes);
+        Random random(Hasher().add(std::string_view("long")).add(uint64_t{3}).finish().low);
+        for (int64_t i = 0; i < filled.numel(); ++i) {
+            const double next = sizes.size() > 1 ? random.normal() / std::sqrt(600.0) : 0.5 + random.uniform();
+            if (filled.as<double>()[i] != next) QCOMPARE(filled.as<double>()[i], next);
+        }
+    }
 
     // A graph that writes works on copies; what was made up has no owner but the run.
     auto writes = parseText(

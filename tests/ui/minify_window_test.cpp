@@ -50,6 +50,10 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
 
   private slots:
     void initTestCase() { prepareSettings(); }
+    void stoppingNoSearchChangesNothing() {
+        search().stop();
+        QVERIFY(!search().isRunning() && !search().isStopping());
+    }
     void init() {
         showWindow({1400, 900});
         m_main->open(testing::testFile("../resources/models/tiny_transformer.pt2"));
