@@ -1,5 +1,6 @@
 #include "engine/loops/collapse.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "engine/loops/index.h"
@@ -13,7 +14,12 @@ namespace {
 /// c*(slow*size(fast) + fast) + rest: an address, or what a condition compares.
 bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fast) {
     bool ok = true;
-    std::unordered_set<const ExprNode*> seen;
+    std::unordered_set<const ExprNode*> seen, reading;  // the latter: read one of the two
+    forEachExpr(roots, [&](const Expr& e) {
+        const bool itself = e->kind == ExprKind::Axis && (e->integer == slow.axis || e->integer == fast.axis);
+        const auto reads = [&](const Expr& operand) { return reading.contains(&*operand); };
+        if (itself || std::any_of(e->operands.begin(), e->operands.end(), reads)) reading.insert(&*e);
+    });
     const auto readsEither = [&](const Expr& e) { return reads(e, slow.axis) || reads(e, fast.axis); };
     const auto isJoint = [&](const Expr& e) {
         if (e->dtype != DType::I64) return false;
@@ -22,7 +28,7 @@ bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fas
                s->coefficient == Expr::make(ExprKind::Mul, {fast.size.expr(), f->coefficient});
     };
     const auto walk = [&](const auto& self, const Expr& e) -> void {
-        if (!ok || !seen.insert(&*e).second || !readsEither(e)) return;
+        if (!ok || !reading.contains(&*e) || !seen.insert(&*e).second) return;
         if (isJoint(e)) {
             // An index that comes from data has loads of its own.
             forEachExpr({e}, [&](const Expr& part) {

@@ -1,5 +1,8 @@
 #include "engine/loops/index.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 namespace cutaway {
 namespace {
 
@@ -205,9 +208,14 @@ Expr IndexSimplifier::simplifyNode(const Expr& expr) {
 }
 
 bool reads(const Expr& expr, int axis) {
-    bool found = false;
-    forEachExpr({expr}, [&](const Expr& e) { found |= e->kind == ExprKind::Axis && e->integer == axis; });
-    return found;
+    std::unordered_set<const ExprNode*> seen;  // of what has operands with operands
+    const auto walk = [&](const auto& self, const Expr& e) -> bool {
+        if (e->kind == ExprKind::Axis) return e->integer == axis;
+        const auto isInner = [](const Expr& operand) { return !operand->operands.empty(); };
+        if (std::any_of(e->operands.begin(), e->operands.end(), isInner) && !seen.insert(&*e).second) return false;
+        return std::any_of(e->operands.begin(), e->operands.end(), [&](const Expr& part) { return self(self, part); });
+    };
+    return walk(walk, expr);
 }
 
 std::optional<Affine> affineIn(const Expr& expr, int axis) {

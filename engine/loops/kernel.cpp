@@ -1,5 +1,7 @@
 #include "engine/loops/kernel.h"
 
+#include <array>
+#include <memory_resource>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -42,7 +44,10 @@ std::vector<Expr> reductionsOf(const Kernel& kernel) {
 }
 
 void forEachExpr(const std::vector<Expr>& roots, const std::function<void(const Expr&)>& visit) {
-    std::unordered_set<const ExprNode*> seen;
+    // Most expressions are small, and are walked often.
+    std::array<std::byte, 4096> room;
+    std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
+    std::pmr::unordered_set<const ExprNode*> seen(&memory);
     auto walk = [&](auto&& self, const Expr& expr) -> void {
         if (!seen.insert(&*expr).second) return;
         for (const Expr& operand : expr->operands) self(self, operand);
