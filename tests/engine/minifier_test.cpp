@@ -159,6 +159,16 @@ class MinifierTest : public QObject {
         QCOMPARE(trials.queries, queries);
     }
 
+    /// What cannot get smaller is found out in one round.
+    void oneCallIsAskedForOnce() {
+        Needs trials(kOneRelu);
+        const auto found =
+            reduce(parsed("def forward(x: \"f32[]\"):\n    r = aten.relu.default(x)\n    return (r,)\n"), trials);
+        QVERIFY2(found, found ? "" : found.error().text().c_str());
+        QCOMPARE(found->module->graph().size(), size_t{3});
+        QCOMPARE(trials.queries, 4);
+    }
+
     void goldenRuns_data() {
         QTest::addColumn<QString>("graph");
         QTest::addColumn<int>("relus");
