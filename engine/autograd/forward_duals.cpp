@@ -125,9 +125,12 @@ Result<Node*> ForwardDuals::push(Node& call) {
     GraphBuilder builder = m_rewriter.builder(m_graph, next, call);
     CT_TRY(const std::vector<Value> tangents, tangentsOf(call, builder, *next));
     std::vector<Node*> nodes;
+    const TupleType* const tuple = call.type().tuple();
     for (size_t i = 0; i < tangents.size() && !builder.error(); ++i) {
-        // What looks at the result, a view, must be able to look at the tangent in the same way.
-        const TensorType* type = call.type().tuple() ? (*call.type().tuple())[i].tensor() : call.type().tensor();
+        // What looks at the result, a view, must be able to look at the tangent in the same way. Text leaves out the
+        // last of several results if nobody reads them.
+        const TensorType* type = tuple ? nullptr : call.type().tensor();
+        if (tuple && i < tuple->size()) type = (*tuple)[i].tensor();
         const bool copied = tangents[i] && type && !sameStrides(*type, tangents[i].type());
         nodes.push_back(copied ? copyLaidOutLike(builder, *type, tangents[i]).node() : tangents[i].node());
     }
