@@ -19,6 +19,12 @@ std::optional<Scalar> literalOf(const Expr& expr) {
 
 }  // namespace
 
+bool writesToMemory(const Graph& graph) {
+    for (const Node& node : graph.nodes())
+        if (node.isCall() && node.op().mutates()) return true;
+    return false;
+}
+
 Interpreter::Interpreter(const Module& module, Module* editable, const InterpretOptions& options)
     : m_module(module),
       m_editable(editable),

@@ -12,6 +12,9 @@ namespace cutaway {
 /// are mostly gaps.
 Tensor laidOutAs(const Tensor& values, const TensorType& type);
 
+/// Whether a call of the graph writes to memory.
+bool writesToMemory(const Graph& graph);
+
 class Interpreter : public ValueSource {
   public:
     /// `editable`: the same module when its types hold symbols that only the run makes known, else null. All of them

@@ -12,12 +12,6 @@
 namespace cutaway {
 namespace {
 
-bool writesToValues(const Module& module) {
-    for (const Node& node : module.graph().nodes())
-        if (node.isCall() && node.op().mutates()) return true;
-    return false;
-}
-
 void addMeta(Hasher& hasher, const Tensor& tensor) {
     hasher.add(static_cast<int>(tensor.dtype())).add(static_cast<uint64_t>(tensor.sizes().size()));
     for (const int64_t size : tensor.sizes()) hasher.add(size);
@@ -101,7 +95,7 @@ void SharedValues::keep(const Hash128& key, const TensorList& values) {
     if (bytes > m_bytesLeft) return;
     m_bytesLeft -= bytes;
     for (const Tensor& value : values)
-        if (value.defined()) m_storages.emplace(value.storage().get(), value.storage());
+        if (value.defined()) m_storages.insert(value.storage().get());
     m_values.emplace(key, values);
 }
 
@@ -109,7 +103,7 @@ Result<std::vector<Tensor>> SharedValues::interpret(const Module& module, const 
                                                     const InterpretOptions& options) {
     const bool faulty = askedFaults().find("op") != std::string::npos;
     const bool plain = inputs.size() == module.graph().placeholders().size() && freeSymbols(module).empty() &&
-                       !hasTorchCalls(module) && !writesToValues(module);
+                       !hasTorchCalls(module) && !writesToMemory(module.graph());
     if (faulty || !plain) return cutaway::interpret(module, inputs, options);
     return Run(*this, module, options).run(inputs);
 }

@@ -1,6 +1,7 @@
 #pragma once
 // What graphs that are run one after the other compute alike, computed once: a pass changes a few nodes of thousands.
 #include <map>
+#include <set>
 
 #include "engine/interpret/interpret.h"
 #include "engine/support/hash.h"
@@ -38,7 +39,7 @@ class SharedValues {
     std::map<Hash128, TensorList, Less> m_values;
     std::map<Hash128, Hash128, Less> m_given;  // content by place, of what m_held holds
     std::vector<Tensor> m_held;
-    std::map<const Storage*, std::shared_ptr<Storage>> m_storages;  // of the values
+    std::set<const Storage*> m_storages;  // of m_values, which hold them
 };
 
 }  // namespace cutaway

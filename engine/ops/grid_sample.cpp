@@ -8,6 +8,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
+#include "engine/support/cubic_taps.h"
 
 namespace cutaway {
 namespace {
@@ -102,24 +103,6 @@ int64_t wholeIndex(T at) {
     return std::fabs(at) < T(kNowhere) ? static_cast<int64_t>(at) : -100;
 }
 
-/// Weights of the four taps around fraction t by cubic convolution with A = -0.75, and their slopes.
-template <class T>
-void cubic(T t, T* weights, T* slopes) {
-    const T a = T(-0.75);
-    auto near = [&](T x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-    auto far = [&](T x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-    auto nearSlope = [&](T x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
-    auto farSlope = [&](T x) { return (3 * a * x - 10 * a) * x + 8 * a; };
-    weights[0] = far(t + 1);
-    weights[1] = near(t);
-    weights[2] = near(1 - t);
-    weights[3] = far(2 - t);
-    slopes[0] = farSlope(t + 1);
-    slopes[1] = nearSlope(t);
-    slopes[2] = -nearSlope(1 - t);
-    slopes[3] = -farSlope(2 - t);
-}
-
 /// The taps of one position of the grid that lie in a plane of `height` by `width` elements.
 template <class T>
 std::vector<SampleTap<T>> tapsAt(T x, T y, int64_t height, int64_t width, const Sampling& s) {
@@ -131,8 +114,8 @@ std::vector<SampleTap<T>> tapsAt(T x, T y, int64_t height, int64_t width, const 
     if (s.blend == kBicubic) {
         const T left = std::floor(px.at), top = std::floor(py.at);
         T wx[4], dx[4], wy[4], dy[4];
-        cubic(px.at - left, wx, dx);
-        cubic(py.at - top, wy, dy);
+        cubicTaps(px.at - left, wx, dx);
+        cubicTaps(py.at - top, wy, dy);
         for (int i = 0; i < 4; ++i)
             for (int k = 0; k < 4; ++k) {
                 const Place<T> row = bounded(Place<T>{top + static_cast<T>(i - 1), 1}, height, s),

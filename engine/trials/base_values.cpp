@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/interpret/interpret.h"
+#include "engine/interpret/interpreter.h"
 #include "engine/interpret/specialize.h"
 #include "engine/minify/edits.h"
 #include "engine/ops/build.h"
@@ -22,13 +22,6 @@ std::optional<Dims> numbersOf(const SymDims& sizes, const SymbolValues& symbols)
         out.push_back(*number);
     }
     return out;
-}
-
-bool writesToMemory(const Module& module) {
-    const auto nodes = module.graph().nodes();
-    for (const Node& node : nodes)
-        if (node.isCall() && node.op().mutates()) return true;
-    return false;
 }
 
 }  // namespace
@@ -92,7 +85,7 @@ Result<void> BaseValues::compute(const std::vector<std::string>& names, const Pr
     const SymbolValues symbols = hintedSymbols(*m_base);
     double room = 1e18;
     if (const auto available = availableMemory()) room = static_cast<double>(available->bytes) / 4;
-    const bool copies = writesToMemory(*module);
+    const bool copies = writesToMemory(module->graph());
     std::vector<Argument> wanted;
     std::vector<std::string> asked;
     std::set<std::string> seen;

@@ -1,6 +1,7 @@
 // Sampling of planes and volumes at positions that a grid gives, and its gradients: the grid's last dim holds x and y
 // (and z), -1 and 1 being the borders.
 #include "engine/runtime/portable/portable.h"
+#include "engine/support/cubic_taps.h"
 
 namespace cutaway::portable {
 namespace {
@@ -62,23 +63,6 @@ struct Taps {
     int32_t count = 0;
 };
 
-/// Weights of the four taps around fraction t by cubic convolution with A = -0.75, and their slopes.
-template <class T>
-void cubic(T t, T* weights, T* slopes) {
-    const T a = T(-0.75);
-    const auto near = [&](T x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-    const auto far = [&](T x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-    const auto nearSlope = [&](T x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
-    const auto farSlope = [&](T x) { return (3 * a * x - 10 * a) * x + 8 * a; };
-    weights[0] = far(t + 1);
-    weights[1] = near(t);
-    weights[2] = near(1 - t);
-    weights[3] = far(2 - t);
-    slopes[0] = farSlope(t + 1);
-    slopes[1] = nearSlope(t);
-    slopes[2] = -nearSlope(1 - t);
-    slopes[3] = -farSlope(2 - t);
-}
 template <class T>
 void addTap(Taps<T>& taps, int64_t row, int64_t column, const int64_t* sizes, T weight, T byX, T byY) {
     if (row < 0 || row >= sizes[1] || column < 0 || column >= sizes[0]) return;
@@ -92,8 +76,8 @@ void planeTaps(const T* position, const int64_t* sizes, const Sampling& s, Taps<
     if (s.blend == kCubic) {
         const T left = std::floor(px.at), top = std::floor(py.at);
         T wx[4], dx[4], wy[4], dy[4];
-        cubic(px.at - left, wx, dx);
-        cubic(py.at - top, wy, dy);
+        cubicTaps(px.at - left, wx, dx);
+        cubicTaps(py.at - top, wy, dy);
         for (int i = 0; i < 4; ++i)
             for (int k = 0; k < 4; ++k) {
                 const Place<T> row = bounded(Place<T>{top + static_cast<T>(i - 1), 1}, sizes[1], s),
