@@ -243,6 +243,7 @@ Result<std::unique_ptr<Module>> makeJointGraph(const Module& forward, const Join
     CT_TRY_VOID(requireGradients(*joint, options));
     const CompileRequest compile;
     Rewriter rewriter("differentiate", compile);
+    rewriter.knowBodies(*joint);
     CT_TRY(const bool changed, differentiate(*joint, rewriter));
     if (!changed)
         return Error{ErrorCode::InvalidInput,

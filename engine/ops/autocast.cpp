@@ -295,9 +295,7 @@ std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std
     return args;
 }
 
-Result<void> autocastCall(Node& call, const AutocastState& state) {
-    GraphBuilder builder(call.graph(), &call);
-    builder.setProvenance(call.provenance());
+Result<void> autocastCall(Node& call, const AutocastState& state, GraphBuilder builder) {
     std::vector<Argument> args = autocastArguments(builder, call.op(), call.args(), state);
     if (builder.error()) return *builder.error();
     if (std::equal(args.begin(), args.end(), call.args().begin(),

@@ -17,7 +17,8 @@ AutocastPolicy autocastPolicy(const Op& op, DeviceType device);
 /// The bound arguments of a call, its floating operands on these devices converted by calls that the builder makes.
 std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
                                         const AutocastState& state);
-/// The same for an existing call, whose type is inferred again. Shorthand for products gets operands of one precision.
-Result<void> autocastCall(Node& call, const AutocastState& state);
+/// The same for an existing call, before which the builder stands, and whose type is inferred again. Shorthand for
+/// products gets operands of one precision.
+Result<void> autocastCall(Node& call, const AutocastState& state, GraphBuilder builder);
 
 }  // namespace cutaway

@@ -131,7 +131,7 @@ Result<void> ExecutionModes::cast(Node& call) {
     };
     if (std::any_of(m_state.autocast.begin(), m_state.autocast.end(), listed)) {
         Node* const before = call.previous();
-        CT_TRY_VOID(autocastCall(call, m_state.autocast));
+        CT_TRY_VOID(autocastCall(call, m_state.autocast, m_rewriter.builder(call.graph(), &call, call)));
         for (Node* made = before ? before->next() : call.graph().first(); made != &call && !m_state.gradients;
              made = made->next())
             m_silent.insert(made->id());
@@ -140,7 +140,7 @@ Result<void> ExecutionModes::cast(Node& call) {
     // What the operator is written as runs in the region, too.
     const OpDef* def = call.op().def();
     if (def == nullptr || !def->decompose || def->expand != Expand::Composite) return {};
-    CT_TRY_VOID(autocastCall(call, m_state.autocast));
+    CT_TRY_VOID(autocastCall(call, m_state.autocast, m_rewriter.builder(call.graph(), &call, call)));
     Graph& graph = call.graph();
     const uint32_t fresh = graph.idLimit();
     CT_TRY(const bool expanded, expandCall(call, m_rewriter));

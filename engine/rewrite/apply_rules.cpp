@@ -84,7 +84,8 @@ class RuleApplication {
         GraphBuilder builder = m_rewriter.builder(m_graph, position, m_match.root());
         Provenance provenance = builder.provenance();
         provenance.origin.clear();
-        for (const Node* node : m_matched) provenance.origin.push_back(node->id());
+        for (const Node* node : m_matched)
+            for (const NodeId origin : m_rewriter.originsOf(*node)) provenance.origin.push_back(origin);
         provenance.createdBy = std::string(m_rule.rule->name);
         builder.setProvenance(std::move(provenance));
         const bool handled = build(builder);

@@ -72,8 +72,10 @@ void Rewriter::record(std::string_view rule, const Graph& graph, std::string_vie
 }
 
 void Rewriter::knowBodies(const Module& module) {
+    const bool first = m_idsBefore.empty();
     const auto know = [&](const auto& self, const Module& at, const std::string& path) -> void {
         m_bodies[&at.graph()] = path;
+        if (first) m_idsBefore[&at.graph()] = at.graph().idLimit();
         for (const auto& [name, body] : at.subgraphs) self(self, *body, path.empty() ? name : path + "/" + name);
     };
     know(know, module, "");
@@ -88,10 +90,20 @@ void Rewriter::noteRefusal(std::string_view rule, std::string_view why, NodeId b
     m_refusals.push_back({std::string(rule), std::string(why), because});
 }
 
+std::vector<NodeId> Rewriter::originsOf(const Node& node) const {
+    std::vector<NodeId> origins = {node.id()};
+    const auto known = m_idsBefore.find(&node.graph());
+    const auto wasThere = [&](NodeId id) { return static_cast<uint32_t>(id) < known->second; };
+    if (known != m_idsBefore.end() && !wasThere(node.id()))
+        std::copy_if(node.provenance().origin.begin(), node.provenance().origin.end(), std::back_inserter(origins),
+                     wasThere);
+    return origins;
+}
+
 GraphBuilder Rewriter::builder(Graph& graph, Node* position, const Node& origin) const {
     GraphBuilder builder(graph, position);
     Provenance provenance = origin.provenance();
-    provenance.origin = {origin.id()};
+    provenance.origin = originsOf(origin);
     provenance.sourceName.clear();
     provenance.createdBy = std::string(m_pass);
     builder.setProvenance(std::move(provenance));
@@ -106,7 +118,7 @@ void Rewriter::replace(Node& old, Node& replacement) {
     const bool read =
         keepRead && !sameMemory(type, replacement.type()) && &storageRoot(old) == &old && storageIsRead(old);
     Provenance provenance = old.provenance();
-    provenance.origin = {old.id()};
+    provenance.origin = originsOf(old);
     provenance.createdBy = std::string(m_pass);
     graph.replaceUses(old, replacement);
     CT_CHECK(!old.hasUsers(), "a replacement does not read what it replaces");

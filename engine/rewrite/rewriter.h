@@ -65,6 +65,9 @@ class Rewriter {
     }
     const std::vector<Refusal>& refusals() const { return m_refusals; }
 
+    /// What is made of the node came from it, and if the pass made the node itself, from what it made that of, too: the
+    /// graph before the pass has only the latter.
+    std::vector<NodeId> originsOf(const Node& node) const;
     /// A builder that inserts before `position`; what it creates says that it came from `origin`.
     GraphBuilder builder(Graph& graph, Node* position, const Node& origin) const;
     /// Every reader of `old` reads `replacement`, and `old` is erased. If the layout differs, types that depend on it
@@ -108,6 +111,7 @@ class Rewriter {
     std::vector<RewriteInfo> m_done;
     std::vector<const Graph*> m_unknown;  // of each in m_done the graph, where it was no known body; else null
     std::map<const Graph*, std::string> m_bodies;
+    std::map<const Graph*, uint32_t> m_idsBefore;  // of a known body one past the last id before the pass
     const Graph* m_watched = nullptr;
     NodeId m_watchedNode = NodeId::None;
     std::vector<Refusal> m_refusals;

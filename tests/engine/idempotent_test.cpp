@@ -1,5 +1,6 @@
 // A pass that runs again at once changes nothing more, or its row in the pipeline says why it may (Pass::repeats). Held
-// for every pass on every graph of tests/cases, and for every step of the bundled models' compilations.
+// for every pass on every graph of tests/cases, and for every step of the bundled models' compilations. And each says of
+// what it makes where it came from.
 #include <QDirIterator>
 #include <QtTest>
 #include <set>
@@ -85,6 +86,21 @@ class IdempotentTest : public QObject {
         QVERIFY(m_samples.size() > 300);
     }
 
+    static bool has(const Module& module, NodeId id) {
+        return module.graph().find(id) || std::any_of(module.subgraphs.begin(), module.subgraphs.end(),
+                                                      [&](const auto& body) { return has(*body.second, id); });
+    }
+    /// A call that the step made, and that does not say which nodes of the graph before it was made of.
+    static QString madeOfNothing(const Step& step) {
+        for (const Node& node : step.after->graph().nodes()) {
+            if (!node.isCall() || step.before->graph().find(node.id())) continue;
+            const std::vector<NodeId>& origins = node.provenance().origin;
+            if (std::none_of(origins.begin(), origins.end(), [&](NodeId id) { return has(*step.before, id); }))
+                return QString::fromStdString(step.info.name + " says not what " + node.name() + " was made of");
+        }
+        return {};
+    }
+
     void passes_data() {
         QTest::addColumn<size_t>("position");
         for (size_t i = 0; i < pipeline().size(); ++i)
@@ -98,6 +114,7 @@ class IdempotentTest : public QObject {
         for (const Sample& sample : m_samples) {
             const Step once = runPass(pass, sample.graph, sample.options);
             if (once.info.state != StepState::Changed) continue;  // a graph of another stage is refused, or left alone
+            QVERIFY2(madeOfNothing(once).isEmpty(), qPrintable(sample.name + ": " + madeOfNothing(once)));
             const QString difference = changedAgain(pass, once, sample.options);
             repeated |= !difference.isEmpty();
             if (pass.repeats.empty()) QVERIFY2(difference.isEmpty(), qPrintable(sample.name + ": " + difference));
@@ -132,6 +149,7 @@ class IdempotentTest : public QObject {
         for (const Step& step : trace->steps) {
             QVERIFY2(step.info.state != StepState::Failed, step.info.error.c_str());
             if (step.info.state != StepState::Changed) continue;
+            QVERIFY2(madeOfNothing(step).isEmpty(), qPrintable(madeOfNothing(step)));
             const QString difference = changedAgain(*step.pass, step, options);
             if (!difference.isEmpty()) m_seen.insert(step.pass->repeats);
             QVERIFY2(!step.pass->repeats.empty() || difference.isEmpty(),
