@@ -122,7 +122,7 @@ class Planner {
         };
         const Loop last = m_kernel->outer.back();
         Loop best = last;
-        if (2 * last.size.asInt().value_or(m_target.lanes) <= m_target.lanes)
+        if (last.size.asInt().value_or(m_target.lanes) <= m_target.lanes / 2)
             for (const Loop& loop : m_kernel->outer)
                 if (loop.size.isInt() && 2 * cost(loop) < cost(best)) best = loop;
         if (best == last)

@@ -170,7 +170,7 @@ class Grouper {
     /// unless whole rows stay together; or it reads at such. What a short loop reads once for each row is no matter.
     static std::string scatteredStore(const BuiltKernel& built, const Space& space) {
         const auto full = knownNumel(space.sizes), rows = knownNumel(space.outer());
-        const bool manyRows = full && rows && *rows * *rows >= *full;
+        const bool manyRows = full && rows && static_cast<double>(*rows) * static_cast<double>(*rows) >= *full;
         for (const KernelStore& store : built.kernel.stores) {
             const std::vector<Loop>& loops = store.inner.empty() ? built.kernel.outer : store.inner;
             std::vector<Expr> read = {store.index};

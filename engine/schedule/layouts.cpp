@@ -130,13 +130,12 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
         node = previous;
     }
     // Gradients from the first on: by its operands alone one would get its old layout again.
-    for (Node* node = graph.first(); node != nullptr;) {
-        Node* const next = node->next();
-        if (node->isCall(kGradients)) {
-            CT_TRY(const bool goesOn, visit(*node));
-            if (!goesOn) break;
-        }
-        node = next;
+    // Each takes the readers of its tuple, which stand behind it, along with it.
+    std::vector<Node*> gradients = graph.nodeList();
+    std::erase_if(gradients, [](const Node* node) { return !node->isCall(kGradients); });
+    for (Node* node : gradients) {
+        CT_TRY(const bool goesOn, visit(*node));
+        if (!goesOn) break;
     }
     return rewriter.changed();
 }
