@@ -46,10 +46,6 @@ std::string cppValueSuffix(DType dtype) {
 }
 std::string cppMemorySuffix(DType dtype) { return dtype == DType::Bool ? "b8" : std::string(info(dtype).abbreviation); }
 std::string cppVectorType(DType dtype) { return "V_" + cppValueSuffix(dtype); }
-std::string cppStateType(DType dtype) {
-    if (dtype == DType::Bool) return "S_i32";  // a mask
-    return isHalf(dtype) || byteSize(dtype) >= 4 ? "S_" + cppValueSuffix(dtype) : std::string();
-}
 
 std::string cppLiteral(const Expr& constant) {
     const DType dtype = constant->dtype;

@@ -11,8 +11,6 @@ std::string cppMemoryType(DType dtype);
 std::string cppValueType(DType dtype);
 /// "V_f32"; Bool is the mask type V_b.
 std::string cppVectorType(DType dtype);
-/// "S_f64": of a vector variable that loops change (prelude); empty where it is no wider than a register.
-std::string cppStateType(DType dtype);
 /// "f32": suffix of helpers by what is in memory ("b8", "bf16") or in a register.
 std::string cppMemorySuffix(DType dtype);
 std::string cppValueSuffix(DType dtype);

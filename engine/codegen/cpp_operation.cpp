@@ -17,10 +17,10 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
         for (size_t i = 1; i < in.size(); ++i) text += " " + sign + " " + in[i].text;
         return narrow.empty() ? text : narrow + "(" + text + ")";
     };
-    auto compared = [&](const std::string& sign) {
+    auto compared = [&](const std::string& sign, const std::string& function) {
         if (!vector) return in[0].text + " " + sign + " " + in[1].text;
-        if (boolean) return "mask((" + in[0].text + " & 1) " + sign + " (" + in[1].text + " & 1))";
-        return "mask(" + in[0].text + " " + sign + " " + in[1].text + ")";
+        const std::string bit = boolean ? " & 1" : "";
+        return function + "(" + in[0].text + bit + ", " + in[1].text + bit + ")";
     };
     auto chained = [&](const std::string& function) {
         helpers.insert("minmax");
@@ -50,12 +50,12 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
         case ExprKind::Min: return boolean ? joined("&") : chained("min");
         case ExprKind::Max: return boolean ? joined("|") : chained("max");
         case ExprKind::Pow: helpers.insert("f_pow"); return "f_pow(" + in[0].text + ", " + in[1].text + ")";
-        case ExprKind::Eq: return compared("==");
-        case ExprKind::Ne: return compared("!=");
-        case ExprKind::Lt: return compared("<");
-        case ExprKind::Le: return compared("<=");
-        case ExprKind::Gt: return compared(">");
-        case ExprKind::Ge: return compared(">=");
+        case ExprKind::Eq: return compared("==", "eq");
+        case ExprKind::Ne: return compared("!=", "ne");
+        case ExprKind::Lt: return compared("<", "lt");
+        case ExprKind::Le: return compared("<=", "le");
+        case ExprKind::Gt: return compared(">", "gt");
+        case ExprKind::Ge: return compared(">=", "ge");
         case ExprKind::And:
         case ExprKind::BitAnd: return joined("&");
         case ExprKind::Or:
@@ -90,7 +90,7 @@ std::string integerCode(DType to, const Code& in, bool vector, std::set<std::str
 std::string castCode(const Expr& expr, const Code& in, bool vector, std::set<std::string>& helpers) {
     const DType from = computeTypeOf(expr->operands[0]->dtype), to = computeTypeOf(expr->dtype);
     if (from == to) return in.text;
-    if (to == DType::Bool) return vector ? "mask(" + in.text + " != 0)" : in.text + " != 0";
+    if (to == DType::Bool) return vector ? "ne(" + in.text + ", 0)" : in.text + " != 0";
     if (isFloating(from) && !isFloating(to)) return integerCode(to, in, vector, helpers);
     const ExprKind kind = expr->operands[0]->kind;
     const bool plain = kind == ExprKind::Int || kind == ExprKind::Axis || kind == ExprKind::Symbol;
@@ -119,23 +119,22 @@ std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector,
     if (name == "abs") {
         if (isUnsigned(dtype) || dtype == DType::Bool) return x;
         if (!isFloating(dtype))
-            return vector ? "sel(mask(" + x + " < 0), -" + x + ", " + x + ")"
+            return vector ? "sel(lt(" + x + ", 0), -" + x + ", " + x + ")"
                           : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -" + x + " : " + x + ")";
         if (!vector) return (dtype == DType::F64 ? "__builtin_fabs(" : "__builtin_fabsf(") + x + ")";
         return "(" + cppVectorType(dtype) + ")((" + bits + ")" + x +
                (dtype == DType::F64 ? " & 0x7fffffffffffffffL)" : " & 0x7fffffff)");
     }
-    auto test = [&](const std::string& condition) { return vector ? "mask(" + condition + ")" : condition; };
     if (!isFloating(dtype) && (name == "isnan" || name == "isinf")) return vector ? "bc_b(false)" : "false";
     if (!isFloating(dtype) && name == "isfinite") return vector ? "bc_b(true)" : "true";
-    if (name == "isnan") return test(x + " != " + x);
+    if (name == "isnan") return vector ? "ne(" + x + ", " + x + ")" : x + " != " + x;
     if (name == "isinf")
-        return vector ? "mask(" + x + " == " + inf + ") | mask(" + x + " == -" + inf + ")"
+        return vector ? "eq(" + x + ", " + inf + ") | eq(" + x + ", -" + inf + ")"
                       : x + " == " + inf + " || " + x + " == -" + inf;
-    if (name == "isfinite") return test(x + " - " + x + " == 0");
+    if (name == "isfinite") return vector ? "eq(" + x + " - " + x + ", 0)" : x + " - " + x + " == 0";
     if (name == "signbit") {
-        if (!isFloating(dtype)) return test(x + " < 0");
-        return vector ? "mask((" + bits + ")" + x + " < 0)" : "__builtin_signbit(" + x + ") != 0";
+        if (vector) return "lt(" + (isFloating(dtype) ? "(" + bits + ")" : std::string()) + x + ", 0)";
+        return isFloating(dtype) ? "__builtin_signbit(" + x + ") != 0" : x + " < 0";
     }
     helpers.insert("f_" + name);
     return "f_" + name + "(" + x + (in.size() > 1 ? ", " + in[1].text : "") + ")";

@@ -20,8 +20,8 @@ constexpr std::string_view kBounds = R"(#if defined(__AVX512F__) && !defined(__c
 FN V_f32 atMost(V_f32 x, float most) { return __builtin_ia32_minps512_mask(bc_f32(most), x, x, (unsigned short)-1, 4); }
 FN V_f32 atLeast(V_f32 x, float least) { return __builtin_ia32_maxps512_mask(bc_f32(least), x, x, (unsigned short)-1, 4); }
 #else
-FN V_f32 atMost(V_f32 x, float most) { return sel(mask(x > most), bc_f32(most), x); }
-FN V_f32 atLeast(V_f32 x, float least) { return sel(mask(x < least), bc_f32(least), x); }
+FN V_f32 atMost(V_f32 x, float most) { return sel(gt(x, most), bc_f32(most), x); }
+FN V_f32 atLeast(V_f32 x, float least) { return sel(lt(x, least), bc_f32(least), x); }
 #endif
 )";
 // scale2: x times two to the power of n, a whole number.
@@ -29,7 +29,7 @@ constexpr std::string_view kExp = R"(#if defined(__AVX512F__) && !defined(__clan
 FN V_f32 scale2(V_f32 x, V_f32 n) { return __builtin_ia32_scalefps512_mask(x, n, x, (unsigned short)-1, 4); }
 #else
 FN V_f32 scale2(V_f32 x, V_f32 to) {
-    const V_i32 n = CONV(sel(mask(to == to), to, bc_f32(0)), V_i32), h = n >> 1;
+    const V_i32 n = CONV(sel(eq(to, to), to, bc_f32(0)), V_i32), h = n >> 1;
     return x * (V_f32)((h + 127) << 23) * (V_f32)((n - h + 127) << 23);
 }
 #endif
@@ -52,12 +52,12 @@ constexpr std::string_view kExpm1 = R"(FN V_f32 f_expm1(V_f32 x) {
     p = fma_(p, r, 1.38888889e-3f);
     p = fma_(p, r, 8.33333333e-3f); p = fma_(p, r, 4.16666667e-2f); p = fma_(p, r, 1.66666667e-1f); p = fma_(p, r, 0.5f);
     p = fma_(p * r, r, r);
-    const V_f32 s = (V_f32)((CONV(sel(mask(n == n), n, bc_f32(0)), V_i32) + 127) << 23);
-    return sel(mask(x > 88.f), big, sel(mask(x == 0.f), x, fma_(s, p, s - 1.f)));
+    const V_f32 s = (V_f32)((CONV(sel(eq(n, n), n, bc_f32(0)), V_i32) + 127) << 23);
+    return sel(gt(x, 88.f), big, sel(eq(x, 0.f), x, fma_(s, p, s - 1.f)));
 }
 )";
 constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
-    const V_b tiny = mask(x < 0x1p-126f);
+    const V_b tiny = lt(x, 0x1p-126f);
     const V_f32 y = sel(tiny, x * 0x1p23f, x);
     V_i32 e = ((V_i32)y - 0x3f3504f3) >> 23;
     const V_f32 m = (V_f32)((V_i32)y - (e << 23));
@@ -67,9 +67,9 @@ constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
     p = fma_(p, z, 0.285714286f); p = fma_(p, z, 0.4f); p = fma_(p, z, 0.666666667f);
     V_f32 r = k * 0.693145751953125f - ((h - (s * (h + p * z) + k * 1.42860677e-6f)) - f);
     const float inf = __builtin_inff();
-    r = sel(mask(x == 0.f), bc_f32(-inf), r);
-    r = sel(mask(x < 0.f), bc_f32(__builtin_nanf("")), r);
-    return sel(mask(x == inf) | mask(x != x), x, r);
+    r = sel(eq(x, 0.f), bc_f32(-inf), r);
+    r = sel(lt(x, 0.f), bc_f32(__builtin_nanf("")), r);
+    return sel(eq(x, inf) | ne(x, x), x, r);
 }
 )";
 // x P(x x) / Q(x x), whose coefficients make the largest relative error over [0, 4] smallest (2.5e-8).
@@ -96,7 +96,7 @@ const std::vector<Snippet>& snippets() {
         {"mem_u16", "", "MEMORY(unsigned short, u16)\n"},
         {"mem_i8", "", "MEMORY(signed char, i8)\n"},
         {"mem_u8", "", "MEMORY(unsigned char, u8)\n"},
-        {"mem_b8", "mem_u8", R"(FN V_b toMask(V_u8 v) { return CONV(v != 0, V_b); }
+        {"mem_b8", "mem_u8", R"(FN V_b toMask(V_u8 v) { return ne(v, 0); }
 FN V_u8 fromMask(V_b v) { return CONV(v & 1, V_u8); }
 FN V_b ld_b8(const unsigned char* p, int n) { return toMask(ld_u8(p, n)); }
 FN V_b lds_b8(const unsigned char* p, long s, int n) { return toMask(lds_u8(p, s, n)); }
@@ -108,7 +108,7 @@ FN void stg_b8(unsigned char* p, V_i64 i, int n, V_b v) { stg_u8(p, i, n, fromMa
         {"mem_bf16", "mem_u16", R"(FN V_f32 fromBf(V_u16 h) { return (V_f32)(CONV(h, V_u32) << 16); }
 FN V_u16 toBf(V_f32 v) {
     const V_u32 u = (V_u32)v, r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    return CONV(sel(mask(v == v), r, bc_u32(0x7fc0u)), V_u16);
+    return CONV(sel(eq(v, v), r, bc_u32(0x7fc0u)), V_u16);
 }
 FN float rd_bf16(const unsigned short* p) { const unsigned u = (unsigned)*p << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }
 FN void wr_bf16(unsigned short* p, float v) {
@@ -125,15 +125,15 @@ FN void stg_bf16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, 
         {"mem_f16", "mem_u16", R"(FN V_f32 fromHalf(V_u16 h) {
     const V_u32 w = CONV(h, V_u32), m = w & 0x7fffu;
     const V_f32 f = (V_f32)(m << 13) * 0x1p112f;
-    const V_u32 u = (V_u32)f | ((V_u32)mask(m > 0x7bffu) & 0x7f800000u) | ((w & 0x8000u) << 16);
+    const V_u32 u = (V_u32)f | ((V_u32)gt(m, 0x7bffu) & 0x7f800000u) | ((w & 0x8000u) << 16);
     return (V_f32)u;
 }
 FN V_u16 toHalf(V_f32 v) {
     const V_u32 w = (V_u32)v, u = w & 0x7fffffffu;
     const V_u32 normal = (u + 0xc8000fffu + ((u >> 13) & 1u)) >> 13;
     const V_u32 small = (V_u32)((V_f32)u + 0.5f) - 0x3f000000u;
-    V_u32 r = sel(mask(u < 0x38800000u), small, normal);
-    r = sel(mask(u >= 0x47800000u), sel(mask(u > 0x7f800000u), bc_u32(0x7e00u), bc_u32(0x7c00u)), r);
+    V_u32 r = sel(lt(u, 0x38800000u), small, normal);
+    r = sel(ge(u, 0x47800000u), sel(gt(u, 0x7f800000u), bc_u32(0x7e00u), bc_u32(0x7c00u)), r);
     return CONV(r | ((w >> 16) & 0x8000u), V_u16);
 }
 FN float rd_f16(const unsigned short* p) { return fromHalf(bc_u16(*p))[0]; }
@@ -151,7 +151,7 @@ FN void stg_f16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, t
 }
 FN V_i64 checkedIndex(V_i64 i, long n, int lanes, int* fault) {
     V_i64 r = {};
-    for (int k = 0; k < lanes; ++k) r[k] = checkedIndex(i[k], n, fault);
+    for (int k = 0; k < lanes; ++k) put(r, k, checkedIndex(i[k], n, fault));
     return r;
 }
 )"},
@@ -165,9 +165,9 @@ template <class T> FN T divFloor(T a, T b, int* fault) {
     return q - T(b != 0 && (a < 0) != (b < 0) && q * b != a);
 }
 template <class T> FN T modFloor(T a, T b, int* fault) { return b == 0 ? divTrunc(a, b, fault) : a - divFloor(a, b, fault) * b; }
-template <class V> FN V divTrunc(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divTrunc(a[k], b[k], fault); return r; }
-template <class V> FN V divFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divFloor(a[k], b[k], fault); return r; }
-template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = modFloor(a[k], b[k], fault); return r; }
+template <class V> FN V divTrunc(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) put(r, k, divTrunc(a[k], b[k], fault)); return r; }
+template <class V> FN V divFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) put(r, k, divFloor(a[k], b[k], fault)); return r; }
+template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) put(r, k, modFloor(a[k], b[k], fault)); return r; }
 )"},
         // GCC 12 makes one truncation of a float that becomes an integer and a float again, which keeps the sign of
         // zero.
@@ -177,31 +177,31 @@ template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (i
         {"unsigned", "",
          R"(FN unsigned toU32(double x) { return x >= 0x1p31 ? (unsigned)(int)(x - 0x1p31) ^ 0x80000000u : (unsigned)(int)x; }
 FN unsigned long toU64(double x) { return x >= 0x1p63 ? (unsigned long)(long)(x - 0x1p63) ^ 0x8000000000000000ul : (unsigned long)(long)x; }
-template <class V> FN V_u32 toU32V(V x) { const V_b m = mask(x >= 0x1p31f); return (V_u32)CONV(sel(m, x - 0x1p31f, x), V_i32) ^ ((V_u32)m & 0x80000000u); }
-template <class V> FN V_u64 toU64V(V x) { const V_b m = mask(x >= 0x1p63f); return (V_u64)CONV(sel(m, x - 0x1p63f, x), V_i64) ^ ((V_u64)CONV(m, V_i64) & 0x8000000000000000ul); }
+template <class V> FN V_u32 toU32V(V x) { const V_b m = ge(x, 0x1p31f); return (V_u32)CONV(sel(m, x - 0x1p31f, x), V_i32) ^ ((V_u32)m & 0x80000000u); }
+template <class V> FN V_u64 toU64V(V x) { const V_b m = ge(x, 0x1p63f); return (V_u64)CONV(sel(m, x - 0x1p63f, x), V_i64) ^ ((V_u64)CONV(m, V_i64) & 0x8000000000000000ul); }
 )"},
         {"shift", "",
          R"(template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
 template <class T> FN T shr(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(a < 0 ? -1 : 0) : T(a >> b); }
-template <class V> FN V shlv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; r[k] = shl(x, y); } return r; }
-template <class V> FN V shrv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; r[k] = shr(x, y); } return r; }
+template <class V> FN V shlv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; put(r, k, shl(x, y)); } return r; }
+template <class V> FN V shrv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; put(r, k, shr(x, y)); } return r; }
 )"},
         {"minmax", "", R"(template <class T> FN T minS(T a, T b) { return a != a ? a : b < a || b != b ? b : a; }
 template <class T> FN T maxS(T a, T b) { return a != a ? a : b > a || b != b ? b : a; }
 #ifdef __clang__  // it takes a <= 0 for a < 0 where b is a constant zero, and loses the sign of a
-template <class V> FN V firstIfSame(V a, V b, V m) { return sel(mask(a == b), a, m); }
+template <class V> FN V firstIfSame(V a, V b, V m) { return sel(eq(a, b), a, m); }
 #else
 template <class V> FN V firstIfSame(V, V, V m) { return m; }
 #endif
-template <class V> FN V minV(V a, V b) { return firstIfSame(a, b, sel((mask(b < a) | mask(b != b)) & mask(a == a), b, a)); }
-template <class V> FN V maxV(V a, V b) { return firstIfSame(a, b, sel((mask(b > a) | mask(b != b)) & mask(a == a), b, a)); }
+template <class V> FN V minV(V a, V b) { return firstIfSame(a, b, sel((lt(b, a) | ne(b, b)) & eq(a, a), b, a)); }
+template <class V> FN V maxV(V a, V b) { return firstIfSame(a, b, sel((gt(b, a) | ne(b, b)) & eq(a, a), b, a)); }
 )"},
         {"floormod", "round", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
 FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }
 FN float floorModF(float a, float b) { const float m = __builtin_fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
 FN double floorModF(double a, double b) { const double m = __builtin_fmod(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
-template <class V> FN V floorDivV(V a, V b) { V r = {}; LANES r[k] = floorDivF(a[k], b[k]); return r; }
-template <class V> FN V floorModV(V a, V b) { V r = {}; LANES r[k] = floorModF(a[k], b[k]); return r; }
+template <class V> FN V floorDivV(V a, V b) { V r = {}; LANES put(r, k, floorDivF(a[k], b[k])); return r; }
+template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorModF(a[k], b[k])); return r; }
 )"},
         {"bounds", "", kBounds},
         {"exp", "bounds", kExp},
@@ -209,30 +209,30 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES r[k] = floorModF(a
         {"log", "", kLog},
         {"log1p", "log", R"(FN V_f32 f_log1p(V_f32 x) {
     const V_f32 u = x + 1.f, c = (x - (u - 1.f)) / u;
-    return sel(mask(u == 1.f), x, f_log(u) + sel(mask(c - c == 0.f), c, bc_f32(0)));
+    return sel(eq(u, 1.f), x, f_log(u) + sel(eq(c - c, 0.f), c, bc_f32(0)));
 }
 )"},
         {"tanh", "expm1", R"(FN V_f32 f_tanh(V_f32 x) {
-    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), t = f_expm1(sel(mask(a > 10.f), bc_f32(10.f), a) * 2.f), r = t / (t + 2.f);
+    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), t = f_expm1(sel(gt(a, 10.f), bc_f32(10.f), a) * 2.f), r = t / (t + 2.f);
     return (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000));
 }
 )"},
         {"erf", "bounds", kErf},
         {"sigmoid", "exp", "FN V_f32 f_sigmoid(V_f32 x) { return bc_f32(1.f) / (f_exp(-x) + 1.f); }\n"},
         {"sqrt", "",
-         "FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES r[k] = __builtin_sqrtf(x[k]); return r; }\nFN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES r[k] = __builtin_sqrt(x[k]); return r; }\n"},
+         "FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES put(r, k, __builtin_sqrtf(x[k])); return r; }\nFN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES put(r, k, __builtin_sqrt(x[k])); return r; }\n"},
         {"rsqrt", "sqrt",
          "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
         {"round", "", R"(FN V_f32 small_(V_f32 x, V_f32 r) {
-    const V_b big = mask((V_i32)((V_i32)x & 0x7fffffff) >= 0x4b000000);
+    const V_b big = ge((V_i32)x & 0x7fffffff, 0x4b000000);
     return sel(big, x, (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000)));
 }
 FN V_f32 f_trunc(V_f32 x) {
-    const V_b big = mask((V_i32)((V_i32)x & 0x7fffffff) >= 0x4b000000);
+    const V_b big = ge((V_i32)x & 0x7fffffff, 0x4b000000);
     return small_(x, CONV(CONV(sel(big, bc_f32(0), x), V_i32), V_f32));
 }
-FN V_f32 f_floor(V_f32 x) { const V_f32 t = f_trunc(x); return sel(mask(t > x), t - 1.f, t); }
-FN V_f32 f_ceil(V_f32 x) { const V_f32 t = f_trunc(x); return small_(x, sel(mask(t < x), t + 1.f, t)); }
+FN V_f32 f_floor(V_f32 x) { const V_f32 t = f_trunc(x); return sel(gt(t, x), t - 1.f, t); }
+FN V_f32 f_ceil(V_f32 x) { const V_f32 t = f_trunc(x); return small_(x, sel(lt(t, x), t + 1.f, t)); }
 FN V_f32 f_round(V_f32 x) {
     const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff);
     return small_(x, (a + 0x1p23f) - 0x1p23f);
@@ -323,10 +323,10 @@ std::string laneFunctionText(const LaneFunction& f) {
     const bool own = !vectorSnippet(f.name).empty(), both = f.name == "sqrt";
     auto vector = [&](const std::string& type, const std::string& callee) {
         if (f.operands == 1)
-            return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES r[k] = " + callee +
-                   "(x[k]); return r; }\n";
+            return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES put(r, k, " + callee +
+                   "(x[k])); return r; }\n";
         return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { " + type +
-               " r = {}; LANES r[k] = " + callee + "(x[k], y[k]); return r; }\n";
+               " r = {}; LANES put(r, k, " + callee + "(x[k], y[k])); return r; }\n";
     };
     auto scalar = [&](const std::string& type, const std::string& callee) {
         if (f.operands == 1) return "FN " + type + " f_" + name + "(" + type + " x) { return " + callee + "(x); }\n";
@@ -340,7 +340,7 @@ std::string laneFunctionText(const LaneFunction& f) {
 
 constexpr std::string_view kSigmoidScalars = R"(FN float f_sigmoid(float x) { return 1.f / (1.f + __builtin_expf(-x)); }
 FN double f_sigmoid(double x) { return 1. / (1. + __builtin_exp(-x)); }
-FN V_f64 f_sigmoid(V_f64 x) { V_f64 r = {}; LANES r[k] = f_sigmoid((double)x[k]); return r; }
+FN V_f64 f_sigmoid(V_f64 x) { V_f64 r = {}; LANES put(r, k, f_sigmoid((double)x[k])); return r; }
 )";
 constexpr std::string_view kRsqrtScalars = R"(FN float f_rsqrt(float x) { return 1.f / __builtin_sqrtf(x); }
 FN double f_rsqrt(double x) { return 1. / __builtin_sqrt(x); }

@@ -91,16 +91,10 @@ class CppPrinter {
     }
     void on(const Index& index) { line("const long " + x(index.axis) + " = " + value(index.value).text + ";"); }
     void on(const Let& let) { define("const ", let.var, let.value); }
-    void on(const Declare& own) {
-        const NestVar& var = m_nest->vars[static_cast<size_t>(own.var)];
-        if (var.lanes > 1 && !cppStateType(var.dtype).empty()) m_states.insert(own.var);
-        define("", own.var, own.value);
-    }
+    void on(const Declare& own) { define("", own.var, own.value); }
     void define(const std::string& prefix, int var, const Expr& expr) {
         const NestVar& own = m_nest->vars[static_cast<size_t>(var)];
-        const std::string type = m_states.contains(var) ? cppStateType(own.dtype)
-                                 : own.lanes > 1        ? cppVectorType(own.dtype)
-                                                        : cppValueType(own.dtype);
+        const std::string type = own.lanes > 1 ? cppVectorType(own.dtype) : cppValueType(own.dtype);
         line(prefix + type + " " + t(var) + " = " + as(own, expr) + ";");
     }
     void on(const Set& set) {
@@ -155,7 +149,6 @@ class CppPrinter {
             case ExprKind::Axis: return {x(static_cast<int>(e->integer)), false};
             case ExprKind::Var: {
                 const int var = static_cast<int>(e->integer);
-                if (m_states.contains(var)) return {"whole(" + t(var) + ")", true};
                 return {t(var), m_nest->vars[static_cast<size_t>(var)].lanes > 1};
             }
             case ExprKind::Load: return load(e);
@@ -165,9 +158,7 @@ class CppPrinter {
                 if (e->name == "lane") return lane(e);
                 if (e->name == "lanes_from") {
                     const Code own = value(e->operands[0]);
-                    return {
-                        "from_" + cppValueSuffix(e->dtype) + "<" + value(e->operands[1]).text + ">(" + own.text + ")",
-                        true};
+                    return {"rotated<" + value(e->operands[1]).text + ">(" + own.text + ")", true};
                 }
                 break;
             default: break;
@@ -228,7 +219,6 @@ class CppPrinter {
     const LoopNest* m_nest;
     std::unordered_map<std::string, std::string> m_sizes;
     std::set<std::string> m_helpers;
-    std::set<int> m_states;  // vector variables that loops change
     std::string m_text;
     size_t m_depth = 1;
     int m_next = 0;

@@ -6,38 +6,165 @@ namespace {
 
 // Types come first in every file. V_b is a mask: 0 or -1 per lane.
 constexpr std::string_view kTypes = R"(#define FN static inline __attribute__((always_inline))
-typedef float V_f32 __attribute__((vector_size(64)));
-typedef double V_f64 __attribute__((vector_size(128)));
-typedef long V_i64 __attribute__((vector_size(128)));
-typedef unsigned long V_u64 __attribute__((vector_size(128)));
-typedef int V_i32 __attribute__((vector_size(64)));
-typedef unsigned V_u32 __attribute__((vector_size(64)));
-typedef short V_i16 __attribute__((vector_size(32)));
-typedef unsigned short V_u16 __attribute__((vector_size(32)));
-typedef signed char V_i8 __attribute__((vector_size(16)));
-typedef unsigned char V_u8 __attribute__((vector_size(16)));
-typedef V_i32 V_b;
-#define CONV(x, T) __builtin_convertvector(x, T)
+#define INSIDE inline __attribute__((always_inline))
 #define LANES for (int k = 0; k < 16; ++k)
-FN V_b mask(V_i32 m) { return m; }
-FN V_b mask(V_i64 m) { return CONV(m, V_b); }
-FN V_b mask(V_i16 m) { return CONV(m, V_b); }
-FN V_b mask(V_i8 m) { return CONV(m, V_b); }
-FN V_b lanesBelow(int n) {
-    const V_i32 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return lane < n;
+#define SHUFFLE __builtin_shufflevector
+#if defined(__clang__) || __GNUC__ < 12
+#define REGISTER 128
+#elif defined(__AVX512F__)
+#define REGISTER 64
+#elif defined(__AVX__)
+#define REGISTER 32
+#else
+#define REGISTER 16
+#endif
+// N lanes: the compiler's own vector where a register holds it, else a pair of vectors of half the lanes. GCC splits what
+// is wider itself, but keeps it in memory from one step to the next, and compares and converts its lanes one by one.
+template <class T, int N> struct Pair;
+template <class T, int N, bool fits = (N * sizeof(T) <= REGISTER)> struct Lanes { typedef Pair<T, N> V; };
+template <class T, int N> struct Lanes<T, N, true> { typedef T V __attribute__((vector_size(N * sizeof(T)))); };
+template <class T, int N> using Vec = typename Lanes<T, N>::V;
+template <class T, int N> struct Pair {
+    typedef Vec<T, N / 2> Half;
+    Half a, b;
+    INSIDE T operator[](int k) const { return !__builtin_constant_p(k) ? ((const T*)this)[k] : k < N / 2 ? a[k] : b[k - N / 2]; }
+    template <class U> INSIDE explicit operator Pair<U, N>() const { return {(Vec<U, N / 2>)a, (Vec<U, N / 2>)b}; }
+};
+#define OPERATOR(OP) \
+    template <class T, int N> FN Pair<T, N> operator OP(Pair<T, N> x, Pair<T, N> y) { return {x.a OP y.a, x.b OP y.b}; } \
+    template <class T, int N, class S> FN Pair<T, N> operator OP(Pair<T, N> x, S y) { return {x.a OP T(y), x.b OP T(y)}; } \
+    template <class T, int N, class S> FN Pair<T, N> operator OP(S x, Pair<T, N> y) { return {T(x) OP y.a, T(x) OP y.b}; }
+OPERATOR(+) OPERATOR(-) OPERATOR(*) OPERATOR(/) OPERATOR(%) OPERATOR(&) OPERATOR(|) OPERATOR(^) OPERATOR(<<) OPERATOR(>>)
+template <class T, int N> FN Pair<T, N> operator-(Pair<T, N> x) { return {-x.a, -x.b}; }
+template <class T, int N> FN Pair<T, N> operator~(Pair<T, N> x) { return {~x.a, ~x.b}; }
+template <class V> struct Of { typedef __typeof__(V{}[0]) T; static constexpr int N = sizeof(V) / sizeof(T); static constexpr bool pair = false; };
+template <class U, int M> struct Of<Pair<U, M>> { typedef U T; static constexpr int N = M; static constexpr bool pair = true; };
+template <int N, class V, class H> FN V joined(H x, H y) {
+    if constexpr (N == 16) return SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    else if constexpr (N == 8) return SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
+    else return SHUFFLE(x, y, 0, 1, 2, 3);
 }
-FN V_i64 iota(long from) {
-    const V_i64 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return lane + from;
+template <int N, int k, class V> FN auto half(V x) {
+    if constexpr (N == 16) return SHUFFLE(x, x, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7);
+    else if constexpr (N == 8) return SHUFFLE(x, x, k, k + 1, k + 2, k + 3);
+    else return SHUFFLE(x, x, k, k + 1);
 }
-FN V_b bc_b(bool x) { return V_b{} - int(x); }
-#define TYPE(S, T, N, M) \
-    FN V_##N bc_##N(T x) { return V_##N{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; } \
-    FN V_##N sel(V_b m, V_##N a, V_##N b) { const M c = CONV(m, M); return (V_##N)(((M)a & c) | ((M)b & ~c)); }
-TYPE(1, float, f32, V_i32) TYPE(1, double, f64, V_i64) TYPE(1, long, i64, V_i64) TYPE(1, unsigned long, u64, V_i64)
-TYPE(1, int, i32, V_i32) TYPE(1, unsigned, u32, V_i32) TYPE(1, short, i16, V_i16) TYPE(1, unsigned short, u16, V_i16)
-TYPE(1, signed char, i8, V_i8) TYPE(1, unsigned char, u8, V_i8)
+template <class R, class V> struct Converted { FN R from(V x) { return __builtin_convertvector(x, R); } };
+#if !defined(__clang__) && __GNUC__ >= 12 && defined(__AVX2__)
+// What GCC makes halves of.
+#define CONVERTED(T, U, N, CALL) template <> struct Converted<Vec<T, N>, Vec<U, N>> { FN Vec<T, N> from(Vec<U, N> x) { typedef Vec<T, N> R; return CALL; } };
+#if defined(__AVX512F__)
+CONVERTED(double, float, 8, __builtin_ia32_cvtps2pd512_mask(x, R{}, (unsigned char)-1, 4))
+CONVERTED(float, double, 8, __builtin_ia32_cvtpd2ps512_mask(x, R{}, (unsigned char)-1, 4))
+CONVERTED(double, int, 8, __builtin_ia32_cvtdq2pd512_mask(x, R{}, (unsigned char)-1))
+CONVERTED(int, double, 8, __builtin_ia32_cvttpd2dq512_mask(x, R{}, (unsigned char)-1, 4))
+CONVERTED(long, int, 8, (R)__builtin_ia32_pmovsxdq512_mask(x, Vec<long long, 8>{}, (unsigned char)-1))
+CONVERTED(int, long, 8, __builtin_ia32_pmovqd512_mask((Vec<long long, 8>)x, R{}, (unsigned char)-1))
+#else
+CONVERTED(double, float, 4, __builtin_ia32_cvtps2pd256(x))
+CONVERTED(float, double, 4, __builtin_ia32_cvtpd2ps256(x))
+CONVERTED(double, int, 4, __builtin_ia32_cvtdq2pd256(x))
+CONVERTED(int, double, 4, __builtin_ia32_cvttpd2dq256(x))
+CONVERTED(long, int, 4, (R)__builtin_ia32_pmovsxdq256(x))
+CONVERTED(int, long, 4, SHUFFLE((Vec<int, 8>)x, (Vec<int, 8>)x, 0, 2, 4, 6))
+#endif
+#endif
+// GCC converts to lanes of twice the width, or of half of it; to others one by one, so it is shown the way.
+template <class U, class V> FN auto conv(V x) {
+    typedef typename Of<V>::T T;
+    constexpr int N = Of<V>::N, from = sizeof(T), to = sizeof(U);
+    typedef Vec<U, N> R;
+    constexpr bool real = T(0.5) != T(0);
+    if constexpr (from == 1 && to > 2) return conv<U>(conv<short>(x));
+    else if constexpr (from == 2 && to > 4) return conv<U>(conv<int>(x));
+    else if constexpr (to < 4 && (from > 4 || real)) return conv<U>(conv<int>(x));
+    else if constexpr (to == 1 && from == 4) return conv<U>(conv<short>(x));
+    else if constexpr (Of<V>::pair && Of<R>::pair) return R{conv<U>(x.a), conv<U>(x.b)};
+    else if constexpr (Of<V>::pair) return joined<N, R>(conv<U>(x.a), conv<U>(x.b));
+    else if constexpr (Of<R>::pair) return R{conv<U>(half<N, 0>(x)), conv<U>(half<N, N / 2>(x))};
+    else return Converted<R, V>::from(x);
+}
+#define CONV(x, V) conv<typename Of<V>::T>(x)
+template <int bytes> struct Signed { typedef int T; };
+template <> struct Signed<1> { typedef signed char T; };
+template <> struct Signed<2> { typedef short T; };
+template <> struct Signed<8> { typedef long T; };
+template <class V> using Mask = Vec<typename Signed<sizeof(typename Of<V>::T)>::T, Of<V>::N>;
+template <class V, class S> FN V spread(S x) {
+    if constexpr (Of<V>::pair) { const auto h = spread<typename V::Half>(x); return V{h, h}; }
+    else return typename Of<V>::T(x) - V{};
+}
+template <class V> FN V chosen(Mask<V> m, V x, V y) {
+    if constexpr (Of<V>::pair) return V{chosen<typename V::Half>(m.a, x.a, y.a), chosen<typename V::Half>(m.b, x.b, y.b)};
+    else return (V)(((Mask<V>)x & m) | ((Mask<V>)y & ~m));
+}
+// Lanes from the k-th of x and y one after the other, as many as x has, k less than that.
+template <int k, class V> FN V lanesFrom(V x, V y) {
+    constexpr int N = Of<V>::N;
+    if constexpr (k == 0) return x;
+    else if constexpr (Of<V>::pair && k >= N / 2) return V{lanesFrom<k - N / 2>(x.b, y.a), lanesFrom<k - N / 2>(y.a, y.b)};
+    else if constexpr (Of<V>::pair) return V{lanesFrom<k>(x.a, x.b), lanesFrom<k>(x.b, y.a)};
+#if !defined(__clang__) && __GNUC__ < 12
+    else { V r; for (int i = 0; i < N; ++i) r[i] = i + k < N ? x[i + k] : y[i + k - N]; return r; }
+#else
+    else if constexpr (N == 16) return SHUFFLE(x, y, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7, k + 8, k + 9, k + 10, k + 11, k + 12, k + 13, k + 14, k + 15);
+    else if constexpr (N == 8) return SHUFFLE(x, y, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7);
+    else if constexpr (N == 4) return SHUFFLE(x, y, k, k + 1, k + 2, k + 3);
+    else return SHUFFLE(x, y, k, k + 1);
+#endif
+}
+template <class V, int from = 0> FN V counted() {
+    constexpr int N = Of<V>::N;
+    if constexpr (Of<V>::pair) return V{counted<typename V::Half, from>(), counted<typename V::Half, from + N / 2>()};
+    else if constexpr (N == 16) return V{from, from + 1, from + 2, from + 3, from + 4, from + 5, from + 6, from + 7, from + 8, from + 9, from + 10, from + 11, from + 12, from + 13, from + 14, from + 15};
+    else if constexpr (N == 8) return V{from, from + 1, from + 2, from + 3, from + 4, from + 5, from + 6, from + 7};
+    else if constexpr (N == 4) return V{from, from + 1, from + 2, from + 3};
+    else return V{from, from + 1};
+}
+typedef Vec<float, 16> V_f32;
+typedef Vec<double, 16> V_f64;
+typedef Vec<long, 16> V_i64;
+typedef Vec<unsigned long, 16> V_u64;
+typedef Vec<int, 16> V_i32;
+typedef Vec<unsigned, 16> V_u32;
+typedef Vec<short, 16> V_i16;
+typedef Vec<unsigned short, 16> V_u16;
+typedef Vec<signed char, 16> V_i8;
+typedef Vec<unsigned char, 16> V_u8;
+typedef V_i32 V_b;
+#define COMPARISON(NAME, OP) \
+    template <class V> FN Mask<V> NAME##Lanes(V x, V y) { \
+        if constexpr (Of<V>::pair) return {NAME##Lanes(x.a, y.a), NAME##Lanes(x.b, y.b)}; \
+        else return x OP y; \
+    } \
+    template <class V> FN V_b NAME(V x, V y) { return CONV(NAME##Lanes(x, y), V_b); } \
+    template <class V, class S> FN V_b NAME(V x, S y) { return NAME(x, spread<V>(y)); }
+COMPARISON(eq, ==) COMPARISON(ne, !=) COMPARISON(lt, <) COMPARISON(le, <=) COMPARISON(gt, >) COMPARISON(ge, >=)
+template <class V> FN V sel(V_b m, V x, V y) { return chosen<V>(CONV(m, Mask<V>), x, y); }
+template <int k, class V> FN V rotated(V v) { return lanesFrom<k>(v, v); }
+FN V_b bc_b(bool x) { return spread<V_b>(-int(x)); }
+// Of whole vectors nothing is left to choose, which GCC sees only while n is a number.
+struct Below {
+    int n;
+    INSIDE operator V_b() const { return lt(counted<V_b>(), n); }
+};
+FN Below lanesBelow(int n) { return {n}; }
+template <class V> FN V sel(Below m, V x, V y) { return m.n == 16 ? x : sel((V_b)m, x, y); }
+FN V_i64 iota(long from) { return counted<V_i64>() + from; }
+template <class V, class T> FN void put(V& v, int k, T x) {
+    if constexpr (Of<V>::pair) ((typename Of<V>::T*)&v)[k] = x;
+    else v[k] = x;
+}
+FN V_f32 bc_f32(float x) { return spread<V_f32>(x); }
+FN V_f64 bc_f64(double x) { return spread<V_f64>(x); }
+FN V_i64 bc_i64(long x) { return spread<V_i64>(x); }
+FN V_u64 bc_u64(unsigned long x) { return spread<V_u64>(x); }
+FN V_i32 bc_i32(int x) { return spread<V_i32>(x); }
+FN V_u32 bc_u32(unsigned x) { return spread<V_u32>(x); }
+FN V_i16 bc_i16(short x) { return spread<V_i16>(x); }
+FN V_u16 bc_u16(unsigned short x) { return spread<V_u16>(x); }
+FN V_i8 bc_i8(signed char x) { return spread<V_i8>(x); }
+FN V_u8 bc_u8(unsigned char x) { return spread<V_u8>(x); }
 // a * b + c with one rounding where the processor has it, within functions only: what a graph says rounds twice.
 #if defined(__clang__)
 FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) {
@@ -47,56 +174,30 @@ FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) {
 #elif defined(__AVX512F__)
 FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return __builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4); }
 #elif defined(__FMA__) && __GNUC__ >= 12
-FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) {
-#define LOW(v) __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
-#define HIGH(v) __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
-    return __builtin_shufflevector(__builtin_ia32_vfmaddps256(LOW(a), LOW(b), LOW(c)), __builtin_ia32_vfmaddps256(HIGH(a), HIGH(b), HIGH(c)), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
+FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return {__builtin_ia32_vfmaddps256(a.a, b.a, c.a), __builtin_ia32_vfmaddps256(a.b, b.b, c.b)}; }
 #else
 FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return a * b + c; }
 #endif
 FN V_f32 fma_(V_f32 a, V_f32 b, float c) { return fma_(a, b, bc_f32(c)); }
-// S_f64: a vector variable that loops change. GCC keeps one that is wider than a register in memory from one step to the
-// next, which is as slow as memory; as parts it stays in registers.
-#define SAME(N) typedef V_##N S_##N; FN V_##N whole(V_##N v) { return v; }
-#define SHUFFLE __builtin_shufflevector
-#define HALVES(N, T) \
-    typedef T H_##N __attribute__((vector_size(8 * sizeof(T)))); \
-    struct S_##N { \
-        H_##N a, b; \
-        S_##N(V_##N v) : a(SHUFFLE(v, v, 0, 1, 2, 3, 4, 5, 6, 7)), b(SHUFFLE(v, v, 8, 9, 10, 11, 12, 13, 14, 15)) {} \
-    }; \
-    FN V_##N whole(const S_##N& s) { return SHUFFLE(s.a, s.b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
-#define QUARTERS(N, T) \
-    typedef T Q_##N __attribute__((vector_size(4 * sizeof(T)))); \
-    typedef T H_##N __attribute__((vector_size(8 * sizeof(T)))); \
-    struct S_##N { \
-        Q_##N a, b, c, d; \
-        S_##N(V_##N v) : a(SHUFFLE(v, v, 0, 1, 2, 3)), b(SHUFFLE(v, v, 4, 5, 6, 7)), c(SHUFFLE(v, v, 8, 9, 10, 11)), d(SHUFFLE(v, v, 12, 13, 14, 15)) {} \
-    }; \
-    FN V_##N whole(const S_##N& s) { \
-        const H_##N x = SHUFFLE(s.a, s.b, 0, 1, 2, 3, 4, 5, 6, 7), y = SHUFFLE(s.c, s.d, 0, 1, 2, 3, 4, 5, 6, 7); \
-        return SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
-    }
-#if defined(__clang__) || __GNUC__ < 12
-SAME(f32) SAME(i32) SAME(u32) SAME(f64) SAME(i64) SAME(u64)
-#elif defined(__AVX512F__)
-SAME(f32) SAME(i32) SAME(u32) HALVES(f64, double) HALVES(i64, long) HALVES(u64, unsigned long)
-#elif defined(__AVX__)
-HALVES(f32, float) HALVES(i32, int) HALVES(u32, unsigned) QUARTERS(f64, double) QUARTERS(i64, long) QUARTERS(u64, unsigned long)
-#else
-QUARTERS(f32, float) QUARTERS(i32, int) QUARTERS(u32, unsigned) QUARTERS(f64, double) QUARTERS(i64, long) QUARTERS(u64, unsigned long)
-#endif
-// Lanes from the k-th on.
-#if defined(__clang__) || __GNUC__ >= 12
-#define FROM(N) template <int k> FN V_##N from_##N(V_##N v) { return SHUFFLE(v, v, k & 15, (k + 1) & 15, (k + 2) & 15, (k + 3) & 15, (k + 4) & 15, (k + 5) & 15, (k + 6) & 15, (k + 7) & 15, (k + 8) & 15, (k + 9) & 15, (k + 10) & 15, (k + 11) & 15, (k + 12) & 15, (k + 13) & 15, (k + 14) & 15, (k + 15) & 15); }
-#else
-#define FROM(N) template <int k> FN V_##N from_##N(V_##N v) { V_##N r; for (int i = 0; i < 16; ++i) r[i] = v[(i + k) & 15]; return r; }
-#endif
-FROM(f32) FROM(f64) FROM(i64) FROM(u64) FROM(i32) FROM(u32) FROM(i16) FROM(u16) FROM(i8) FROM(u8)
-template <int k> FN V_b from_b(V_b v) { return from_i32<k>(v); }
+template <class V, class T> FN V loaded(const T* p) {
+    if constexpr (Of<V>::pair) return V{loaded<typename V::Half>(p), loaded<typename V::Half>(p + Of<V>::N / 2)};
+    else { V v; __builtin_memcpy(&v, p, sizeof v); return v; }
+}
+template <class V, class T> FN void stored(T* p, V v) {
+    if constexpr (Of<V>::pair) { stored(p, v.a); stored(p + Of<V>::N / 2, v.b); }
+    else __builtin_memcpy(p, &v, sizeof v);
+}
+// Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
+template <class V, int from = 0, class F> FN V made(const F& f) {
+    constexpr int N = Of<V>::N;
+    if constexpr (Of<V>::pair) return V{made<typename V::Half, from>(f), made<typename V::Half, from + N / 2>(f)};
+    else if constexpr (N == 16) return V{f(from), f(from + 1), f(from + 2), f(from + 3), f(from + 4), f(from + 5), f(from + 6), f(from + 7), f(from + 8), f(from + 9), f(from + 10), f(from + 11), f(from + 12), f(from + 13), f(from + 14), f(from + 15)};
+    else if constexpr (N == 8) return V{f(from), f(from + 1), f(from + 2), f(from + 3), f(from + 4), f(from + 5), f(from + 6), f(from + 7)};
+    else if constexpr (N == 4) return V{f(from), f(from + 1), f(from + 2), f(from + 3)};
+    else return V{f(from), f(from + 1)};
+}
 // The first n lanes, fewer than 16. One by one they would take as long as the rest of a short row.
-template <class V, class T> FN void first(V& r, const T* p, int n) { for (int k = 0; k < n; ++k) r[k] = p[k]; }
+template <class V, class T> FN void first(V& r, const T* p, int n) { for (int k = 0; k < n; ++k) put(r, k, p[k]); }
 template <class V, class T> FN void putFirst(T* p, int n, const V& v) { for (int k = 0; k < n; ++k) p[k] = v[k]; }
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 12)
 #define LOWER(n) ((1u << (n)) - 1u)
@@ -105,29 +206,48 @@ template <class V, class T> FN void putFirst(T* p, int n, const V& v) { for (int
     FN void putFirst(T* p, int n, const V_##N& v) { __builtin_ia32_storeups512_mask((float*)p, (V_f32)v, (unsigned short)LOWER(n)); }
 MASKED(f32, float) MASKED(i32, int) MASKED(u32, unsigned)
 typedef double D8 __attribute__((vector_size(64)));
-typedef double D16 __attribute__((vector_size(128)));
 #define MASKED2(N, T) \
     FN void first(V_##N& r, const T* p, int n) { \
-        const D8 a = __builtin_ia32_loadupd512_mask((const double*)p, D8{}, (unsigned char)LOWER(n < 8 ? n : 8)); \
-        const D8 b = __builtin_ia32_loadupd512_mask((const double*)p + 8, D8{}, (unsigned char)(LOWER(n) >> 8)); \
-        r = (V_##N)SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
+        const D8 x = __builtin_ia32_loadupd512_mask((const double*)p, D8{}, (unsigned char)LOWER(n < 8 ? n : 8)); \
+        const D8 y = __builtin_ia32_loadupd512_mask((const double*)p + 8, D8{}, (unsigned char)(LOWER(n) >> 8)); \
+        r = (V_##N)whole(x, y); \
     } \
     FN void putFirst(T* p, int n, const V_##N& v) { \
-        const D16 d = (D16)v; \
-        __builtin_ia32_storeupd512_mask((double*)p, SHUFFLE(d, d, 0, 1, 2, 3, 4, 5, 6, 7), (unsigned char)LOWER(n < 8 ? n : 8)); \
-        __builtin_ia32_storeupd512_mask((double*)p + 8, SHUFFLE(d, d, 8, 9, 10, 11, 12, 13, 14, 15), (unsigned char)(LOWER(n) >> 8)); \
+        const V_f64 d = (V_f64)v; \
+        __builtin_ia32_storeupd512_mask((double*)p, lower(d), (unsigned char)LOWER(n < 8 ? n : 8)); \
+        __builtin_ia32_storeupd512_mask((double*)p + 8, upper(d), (unsigned char)(LOWER(n) >> 8)); \
     }
-MASKED2(f64, double) MASKED2(i64, long) MASKED2(u64, unsigned long)
+#if defined(__clang__)
+FN V_f64 whole(D8 x, D8 y) { return joined<16, V_f64>(x, y); }
+FN D8 lower(V_f64 d) { return half<16, 0>(d); }
+FN D8 upper(V_f64 d) { return half<16, 8>(d); }
+#else
+FN V_f64 whole(D8 x, D8 y) { return {x, y}; }
+FN D8 lower(V_f64 d) { return d.a; }
+FN D8 upper(V_f64 d) { return d.b; }
 #endif
-// Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
-#define EACH(F) F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)
-#define AT(k) p[k * s]
-#define IN(k) p[i[k]]
+MASKED2(f64, double) MASKED2(i64, long) MASKED2(u64, unsigned long)
+#elif defined(__AVX__) && !defined(__clang__) && __GNUC__ >= 12
+typedef float F8 __attribute__((vector_size(32)));
+typedef int I8 __attribute__((vector_size(32)));
+#define MASKED(N, T) \
+    FN void first(V_##N& r, const T* p, int n) { \
+        const V_b m = lanesBelow(n); \
+        r = (V_##N)V_f32{__builtin_ia32_maskloadps256((const F8*)p, m.a), __builtin_ia32_maskloadps256((const F8*)p + 1, m.b)}; \
+    } \
+    FN void putFirst(T* p, int n, const V_##N& v) { \
+        const V_b m = lanesBelow(n); \
+        const V_f32 f = (V_f32)v; \
+        __builtin_ia32_maskstoreps256((F8*)p, m.a, f.a); \
+        __builtin_ia32_maskstoreps256((F8*)p + 1, m.b, f.b); \
+    }
+MASKED(f32, float) MASKED(i32, int) MASKED(u32, unsigned)
+#endif
 #define MEMORY(T, N) \
-    FN V_##N ld_##N(const T* p, int n) { V_##N r = {}; if (n == 16) __builtin_memcpy(&r, p, sizeof r); else first(r, p, n); return r; } \
-    FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return V_##N{EACH(AT)}; V_##N r = {}; for (int k = 0; k < n; ++k) r[k] = p[k * s]; return r; } \
-    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == 16) return V_##N{EACH(IN)}; V_##N r = {}; for (int k = 0; k < n; ++k) r[k] = p[i[k]]; return r; } \
-    FN void st_##N(T* p, int n, V_##N v) { if (n == 16) __builtin_memcpy(p, &v, sizeof v); else putFirst(p, n, v); } \
+    FN V_##N ld_##N(const T* p, int n) { if (n == 16) return loaded<V_##N>(p); V_##N r = {}; first(r, p, n); return r; } \
+    FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return made<V_##N>([&](int k) { return p[k * s]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[k * s]); return r; } \
+    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == 16) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
+    FN void st_##N(T* p, int n, V_##N v) { if (n == 16) stored(p, v); else putFirst(p, n, v); } \
     FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == 16) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
     FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }
 )";
