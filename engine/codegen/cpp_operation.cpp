@@ -153,6 +153,8 @@ std::string cppOperation(const Expr& expr, const std::vector<Code>& in, bool vec
         case ExprKind::Cast: return castCode(expr, in[0], vector, helpers);
         case ExprKind::Where:
             if (in[0].vector) return "sel(" + in[0].text + ", " + in[1].text + ", " + in[2].text + ")";
+            // What is not chosen may not be there to be read.
+            if (vector) return in[0].text + " ? itself(" + in[1].text + ") : itself(" + in[2].text + ")";
             return in[0].text + " ? " + in[1].text + " : " + in[2].text;
         default: return arithmeticCode(expr, in, vector, helpers);
     }

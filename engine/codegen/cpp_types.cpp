@@ -5,7 +5,11 @@ namespace cutaway {
 namespace {
 
 // Types come first in every file. V_b is a mask: 0 or -1 per lane.
-constexpr std::string_view kTypes = R"(#define FN static inline __attribute__((always_inline))
+constexpr std::string_view kTypes = R"(#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 takes what a comparison has found for something else in the meantime (noce_convert_multiple_sets).
+#pragma GCC optimize("no-if-conversion")
+#endif
+#define FN static inline __attribute__((always_inline))
 #define INSIDE inline __attribute__((always_inline))
 #define LANES for (int k = 0; k < 16; ++k)
 #define SHUFFLE __builtin_shufflevector
@@ -143,13 +147,15 @@ COMPARISON(eq, ==) COMPARISON(ne, !=) COMPARISON(lt, <) COMPARISON(le, <=) COMPA
 template <class V> FN V sel(V_b m, V x, V y) { return chosen<V>(CONV(m, Mask<V>), x, y); }
 template <int k, class V> FN V rotated(V v) { return lanesFrom<k>(v, v); }
 FN V_b bc_b(bool x) { return spread<V_b>(-int(x)); }
+// A value: of two pairs GCC chooses the address.
+template <class V> FN V itself(V v) { return v; }
 // Of whole vectors nothing is left to choose, which GCC sees only while n is a number.
 struct Below {
     int n;
     INSIDE operator V_b() const { return lt(counted<V_b>(), n); }
 };
 FN Below lanesBelow(int n) { return {n}; }
-template <class V> FN V sel(Below m, V x, V y) { return m.n == 16 ? x : sel((V_b)m, x, y); }
+template <class V> FN V sel(Below m, V x, V y) { return __builtin_constant_p(m.n) && m.n == 16 ? itself(x) : sel((V_b)m, x, y); }
 FN V_i64 iota(long from) { return counted<V_i64>() + from; }
 template <class V, class T> FN void put(V& v, int k, T x) {
     if constexpr (Of<V>::pair) ((typename Of<V>::T*)&v)[k] = x;
