@@ -8,6 +8,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -106,7 +107,7 @@ Result<std::vector<TensorType>> edgeTypes(const InferContext& c) {
     if (c.op().schema()->find("range") >= 0) {
         CT_TRY(const std::vector<int64_t> counts, binCounts(c, self));
         for (const int64_t count : counts)
-            edges.push_back(TensorType::contiguous(self.dtype, {count + 1}, self.device));
+            edges.push_back(TensorType::contiguous(self.dtype, {checkedAdd(count, 1)}, self.device));
         return edges;
     }
     if (hasOneDim(c)) {
@@ -158,7 +159,7 @@ Result<std::vector<std::vector<T>>> evenEdges(const EvalContext& c, const std::v
             low -= T(0.5);
             high += T(0.5);
         }
-        const int64_t count = counts[dim], steps = count + 1;
+        const int64_t count = counts[dim], steps = checkedAdd(count, 1);
         const T step = (high - low) / static_cast<T>(count);
         std::vector<T> own;
         for (int64_t i = 0; i < steps; ++i)

@@ -162,13 +162,13 @@ class Grouper {
         if (std::string problem = recomputation(merged, a, b); !problem.empty()) return problem;
         for (const Node* member : merged.members) facts(*member).group = to;
         m_tried += static_cast<int64_t>(merged.members.size());
-        BuiltKernel built = buildKernel(m_grouping, merged);
+        KernelDraft built = draftKernel(m_grouping, merged);
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
         return built.problem.empty() ? scatteredStore(built, merged.space) : std::move(built.problem);
     }
     /// A loop that goes over a result in another order than its dims writes to addresses that divide, one by one,
     /// unless whole rows stay together; or it reads at such. What a short loop reads once for each row is no matter.
-    static std::string scatteredStore(const BuiltKernel& built, const Space& space) {
+    static std::string scatteredStore(const KernelDraft& built, const Space& space) {
         const auto full = knownNumel(space.sizes), rows = knownNumel(space.outer());
         const bool manyRows = full && rows && static_cast<double>(*rows) * static_cast<double>(*rows) >= *full;
         for (const KernelStore& store : built.kernel.stores) {
@@ -181,7 +181,7 @@ class Grouper {
                     e->dtype == DType::I64 && (e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod);
                 if (index && !loops.empty()) divides |= !affineIn(e, loops.back().axis);
             });
-            const ValueKey& key = built.bindings[static_cast<size_t>(store.buffer)];
+            const ValueKey& key = built.stored[static_cast<size_t>(store.buffer)];
             const SymDims& sizes = tensorOf(key)->sizes;
             if (divides && !refines(numel(sizes) == numel(space.sizes) ? space.sizes : space.outer(), sizes))
                 return "a loop over " + space.text() + " would make " + key.node->name() +

@@ -68,6 +68,15 @@ bool anyReader(const Grouping& grouping, const Node& node, const F& wanted) {
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
 /// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure
 /// the sentence that says why these nodes cannot share one.
+/// What a group would compute, with the names of values for buffers.
+struct KernelDraft {
+    Kernel kernel;
+    std::vector<ValueKey> stored;  // the first buffers
+    std::set<ValueKey> loaded;
+    std::string problem;
+};
+KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group);
+
 struct BuiltKernel {
     Kernel kernel;
     std::vector<ValueKey> bindings;

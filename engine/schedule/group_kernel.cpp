@@ -167,8 +167,8 @@ std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& 
     return result;
 }
 
-BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
-    BuiltKernel built;
+KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
+    KernelDraft built;
     const int own = grouping.of(*group.members[0]).group;
     const auto isComputedHere = [&](const ValueKey& key) {
         const NodeFacts& facts = grouping.of(*key.node);
@@ -178,8 +178,8 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     const SpaceLoops loops = makeLoops(lowering, group.space);
     const SymDims rows = group.space.outer();
     const SymInt fullCount = numel(group.space.sizes), rowCount = numel(rows);
-    const std::vector<ValueKey> stored = storedValues(grouping, group);
-    for (const ValueKey& key : stored) {
+    built.stored = storedValues(grouping, group);
+    for (const ValueKey& key : built.stored) {
         const TensorType& type = *tensorOf(key);
         const SymInt count = numel(type.sizes);
         KernelStore store;
@@ -211,18 +211,26 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     forEachExpr(roots, [&](const Expr&) { ++nodes; });
     if (nodes > kMaxExpressionNodes)
         built.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
-    if (lowering.loaded().size() + stored.size() > kMaxBuffers)
+    if (lowering.loaded().size() + built.stored.size() > kMaxBuffers)
         built.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
     for (const ValueKey& key : lowering.loaded()) {
         // Memory that the kernel itself writes cannot be read in it through a view that has no index rule.
-        if (std::find(stored.begin(), stored.end(), key) != stored.end())
+        if (std::find(built.stored.begin(), built.stored.end(), key) != built.stored.end())
             built.problem = key.node->name() + " must be in memory before it is read here";
     }
     if (!built.problem.empty()) return built;
     built.kernel.outer = loops.outer;
     if (!built.kernel.stores.empty()) orderLoops(built.kernel.outer, built.kernel.stores[0].index);
+    built.loaded = lowering.loaded();
+    return built;
+}
+
+BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
+    KernelDraft draft = draftKernel(grouping, group);
+    BuiltKernel built{std::move(draft.kernel), {}, std::move(draft.problem)};
+    if (!built.problem.empty()) return built;
     collectSizes(built.kernel);
-    nameBuffers(built.kernel, lowering.loaded(), stored, built.bindings);
+    nameBuffers(built.kernel, draft.loaded, draft.stored, built.bindings);
     return built;
 }
 

@@ -258,7 +258,7 @@ Result<bool> reuseMemory(Module& module, Rewriter& rewriter) {
     if (!schedule->reuses.empty()) return false;  // decided before
     const auto copy = std::make_shared<Module>(module);
     copy->plan = schedule;
-    CT_TRY(const ScheduledProgram program, scheduleModule(copy));
+    CT_TRY(const ScheduledProgram program, scheduleCalls(copy));
     const auto decided = std::make_shared<Schedule>(*schedule);
     Reuser(module.graph(), program, *decided, rewriter).run();
     if (rewriter.changed()) module.plan = decided;

@@ -57,8 +57,8 @@ Result<void> checkComputable(const Node& node) {
 
 class Scheduler {
   public:
-    explicit Scheduler(std::shared_ptr<const Module> module)
-        : m_schedule(*Schedule::of(*module)), m_grouping(groupsOf(module->graph(), m_schedule)) {
+    Scheduler(std::shared_ptr<const Module> module, bool plans)
+        : m_plans(plans), m_schedule(*Schedule::of(*module)), m_grouping(groupsOf(module->graph(), m_schedule)) {
         m_hints = hintedSymbols(*module);
         m_program.module = std::move(module);
         for (const FusionDecision& decision : m_grouping.decisions) {
@@ -156,7 +156,7 @@ class Scheduler {
         const std::string library = chosen == m_schedule.libraries.end() ? "" : chosen->second;
         call.kind = library.empty() ? CallKind::Reference : CallKind::Library;
         const bool portable = library.starts_with("portable");
-        CT_TRY_VOID(scheduleBodies(node));
+        if (m_plans) CT_TRY_VOID(scheduleBodies(node));
         const bool graphs = isHigherOrder(node.op().name());
         call.description = graphs            ? "graphs: " + std::string(node.op().baseName())
                            : library.empty() ? "reference: " + node.op().name()
@@ -199,7 +199,8 @@ class Scheduler {
         BuiltKernel built = buildKernel(m_grouping, group);
         if (!built.problem.empty()) return Error{ErrorCode::Internal, built.problem, group.members[0]->name(), {}};
         writeOverOperands(built);
-        std::vector<std::string> rules = applyKernelRules(built.kernel, m_target);
+        const std::vector<std::string> rules =
+            m_plans ? applyKernelRules(built.kernel, m_target) : std::vector<std::string>();
         ScheduledCall call;
         call.bindings = std::move(built.bindings);
         call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
@@ -219,16 +220,25 @@ class Scheduler {
             if (!written || m_over.contains(call.bindings[i])) add(call.bytesRead);
             if (written) define(call.bindings[i]);
         }
-        const auto [slot, fresh] = m_kernelOf.emplace(structureKey(built.kernel), m_program.kernels.size());
-        if (fresh) {
-            built.kernel.name = "kernel" + std::to_string(m_program.kernels.size());
-            LoopPlan plan = choosePlan(built.kernel, m_target);
-            plan.why.insert(plan.why.begin(), rules.begin(), rules.end());
-            m_program.kernels.push_back({std::move(built.kernel), std::move(plan)});
-        }
-        call.kernel = slot->second;
+        call.kernel = kernelOf(std::move(built.kernel), rules);
         m_program.calls.push_back(std::move(call));
         return {};
+    }
+    /// Kernels that do the same are one.
+    size_t kernelOf(Kernel kernel, const std::vector<std::string>& rules) {
+        const size_t next = m_program.kernels.size();
+        kernel.name = "kernel" + std::to_string(next);
+        if (!m_plans) {
+            m_program.kernels.push_back({std::move(kernel), {}});
+            return next;
+        }
+        const auto [slot, fresh] = m_kernelOf.emplace(structureKey(kernel), next);
+        if (fresh) {
+            LoopPlan plan = choosePlan(kernel, m_target);
+            plan.why.insert(plan.why.begin(), rules.begin(), rules.end());
+            m_program.kernels.push_back({std::move(kernel), std::move(plan)});
+        }
+        return slot->second;
     }
     void writeOverOperands(BuiltKernel& built) {
         const std::vector<ValueKey> bindings = built.bindings;
@@ -318,6 +328,7 @@ class Scheduler {
         m_program.values = std::move(values);
     }
 
+    bool m_plans;
     const Schedule& m_schedule;  // the module's
     Grouping m_grouping;
     std::map<NodeId, std::vector<const FusionDecision*>> m_sentences;
@@ -389,7 +400,15 @@ Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, co
         CT_TRY(module, scheduled(std::move(module), progress));
         CT_TRY_VOID(checkViews(module->graph()));
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
-        return Scheduler(std::move(module)).run();
+        return Scheduler(std::move(module), true).run();
+    });
+}
+
+Result<ScheduledProgram> scheduleCalls(std::shared_ptr<const Module> module) {
+    CT_CHECK(Schedule::of(*module), "only what has a schedule is asked for its calls");
+    return withCheckedSizes("the schedule", {}, [&]() -> Result<ScheduledProgram> {
+        CT_TRY_VOID(checkViews(module->graph()));
+        return Scheduler(std::move(module), false).run();
     });
 }
 

@@ -12,6 +12,9 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
 /// By the module's schedule (decisions.h), or by one that is made for it. Errors: a call that nothing can compute (no
 /// rule, no library, no reference kernel), named.
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress = {});
+/// Of a module with a schedule, for whoever asks only which call reads and writes what: kernels as they are before the
+/// kernel rules, one a call, without loop plans.
+Result<ScheduledProgram> scheduleCalls(std::shared_ptr<const Module> module);
 
 /// Errors: calls that are not as their operators' schemas say; views that lead out of their memory; a
 /// call that nothing can compute.
