@@ -162,6 +162,7 @@ Result<std::vector<std::vector<T>>> evenEdges(const EvalContext& c, const std::v
         const int64_t count = counts[dim], steps = checkedAdd(count, 1);
         const T step = (high - low) / static_cast<T>(count);
         std::vector<T> own;
+        own.reserve(static_cast<size_t>(steps));  // more than there can be fails here, not after filling memory
         for (int64_t i = 0; i < steps; ++i)
             own.push_back(i < steps / 2 ? low + step * static_cast<T>(i) : high - step * static_cast<T>(count - i));
         edges.push_back(std::move(own));

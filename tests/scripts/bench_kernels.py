@@ -18,7 +18,7 @@ N = 4 * 1024 * 1024
 
 def make():
     x = torch.randn(2048, 2048)
-    parts = tuple(torch.randn(512, 2048) for _ in range(8))
+    parts = tuple(torch.randn(256, 2048) for _ in range(8))
     wide = tuple(torch.randn(2048, 256) for _ in range(8))
     f = nn.functional
     return {

@@ -1,7 +1,6 @@
 #include "engine/runtime/cpu/compiler.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -57,12 +56,6 @@ const std::string& processor() {
     }();
     return known;
 }
-/// Whether it has registers for the vectors of kernels, which are as wide as AVX-512's. Where it lacks them, GCC keeps
-/// longer chains of vectors in memory.
-bool holdsVectors() {
-    return processor().find("sse2") == std::string::npos || processor().find("avx512f") != std::string::npos;
-}
-
 /// The compiler and the options that were named with it.
 Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
     const char* fromEnvironment = std::getenv("CXX");
@@ -79,8 +72,7 @@ Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
         command[0] = std::move(found);
         return command;
     }
-    const std::array<const char*, 3> usual = {"c++", "g++", "clang++"}, clangFirst = {"clang++", "c++", "g++"};
-    for (const char* name : holdsVectors() ? usual : clangFirst)
+    for (const char* name : {"c++", "g++", "clang++"})
         if (std::string found = findProgram(name); !found.empty()) return std::vector{found};
     return Error{ErrorCode::ToolFailed,
                  "no C++ compiler found",
