@@ -83,6 +83,54 @@ constexpr std::string_view kErf = R"(FN V_f32 f_erf(V_f32 x) {
 }
 )";
 
+// By the processor's own instructions for whole vectors where it has them: set lane by lane results pass memory.
+constexpr std::string_view kSqrt = R"(#if defined(__AVX__) && !defined(__clang__) && __GNUC__ >= 12
+#if defined(__AVX512F__)
+FN Vec<float, 16> f_sqrt(Vec<float, 16> x) { return __builtin_ia32_sqrtps512_mask(x, x, (unsigned short)-1, 4); }
+FN Vec<double, 8> f_sqrt(Vec<double, 8> x) { return __builtin_ia32_sqrtpd512_mask(x, x, (unsigned char)-1, 4); }
+#else
+FN Vec<float, 8> f_sqrt(Vec<float, 8> x) { return __builtin_ia32_sqrtps256(x); }
+FN Vec<double, 4> f_sqrt(Vec<double, 4> x) { return __builtin_ia32_sqrtpd256(x); }
+#endif
+template <class T, int N> FN Pair<T, N> f_sqrt(Pair<T, N> x) { return {f_sqrt(x.a), f_sqrt(x.b)}; }
+#else
+FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES put(r, k, __builtin_sqrtf(x[k])); return r; }
+FN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES put(r, k, __builtin_sqrt(x[k])); return r; }
+#endif
+)";
+constexpr std::string_view kRound = R"(#if defined(__AVX__) && !defined(__clang__) && __GNUC__ >= 12
+#if defined(__AVX512F__)
+template <int how> FN Vec<float, 16> rounded(Vec<float, 16> x) { return __builtin_ia32_rndscaleps_mask(x, how, x, (unsigned short)-1, 4); }
+template <int how> FN Vec<double, 8> rounded(Vec<double, 8> x) { return __builtin_ia32_rndscalepd_mask(x, how, x, (unsigned char)-1, 4); }
+#else
+template <int how> FN Vec<float, 8> rounded(Vec<float, 8> x) { return __builtin_ia32_roundps256(x, how); }
+template <int how> FN Vec<double, 4> rounded(Vec<double, 4> x) { return __builtin_ia32_roundpd256(x, how); }
+#endif
+template <int how, class T, int N> FN Pair<T, N> rounded(Pair<T, N> x) { return {rounded<how>(x.a), rounded<how>(x.b)}; }
+#define ROUNDING(NAME, HOW) \
+    FN V_f32 f_##NAME(V_f32 x) { return rounded<HOW>(x); } \
+    FN V_f64 f_##NAME(V_f64 x) { return rounded<HOW>(x); }
+ROUNDING(round, 8) ROUNDING(floor, 9) ROUNDING(ceil, 10) ROUNDING(trunc, 11)
+#else
+FN V_f32 small_(V_f32 x, V_f32 r) {
+    const V_b big = ge((V_i32)x & 0x7fffffff, 0x4b000000);
+    return sel(big, x, (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000)));
+}
+FN V_f32 f_trunc(V_f32 x) {
+    const V_b big = ge((V_i32)x & 0x7fffffff, 0x4b000000);
+    return small_(x, CONV(CONV(sel(big, bc_f32(0), x), V_i32), V_f32));
+}
+FN V_f32 f_floor(V_f32 x) { const V_f32 t = f_trunc(x); return sel(gt(t, x), t - 1.f, t); }
+FN V_f32 f_ceil(V_f32 x) { const V_f32 t = f_trunc(x); return small_(x, sel(lt(t, x), t + 1.f, t)); }
+FN V_f32 f_round(V_f32 x) {
+    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff);
+    return small_(x, (a + 0x1p23f) - 0x1p23f);
+}
+#define ROUNDING(NAME, ONE) FN V_f64 f_##NAME(V_f64 x) { V_f64 r = {}; LANES put(r, k, ONE(x[k])); return r; }
+ROUNDING(round, __builtin_rint) ROUNDING(floor, __builtin_floor) ROUNDING(ceil, __builtin_ceil) ROUNDING(trunc, __builtin_trunc)
+#endif
+)";
+
 // Order matters: a snippet stands after what it needs.
 const std::vector<Snippet>& snippets() {
     static const std::vector<Snippet> all = {
@@ -219,25 +267,10 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorMod
 )"},
         {"erf", "bounds", kErf},
         {"sigmoid", "exp", "FN V_f32 f_sigmoid(V_f32 x) { return bc_f32(1.f) / (f_exp(-x) + 1.f); }\n"},
-        {"sqrt", "",
-         "FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES put(r, k, __builtin_sqrtf(x[k])); return r; }\nFN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES put(r, k, __builtin_sqrt(x[k])); return r; }\n"},
+        {"sqrt", "", kSqrt},
         {"rsqrt", "sqrt",
          "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
-        {"round", "", R"(FN V_f32 small_(V_f32 x, V_f32 r) {
-    const V_b big = ge((V_i32)x & 0x7fffffff, 0x4b000000);
-    return sel(big, x, (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000)));
-}
-FN V_f32 f_trunc(V_f32 x) {
-    const V_b big = ge((V_i32)x & 0x7fffffff, 0x4b000000);
-    return small_(x, CONV(CONV(sel(big, bc_f32(0), x), V_i32), V_f32));
-}
-FN V_f32 f_floor(V_f32 x) { const V_f32 t = f_trunc(x); return sel(gt(t, x), t - 1.f, t); }
-FN V_f32 f_ceil(V_f32 x) { const V_f32 t = f_trunc(x); return small_(x, sel(lt(t, x), t + 1.f, t)); }
-FN V_f32 f_round(V_f32 x) {
-    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff);
-    return small_(x, (a + 0x1p23f) - 0x1p23f);
-}
-)"},
+        {"round", "", kRound},
         {"digamma", "", R"(static double digamma_(double x) {
     if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
     double r = 0;
@@ -320,7 +353,8 @@ std::string_view vectorSnippet(std::string_view name) {
 
 std::string laneFunctionText(const LaneFunction& f) {
     const std::string name(f.name), single(f.single), wide(f.wide);
-    const bool own = !vectorSnippet(f.name).empty(), both = f.name == "sqrt";
+    const std::string_view snippet = vectorSnippet(f.name);
+    const bool own = !snippet.empty(), both = snippet == "sqrt" || snippet == "round";
     auto vector = [&](const std::string& type, const std::string& callee) {
         if (f.operands == 1)
             return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES put(r, k, " + callee +
