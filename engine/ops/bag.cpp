@@ -453,9 +453,11 @@ constexpr OpDef kOps[] = {
          CT_TRY(const TensorType weight, c.tensor("weight"));
          CT_TRY(const TensorType indices, c.tensor("indices"));
          CT_TRY(const Mode mode, modeOf(c));
+         CT_TRY(const TensorType offsets, c.tensor("offsets"));
+         CT_TRY(const TensorType bagOf, c.tensor("offset2bag"));
          if (gradient.rank() != 2 || weight.rank() != 2 || !(gradient.sizes[1] == weight.sizes[1]) ||
-             indices.rank() != 1)
-             return c.fail("needs a gradient and a table of rows of one width, and a list of indices");
+             indices.rank() != 1 || offsets.rank() != 1 || bagOf.rank() != 1)
+             return c.fail("needs a gradient and a table of rows of one width, and lists of indices, offsets and bags");
          if (gradient.dtype != weight.dtype)
              return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + weight.text());
          if (mode != Mode::Sum) return c.fail("per_sample_weights go with mode 0 (sum) only");

@@ -9,6 +9,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -30,8 +31,8 @@ Result<SymInt> longestTarget(const InferContext& c, const TensorType& targets) {
     CT_TRY(const std::vector<int64_t> lengths, c.integers("target_lengths"));
     int64_t longest = 0, all = 0;
     for (const int64_t length : lengths) {
-        all += length;
         if (length < 0) return c.fail("a target has length " + std::to_string(length));
+        all = checkedAdd(all, length);
         longest = std::max(longest, length);
     }
     if (targets.rank() == 1 && differ(targets.sizes[0], all))
