@@ -270,10 +270,14 @@ bool accepts(const Param& param, const Argument& value) {
     const bool noneByDefault = param.hasDefault && param.defaultValue.isNone();
     if (value.isNone()) return param.optional || noneByDefault;
     if (!param.list) return acceptsOne(param, value);
+    // int[2] may be shorter, or longer where an operator has a use for it; bool[3] is as many flags as there are
+    // results.
+    const bool flags = param.kind == ParamKind::Bool && param.listSize > 0;
     if (const auto* items = value.list())
-        return std::all_of(items->begin(), items->end(), [&](const Argument& item) {
-            return item.isNone() ? param.itemOptional || noneByDefault : acceptsOne(param, item);
-        });
+        return (!flags || items->size() == static_cast<size_t>(param.listSize)) &&
+               std::all_of(items->begin(), items->end(), [&](const Argument& item) {
+                   return item.isNone() ? param.itemOptional || noneByDefault : acceptsOne(param, item);
+               });
     const bool spreads = param.listSize > 0 || param.kind == ParamKind::Int;
     return value.node() != nullptr || (spreads && value.isNumber() && acceptsOne(param, value));
 }

@@ -70,10 +70,10 @@ Result<ValueType> inferBackward(const InferContext& c) {
 }
 Values backward(Decomposition& d) {
     const Value all = d.call("aten.native_batch_norm_backward.default", withoutReserve(d));
-    const auto& mask = *d.arg("output_mask").list();
+    const auto* mask = d.arg("output_mask").list();
     std::vector<Value> results(3);
-    for (size_t i = 0; i < results.size(); ++i)
-        if (*mask[i].template get<bool>()) results[i] = all[static_cast<int64_t>(i)];
+    for (size_t i = 0; mask && i < results.size(); ++i)
+        if ((*mask)[i].asInt().value_or(0) != 0) results[i] = all[static_cast<int64_t>(i)];
     return results;
 }
 

@@ -77,14 +77,6 @@ EvalResult evalScan(const EvalContext& c) {
     });
     return out;
 }
-/// log(exp(a) + exp(b)) without overflow.
-double logAddExp(double a, double b) {
-    if (std::isnan(a) || std::isnan(b)) return a + b;
-    const double high = std::max(a, b), low = std::min(a, b);
-    return std::isinf(high) || low == -std::numeric_limits<double>::infinity()
-               ? high
-               : high + std::log1p(std::exp(low - high));
-}
 /// The extreme so far and its position; of equals the last, and a NaN stays.
 template <bool largest>
 EvalResult evalExtremeScan(const EvalContext& c) {
@@ -307,7 +299,7 @@ constexpr OpDef kOps[] = {
          Tensor out = c.result();
          if (isComplex(out.dtype()))
              scanWith<std::complex<double>>(c, out, [](auto a, auto b) { return logAddExpOf(a, b); });
-         else scanWith<double>(c, out, [](double a, double b) { return logAddExp(a, b); });
+         else scanWith<double>(c, out, [](double a, double b) { return logAddExpOf(a, b); });
          return out;
      },
      .derive = deriveLogCumsumExp,

@@ -1,5 +1,5 @@
 #pragma once
-// Logarithms of complex numbers that the standard library lacks, as PyTorch's kernels compute them.
+// Logarithms that the standard library lacks, most of them of complex numbers, as PyTorch's kernels compute them.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -25,6 +25,12 @@ std::complex<T> logAddExpOf(std::complex<T> a, std::complex<T> b) {
     if (std::isinf(low.real()) && low.real() == high.real())
         return low.real() < 0 ? low : std::log(std::exp(low) + std::exp(high));
     return high + complexLog1p(std::exp(low - high));
+}
+inline double logAddExpOf(double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return a + b;
+    const double high = std::fmax(a, b), low = std::fmin(a, b);
+    const bool alone = std::isinf(high) || low == -std::numeric_limits<double>::infinity();
+    return alone ? high : high + std::log1p(std::exp(low - high));
 }
 
 }  // namespace cutaway

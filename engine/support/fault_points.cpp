@@ -157,6 +157,14 @@ FaultEffect faultEffect(std::string_view place, std::string_view name, std::stri
     return FaultEffect::None;
 }
 
+bool faultsAskedAt(std::string_view place) {
+    if (!faultsAsked()) return false;
+    Faults& all = faults();
+    const std::lock_guard lock(all.mutex);
+    const std::vector<Fault> asked = parse(all.text);
+    return std::any_of(asked.begin(), asked.end(), [&](const Fault& fault) { return fault.place == place; });
+}
+
 void setFault(const std::string& asked) {
     Faults& all = faults();
     const std::lock_guard lock(all.mutex);

@@ -35,6 +35,8 @@ enum class FaultEffect : uint8_t { None, Wrong, Nan, Invalid, Outside };
 
 /// Whether anything is asked for; costs one load.
 bool faultsAsked();
+/// Whether anything is asked for at places of this kind.
+bool faultsAskedAt(std::string_view place);
 /// Throws, or ends or stops the process, if that is asked for here. `owner`: what the name belongs to, so that
 /// "owner/name" is meant, too. Costs one load where nothing is asked for.
 void faultPoint(std::string_view place, std::string_view name, std::string_view owner = {});

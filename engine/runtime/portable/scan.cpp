@@ -49,17 +49,10 @@ void cumsum(const Run& run) {
 void cumprod(const Run& run) {
     withWide(run.out().dtype, [&](auto tag) { scan<decltype(tag)>(run, productOf<decltype(tag)>); });
 }
-/// log(exp(a) + exp(b)) without overflow.
-double logOfSum(double a, double b) {
-    if (std::isnan(a) || std::isnan(b)) return a + b;
-    const double high = std::max(a, b), low = std::min(a, b);
-    const bool alone = std::isinf(high) || low == -std::numeric_limits<double>::infinity();
-    return alone ? high : high + std::log1p(std::exp(low - high));
-}
 void logcumsumexp(const Run& run) {
-    if (isComplex(run.out().dtype))
-        return scan<std::complex<double>>(run, [](auto a, auto b) { return logAddExpOf(a, b); });
-    scan<double>(run, logOfSum);
+    const auto step = [](auto a, auto b) { return logAddExpOf(a, b); };
+    if (isComplex(run.out().dtype)) scan<std::complex<double>>(run, step);
+    else scan<double>(run, step);
 }
 
 /// The extreme so far and its position; of equals the last, and a NaN stays.
