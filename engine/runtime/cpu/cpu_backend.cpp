@@ -8,6 +8,7 @@
 #include "engine/runtime/cpu/program_worker.h"
 #include "engine/runtime/wire.h"
 #include "engine/schedule/schedule.h"
+#include "engine/support/checked.h"
 #include "engine/support/elapsed.h"
 #include "engine/support/files.h"
 #include "engine/support/machine.h"
@@ -68,7 +69,10 @@ Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const std
     CT_TRY(part.program, scheduleModule(std::move(module), progress));
     CT_TRY_VOID(replan(part.program, plans));
     progress.say(0.3, "printing kernels");
-    part.printed = printKernels(part.program);
+    CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
+        part.printed = printKernels(part.program);
+        return {};
+    }));
     part.info.source = cppFile(part.printed);
     for (const ScheduledCall& call : part.program.calls) {
         KernelInfo info;
