@@ -143,7 +143,10 @@ Result<void> checkQuantizedOperands(const InferContext& c, const TensorType& inp
     return checkSize(c, "bias", channels, false);
 }
 
-int64_t inputZero(const EvalContext& c) { return c.has("x_zero_point") ? toInt(c.number("x_zero_point")) : 0; }
+/// oneDNN's zero points have 32 bits.
+int64_t inputZero(const EvalContext& c) {
+    return c.has("x_zero_point") ? static_cast<int32_t>(toInt(c.number("x_zero_point"))) : 0;
+}
 
 QuantizedFinish::QuantizedFinish(const EvalContext& c, QuantizedCall call, Tensor result, const Tensor& other)
     : m_call(std::move(call)), m_result(std::move(result)), m_columns(m_result.size(1)) {
