@@ -374,15 +374,16 @@ b8[2], True
     {.schema = "aten.scalar_tensor.default(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                "device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
-     .infer =
-         [](const InferContext& c) {
-             return withNumber(
-                 c, "s",
-                 contiguousType(c, {}, c.dtype("dtype").value_or(DType::F32), c.device("device").value_or(Device{})));
-         },
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         const DType dtype = c.dtype("dtype").value_or(DType::F32);
+         Result<ValueType> type = contiguousType(c, {}, dtype, c.device("device").value_or(Device{}));
+         // Beyond the range of a half float it is infinite.
+         return isHalf(dtype) ? type : withNumber(c, "s", std::move(type));
+     },
      .eval = [](const EvalContext& c) { return filled(c, c.number("s")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "s"); },
-     .samples = "1.5\n2, dtype = torch.int64\nTrue, dtype = torch.bool\n3"},
+     .samples =
+         "1.5\n2, dtype = torch.int64\nTrue, dtype = torch.bool\n3\n-3.4028234663852886e+38, dtype = torch.bfloat16\n1e6, dtype = torch.float16"},
     // start, start + step, ... up to but without end. Integer arguments give int64, floating ones float32.
     {.schema = "aten.arange.default(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                "bool? pin_memory=None) -> Tensor",
