@@ -157,22 +157,22 @@ class Grouper {
                                     : problem) +
                    "; it would save " + worth);
     }
-    /// Why the merged group is no kernel, or a bad one; cheap tests first, since the kernel is built for the last.
+    /// Why the merged group is no kernel, or a bad one; cheap tests first, since the kernel is drafted for the last.
     std::string problemOf(const FusionGroup& merged, int from, int to, const Node& a, const Node& b) {
         if (std::string problem = recomputation(merged, a, b); !problem.empty()) return problem;
         for (const Node* member : merged.members) facts(*member).group = to;
         m_tried += static_cast<int64_t>(merged.members.size());
-        KernelDraft built = draftKernel(m_grouping, merged);
+        KernelDraft draft = draftKernel(m_grouping, merged);
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
-        return built.problem.empty() ? scatteredStore(built, merged.space) : std::move(built.problem);
+        return draft.problem.empty() ? scatteredStore(draft, merged.space) : std::move(draft.problem);
     }
     /// A loop that goes over a result in another order than its dims writes to addresses that divide, one by one,
     /// unless whole rows stay together; or it reads at such. What a short loop reads once for each row is no matter.
-    static std::string scatteredStore(const KernelDraft& built, const Space& space) {
+    static std::string scatteredStore(const KernelDraft& draft, const Space& space) {
         const auto full = knownNumel(space.sizes), rows = knownNumel(space.outer());
         const bool manyRows = full && rows && static_cast<double>(*rows) * static_cast<double>(*rows) >= *full;
-        for (const KernelStore& store : built.kernel.stores) {
-            const std::vector<Loop>& loops = store.inner.empty() ? built.kernel.outer : store.inner;
+        for (const KernelStore& store : draft.kernel.stores) {
+            const std::vector<Loop>& loops = store.inner.empty() ? draft.kernel.outer : store.inner;
             std::vector<Expr> read = {store.index};
             if (store.inner.empty() && manyRows) read.push_back(store.value);
             bool divides = false;
@@ -181,7 +181,7 @@ class Grouper {
                     e->dtype == DType::I64 && (e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod);
                 if (index && !loops.empty()) divides |= !affineIn(e, loops.back().axis);
             });
-            const ValueKey& key = built.stored[static_cast<size_t>(store.buffer)];
+            const ValueKey& key = draft.stored[static_cast<size_t>(store.buffer)];
             const SymDims& sizes = tensorOf(key)->sizes;
             if (divides && !refines(numel(sizes) == numel(space.sizes) ? space.sizes : space.outer(), sizes))
                 return "a loop over " + space.text() + " would make " + key.node->name() +

@@ -168,7 +168,7 @@ std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& 
 }
 
 KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
-    KernelDraft built;
+    KernelDraft draft;
     const int own = grouping.of(*group.members[0]).group;
     const auto isComputedHere = [&](const ValueKey& key) {
         const NodeFacts& facts = grouping.of(*key.node);
@@ -178,12 +178,12 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
     const SpaceLoops loops = makeLoops(lowering, group.space);
     const SymDims rows = group.space.outer();
     const SymInt fullCount = numel(group.space.sizes), rowCount = numel(rows);
-    built.stored = storedValues(grouping, group);
-    for (const ValueKey& key : built.stored) {
+    draft.stored = storedValues(grouping, group);
+    for (const ValueKey& key : draft.stored) {
         const TensorType& type = *tensorOf(key);
         const SymInt count = numel(type.sizes);
         KernelStore store;
-        store.buffer = static_cast<int>(built.kernel.stores.size());
+        store.buffer = static_cast<int>(draft.kernel.stores.size());
         std::vector<Expr> at;
         if (count == rowCount) {
             at = reindex(loops.rows, rows, type.sizes);
@@ -191,38 +191,38 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
             at = reindex(loops.full, group.space.sizes, type.sizes);
             store.inner = loops.inner;
         } else {
-            built.problem = key.node->name() + " does not fit a loop over " + group.space.text();
-            return built;
+            draft.problem = key.node->name() + " does not fit a loop over " + group.space.text();
+            return draft;
         }
         for (Expr& e : at) e = lowering.indices().simplify(e);
         store.value = lowering.value(key, at);
         store.index = lowering.address(type, at, 0);
-        built.kernel.stores.push_back(std::move(store));
+        draft.kernel.stores.push_back(std::move(store));
         if (!lowering.problem().empty()) {
-            built.problem = lowering.problem();
-            return built;
+            draft.problem = lowering.problem();
+            return draft;
         }
     }
-    built.problem = misplacedReduction(built.kernel.stores);
-    if (!built.problem.empty()) return built;
+    draft.problem = misplacedReduction(draft.kernel.stores);
+    if (!draft.problem.empty()) return draft;
     std::vector<Expr> roots;
-    for (const KernelStore& store : built.kernel.stores) roots.push_back(store.value);
+    for (const KernelStore& store : draft.kernel.stores) roots.push_back(store.value);
     size_t nodes = 0;
     forEachExpr(roots, [&](const Expr&) { ++nodes; });
     if (nodes > kMaxExpressionNodes)
-        built.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
-    if (lowering.loaded().size() + built.stored.size() > kMaxBuffers)
-        built.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
+        draft.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
+    if (lowering.loaded().size() + draft.stored.size() > kMaxBuffers)
+        draft.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
     for (const ValueKey& key : lowering.loaded()) {
         // Memory that the kernel itself writes cannot be read in it through a view that has no index rule.
-        if (std::find(built.stored.begin(), built.stored.end(), key) != built.stored.end())
-            built.problem = key.node->name() + " must be in memory before it is read here";
+        if (std::find(draft.stored.begin(), draft.stored.end(), key) != draft.stored.end())
+            draft.problem = key.node->name() + " must be in memory before it is read here";
     }
-    if (!built.problem.empty()) return built;
-    built.kernel.outer = loops.outer;
-    if (!built.kernel.stores.empty()) orderLoops(built.kernel.outer, built.kernel.stores[0].index);
-    built.loaded = lowering.loaded();
-    return built;
+    if (!draft.problem.empty()) return draft;
+    draft.kernel.outer = loops.outer;
+    if (!draft.kernel.stores.empty()) orderLoops(draft.kernel.outer, draft.kernel.stores[0].index);
+    draft.loaded = lowering.loaded();
+    return draft;
 }
 
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
