@@ -67,6 +67,22 @@ constexpr FunctionName kFunctionNames[] = {
     {"sqrt", DType::F64},
     {"floor", DType::I64},
     {"ceiling", DType::I64},
+    // Of Python's math, as we print them.
+    {"trunc", DType::F64},
+    {"ceil", DType::F64},
+    {"abs", DType::F64},
+    {"exp", DType::F64},
+    {"log", DType::F64},
+    {"log2", DType::F64},
+    {"sin", DType::F64},
+    {"cos", DType::F64},
+    {"tan", DType::F64},
+    {"asin", DType::F64},
+    {"acos", DType::F64},
+    {"atan", DType::F64},
+    {"sinh", DType::F64},
+    {"cosh", DType::F64},
+    {"tanh", DType::F64},
     {"IsNonOverlappingAndDenseIndicator", DType::I64},
 };
 
@@ -345,7 +361,12 @@ class ExprReader {
             if (row.name == function) return Expr::call(function, std::move(operands), row.dtype);
         if (function.starts_with("OpaqueUnaryFn_") && count == 1)
             return Expr::call(function, std::move(operands), DType::F64);
-        if (auto dtype = dtypeFromAbbreviation(function); dtype && count == 1) return Expr::cast(operands[0], *dtype);
+        if (auto dtype = dtypeFromAbbreviation(function); dtype && count == 1) {
+            // PyTorch's floor is an integer, ours a float that a cast makes one.
+            const Expr& x = operands[0];
+            const bool floats = *dtype == DType::I64 && x->kind == ExprKind::Call && x->name == "floor";
+            return Expr::cast(floats ? Expr::call("floor", x->operands, DType::F64) : x, *dtype);
+        }
         return fail("unknown function '" + std::string(function) + "'");
     }
 

@@ -312,6 +312,18 @@ std::optional<std::pair<std::string, std::string>> disagreement(const ValueType&
     return std::pair(type->text(), other->text());
 }
 
+/// What a value without a known type comes from.
+const Node* unknownSource(const Node& value) {
+    const Node* source = &value;
+    for (const Node* next = source; next != nullptr;) {
+        source = std::exchange(next, nullptr);
+        source->forEachInput([&](const Node* input) {
+            if (next == nullptr && !isKnown(input->type())) next = input;
+        });
+    }
+    return source;
+}
+
 Result<void> checkCall(const Node& node, Calls wanted) {
     auto given = inferCall(node.op(), node.args());
     if (!given) {
@@ -320,6 +332,10 @@ Result<void> checkCall(const Node& node, Calls wanted) {
         const Node* unknown = nullptr;
         node.forEachInput([&](const Node* input) { unknown = unknown || isKnown(input->type()) ? unknown : input; });
         if (wanted == Calls::Possible && (unknown || given.error().code == ErrorCode::Unsupported)) return {};
+        if (const Node* source = unknown ? unknownSource(*unknown) : nullptr;
+            source && source->kind() == NodeKind::GetAttr)
+            return unsupported("depends on self." + source->target() + ", which the file names and does not hold",
+                               node.name(), {"open the log or the trace of the run: it has the bodies of calls, too"});
         if (unknown && unknown->isCall() && unknown->op().isOpaque())
             return unsupported(
                 "reads what " + unknown->op().name() + " gives, an operator that is not in Cutaway's tables",

@@ -357,6 +357,18 @@ class RefusalsTest : public QObject {
         QVERIFY(trace.has_value() && !trace->failed());
     }
 
+    /// Scripts of torch.compile name the bodies of control flow and do not hold them.
+    void absentBodies() {
+        const auto module = parseText(
+            "def forward(x: \"f32[4]\", p: \"b8[]\"):\n    a = self.a\n    b = self.b\n"
+            "    c = torch.ops.higher_order.cond(p, a, b, (x,))\n    y = operator.getitem(c, 0)\n"
+            "    m = aten.mean.default(y)\n    return (m,)\n");
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        const auto computable = checkCalls(**module, Calls::Computable);
+        QVERIFY(!computable.has_value() && computable.error().where == "m");
+        QVERIFY(computable.error().message.find("self.a") != std::string::npos);
+    }
+
     /// What was accepted once is not asked again, until it is edited.
     void acceptedUntilEdited() {
         const auto module =
