@@ -1,6 +1,6 @@
 // A pass that runs again at once changes nothing more, or its row in the pipeline says why it may (Pass::repeats). Held
-// for every pass on every graph of tests/cases, and for every step of the bundled models' compilations. And each says of
-// what it makes where it came from.
+// for every pass on every graph of tests/cases, and for every step of the bundled models' compilations. And each says
+// of what it makes where it came from.
 #include <QDirIterator>
 #include <QtTest>
 #include <set>
