@@ -96,16 +96,14 @@ Result<bool> keepNear(Reducer& reducer) {
     for (const NodeId id : computed)
         graph.find(id)->forEachInput([&](const Node* operand) { names.push_back(operand->name()); });
     CT_TRY_VOID(reducer.trials().computeValues(names));
-    for (const Calls& kept : around) {
-        const auto candidate = onlyThese(reducer, calls, kept);
-        if (!candidate) continue;
-        CT_TRY(const bool fails, reducer.take(*candidate, "kept " + std::to_string(kept.size()) + " calls"));
-        if (!fails) continue;
-        // What is left is small but for its values, on which every further trial spends its time.
-        CT_TRY_VOID(shrinkSizes(reducer));
-        return true;
-    }
-    return false;
+    const auto make = [&](size_t i) { return onlyThese(reducer, calls, around[i]); };
+    CT_TRY(std::optional<Trials::Hit> hit, reducer.trials().firstFailing(around.size(), make));
+    if (!hit) return false;
+    CT_TRY_VOID(
+        reducer.accept(std::move(hit->candidate), "kept " + std::to_string(around[hit->number].size()) + " calls"));
+    // What is left is small but for its values, on which every further trial spends its time.
+    CT_TRY_VOID(shrinkSizes(reducer));
+    return true;
 }
 
 }  // namespace cutaway

@@ -149,19 +149,31 @@ Result<bool> shrinkSizes(Reducer& reducer) {
         any = any || taken;
         return taken;
     };
-    CT_TRY(const bool ones, attempt([](int64_t size) { return std::min<int64_t>(size, kPlain); }));
+    const auto plain = [](int64_t size) { return std::min<int64_t>(size, kPlain); };
+    CT_TRY(const bool ones, attempt(plain));
     if (ones) return true;
-    for (const int64_t size : sizesOf(reducer.graph())) {
-        const auto only = [size](int64_t to) { return [size, to](int64_t each) { return each == size ? to : each; }; };
-        const auto multiples = [size](int64_t to) {
-            return [size, to](int64_t each) { return each >= size && each % size == 0 ? each / size * to : each; };
-        };
-        bool taken = false;
-        for (const int64_t to : {kPlain, int64_t{2}, size / 2}) {
-            if (taken || to >= size || to < 1) continue;
-            CT_TRY(taken, attempt(only(to)));
-            if (taken) continue;
-            CT_TRY(taken, attempt(multiples(to)));
+    // One size alone may matter, and with all others small it costs little to find out which, and how large.
+    const auto sizes = sizesOf(reducer.graph());
+    if (sizes.size() > 1)
+        for (const int64_t size : sizes) {
+            CT_TRY(const bool taken, attempt([&](int64_t each) { return each == size ? each : plain(each); }));
+            if (taken) break;
+        }
+    const auto shrink = [&](int64_t size, int64_t to) -> Result<bool> {
+        if (to >= size || to < 1) return false;
+        CT_TRY(const bool alone, attempt([=](int64_t each) { return each == size ? to : each; }));
+        if (alone) return true;
+        return attempt([=](int64_t each) { return each >= size && each % size == 0 ? each / size * to : each; });
+    };
+    for (int64_t size : sizesOf(reducer.graph())) {
+        CT_TRY(bool taken, shrink(size, kPlain));
+        if (!taken) {
+            CT_TRY(taken, shrink(size, 2));
+        }
+        while (!taken && size > 1) {
+            CT_TRY(const bool halved, shrink(size, size / 2));
+            if (!halved) break;
+            size /= 2;
         }
     }
     return any;

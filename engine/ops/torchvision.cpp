@@ -185,8 +185,8 @@ Values deformedConvolution(Decomposition& d) {
         const int64_t stride = d.integerOr(down ? "stride_h" : "stride_w", 1),
                       pad = d.integerOr(down ? "pad_h" : "pad_w", 0),
                       dilation = d.integerOr(down ? "dilation_h" : "dilation_w", 1);
-        return floorDiv(size + SymInt(2 * pad - dilation * (kernel - 1) - 1), SymInt(std::max<int64_t>(stride, 1))) +
-               SymInt(1);
+        const SymInt reach = SymInt(dilation) * SymInt(kernel - 1) + SymInt(1);
+        return floorDiv(size + SymInt(2) * SymInt(pad) - reach, SymInt(std::max<int64_t>(stride, 1))) + SymInt(1);
     };
     if (differ(s.rows, resultSize(x.size(2), weight.size(2).value(), true)) ||
         differ(s.columns, resultSize(x.size(3), weight.size(3).value(), false)))
