@@ -311,6 +311,22 @@ class MinifyTest : public QObject {
         QVERIFY2(report->trials <= 30, qPrintable(QString::number(report->trials)));
     }
 
+    /// One of them in the backward, made of what differentiation made and took apart again: a tied weight.
+    void callsFarApartInTraining() {
+        std::string text = "def forward(w: \"f32[600, 8]\", i: \"i64[1, 4]\"):\n    v = aten.embedding.default(w, i)\n",
+                    v = "v";
+        for (int i = 0; i < 60; ++i, v += "v") text += "    " + v + "v = aten.sin.default(" + v + ")\n";
+        setFault("rule:addmm:wrong");
+        MinifyOptions options;
+        options.request = {.mode = Mode::Training, .gradients = {"w"}};
+        options.check = MinifyCheck::Numbers;
+        options.folder = path("tied");
+        text += "    y = aten.linear.default(" + v + ", w)\n    return (y,)\n";
+        const auto report = minifyFile(write("tied.py", text), options);
+        setFault({});
+        QVERIFY2(report && report->nodes <= 6 && report->trials <= 50, report ? report->text.c_str() : "not minified");
+    }
+
     /// What the result is compiled with says which passes it needs, and it needs no file of inputs.
     void theResultAsksForNoMoreThanItNeeds() {
         setFault("pass:remove_noop_ops:logic_error");
