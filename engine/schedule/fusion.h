@@ -5,6 +5,7 @@
 // once per element. Every decision is recorded with the bytes that it saves, or would have saved. What is tried is
 // bounded by the size of a kernel and a budget that grows with the graph, so time does, too.
 #include <memory>
+#include <set>
 
 #include "cutaway/request.h"
 #include "engine/ops/alias.h"
@@ -66,17 +67,16 @@ bool anyReader(const Grouping& grouping, const Node& node, const F& wanted) {
 
 /// The values of a group that must be stored: those that somebody outside reads, and quotients of integers by data.
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
-/// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure
-/// the sentence that says why these nodes cannot share one.
-/// What a group would compute, with the names of values for buffers.
+/// What a group would compute: loads name values, and no buffer has a number yet but those of `stored`, the first ones.
 struct KernelDraft {
     Kernel kernel;
-    std::vector<ValueKey> stored;  // the first buffers
+    std::vector<ValueKey> stored;
     std::set<ValueKey> loaded;
-    std::string problem;
+    std::string problem;  // the sentence that says why these nodes cannot share a kernel; empty: they can
 };
 KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group);
 
+/// The draft with numbered buffers; `bindings` in the order of kernel.buffers.
 struct BuiltKernel {
     Kernel kernel;
     std::vector<ValueKey> bindings;
