@@ -61,7 +61,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    cli::Output output;  // first: it keeps closed streams from becoming files
+    cli::Output output;  // first: no file may be opened under the descriptor of a closed stream
     beginProgram();
     int status = 1;
     try {

@@ -1,4 +1,4 @@
-// cutaway: the desktop program. Also makes pictures without a hand: --screenshot opens, compiles, goes to the step,
+// cutaway: the desktop program. Also makes pictures unattended: --screenshot opens, compiles, goes to the step,
 // waits until everything asked for is on the screen and saves the window. Exit status 0 only if what was asked was
 // done.
 #include <QApplication>

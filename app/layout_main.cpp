@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Ends together with the process that started it, or, if that was gone before, by its limits.
+/// This process ends with the one that started it or, should that be gone already, by its limits.
 void limitSelf() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const rlimit seconds{120, 120};

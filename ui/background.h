@@ -18,7 +18,7 @@ void whenMade(QObject* owner, const QFuture<Made>& future, Then then) {
     watcher->setFuture(future);
 }
 
-/// Runs `work` on the pool, then whenMade.
+/// Runs `work` on the global thread pool and hands its result to `then`, as whenMade does.
 template <class Work, class Then>
 void inBackground(QObject* owner, Work work, Then then) {
     whenMade(owner, QtConcurrent::run(std::move(work)), std::move(then));

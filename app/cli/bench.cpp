@@ -37,7 +37,7 @@ Result<void> timePartition(Session& session, RunId run, Timings& times) {
     }
     if (!splits) return {};
     times.partition.push_back(spent);
-    bool first = true;  // which finds out what does not depend on the budget
+    bool first = true;  // this one also computes what does not depend on the budget
     for (const double budget : {0.9, 0.7, 0.5, 0.3, 0.1, 0.6}) {
         const auto start = std::chrono::steady_clock::now();
         CT_TRY_VOID(session.partitionAt(run, budget));

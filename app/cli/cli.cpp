@@ -76,7 +76,7 @@ Result<OpenSettings> OpenArguments::resolved() const {
 
 namespace {
 
-/// Adds the option that the setting describes; what is given comes to stand in `words`, as in a request's text.
+/// Adds the option that the setting describes; what the user gives is appended to `words`, as in a request's text.
 void addOption(CLI::App& command, const Setting& setting, std::vector<std::string>& words) {
     const std::string name = "--" + std::string(setting.key);
     const std::string what(setting.what.substr(0, setting.what.size() - 1));  // help has no full stops
@@ -107,7 +107,7 @@ void addOption(CLI::App& command, const Setting& setting, std::vector<std::strin
     } else if (setting.kind != Setting::Kind::Flag) {
         option->type_name(std::string(setting.choices));
     }
-    // Plugins are lent by a program, which the command line is not.
+    // Not offered: a plugin's functions come from the program that uses the engine, and this one has none.
     const bool offered = setting.key != "plugin";
     option->group(offered ? kCompiling : "");
 }

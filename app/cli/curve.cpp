@@ -108,7 +108,7 @@ Result<void> measureSlider(Session& session, RunId run, Samples& samples) {
     return {};
 }
 
-/// Training differentiates all inputs; behind capture the graph has its gradients.
+/// In training, asks for the gradients of all inputs up to capture; the graph behind it already returns them.
 void wantGradients(CompileRequest& options) {
     if (options.mode != Mode::Training) return;
     const bool before = options.onlyStage == "pre_grad" || options.onlyStage == "capture";

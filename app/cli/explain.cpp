@@ -29,7 +29,7 @@ Result<void> checkRule(const Compiled& compiled, const std::string& wanted, cons
         if (isNamed(wanted, rule.pass, rule.name)) return {};
         names.push_back(rule.name);
     }
-    // Passes whose rewrites belong together count theirs under one name.
+    // Passes whose rewrites belong together count them under one name, which is not in the list of rules.
     for (const StepInfo& step : compiled.steps) {
         CT_TRY(const std::vector<RuleUse> uses, compiled.session.ruleUses(compiled.run, step.index));
         for (const RuleUse& use : uses)
@@ -122,7 +122,7 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
     return Place{compiled.run, found.index, found.rewrites.value_or(0)};
 }
 
-/// The node's name as people may write it again: with the graph around it.
+/// The node's name as --node takes it, with the body that it is in.
 std::string nameOf(Compiled& compiled, const Place& place, NodeKey id) {
     const auto name = nodeName(compiled.session, place, id);
     return name ? *name : std::to_string(packed(id));

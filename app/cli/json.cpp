@@ -98,7 +98,7 @@ void addSaved(Json& row, const PartitionChoice& choice) {
     row["saved_activation_bytes"] = choice.activationBytes;
 }
 Json toJson(const StageInfo& stage) {
-    // The graphs that a split makes have rows of their own, which other tools call after what they hold.
+    // The two graphs that a split makes have rows of their own, with stage names that say which of them it is.
     const bool half = stage.stage == "partition" && (stage.track == "forward" || stage.track == "backward");
     return {{"track", stage.track},
             {"stage", half ? (stage.track == "forward" ? "partition_fw" : "partition_bw") : stage.stage},

@@ -87,7 +87,7 @@ bool Output::finish() {
 }
 
 int Output::fail(const OutputFailed& failure) {
-    std::cout.exceptions(std::ios::goodbit);  // std::cerr flushes it first
+    std::cout.exceptions(std::ios::goodbit);  // std::cerr flushes std::cout, which must not throw again
     if (failure.error == EPIPE) {
         std::signal(SIGPIPE, SIG_DFL);
         std::raise(SIGPIPE);

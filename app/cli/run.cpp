@@ -63,7 +63,7 @@ Result<std::vector<TimedCall>> timedCalls(Compiled& compiled) {
     std::vector<TimedCall> calls;
     for (const KernelInfo& kernel : build.kernels) {
         TimedCall call{kernel.name, kernel.kind, {}};
-        // The graph of the step that ends with this node's program; the halves of training end at different steps.
+        // In the last graph that has the node: forward and backward of training end at different steps.
         for (size_t at = compiled.steps.size(); at-- > 0 && call.node.empty() && !kernel.nodes.empty();)
             if (auto name = nodeName(compiled.session, {compiled.run, static_cast<int>(at)}, kernel.nodes.back()))
                 call.node = *name;

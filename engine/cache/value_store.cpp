@@ -136,7 +136,7 @@ Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
     database->code = sqlite3_open_v2(m_path.c_str(), &database->handle,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
     if (database->ok()) database->code = sqlite3_busy_timeout(database->handle, kPatienceMilliseconds);
-    // Nothing is waited for: what a power failure leaves damaged is set aside.
+    // Nothing waits for the disk: a store that a power failure damages is set aside, and all of it can be made again.
     if (database->ok()) database->run("PRAGMA synchronous = OFF");
     std::optional<std::string> version;
     if (database->ok()) version = database->run("PRAGMA user_version");

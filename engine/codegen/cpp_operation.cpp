@@ -75,7 +75,7 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
     }
 }
 
-/// A float as an integer: through a register of 32 bits, or of 64 for bytes without a sign, as PyTorch does it.
+/// Float to integer through a signed register of 32 bits, or of 64 for uint8 and 64-bit integers, as PyTorch does it.
 std::string integerCode(DType to, const Code& in, bool vector, std::set<std::string>& helpers) {
     if (to == DType::U32 || to == DType::U64) {
         helpers.insert("unsigned");
@@ -153,7 +153,7 @@ std::string cppOperation(const Expr& expr, const std::vector<Code>& in, bool vec
         case ExprKind::Cast: return castCode(expr, in[0], vector, helpers);
         case ExprKind::Where:
             if (in[0].vector) return "sel(" + in[0].text + ", " + in[1].text + ", " + in[2].text + ")";
-            // What is not chosen may not be there to be read.
+            // A branch, so that the operand that is not chosen is not computed: it may load outside of its buffer.
             if (vector) return in[0].text + " ? itself(" + in[1].text + ") : itself(" + in[2].text + ")";
             return in[0].text + " ? " + in[1].text + " : " + in[2].text;
         default: return arithmeticCode(expr, in, vector, helpers);

@@ -17,7 +17,7 @@ struct Code {
 /// kLanes copies of a single element.
 Code widened(const Code& code, DType dtype);
 
-/// `vector`: the result is one, and the operands have been widened (but the condition of a Where). `helpers` collects
+/// `vector`: the result is a vector, and so are the operands (the condition of a Where need not be). `helpers` collects
 /// what the text calls, for cppPrelude.
 std::string cppOperation(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers);
 

@@ -1,7 +1,7 @@
 #pragma once
 // Prints loop nests as CUDA C++ for NVRTC: the lanes of a vector loop are the threads of a block, the loop over parts
-// is the grid. Every thread computes what has one lane; what joins lanes goes through shared memory, in the order of
-// the nest, so that results are those of the nest's interpreter wherever functions are.
+// is the grid. Scalars are computed by every thread; what joins lanes goes through shared memory, in the order of the
+// nest, so that results are those of the nest's interpreter but for mathematical functions, which differ on the GPU.
 #include "cutaway/result.h"
 #include "engine/loops/loop_nest.h"
 

@@ -135,7 +135,7 @@ class FunctionPrinter {
             line("if (" + own + " == nullptr && " + size(numel(type->sizes)) + " > 0) return 1;");
         }
     }
-    /// Those that are complete: of all symbols known so far, without those that were before.
+    /// Prints the guards whose symbols are all known by now, without those that were complete with `before`.
     void printGuards(const std::vector<std::string>& before) {
         const auto complete = [&](const std::vector<std::string>& symbols, const SizeGuard& guard) {
             const std::vector<std::string> own = symbolsOf(guard.condition);
@@ -188,7 +188,7 @@ class FunctionPrinter {
             return own.least >= 0 && size.expr()->kind == ExprKind::Symbol && size.expr()->name == own.name;
         });
     }
-    /// Of values whose sizes are known now, and were not before.
+    /// Prints checks against negative sizes, for values whose sizes have become known.
     void checkSizes() {
         for (const HostValue& own : m_function->values) {
             const SymDims& sizes = own.type.sizes;
@@ -217,7 +217,7 @@ class FunctionPrinter {
         m_segment = segment;
         declareValues();
     }
-    /// Of those that have none yet, all whose place is known now.
+    /// Declares all values that are not declared yet and whose place is known by now.
     void declareValues() {
         for (size_t i = 0; i < m_function->values.size(); ++i) {
             const HostValue& own = m_function->values[i];
@@ -226,7 +226,7 @@ class FunctionPrinter {
             switch (own.kind) {
                 case HostValue::Kind::Input: declare(i, dataOf(index)); break;
                 case HostValue::Kind::Constant: declare(i, "k[" + std::to_string(own.index) + "].data"); break;
-                case HostValue::Kind::Own: break;  // its step does
+                case HostValue::Kind::Own: break;  // its step declares it
                 case HostValue::Kind::View:
                     if (m_declared[index])
                         declare(i, value(own.index) + " + (" + size(own.offset) + ") * " +
@@ -295,7 +295,7 @@ class FunctionPrinter {
     void printFinding(size_t number, const HostStep& step) {
         if (!step.type.sym()) printCall(number, step);
         printFound(number, step);
-        // What is found lies row by row, which need not be what the graph says of it.
+        // What is found is row-major in memory; the graph may want other strides.
         for (size_t r = 0; r < step.results.size(); ++r) {
             if (step.results[r] < 0) continue;
             const TensorType& type = m_function->values[static_cast<size_t>(step.results[r])].type;
@@ -324,7 +324,7 @@ class FunctionPrinter {
                 functions.push_back(std::to_string(functionNamed(body->name)));
                 continue;
             }
-            // Before its graph a wrapper says what it sets, and behind it an invocation what the graph is called.
+            // No operands: what a wrapper sets, before its graph, and the identifier of invoke_subgraph, behind it.
             const bool isName = arg.get<std::string>() || (arg.isNone() && i == 1);
             if (once && (functions.empty() || isName)) continue;
             std::vector<std::string> tensors;
@@ -368,7 +368,7 @@ class FunctionPrinter {
             const SymInt count = numel(m_function->values[static_cast<size_t>(step.buffers[b])].type.sizes);
             if (kernel.written[b]) written.push_back(size(count));
         }
-        // What stores nothing is not run: a kernel without loops would store once.
+        // Skipped at run time where all results are empty: a kernel without loops would store once all the same.
         std::string any;
         for (const std::string& count : written) any += (any.empty() ? "" : " + ") + count;
         line("if (" + (any.empty() ? std::string("false") : any + " > 0") + ") {");

@@ -11,8 +11,8 @@ struct HostPrinting {
     std::string name = "ct";           // what functions of the C interface begin with: an identifier
     std::vector<std::string> outputs;  // their names; without them those of the nodes that made them
 };
-/// Of the function "run" and the graphs that its calls run. Errors: calls of engine functions, which no exported
-/// program can have, by name.
+/// The text of the function "run" and of the graphs that its calls run. Errors: calls of engine functions, which no
+/// exported program can have, by name.
 Result<std::string> printHost(const HostProgram& program, const HostPrinting& how = {});
 
 }  // namespace cutaway

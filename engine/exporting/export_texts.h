@@ -23,9 +23,9 @@ bool needsOneDnn(const std::vector<std::string>& libraries);
 /// The program's header: the interface of libraries, of programs, and its own functions.
 std::string headerText(const std::string& name);
 std::string mainText(const std::string& name);
-/// The functions of the header that the printed program has not.
+/// The source of the header's functions that the printed program lacks (templates/open.cpp.in).
 std::string openText(const std::string& name, const std::vector<std::string>& libraries);
-/// `options`: the compiler's for kernels.
+/// `options`: those that kernels are compiled with.
 std::string cmakeText(const std::string& name, const std::vector<std::string>& libraries,
                       const std::vector<std::string>& options);
 std::string manifestText(const ExportedProgram& program);

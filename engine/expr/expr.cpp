@@ -207,8 +207,8 @@ std::optional<double> realConstant(const Expr& expr) {
 }
 bool fitsInteger(double value) { return std::fabs(value) < 0x1p63; }
 
-/// Functions whose results are exact or correctly rounded, so that they are the same wherever they are computed: sizes
-/// that a program computes through floats. PyTorch's names of them in files, and ours.
+/// Folds functions of constants whose results are exact or correctly rounded, so the same wherever they are computed:
+/// programs compute sizes through floats. By the names that PyTorch's files have, and by ours.
 std::optional<Expr> ofConstants(std::string_view function, const std::vector<Expr>& operands, DType dtype) {
     if (operands.empty() || (dtype != DType::F64 && dtype != DType::I64)) return std::nullopt;
     const auto x = realConstant(operands[0]), y = operands.size() == 2 ? realConstant(operands[1]) : std::nullopt;
@@ -316,7 +316,7 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
                     if (const auto folded = power(*base, *exponent)) return Expr::integer(*folded);
                     return finish({.kind = kind, .dtype = dtype, .operands = std::move(operands), .outOfRange = true});
                 }
-                // A product, which strides are, too.
+                // A small power becomes a product, as which strides are written, so that the two compare equal.
                 if (exponent && *exponent >= 0 && *exponent <= 8)
                     return makeProduct(std::vector<Expr>(static_cast<size_t>(*exponent), operands[0]));
                 break;

@@ -204,7 +204,7 @@ class ExprReader {
         --m_depth;
         return value;
     }
-    /// The one integer that is no negation of another.
+    /// Takes -2^63, which is no negation of a number of 64 bits.
     bool takeLeast() {
         static constexpr std::string_view kLeast = "-9223372036854775808";
         skipBlanks();

@@ -15,7 +15,7 @@ bool earlier(const Expr& a, const Expr& b) { return compareExpr(a, b) < 0; }
 
 bool add(Polynomial& sum, const Monomial& monomial, int64_t coefficient) {
     auto [at, fresh] = sum.try_emplace(monomial, 0);
-    // Not the one number that has no negation, either.
+    // A coefficient of -2^63 is refused, too: it has no negation.
     if (__builtin_add_overflow(at->second, coefficient, &at->second) ||
         at->second == std::numeric_limits<int64_t>::min())
         return false;
@@ -190,7 +190,7 @@ std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor) {
     const auto by = polynomialOf(divisor);
     if (!rest || !by || by->empty()) return std::nullopt;
     const auto& [leading, number] = *by->begin();
-    if (number == -1) return std::nullopt;  // of no use, and the one quotient that may not fit
+    if (number == -1) return std::nullopt;  // of no use, and -2^63 / -1 does not fit
     Polynomial quotient;
     while (!rest->empty()) {
         const auto monomial = without(rest->begin()->first, leading);

@@ -15,7 +15,7 @@ int64_t SymInt::value() const {
 std::string SymInt::text() const { return m_expr ? cutaway::text(m_expr) : std::to_string(m_value); }
 bool SymInt::operator==(const SymInt& other) const {
     if (!m_expr && !other.m_expr) return m_value == other.m_value;
-    // A number is the value of an expression only where the expression simplifies to it, and then it is one already.
+    // An expression that always equals a number has become that number, so the two kinds never compare equal.
     return m_expr && other.m_expr && sameValue(m_expr, other.m_expr);
 }
 
@@ -79,7 +79,7 @@ SymDims contiguousStrides(const SymDims& sizes) {
     SymInt step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
-        if (i == 0) break;  // the product of all is nobody's stride, and need not fit
+        if (i == 0) break;  // the product of all is no dim's stride, and need not fit
         // A size-0 dim counts as 1; a symbolic size is taken to be at least 1, as PyTorch does.
         if (!(sizes[i].isInt() && sizes[i].value() == 0)) step = step * sizes[i];
     }

@@ -28,7 +28,7 @@ Result<std::shared_ptr<Storage>> ByteSource::read(uint64_t offset, uint64_t size
     }
     auto bytes = Storage::allocateUninitialized(size);
     CT_TRY_VOID(readInto(offset, {bytes->data(), size}));
-    return Storage::view(bytes->data(), size, bytes);  // not to be written to, as little as the file
+    return Storage::view(bytes->data(), size, bytes);  // read-only, as the file is
 }
 
 Result<std::shared_ptr<Storage>> ByteSource::readText(const std::string& where) const {

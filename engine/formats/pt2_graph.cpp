@@ -33,7 +33,7 @@ std::optional<OutputSpec::Kind> outputKind(std::string_view variant) {
     if (variant == "token") return OutputSpec::Kind::Token;
     return std::nullopt;
 }
-/// The name that the spec's other side has: the first of these fields that is there.
+/// What a spec refers to (a parameter, a buffer, an input): the first of these fields that is there.
 std::string specTarget(const Json& spec) {
     for (const char* key :
          {"parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name"})
@@ -201,7 +201,7 @@ class GraphReader {
             InputSpec spec;
             if (i < all.size()) CT_TRY_VOID(readInputSpec(all[i], spec, declared, where));
             if (declared.name.empty()) declared.name = "arg" + std::to_string(i);
-            // The graph has of a buffer what it became when a result was written to it while PyTorch traced.
+            // A buffer's type in the file may require gradients, left by what tracing wrote to it; no buffer does.
             if (spec.kind == InputSpec::Kind::Buffer && declared.type.tensor())
                 declared.type.tensor()->requiresGrad = false;
             Node& node = m_module.graph().placeholder(declared.name, std::move(declared.type));

@@ -6,7 +6,7 @@
 namespace cutaway {
 namespace {
 
-/// What an absent payload may be taken to be, zeros, stays within this.
+/// Bytes up to which zeros may stand for a payload that the file does not hold.
 constexpr int64_t kMaxZeros = int64_t{1} << 30;
 
 class PayloadReader {

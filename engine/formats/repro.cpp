@@ -53,8 +53,8 @@ class ReproReader {
         graph.sampleInputs = sampleInputs();
         for (std::string& remark : m_inputs.remarks) module.origin.remarks.push_back(std::move(remark));
         module.origin.format = description();
-        // What AOTAutograd handed on, and the joint passes have seen; a script of after_dynamo holds the graph as it
-        // was captured.
+        // Scripts of after_aot hold what AOTAutograd and the joint passes have made; those of after_dynamo hold a graph
+        // as it was captured.
         if (m_text.find("torch._dynamo.repro.after_aot") != std::string_view::npos)
             module.origin.stage = nextStage("fx_graph_runnable");
         graph.name = module.name;

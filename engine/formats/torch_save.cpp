@@ -93,7 +93,7 @@ Result<void> refuseUnknownNames(const PickleTree& tree, const std::string& where
     return error;
 }
 
-/// Turns the sign bit of every `step`-th component over, beginning with `first`: negation and conjugation.
+/// Flips the sign bit of every `step`-th component from `first` on: negation and conjugation.
 void flipSigns(Tensor& packed, size_t componentBytes, size_t first, size_t step) {
     auto* bytes = static_cast<unsigned char*>(packed.data());
     for (size_t i = first; (i + 1) * componentBytes <= packed.bytes(); i += step)

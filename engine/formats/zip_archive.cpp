@@ -252,7 +252,7 @@ Result<std::shared_ptr<Storage>> ZipArchive::read(const ZipEntry& entry, uint64_
     }
     auto bytes = Storage::allocateUninitialized(entry.size);
     CT_TRY_VOID(unpack(entry, start, {bytes->data(), bytes->size()}));
-    return Storage::view(bytes->data(), bytes->size(), bytes);  // not to be written to, as little as the file
+    return Storage::view(bytes->data(), bytes->size(), bytes);  // read-only, as the file is
 }
 
 Result<std::shared_ptr<Storage>> ZipArchive::readLater(const ZipEntry& entry) const {

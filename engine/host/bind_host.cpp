@@ -49,7 +49,7 @@ class Binder {
         return numbers;
     }
 
-    /// Functions of the engine read sizes off their operands' types.
+    /// Placeholders once more, with numbers in their types: reference kernels read sizes off their operands' types.
     void nameValues() {
         auto names = std::make_shared<Graph>();
         for (const Node& node : m_function->names->nodes())
@@ -99,7 +99,7 @@ class Binder {
         if (step.kind == HostStepKind::Kernel) {
             const HostKernel& kernel = kernels[step.kernel];
             for (const std::string& size : kernel.sizes) bound.sizes.push_back(number(SymInt(Expr::symbol(size))));
-            // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
+            // A kernel without outer loops would run once and store even if its results are empty: it gets no ranges.
             int64_t written = 0;
             for (size_t b = 0; b < kernel.written.size(); ++b)
                 if (kernel.written[b]) written += numel(m_bound->values[static_cast<size_t>(step.buffers[b])].sizes);
@@ -115,7 +115,7 @@ class Binder {
         }
         bound.nanoseconds = std::max(computing, bytes / kBytesPerNanosecond);
     }
-    /// From the sizes that were scheduled for to these.
+    /// Scales the step's estimates from the sizes of scheduling to the sizes of this run.
     void scale(const HostStep& step, int64_t& computing, int64_t& bytes) const {
         int64_t now = 0;
         for (const auto* numbers : {&step.buffers, &step.operands, &step.results})
@@ -171,7 +171,7 @@ class Binder {
     std::vector<Node*> m_names;  // by id, if there are others than the function's
 };
 
-/// Of a symbol its value; what a symbol may be is checked where the sizes are.
+/// A symbol's value by the input that tells it; bindSymbols checks its range.
 Result<int64_t> solved(const HostFunction& function, const HostSymbol& symbol, const Tensor& given) {
     const std::string& name = function.parameters[symbol.parameter].name;
     if (symbol.dim < 0) return toInt(given.item());

@@ -35,7 +35,7 @@ struct BoundFunction {
 Result<SymbolValues> bindSymbols(const HostFunction& function, const std::vector<Tensor>& inputs);
 /// The tensor with these strides; a copy if it has others.
 Tensor laidOut(const Tensor& tensor, const Dims& strides);
-/// Whether constants lie as they were given: whoever runs the function copies those once.
+/// AsGiven: inputs that are constants stay as they are, since whoever runs the function copies those once.
 enum class Constants : uint8_t { LaidOut, AsGiven };
 /// The inputs with the strides that the function walks memory by; copies where theirs are others.
 Result<std::vector<Tensor>> laidOut(const HostFunction& function, const std::vector<Tensor>& inputs,

@@ -57,7 +57,7 @@ struct HostSymbol {
     size_t parameter = 0;
     int64_t dim = -1;  // -1: the parameter is a number
     int64_t scale = 1, offset = 0;
-    int64_t least = 0;  // what the graph was exported for
+    int64_t least = 0;  // the range that the graph was exported for
     std::optional<int64_t> most;
 };
 

@@ -47,7 +47,7 @@ class Printer {
         return joined(all);
     }
 
-    /// Across the border of forward and backward.
+    /// " = result 3 of forward": where a parameter of a backward comes from; empty for all others.
     std::string origin(const HostParameter& parameter) const {
         const HostFunction& forward = m_program->functions[0];
         if (parameter.shared >= 0)

@@ -54,7 +54,7 @@ class Maker {
             }
             addSymbols(node, i);
         }
-        // Sizes of which a symbol is a part only, when no input has it alone.
+        // Symbols that no input has as a size of its own are solved from sizes that hold them (2*s0 + 1).
         for (size_t i = 0; i < placeholders.size(); ++i)
             if (const TensorType* type = placeholders[i]->type().tensor())
                 for (size_t d = 0; d < type->sizes.size(); ++d) addAffine(type->sizes[d], i, static_cast<int64_t>(d));
@@ -73,7 +73,7 @@ class Maker {
         return std::any_of(m_function.symbols.begin(), m_function.symbols.end(),
                            [&](const HostSymbol& known) { return known.name == symbol; });
     }
-    /// In data, by a step.
+    /// Whether a step finds the symbol's value in data.
     bool isFound(const std::string& symbol) const {
         return std::any_of(m_function.steps.begin(), m_function.steps.end(), [&](const HostStep& step) {
             return std::any_of(step.found.begin(), step.found.end(),
@@ -110,7 +110,7 @@ class Maker {
         m_function.values.push_back(std::move(value));
         return static_cast<int64_t>(m_function.values.size()) - 1;
     }
-    /// A call whose sizes follow from its data ends a segment; also the last one, of whose results views are returned.
+    /// A call whose results have sizes from data ends a segment; also the last call, since views of them are returned.
     void findSegments() {
         m_function.segments = {0};
         for (size_t i = 0; i < m_scheduled->calls.size(); ++i)
@@ -386,7 +386,7 @@ class Maker {
 }  // namespace
 
 std::string hostConstant(const std::string& function, const std::string& target) {
-    const size_t body = function.find('/');  // of "run" and "forward" they have the module's names
+    const size_t body = function.find('/');  // constants of "run" and "forward" keep the module's names
     if (body != std::string::npos) return function.substr(body + 1) + "/" + target;
     return function == kBackwardFunction ? function + "/" + target : target;
 }

@@ -5,7 +5,7 @@
 
 namespace cutaway {
 
-/// Names of the functions that others are handed: of a graph, and of the halves of one for training.
+/// Names of a program's entry functions: of a graph, and of the two halves of one for training.
 inline constexpr const char *kRunFunction = "run", *kForwardFunction = "forward", *kBackwardFunction = "backward";
 
 /// A graph's place in a program.

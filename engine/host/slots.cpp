@@ -16,7 +16,7 @@ SymInt bytesOf(const TensorType& type) {
         last = last + (type.sizes[d] - 1) * type.strides[d];
     }
     if (empty) return 0;
-    // A size of 0 that is an expression makes the sum negative or too large; neither is less than what it needs.
+    // Where a symbolic size is 0 the sum is negative (cut to 0) or too large, and never less than the 0 bytes needed.
     const SymInt bytes = (last + 1) * byteSize(type.dtype);
     return bytes.isInt() ? bytes : max(bytes, 0);
 }

@@ -69,14 +69,14 @@ KeptConstants& kept() {
     return all;
 }
 
-/// The call that computes the value whose views the recipe ends in; the last call if it is no view.
+/// The call whose value the recipe's last views show; null where no call computes that value as a tensor.
 const Node* lastComputed(const Module& recipe) {
     const Node* node = recipe.graph().outputs().at(0).node();
     while (node->isCall() && node->is(Tag::View) && node->arg(0).node()) node = node->arg(0).node();
     return node->isCall() && !node->is(Tag::View) && node->type().tensor() ? node : nullptr;
 }
 
-/// Equal for recipes of one value: their nodes have the ids that they had in the run. The output's id is nobody's.
+/// Equal for recipes of the same value: their nodes have the ids of the run, but for the output node, which is new.
 Hash128 identityOf(const Module& recipe) {
     Hasher hasher;
     for (const Node& node : recipe.graph().nodes()) {
@@ -142,7 +142,7 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
         const TensorType& type = result.tensor();
         if (!allInts(type.sizes) || !allInts(type.strides)) return value();
         const Dims sizes = toInts(type.sizes), strides = toInts(type.strides);
-        if (extent(sizes, strides) != numel(sizes)) return value();  // copied into what it expands
+        if (extent(sizes, strides) != numel(sizes)) return value();  // elements overlap or leave gaps: computed now
         const std::lock_guard lock(m_mutex);
         std::shared_ptr<Storage> storage = m_deferred.lock();
         if (!storage) {
@@ -201,7 +201,7 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
         return std::move(values.at(0));
     }
 
-    /// The value in memory of that layout. Nothing is kept; a value that somebody has is taken.
+    /// Writes the value in this layout into `into`; keeps nothing. A value that somebody holds is not computed again.
     Result<void> computeInto(std::span<std::byte> into, DType dtype, const Dims& sizes, const Dims& strides) const {
         std::optional<Tensor> known;
         {
@@ -232,7 +232,7 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
     std::shared_ptr<const Module> m_graph;
     bool m_isView = true;
     std::shared_ptr<const FoldedConstant> m_computed;  // what this is a view of
-    NodeId m_viewed{};                                 // which computes that
+    NodeId m_viewed{};                                 // the node that computes that value
     mutable std::mutex m_mutex;
     mutable std::weak_ptr<Storage> m_storage;   // of the value, while somebody has it
     mutable std::weak_ptr<Storage> m_deferred;  // the same, of bytes that are computed when they are needed
@@ -347,7 +347,7 @@ int64_t constantBytes(const Module& module) {
 ConstantPlace constantPlace(const Module& module, const std::string& name) {
     const auto made = module.recipes.find(name);
     if (made != module.recipes.end() && !made->second->isView()) return {made->second->memory(), 0};
-    // A view is one of a single tensor.
+    // A recipe of views alone reads one tensor.
     const auto& tensors = made == module.recipes.end() ? module.tensors : made->second->graph().tensors;
     const auto held = made == module.recipes.end() ? tensors.find(name) : tensors.begin();
     if (held == tensors.end() || !held->second.defined()) return {};

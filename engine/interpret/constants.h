@@ -12,8 +12,8 @@ std::shared_ptr<const Recipe> makeRecipe(std::shared_ptr<const Module> graph);
 /// They are computed on all cores. Errors: of the interpreter; Cancelled.
 Result<Snapshot> withConstants(const Module& module, const Progress& progress = {});
 
-/// The same with tensors that are computed when somebody needs their bytes, for whoever hands them on: memory holds
-/// those that are on their way.
+/// The same with tensors that are computed when their bytes are first read, for whoever hands them to another process:
+/// only those that are on their way take memory here.
 Result<Snapshot> withDeferredConstants(const Module& module);
 
 /// Bytes that the constants of a graph take together, memory that several share once.
@@ -27,8 +27,8 @@ struct ConstantPlace {
 };
 ConstantPlace constantPlace(const Module& module, const std::string& name);
 
-/// How many bytes of computed constants are kept for those that ask again; more go when nobody holds them. The start
-/// value is 2 GiB. Returns the limit so far.
+/// Limits the bytes of computed constants that are kept after their last holder has let go of them; 2 GiB at the start.
+/// Returns the limit so far.
 int64_t limitKeptConstants(int64_t bytes);
 
 }  // namespace cutaway

@@ -218,8 +218,8 @@ Result<TensorList> scan(const Operands& operands) {
     return joined(std::move(carry), stacked);
 }
 
-/// associative_scan(graph, xs, additional): running combination; the order of combination is free, so it is the plain
-/// one.
+/// associative_scan(graph, xs, additional): running combination, from the first item to the last: the order of
+/// combining is free.
 Result<TensorList> associativeScan(const Operands& operands) {
     CT_TRY(const Module* body, operands.graph(0));
     CT_TRY(const TensorList items, operands.tensors(1));

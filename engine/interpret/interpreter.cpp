@@ -48,7 +48,7 @@ void Interpreter::begin(const std::vector<Tensor>& inputs) {
     m_inputs = inputs;
     m_next = m_module.graph().first();
     if (!m_mutates) return;
-    // What shares memory with an input that is written to sees that, too.
+    // Other inputs over the storage of an input that is written to see the write, too.
     size_t position = 0;
     for (const Node* input : m_module.graph().placeholders())
         if (const Tensor& value = m_inputs[position++]; value.defined() && writesTo(*input))
@@ -112,8 +112,8 @@ Tensor Interpreter::ownIfWritten(const Node& node, const Tensor& tensor) {
     return tensor;
 }
 
-/// Types tell what shares memory, and values may share more: what is given is copied at the latest before it is
-/// written.
+/// The types foresee which values share memory, but values may share more: memory that was given and not copied is
+/// copied here, right before a call writes to it.
 void Interpreter::protectGiven(const Node& node) {
     for (const Node* target : writtenOperands(node))
         for (const Tensor& value : TensorList(m_values[index(target->id())])) {
@@ -158,7 +158,7 @@ Result<TensorList> Interpreter::compute(const Node& node) {
 }
 
 Result<void> Interpreter::evaluate(const Node& node) {
-    // What sizes are computed from is in the type; its symbols are numbers by now.
+    // A symbolic number: its type has the expression, whose symbols are numbers by now, so no kernel runs.
     if (const SymType* type = node.type().sym(); type && type->expr)
         if (const auto number = literalOf(type->expr)) {
             m_values[index(node.id())] = {Tensor::scalar(type->dtype, *number)};

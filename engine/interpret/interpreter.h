@@ -18,7 +18,7 @@ bool writesToMemory(const Graph& graph);
 class Interpreter : public ValueSource {
   public:
     /// `editable`: the same module when its types hold symbols that only the run makes known, else null. All of them
-    /// must outlive the run. What is called with a node may read its operands until it returns.
+    /// must outlive the run. The options' callbacks may read the operands of their node (valueOf) until they return.
     Interpreter(const Module& module, Module* editable, const InterpretOptions& options);
 
     const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
@@ -59,7 +59,7 @@ class Interpreter : public ValueSource {
   protected:
     /// The value of a call.
     virtual Result<TensorList> compute(const Node& node);
-    /// What the run is given for a placeholder or an attribute, as the run has it.
+    /// For subclasses: the tensor that the run holds in place of what it is given for a placeholder or an attribute.
     virtual Tensor given(const Node& node, Tensor value) {
         static_cast<void>(node);
         return value;
@@ -81,15 +81,15 @@ class Interpreter : public ValueSource {
     const Module& m_module;
     Module* m_editable;
     const InterpretOptions& m_options;
-    bool m_faults;  // on demand
+    bool m_faults;  // faults are asked for (fault_points.h)
     Node* m_next = nullptr;
     bool m_mutates = false;
     std::vector<Tensor> m_inputs, m_results;
     size_t m_nextInput = 0;
     std::vector<TensorList> m_values;
     std::vector<int> m_readsLeft;
-    /// Never iterated. Holds what was copied, too, since what is made up for a constant has no other owner, and its
-    /// address would come again.
+    /// Copies, by their originals. Never iterated. Holds the originals, too: one that was made up for a constant has no
+    /// other owner, and once it was gone another storage could get its address.
     std::map<std::shared_ptr<Storage>, std::shared_ptr<Storage>> m_copies;
     std::vector<bool> m_written;                   // by id; empty if nothing is
     std::set<const Storage*> m_given;              // what was given and is not copied

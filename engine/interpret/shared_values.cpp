@@ -32,7 +32,7 @@ class SharedValues::Run : public Interpreter {
     }
 
     Result<TensorList> compute(const Node& node) override {
-        // What bodies compute is not looked into.
+        // A call of graphs is never shared: its bodies are no part of its key.
         const bool own = isHigherOrder(node.op().name());
         if (own || node.is(Tag::Random)) {
             Hasher hasher;
@@ -53,7 +53,7 @@ class SharedValues::Run : public Interpreter {
     }
 
   private:
-    /// Operands come before the calls that read them. What sizes are computed from has no call of compute().
+    /// Operands have run and have keys, but for symbolic numbers, which never get to compute() and get theirs here.
     Hash128 keyOf(const Node& node) {
         std::optional<Hash128>& key = m_keys[index(node.id())];
         if (!key) key = contentFingerprint(node, [this](const Node& operand) { return keyOf(operand); });
@@ -77,7 +77,7 @@ Hash128 SharedValues::keyOf(const Tensor& given) {
     const Tensor packed = given.contiguous();
     content.addBytes(packed.data(), static_cast<size_t>(packed.numel() * byteSize(packed.dtype())));
     const Hash128 key = content.finish();
-    // As long as it is held, nothing else comes to lie in its place.
+    // Holding the tensor keeps its address from being reused for another one.
     const bool first =
         std::none_of(m_given.begin(), m_given.end(), [&](const auto& each) { return each.second == key; });
     if (first) {

@@ -194,7 +194,7 @@ std::vector<SeenSize> symbolicSizes(const Module& module, const std::vector<Tens
             if (!type->sizes[dim].isInt())
                 seen.push_back({type->sizes[dim].expr(), inputs[i].size(static_cast<int64_t>(dim)),
                                 where + ", dim " + std::to_string(dim)});
-        // What is traced with a part of a tensor counts from where that begins.
+        // An input that was a view when it was traced has a storage offset, which may hold symbols, too.
         if (!type->offset.isInt())
             seen.push_back({type->offset.expr(), inputs[i].offset(), where + ", its first element"});
     }

@@ -7,7 +7,7 @@
 namespace cutaway {
 
 bool sizeDependsOnData(const Op& op, std::span<const Argument> args) {
-    // Of its steps, which are counted while it runs.
+    // Its results have one item per step of the loop, and how many steps there are is known when it has run.
     if (op.packet() == "higher_order.while_loop_stack_output") return true;
     if (op.schema() == nullptr) return op.is(Tag::DataDependent);
     if (op.is(Tag::DataDependent)) {

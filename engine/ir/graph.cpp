@@ -106,7 +106,7 @@ void Graph::link(Node& node, Node* before) {
     (node.m_previous ? node.m_previous->m_next : m_first) = &node;
     (before ? before->m_previous : m_last) = &node;
     const uint64_t low = node.m_previous ? node.m_previous->m_order : 0;
-    // Mostly one node after the other is put before the same place: halving would use up the room in 32 steps.
+    // Often many nodes are inserted before one: halving the gap each time would use up 2^32 numbers in 32 steps.
     constexpr uint64_t kStep = uint64_t{1} << 18, kRoom = uint64_t{1} << 32;
     node.m_order = before ? low + std::min((before->m_order - low) / 2, kStep) : low + kRoom;
     if (node.m_order <= low) m_orderDirty = true;
@@ -133,12 +133,12 @@ void Graph::touch(Node& node) {
 void Graph::addUses(Node& node) {
     node.forEachInput([&](Node* input) {
         CT_CHECK(input->m_graph == this, "arguments are nodes of the same graph");
-        // The node is in no list yet, so it can stand there only because it has just been put there.
+        // A user is listed once. The node was in no list before, so a repeated input has it as its latest user.
         if (input->m_users.empty() || input->m_users.back() != &node) input->m_users.push_back(&node);
     });
 }
 void Graph::dropUses(Node& node) {
-    // Mostly one of the last or first readers goes; a constant may have thousands.
+    // Searches from both ends: mostly one of the first or last readers goes, and a constant may have thousands.
     node.forEachInput([&](Node* input) {
         auto& users = input->m_users;
         for (size_t low = 0, high = users.size(); low < high; ++low) {

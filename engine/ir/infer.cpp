@@ -172,7 +172,7 @@ void checkSizes(const ValueType& type) {
         if (size.isInt()) numbers.push_back(size.value());
     if (numel(numbers) == 0) static_cast<void>(contiguousStrides(numbers));
 }
-/// How losses name their reduction: 0 keeps every element, 1 is the mean, 2 the sum. All of them, so it is asked here.
+/// `reduction` of losses must be 0 (keeps every element), 1 (mean) or 2 (sum): asked here for all that have one.
 Result<void> checkReduction(const Op& op, std::span<const Argument> args) {
     const int at = op.schema() ? op.schema()->find("reduction") : -1;
     if (at < 0 || op.schema()->params[static_cast<size_t>(at)].kind != ParamKind::Int) return {};

@@ -70,12 +70,12 @@ class InferContext : public CallView {
 };
 
 // What type rules ask about sizes (size_guards.h says what a guard is).
-/// Whether two sizes are known to differ; else their equality is a guard.
+/// Whether two sizes are known to differ. If that is not known they are taken for equal, and that becomes a guard.
 bool differ(const SymInt& a, const SymInt& b);
 bool differ(const SymDims& a, const SymDims& b);
-/// Whether a size is known to be more than the limit; else that it is not is a guard.
+/// Whether a size is known to exceed the limit. If that is not known it is taken not to, and that becomes a guard.
 bool exceeds(const SymInt& size, const SymInt& limit);
-/// Whether a size is known not to be a multiple of `by`, which is not 0; else that it is one is a guard.
+/// Whether `by` (not 0) is known not to divide a size. If that is not known it is taken to, and that becomes a guard.
 bool leavesRemainder(const SymInt& size, const SymInt& by);
 
 /// The SymInt that an argument item denotes: a literal, an expression, or a node of symbolic type.

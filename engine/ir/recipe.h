@@ -18,9 +18,9 @@ class Recipe {
     /// Computed when first asked for, and kept as long as there is room or somebody holds it. Any thread may ask.
     /// Errors are those of the interpreter.
     virtual Result<Tensor> value() const = 0;
-    /// The same without computing it: a tensor whose bytes are computed when somebody needs them (Storage::deferred),
-    /// and not kept where they are needed once. Errors come then, but for those of a constant whose type says too
-    /// little.
+    /// A tensor whose bytes are computed when they are first read (Storage::deferred), and not kept where they are
+    /// needed once (Storage::forOneUse). Errors come then, too. A constant whose type lacks numbers for sizes or
+    /// strides is computed at once.
     virtual Result<Tensor> deferred() const = 0;
     /// Whether the value lies in memory that the program's own constants have anyway.
     virtual bool isView() const = 0;

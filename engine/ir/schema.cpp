@@ -234,16 +234,16 @@ std::string_view Op::baseName() const {
         if (!m_schema) name = packet();
         return name.substr(name.find('.') + 1);
     }
-    // An opaque name: the last part that is not an overload word.
+    // An operator without a row: the last part of its name, without ".default".
     if (name.ends_with(".default")) name.remove_suffix(8);
     return name.substr(name.rfind('.') + 1);
 }
 
 namespace {
 
-/// As one value, not a list.
-/// A node whose value is a number known at run time only. A tensor of one element is none: rules would not see its
-/// value.
+/// Whether the value is a node that stands for a number known at run time only (a size). A tensor of one element does
+/// not count: rules would not see its value. Asked by acceptsOne, which says whether an argument fits a parameter as
+/// one value, not as a list.
 bool mayBeNumber(const Argument& value) { return value.node() != nullptr && value.node()->type().tensor() == nullptr; }
 
 bool acceptsOne(const Param& param, const Argument& value) {

@@ -9,14 +9,14 @@
 namespace cutaway {
 namespace {
 
-/// Null, or where guards go while the types of a graph are inferred for their sake; rules that passes ask keep nothing.
+/// Where guards go while sizeGuards() infers a graph's types; null at all other times, when passes ask the same rules.
 thread_local std::vector<Expr>* t_open = nullptr;
 
 void open(ExprKind kind, const SymInt& a, const SymInt& b) {
     t_open->push_back(Expr::make(kind, {a.expr(), b.expr()}, DType::Bool));
 }
 
-/// The size of a slice that may end before it is full. Where it is 1 in truth, it fits any other.
+/// Whether a size has a Min or Max, as clamped slices do: it may be 1 at run time and broadcast, so it gives no guard.
 bool isClamped(const Expr& expr) {
     return expr->kind == ExprKind::Min || expr->kind == ExprKind::Max ||
            std::any_of(expr->operands.begin(), expr->operands.end(), isClamped);
@@ -44,12 +44,12 @@ std::optional<Linear> linearOf(const Expr& difference) {
     return linear.symbol.empty() ? std::nullopt : std::optional(linear);
 }
 
-/// With other names for its symbols, of which it is not assumed that they are at least 1.
+/// Renames symbols, so that neverNegative() does not take them for backed sizes, which it assumes to be at least 1.
 Expr fromZeroOn(const Expr& expr) {
     return substitute(expr, [](const std::string& symbol) { return Expr::symbol("any_" + symbol); });
 }
 
-/// What is not negative exactly where `room` is not: e + c*o of e//c + o.
+/// Removes a quotient without changing the test for the sign: e//c + o >= 0 exactly where e + c*o >= 0.
 SymInt withoutQuotient(const SymInt& room) {
     const auto polynomial = polynomialOf(room.expr());
     if (!polynomial || polynomial->empty() || polynomial->size() > 2) return room;
@@ -75,7 +75,7 @@ class Guards {
         if (condition->kind == ExprKind::Le) {
             const SymInt room = withoutQuotient(b - a);
             if (const auto linear = linearOf(room.expr())) return bound(*linear, node);
-            // Of several symbols: true for all, or unless one of them is 0, and that none is stands among the guards.
+            // Several symbols: dropped if always true, or true for sizes above 0 where the ranges exclude 0.
             if (neverNegative(fromZeroOn(room.expr()))) return;
             if (knownLessEqual(a, b) && noneIsZero(room.expr())) return;
         }

@@ -252,7 +252,7 @@ Result<void> Verifier::type(const Node& node) {
     return {};
 }
 
-/// What a chain of views shows.
+/// The value at the start of a chain of views.
 const Node& viewedBy(const Node& node) {
     const Node* at = &node;
     while (at->isCall() && at->is(Tag::View) && !at->args().empty() && at->arg(0).node()) at = at->arg(0).node();
@@ -312,7 +312,7 @@ std::optional<std::pair<std::string, std::string>> disagreement(const ValueType&
     return std::pair(type->text(), other->text());
 }
 
-/// What a value without a known type comes from.
+/// Follows inputs of unknown type back to the first node whose own inputs all have known types.
 const Node* unknownSource(const Node& value) {
     const Node* source = &value;
     for (const Node* next = source; next != nullptr;) {
@@ -351,7 +351,7 @@ Result<void> checkCall(const Node& node, Calls wanted) {
     return {};
 }
 
-/// A region under autocast, whose calls take operands of any precision: they are converted when it gets its effect.
+/// Whether a body is an autocast region: its calls may mix precisions until the pass that applies autocast casts them.
 bool isUnderAutocast(const Module& module, const std::string& body) {
     const auto names = [&](const Argument& arg) {
         return arg.get<SubgraphRef>() && arg.get<SubgraphRef>()->name == body;

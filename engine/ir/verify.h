@@ -36,8 +36,8 @@ Result<void> checkCalls(const Module& module, Calls wanted);
 /// leaves its calls where they are, as PyTorch's does: other members of the group rely on the memory.
 bool writesForEffect(const Op& op);
 
-/// sameType, and tensors begin at the same element of their storage: what views of them are typed by. Types read from
-/// text know no offset, so this holds between inferred types only.
+/// Whether types are equal (sameType) and tensors have the same storage offset, on which types of their views depend.
+/// For inferred types only: types read from text know no offset.
 bool sameMemory(const ValueType& a, const ValueType& b);
 
 }  // namespace cutaway

@@ -10,7 +10,7 @@ namespace cutaway {
 namespace {
 using Rows = std::vector<const LibraryRow*>;
 
-/// In their order. Every node is asked about, more than once.
+/// The operator's rows in the order of the table. Hashed, since every node is asked about, more than once.
 const Rows& rowsNamed(std::string_view op) {
     static const auto& byOp = *new std::unordered_map<std::string_view, Rows>([] {
         std::unordered_map<std::string_view, Rows> all;
@@ -21,7 +21,7 @@ const Rows& rowsNamed(std::string_view op) {
     const auto found = byOp.find(op);
     return found == byOp.end() ? none : found->second;
 }
-/// Portable functions take their operators' twins in place, too.
+/// The rows of a call's operator; for one in place (add_) also the portable rows of its functional form.
 Rows rowsOf(const Node& call) {
     if (!call.isCall()) return {};
     Rows rows = rowsNamed(call.op().name());

@@ -8,22 +8,22 @@
 
 namespace cutaway {
 
-/// Of several rows of one operator the first that takes a call computes it: faster libraries stand before others.
-/// The library of functions that are slower than kernels, and stand behind all others.
+/// The library of portable functions. They are slower than kernels, so their rows stand behind all others: of an
+/// operator's rows the first that takes a call computes it.
 constexpr std::string_view kPortable = "portable";
 
 struct LibraryRow {
     std::string_view op;                      // "aten.mm.default"
     std::string_view library;                 // the name of its CtLibrary (libraries/library.h)
     std::string (*whyNot)(const Node& call);  // empty: the library computes this call
-    /// Why the engine's own function computes the call where there is an engine; null or empty: it does not.
+    /// Why the engine's reference kernel computes the call where there is an engine; null or empty: it does not.
     std::string (*whySlow)(const Node& call) = nullptr;
     /// The operand whose elements the library takes before it writes its result to their places, so that the result may
     /// lie over it if nobody else reads it; null: none.
     const Node* (*over)(const Node& call) = nullptr;
 };
 std::span<const LibraryRow> libraryRows();
-/// Of the library that computes the call; null if none does. `alone`: in a program that has no engine beside it.
+/// The row that computes the call; null if none does. `alone`: in a program that has no engine beside it (exported).
 const LibraryRow* libraryRowOf(const Node& call, bool alone = false);
 
 /// The library that computes a call, as users read it: "mm (oneDNN)", "portable: aten.cumsum.default", or empty.

@@ -16,8 +16,8 @@ namespace {
 
 std::string nameOf(DType dtype) { return std::string(info(dtype).torchName); }
 
-/// Whether somebody reads the memory that the call writes to, other than as its result: then the write itself counts.
-/// The library stores the result elsewhere.
+/// Whether memory that the call writes to is read later under another name. Then the library cannot take the call,
+/// since it stores the result elsewhere.
 bool isSeenAfterwards(const Node& node) {
     const Node* written = node.arg(size_t{0}).node();
     const Node& root = storageRoot(*written);

@@ -6,25 +6,25 @@
 
 namespace cutaway {
 
-/// The library rounds once, at the end, as the operators do.
+/// Takes float32, bfloat16 and float16: the library rounds once, at the end, as the operators do.
 std::string whyNotProduct(const Node& node);
 std::string whyNotConvolution(const Node& node);
-/// Packed calls round once, as the library does.
+/// As whyNotProduct. A call in place also needs that nobody reads the memory that it writes to under another name.
 std::string whyNotPacked(const Node& node);
-/// What a convolution adds its sums to, where that has the result's type.
+/// The operand that a packed convolution adds its sums to; null if there is none or its type is not the result's.
 const Node* addedOperand(const Node& convolution);
-/// Floats of up to 32 bits, nothing dropped out, a mask that is added.
+/// Takes float32, bfloat16 and float16, no dropout, and a mask of floats (added to scores) that needs no gradient.
 std::string whyNotAttention(const Node& node);
 std::string whyNotCopies(const Node& node);
 /// Every tensor of the call has a dtype and a number of dims that the C interface knows, and no number is complex.
 std::string whyNotPortable(const Node& node);
-/// Where the engine's function has oneDNN compute in float32.
+/// A reason where a tensor is float32, bfloat16 or float16: oneDNN, in the engine's own function, is faster at these.
 std::string whySlowProduct(const Node& node);
-/// For operators that kernels compute, but not on complex numbers, and not always where there is nothing to compute.
+/// Takes calls with complex numbers or with a tensor without elements; kernels compute all others of the operator.
 std::string whyNotLeft(const Node& node);
-/// Here the engine's own functions find sizes in runs, and check them; exported programs have none of those.
+/// Always a reason: beside the engine its own functions find or check sizes. Marks operators for hasFinder (exports).
 std::string whyNotFound(const Node& node);
-/// Kernels make rows alone; their gradient reads the other results, which have other sizes.
+/// Takes calls of which more than the rows is read (by the gradient): kernels make no results of other sizes.
 std::string whyNotBag(const Node& node);
 std::string whyNotIndex(const Node& node);
 

@@ -9,8 +9,8 @@
 namespace cutaway {
 namespace {
 
-/// As it is kept: wrapped to the width of an integer dtype, rounded to that of a float. What a float becomes that does
-/// not fit into an integer is the tensors' rule.
+/// The value as a buffer of the dtype holds it: wrapped to the width of an integer dtype, rounded to that of a float.
+/// Floats that do not fit into an integer convert as in tensors (storeElements).
 template <class Compute>
 Cell stored(DType dtype, Compute value) {
     alignas(8) char element[8];

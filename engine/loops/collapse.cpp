@@ -30,7 +30,7 @@ bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fas
     const auto walk = [&](const auto& self, const Expr& e) -> void {
         if (!ok || !reading.contains(&*e) || !seen.insert(&*e).second) return;
         if (isJoint(e)) {
-            // An index that comes from data has loads of its own.
+            // The index may load indices from memory: what those loads read is checked, too.
             forEachExpr({e}, [&](const Expr& part) {
                 if (part->kind == ExprKind::Load) self(self, part->operands[0]);
             });
@@ -53,7 +53,7 @@ std::vector<Expr> rootsOf(const Kernel& kernel) {
     return roots;
 }
 
-/// slow := 0 and fast := the joint loop, whose name is the fast one's.
+/// Removes the loop at `slowAt` and makes the next one the joint loop, with its axis. Expressions are not changed.
 void mergeInto(std::vector<Loop>& loops, size_t slowAt) {
     loops[slowAt + 1].size = loops[slowAt].size * loops[slowAt + 1].size;
     loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(slowAt));

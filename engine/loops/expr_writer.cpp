@@ -17,7 +17,7 @@ std::string suffix(DType dtype) { return "_" + dtypeText(dtype); }
 std::string realText(double value) {
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
     if (std::isnan(value)) {
-        // One among many that are no number; the others are written by their bits.
+        // There are many NaNs: the usual one is written as "nan", others by their bits.
         const double usual = std::numeric_limits<double>::quiet_NaN();
         if (std::memcmp(&usual, &value, sizeof value) == 0) return "nan";
         uint64_t bits = 0;
@@ -31,10 +31,10 @@ std::string realText(double value) {
     return out;
 }
 
-/// Index arithmetic that is read again stays where it is; what is longer than a line gets names for its parts.
+/// Numbers of nodes from which an expression is named: if it is read more than once; in any case (a line is full).
 constexpr int kSharedWeight = 8, kLongWeight = 60;
 
-/// `out` binds as `own` says, where something of `strength` is asked for.
+/// Adds brackets if `own`, the strength of the operation in `out`, is below `strength`, and a dtype suffix if needed.
 std::string bracketed(const Expr& e, std::string out, int own, int strength, DType usual) {
     const bool named = e->dtype != usual;
     if ((named && own < kAtom) || own < strength) out = "(" + out + ")";
@@ -111,7 +111,7 @@ std::string ExprWriter::infix(const Expr& e, const InfixSpelling& spelling, std:
     const bool compact = spelling.strength == kProduct || spelling.strength == kPower;
     const std::string symbol = compact ? std::string(spelling.symbol) : " " + std::string(spelling.symbol) + " ";
     const bool chain = e->kind == ExprKind::Add || e->kind == ExprKind::Sub || e->kind == ExprKind::Mul;
-    // Sums and products of floats are pairs, written from the left; those of indices are lists.
+    // Sums and products of floats have two operands and associate to the left; those of indices have any number.
     const int first = chain && e->dtype != DType::I64 ? spelling.strength : spelling.strength + 1;
     std::string out = shown(e->operands[0], first, context);
     for (size_t i = 1; i < e->operands.size(); ++i) {

@@ -18,13 +18,13 @@ class ExprWriter {
     /// `memory` is the dtype of what a load reads from.
     explicit ExprWriter(std::function<DType(const Expr& load)> memory) : m_memory(std::move(memory)) {}
 
-    /// The expression that stands for all equal to this one; what is written has to be that.
+    /// The one node that stands for all equal expressions. All functions below expect expressions from here.
     Expr unique(const Expr& expr) { return m_exprs.unique(expr); }
     /// Gives names to what these read more than once and to parts of what is longer than a line.
     void chooseNames(const std::vector<Expr>& roots);
     /// Lines "v0 = ..." that must stand before whatever reads these.
     std::vector<std::string> definitions(const std::vector<Expr>& roots);
-    /// An operand where something binds as `strength` says; `context` is what a literal's dtype is where it names none.
+    /// The text of `e`, in brackets if it binds weaker than `strength`. `context`: dtype of literals without a suffix.
     std::string shown(const Expr& e, int strength = 0, std::optional<DType> context = std::nullopt);
     /// "x0 < 9, x1 < s0".
     std::string loops(const std::vector<Loop>& all);

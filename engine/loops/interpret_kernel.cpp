@@ -125,7 +125,7 @@ class KernelInterpreter {
         });
         const Cell result =
             small(row.finish(vars, body), [&](const Expr& var) { return states[static_cast<size_t>(var->integer)]; });
-        // Asked for again: the reduction's own loops have moved the table.
+        // Looked up again, since evaluating the body may have added inner reductions to m_kept.
         m_kept[&*e] = {std::move(axes), result, true};
         return result;
     }

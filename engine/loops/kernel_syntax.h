@@ -16,7 +16,7 @@ struct InfixSpelling {
     std::string_view symbol;
     Strength strength;
 };
-/// Symbols that begin with another stand before it.
+/// In the order in which they are tried when reading: a symbol stands before those that are its beginning (<<, <).
 inline constexpr InfixSpelling kInfix[] = {
     {ExprKind::Eq, "==", kCompare},      {ExprKind::Ne, "!=", kCompare}, {ExprKind::ShiftLeft, "<<", kBits},
     {ExprKind::ShiftRight, ">>", kBits}, {ExprKind::Le, "<=", kCompare}, {ExprKind::Ge, ">=", kCompare},
@@ -36,11 +36,11 @@ inline constexpr NamedSpelling kNamed[] = {
 };
 
 inline bool isLiteral(const Expr& expr) { return expr->kind == ExprKind::Int || expr->kind == ExprKind::Float; }
-/// That of the first operand that is no literal.
+/// The dtype of the first operand that is no literal; nullopt if all are.
 std::optional<DType> contextOf(std::span<const Expr> operands);
-/// That of a literal of this kind that does not name one.
+/// The dtype of a literal of this kind without a suffix, among operands of the dtype `context`.
 DType usualLiteral(ExprKind literal, std::optional<DType> context);
-/// That of an operation on these operands that does not name one.
+/// The dtype of an operation on these operands without a suffix.
 DType usualResult(ExprKind kind, std::string_view function, std::span<const Expr> operands);
 /// The operands that give literals among them their dtype: all but the condition of a Where.
 inline std::span<const Expr> likeOperands(ExprKind kind, std::span<const Expr> operands) {

@@ -19,7 +19,7 @@ struct TextNames {
     std::optional<DType> memoryOf(int buffer) const;
 };
 
-/// The first thing that is wrong stays in `error`; from then on nothing counts.
+/// Reads a line from left to right. The first error stays in `error`; results after it have no meaning.
 class LineReader {
   public:
     LineReader(std::string_view line, const TextNames& names) : m_text(line), m_names(&names) {}
@@ -37,7 +37,7 @@ class LineReader {
     void expect(std::string_view symbol);
 
     Expr expression() { return comparison().built(); }
-    /// One that binds more strongly than a comparison.
+    /// An expression without comparisons outside of brackets, as in the bounds of loops.
     Expr bound() { return bits().built(); }
     /// "x0 < 9, x1 < s0".
     std::vector<Loop> loops();
@@ -51,7 +51,7 @@ class LineReader {
 
   private:
     /// What has been read of an operand. A literal without a dtype takes it from what it is combined with; an operation
-    /// is built when it is known what stands behind its bracket.
+    /// is built only when it is known whether a dtype suffix follows its closing bracket.
     struct Term {
         Expr expr;
         bool plain = false;

@@ -9,7 +9,7 @@ namespace {
 
 Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}, a->dtype); }
 
-/// Elements of a row that is longer than the cache keeps; 0 where that is not known or it is not.
+/// The number of f32 elements of a row of at least `rowBytes`; 0 for shorter rows and unknown lengths.
 int64_t longRow(const std::vector<Loop>& loops, const LoopTarget& target) {
     double count = 1;
     for (const Loop& loop : loops) count *= static_cast<double>(loop.size.asInt().value_or(0));
@@ -86,7 +86,7 @@ Expr varianceSum(const Expr& value, const std::vector<Loop>& loops, int64_t coun
     const Expr sums = axes.numbered(sum, loops, d), squares = axes.numbered(sum, loops, make(ExprKind::Mul, d, d));
     const Expr common =
         make(ExprKind::Div, make(ExprKind::Mul, sums, sums), Expr::real(static_cast<double>(count), DType::F64));
-    // What is left of equal elements may be below zero by a rounding.
+    // Of equal elements the difference may be slightly negative by rounding.
     return Expr::cast(make(ExprKind::Max, make(ExprKind::Sub, squares, common), Expr::real(0, DType::F64)), DType::F32);
 }
 
@@ -126,7 +126,7 @@ std::vector<std::string> onlineSoftmax(Kernel& kernel, const LoopTarget& target)
         if (!own || !(own == value)) return reduction;
         said.push_back("the exponentials over " + loopsText(loops) + " are summed beside the maximum, " +
                        std::to_string(count) + " elements are read once");
-        // With the axes of the maximum the two walk together.
+        // With the axes of the maximum, so that both are computed in one walk.
         return makeReduce(sumExp, reduceLoops(most), most->operands[0]);
     });
     for (KernelStore& store : kernel.stores) store.value = rewriter.rewrite(store.value);

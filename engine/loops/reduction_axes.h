@@ -17,8 +17,8 @@ class ReductionAxes {
 
   private:
     int heightOf(const Expr& expr);
-    std::map<std::tuple<int, size_t, uint64_t>, int> m_numbers;  // (height, place, hash of size)
-    std::map<int, int> m_heights;                                // of the reduction that an axis belongs to
+    std::map<std::tuple<int, size_t, uint64_t>, int> m_numbers;  // axis by (height, place in the loops, hash of size)
+    std::map<int, int> m_heights;                                // by axis: how deep its reduction nests others
     int m_next;
 };
 

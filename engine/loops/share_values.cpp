@@ -95,7 +95,7 @@ class Sharer {
         m_scopes.back().known.emplace(&*e, m_nest->var(var));
         return m_nest->var(var);
     }
-    /// Printed as they stand: they cost nothing.
+    /// Not worth a variable: printing them where they are read costs nothing at run time.
     static bool isPlain(const Expr& e) {
         return e->kind == ExprKind::Call && (e->name == "ramp" || e->name == "active" || e->name == "lane");
     }
@@ -103,13 +103,13 @@ class Sharer {
         std::vector<Expr> operands;
         int deepest = 0;
         for (const Expr& operand : e->operands) {
-            // A step that a condition chooses is seen by whoever prints the load.
+            // A step Where(c, s, 0) stays in the load: printers make two loads of it (loop_nest.h).
             const bool chosenStep = e->kind == ExprKind::Load && operand->kind == ExprKind::Where && !operands.empty();
             auto [own, depth] = chosenStep ? rebuild(operand) : emit(operand);
             operands.push_back(own);
             deepest = std::max(deepest, depth);
         }
-        // As it stands: simplified again it might be another expression than the one that was counted.
+        // Without simplifying: that might give another expression than the one whose readers were counted.
         ExprNode node = *e;
         node.operands = std::move(operands);
         return {Expr(std::make_shared<const ExprNode>(std::move(node))), deepest + 1};

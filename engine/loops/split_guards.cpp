@@ -28,7 +28,7 @@ std::optional<Guard> guardOn(const Expr& e, int axis) {
     return Guard{*coefficient, *rest};
 }
 
-/// Where the sign of the difference changes: at and behind the place where it is 0.
+/// The positions of the axis where coefficient * axis + rest may change its sign: at its zero and right behind it.
 void addChanges(const Guard& guard, std::set<int64_t>& at) {
     const int64_t zero = floorDivide(-guard.rest, guard.coefficient);
     at.insert({zero, zero + 1});
@@ -45,7 +45,7 @@ bool holds(ExprKind kind, const Guard& guard, int64_t x) {
     }
 }
 
-/// The loop in pieces; itself where nothing changes in it, or too often.
+/// The loop in pieces in which no condition changes; the whole loop if none changes, or for over kMostPieces pieces.
 std::vector<For> piecesOf(For loop) {
     const auto from = loop.from.asInt(), to = loop.to.asInt();
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};

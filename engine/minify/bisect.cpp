@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-/// The rewrites of all steps numbered through: number k is the graph after k of them.
+/// Numbers the rewrites of all searched steps consecutively: k stands for the graph after the first k of them.
 class RewriteLine {
   public:
     RewriteLine(const CompileTrace& trace, int firstStep, size_t endStep)

@@ -23,7 +23,7 @@ struct BisectTry {
     int step = -1, inStep = 0;  // the same place as step and rewrites of that step
     Verdict verdict;
 };
-/// Where the rewrites of one step end among all.
+/// A step, and how many of the searched rewrites are done when it ends.
 struct BisectRange {
     int step = -1, end = 0;
 };
@@ -34,7 +34,7 @@ struct BisectOutcome {
     int total = 0;  // rewrites searched
     std::vector<BisectRange> ranges;
     std::vector<BisectTry> tries;
-    int good = 0, bad = 0;  // the culprit is behind `good`, and not behind `bad`
+    int good = 0, bad = 0;  // rewrites done in the last good and the first bad graph: the culprit is one in between
 };
 using BisectFollow = std::function<void(const BisectOutcome& soFar)>;
 

@@ -19,8 +19,8 @@ using NamedValues = std::map<std::string, Tensor>;
 struct Candidate {
     std::shared_ptr<const Module> module;
     CompileRequest request;
-    /// Of inputs whose values are not those that the whole graph computed under their names: of smaller sizes, of
-    /// another dtype. Null: none.
+    /// Values of inputs that differ from what the whole graph computed under their names, since sizes or dtype of the
+    /// input were changed. Null: none.
     std::shared_ptr<const NamedValues> values;
 };
 

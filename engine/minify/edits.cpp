@@ -16,14 +16,14 @@ bool isPlainConstant(const Node& node) { return node.isCall(kFull) && node.input
 
 bool isGetItem(const Node& node) { return node.isCall(kGetItem); }
 
-/// Where the next input goes: before the first node that is none.
+/// The node before which a new input is inserted: the first that is no input.
 Node* behindInputs(const Graph& graph) {
     for (Node& node : graph.nodes())
         if (!node.isPlaceholder()) return &node;
     return nullptr;
 }
 
-/// Runs for what it does and not for what it returns.
+/// Whether the node stays although nobody reads it: it writes to memory or has another effect.
 bool isNeeded(const Node& node, bool keepRandom) {
     if (node.isOutput() || node.isPlaceholder()) return true;
     if (!node.isCall()) return false;

@@ -33,12 +33,12 @@ bool dropUnusedInputs(Module& module);
 
 /// The graph returns these values alone, in this order.
 void returnOnly(Module& module, const std::vector<Argument>& values);
-/// The graph returns what `keep` says of what it returns now.
+/// The graph returns only its outputs at these positions, in this order.
 void keepOutputs(Module& module, const std::vector<size_t>& positions);
 
-/// Calls that are neither getitem nor without a type, in order: what is dropped, bypassed or turned into inputs.
-/// A getitem goes with the call whose result it takes. A constant that is filled with one literal is as plain as an
-/// input, and stays.
+/// Calls and attribute reads in order: what is dropped, bypassed or turned into inputs. A getitem is left out, since it
+/// goes with the call whose result it takes; so is a constant that is filled with one literal, since it is as plain as
+/// an input.
 std::vector<NodeId> cuttableCalls(const Module& module);
 
 }  // namespace cutaway

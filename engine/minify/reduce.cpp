@@ -13,8 +13,8 @@ struct Row {
     Result<bool> (*run)(Reducer&);
     enum class When : uint8_t {
         Again,  // until nothing changes any more
-        Once,   // what it does is not undone by others
-        Last    // makes what is left plainer, and no smaller
+        Once,   // no other strategy gives it something to do again
+        Last    // after the rounds: simplifies what is left, without making it smaller
     } when;
 };
 using enum Row::When;

@@ -1,4 +1,4 @@
-// Less that is returned and taken: outputs, inputs, what inputs are.
+// Strategies on what the graph takes and returns: fewer outputs and inputs, plainer inputs, a simpler request.
 #include <algorithm>
 
 #include "engine/minify/edits.h"
@@ -14,7 +14,7 @@ Result<bool> dropOutputs(Reducer& reducer) {
         const size_t count = reducer.graph().graph().outputs().size();
         if (count < 2) return any;
         chunk = std::min(chunk, count - 1);
-        // By number from the end, so that what was dropped behind moves nothing.
+        // Counted from the last output on, since dropping outputs renumbers only those behind them.
         CT_TRY(const bool smaller, reducer.sweep((count + chunk - 1) / chunk,
                                                  [&](size_t i) -> std::optional<Candidate> {
                                                      const size_t now = reducer.graph().graph().outputs().size();
@@ -84,7 +84,7 @@ Result<bool> plainInputs(Reducer& reducer) {
     return reducer.take(candidate, "parameters became inputs");
 }
 
-/// All of them at once, else one by one, each of the two values in turn: fewer values that somebody has to believe.
+/// Replaces inputs by constants (1, else 0), all at once or one by one, so that the reproducer needs less data.
 Result<bool> constantInputs(Reducer& reducer) {
     bool any = false;
     const size_t count = reducer.graph().graph().placeholders().size();
@@ -115,7 +115,7 @@ Result<bool> constantInputs(Reducer& reducer) {
 
 namespace {
 
-/// The request with one thing less; nothing if it has not got it.
+/// Takes one option out of the request; false if it was not set.
 using Simpler = bool (*)(CompileRequest&);
 const Simpler kSimpler[] = {
     [](CompileRequest& r) { return std::exchange(r.parity, false); },

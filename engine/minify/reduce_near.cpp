@@ -17,7 +17,7 @@ const Node& callOf(const Node& node) {
     return *call;
 }
 
-/// The graph without all other calls: what these read of them is an input, what they read of these is returned.
+/// The graph of the `kept` calls alone: what they read of others becomes inputs, what others read of them is returned.
 std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<NodeId>& calls, const Calls& kept) {
     const std::shared_ptr<Module> module = reducer.copy();
     Graph& graph = module->graph();
@@ -46,7 +46,7 @@ std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<Nod
     return reducer.with(module);
 }
 
-/// With what reads them and what they read.
+/// The calls `from`, those that read them, and those that they read.
 Calls grown(const Graph& graph, const Calls& from, const Calls& all) {
     Calls out = from;
     const auto add = [&](const Node& node) {
@@ -69,7 +69,7 @@ Calls grown(const Graph& graph, const Calls& from, const Calls& all) {
 }  // namespace
 
 Result<bool> keepNear(Reducer& reducer) {
-    // From step to step twice as far, while that is a small part of the graph.
+    // Calls within a distance of 1, 2, 4 and 8 readers or operands, while those are at most half of the graph.
     constexpr int kSteps = 4;
     const Graph& graph = reducer.graph().graph();
     const std::vector<NodeId> calls = cuttableCalls(reducer.graph());
@@ -101,7 +101,7 @@ Result<bool> keepNear(Reducer& reducer) {
     if (!hit) return false;
     CT_TRY_VOID(
         reducer.accept(std::move(hit->candidate), "kept " + std::to_string(around[hit->number].size()) + " calls"));
-    // What is left is small but for its values, on which every further trial spends its time.
+    // Few calls are left, so the time of further trials goes into their tensors: these are made smaller at once.
     CT_TRY_VOID(shrinkSizes(reducer));
     return true;
 }

@@ -79,7 +79,7 @@ Tensor cropped(const Tensor& value, const TensorType& type, int64_t modulus) {
     return whole.to(value.dtype()).clone(strides);
 }
 
-/// With sizes changed everywhere; nothing if they do not fit, or nothing changes.
+/// The best graph with `change` applied to all sizes; nothing if calls refuse the sizes or nothing changes.
 std::optional<Candidate> resized(Reducer& reducer, const std::function<int64_t(int64_t)>& change) {
     const std::shared_ptr<Module> module = reducer.copy();
     auto values = std::make_shared<NamedValues>(reducer.best().values ? *reducer.best().values : NamedValues());
@@ -152,7 +152,7 @@ Result<bool> shrinkSizes(Reducer& reducer) {
     const auto plain = [](int64_t size) { return std::min<int64_t>(size, kPlain); };
     CT_TRY(const bool ones, attempt(plain));
     if (ones) return true;
-    // One size alone may matter, and with all others small it costs little to find out which, and how large.
+    // Perhaps only one size matters: all others small, trials are cheap, and then show which and how large it must be.
     const auto sizes = sizesOf(reducer.graph());
     if (sizes.size() > 1)
         for (const int64_t size : sizes) {

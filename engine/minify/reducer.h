@@ -21,8 +21,8 @@ class Reducer {
     Result<bool> take(const Candidate& candidate, const std::string& how);
     /// Takes what is known to fail.
     Result<void> accept(Candidate candidate, const std::string& how);
-    /// Takes the first of `count` that fails, and goes on behind it with what is left; true if any was taken. `make`
-    /// says what to try in place of number i of the list, in the best graph as it is then; nothing: number i is gone.
+    /// Tries candidates 0 to `count` - 1: the first that fails is taken, and the search goes on with the next number.
+    /// True if any was taken. `make` derives candidate i from the best graph at that time; nothing: there is none.
     Result<bool> sweep(size_t count, const Trials::Make& make, const std::string& how);
 
   private:

@@ -12,7 +12,7 @@ namespace cutaway {
 /// that. Values of other sizes are never the same.
 std::unordered_map<NodeId, NodeId> counterparts(const Module& earlier, const Module& later);
 
-/// A first, then B: from the nodes of the last graph to those of the first.
+/// Composes two maps of counterparts(): from nodes of the last of three graphs to those of the first.
 std::unordered_map<NodeId, NodeId> chained(const std::unordered_map<NodeId, NodeId>& first,
                                            const std::unordered_map<NodeId, NodeId>& then);
 

@@ -30,7 +30,7 @@ const char* wordOf(NodeVerdict verdict) {
 namespace {
 
 constexpr double kFactor = 4;  // of Judge::Own
-/// Errors of so many roundings of a usual element are nobody's fault.
+/// Errors up to so many roundings of an element of the usual size do not count against a value.
 constexpr double kRoundings = 4;
 
 /// Half the distance between 1 and the next number; 0 for what is no float.
@@ -78,7 +78,7 @@ std::string worstText(const NodeNumbers& row) {
            " instead of " + shortNumber(row.worstReference);
 }
 
-/// Integers and bools have no rounding; where the reference itself differs from the f64 run, it is a matter of it.
+/// Integers and bools do not round: any difference is wrong, but where the reference itself differs from the f64 run.
 void judgeWhole(const Tensor& value, const Tensor& reference, const Tensor& wide, NodeNumbers& row) {
     int64_t wrong = row.different;
     if (wide.defined() && wrong > 0) {
@@ -103,7 +103,7 @@ void judgeOwn(DType dtype, const Tally& found, double factor, NodeNumbers& row) 
     row.referenceMaxFrom64 = found.reference.most;
     const double unit = kRoundings * unitRoundoff(dtype);
     const bool apart = row.rmse > factor * row.referenceRmse + unit * mean(found.magnitudes);
-    // One element alone shows in the largest error.
+    // A single wrong element hardly moves the mean, but is the largest error.
     const bool one = row.maxFrom64 > factor * row.referenceMaxFrom64 + unit * found.largest;
     if (!apart && !one) return;
     row.verdict = NodeVerdict::Wrong;

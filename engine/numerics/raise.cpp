@@ -36,7 +36,7 @@ bool sameShape(const ValueType& a, const ValueType& b) {
     return a.sym() && b.sym();
 }
 
-/// In the dtypes of a type, each in the layout that it has.
+/// The values in the dtypes of a type, with the layouts that they have.
 TensorList inDtypesOf(const TensorList& values, const ValueType& type) {
     TensorList out;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -82,7 +82,7 @@ RaisedGraph raiseDtypes(const Module& module) {
 }
 
 Tensor RaisedInterpreter::given(const Node& node, Tensor value) {
-    // What a graph writes to is written in f64.
+    // Values that the graph writes to are held in f64.
     return writesTo(node) && node.type().tensor() ? inDtypesOf({std::move(value)}, node.type())[0] : value;
 }
 
@@ -98,7 +98,7 @@ const TensorList& RaisedInterpreter::valueOf(const Node& node) const {
 Result<TensorList> RaisedInterpreter::compute(const Node& node) {
     m_read.clear();
     auto result = m_own.contains(node.id()) ? computeAsWritten(node) : Interpreter::compute(node);
-    // A kernel that was not made for f64 is none of the graph's faults.
+    // A kernel that refuses f64 is no fault of the graph: the call runs in its own dtypes.
     if (!result && !m_own.contains(node.id()) && result.error().code != ErrorCode::Cancelled)
         result = computeAsWritten(node);
     m_read.clear();

@@ -31,11 +31,11 @@ class RaisedInterpreter : public Interpreter {
   protected:
     Result<TensorList> compute(const Node& node) override;
     Tensor given(const Node& node, Tensor value) override;
-    /// One that is made up, too, has the numbers that it has in its own dtype.
+    /// From the plain graph, so that a stand-in, too, has the numbers that it has in its own dtype.
     Result<Tensor> attribute(const Node& node) override {
         return attributeOf(m_plain, *m_plain.graph().find(node.id()));
     }
-    /// What the call that runs reads in place of what is held; forgotten behind it.
+    /// Operands as the running call reads them, in place of the values that are held; dropped after the call.
     TensorList& readInPlace(const Node& node) const { return m_read[node.id()]; }
 
   private:

@@ -59,7 +59,7 @@ bool hasNan(const Tensor& tensor) {
     return any;
 }
 
-/// Two bool masks by what they have in common.
+/// Two bool masks, by intersection over union.
 SameAnswer sameMasks(const Tensor& reference, const Tensor& result, const JudgeOptions& options) {
     int64_t both = 0, either = 0;
     forEachPiece(
@@ -103,7 +103,7 @@ double multiplierFor(const Tensor& reference, const Tensor& result, const Tensor
     return isHalf(result.dtype()) ? 3 : 2;
 }
 
-/// As far from the f64 values as the reference is, times a number.
+/// By the root mean square errors to the f64 values: the result's may be a multiple of the reference's.
 SameAnswer asNear(const Tensor& reference, const Tensor& result, const Tensor& wide, const JudgeOptions& options,
                   double tolerance) {
     if (hasNan(reference) && !hasNan(wide) && !hasNan(result) &&

@@ -51,7 +51,7 @@ class Side {
             if (wanted > 0) m_run->keep(now, wanted);
             CT_TRY_VOID(advance());
             m_done.insert(now.id());
-            // What is written to later has its present value now only.
+            // A later call writes to this value, so a copy of what it is now is kept.
             if (wanted > 0 && m_run->writesTo(now)) m_kept[now.id()] = copies(m_run->Interpreter::valueOf(now));
         }
         return {};
@@ -66,7 +66,7 @@ class Side {
     }
     void want(const Node& node) { ++m_wanted[node.id()]; }
     void dropResults() { m_run->dropResults(); }
-    /// One node. `m_faults`: whose faults on demand act there.
+    /// Runs one node, with the faults on demand (support/fault_points.h) of this side.
     Result<void> advance() {
         const FaultSideScope scope(m_faults);
         return m_run->advance();
@@ -125,7 +125,7 @@ class Draws {
     std::map<NodeId, TensorList> m_drawn;
 };
 
-/// Items of tuples have rows of their own where they are taken out.
+/// The value of a node; undefined for tuples, whose items are compared at their getitem nodes.
 Tensor single(const TensorList& values) { return values.size() == 1 ? values[0] : Tensor(); }
 
 /// The same graph, each node as late as one of `wanted`, in the order of these, asks for it: a run ahead of what is
@@ -176,7 +176,7 @@ ReadyGraph inWantedOrder(const ReadyGraph& graph, const std::vector<int>& wanted
     return moved;
 }
 
-/// Positions in `reference` as those in the same graph in another order.
+/// Turns positions in `reference` into positions in `moved`, the same graph in another order.
 std::vector<int> positionsAfter(const ReadyGraph& reference, const ReadyGraph& moved, std::vector<int> positions) {
     std::map<NodeId, int> places;
     for (const Node* node : inOrder(*moved.module)) places.emplace(node->id(), static_cast<int>(places.size()));
@@ -228,7 +228,7 @@ struct Lockstep {
         return found == counterpart.end() ? nullptr : found->second;
     }
 
-    /// One memory holds what both runs have computed to the bit.
+    /// Has both runs hold one memory for a large value that they have computed to the bit alike.
     void shareEqual(const Node& node, const Tensor& value, const Node& other, const Tensor& reference) {
         constexpr size_t kWorthIt = size_t{64} << 10;
         if (!value.defined() || !reference.defined() || value.bytes() < kWorthIt) return;

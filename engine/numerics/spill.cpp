@@ -67,7 +67,7 @@ std::shared_ptr<Storage> Spill::fromFile(int64_t offset, size_t bytes) {
 std::shared_ptr<Storage> Spill::away(const std::shared_ptr<Storage>& storage) {
     if (const auto known = m_places.find(storage.get()); known != m_places.end()) {
         const Place place = known->second;
-        // It shares the place of the one that it replaces, which is forgotten without giving the place back.
+        // The new storage takes over the place in the file, so the entry goes without freeing the place.
         m_places.erase(known);
         return fromFile(place.offset, place.bytes);
     }

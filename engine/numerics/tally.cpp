@@ -40,7 +40,7 @@ constexpr double kMost = std::numeric_limits<double>::max();
 
 bool finite(double x) { return std::abs(x) <= kMost; }
 
-/// Sums of pieces, in lanes: the order of additions is that of no loop, and the same on every processor.
+/// Sums kept in lanes: additions in a fixed order, the same on every processor however wide its vectors are.
 struct LaneSums {
     double lanes[kLanes] = {};
     double total() const {

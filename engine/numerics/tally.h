@@ -4,9 +4,9 @@
 
 namespace cutaway {
 
-/// Floats of 16 and more bits.
+/// Whether orderOf() knows the dtype: floats of 16 bits and more.
 bool hasOrder(DType dtype);
-/// Neighbouring numbers of a dtype that has an order differ by 1. The sign of zero does not count.
+/// The value's place among all numbers of the dtype, so that neighbours differ by 1 (ulp). -0.0 is in the place of 0.0.
 int64_t orderOf(DType dtype, double value);
 
 /// Distances to the f64 run.

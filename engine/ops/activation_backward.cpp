@@ -55,7 +55,7 @@ Result<ValueType> inferGradientOfTwo(const InferContext& c) {
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
-/// The same, laid out like self first.
+/// The same, where self comes before the gradient in deciding on the layout.
 Result<ValueType> inferGradientOfSelf(const InferContext& c) {
     CT_TRY(const Operand gradient, c.operand(0));
     CT_TRY(const Operand self, c.operand(1));
@@ -114,7 +114,7 @@ constexpr OpDef kOps[] = {
     // The gradient where the tensor lies above the threshold.
     {.schema = "aten.threshold_backward.default(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
      .tags = Tag::Pointwise,
-     // The tensor's layout comes before the gradient's here.
+     // Here the tensor comes before the gradient in deciding on the layout.
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const Operand gradient, c.operand(0));
          CT_TRY(const Operand self, c.operand(1));

@@ -1,4 +1,4 @@
-// Grids of sampling positions: those of an upright plane or volume, -1 and 1 being its borders, moved by affine maps.
+// affine_grid: the positions of a plane's or volume's elements, with -1 and 1 as its borders, moved by affine maps.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -33,7 +33,7 @@ Result<ValueType> inferGrid(const InferContext& c) {
     return ValueType(TensorType::contiguous(theta.dtype, sizes, theta.device));
 }
 
-/// The upright grid [spatial..., dims + 1]: x first, and 1 last, so that a map is one product. Each coordinate is
+/// PyTorch's base grid [spatial..., dims + 1]: x first, and 1 last, so that a map is one product. Each coordinate is
 /// padded to the whole vector and the vectors are added, which fuses to one loop.
 Value uprightGrid(Decomposition& d, const Value& theta, const SymDims& spatial) {
     const auto dims = static_cast<int64_t>(spatial.size());
@@ -82,7 +82,7 @@ Values decomposeGrid(Decomposition& d) {
     const Value maps = unsqueeze(d.call("aten.permute.default", {theta, Argument(std::vector<int64_t>{0, 2, 1})}), 1);
     return view(sum(points * maps, {-2}, false), d.out().sizes);
 }
-/// Every point of the upright grid times the gradient that arrives there, summed over the points.
+/// Every point of the base grid times the gradient that arrives there, summed over the points.
 Values decomposeGridBackward(Decomposition& d) {
     const Value gradient = d.in("grad");
     const auto spatial = read(d, spatialSizes(d));

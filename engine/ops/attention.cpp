@@ -164,15 +164,15 @@ Result<ValueType> inferGpuBackward(const InferContext& c) {
 
 enum class Kernel { Math, FlashCpu, Flash, Efficient, Cudnn };
 
-/// What the choice looks at.
+/// The call, as chooseKernel() looks at it.
 struct Choice {
     Value query, key, value, mask;
     bool dropout, grouped;
     bool sizesEqual(int64_t dim) const {
         return query.size(dim) == key.size(dim) && query.size(dim) == value.size(dim);
     }
-    /// Four dims, one batch, something to look at, elements of a row side by side, and heads that are equal or (where
-    /// the call allows groups) divide the query's.
+    /// What every fused kernel asks: four dims, equal batches, at least one query and key, elements of a row side by
+    /// side, and numbers of heads that are equal or (with enable_gqa) divide the query's.
     bool fused() const {
         for (const Value* x : {&query, &key, &value})
             if (x->rank() != 4 || !(x->type().strides[3] == SymInt(1))) return false;

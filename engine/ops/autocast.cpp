@@ -27,7 +27,7 @@ constexpr std::string_view kCpuLower[] = {"conv1d",
                                           "prelu",
                                           "scaled_dot_product_attention",
                                           "_native_multi_head_attention"};
-// In no list for the CPU, but written as bmm and its kin, which are: operands of several precisions get theirs.
+// In no list for the CPU, but expanded to bmm and the like, which are: mixed operands get the lower precision.
 constexpr std::string_view kProductShorthand[] = {"einsum", "tensordot", "inner", "linalg_multi_dot", "chain_matmul"};
 constexpr std::string_view kCpuFloat32[] = {"avg_pool3d",
                                             "binary_cross_entropy",
@@ -226,7 +226,7 @@ constexpr List kLists[] = {{DeviceType::Cpu, AutocastPolicy::Lower, kCpuLower},
                            {DeviceType::Cuda, AutocastPolicy::Float32Result, kCudaFloat32Result},
                            {DeviceType::Cuda, AutocastPolicy::Widest, kCudaWidest}};
 
-/// What autocast converts: floating tensors on the device, but float64.
+/// What autocast converts: floating tensors on the device, except float64.
 bool isEligible(const Argument& argument, DeviceType device) {
     const TensorType* type = argument.node() ? argument.node()->type().tensor() : nullptr;
     return type && isFloating(type->dtype) && type->dtype != DType::F64 && type->device.type == device;
@@ -256,7 +256,7 @@ bool mixesProducts(const Op& op, const std::vector<Argument>& args, DeviceType d
     return wide && narrow;
 }
 
-/// `dtype` is given where the call leaves it open.
+/// Float32Result: a `dtype` that the call leaves open becomes float32.
 void setResultType(const Op& op, std::vector<Argument>& args, DeviceType device) {
     const int position = op.schema() ? op.schema()->find("dtype") : -1;
     if (position >= 0 && args[static_cast<size_t>(position)].isNone() && !args.empty() && isEligible(args[0], device))

@@ -253,7 +253,7 @@ Expr integerAt(LowerContext& c, std::string_view param, const Expr& at) {
     return Expr::cast(c.loadAt(static_cast<size_t>(c.position(param)), {at}), DType::I64);
 }
 
-/// The run of indices that a bag holds. Offsets are held to what bagsOf() asks of them.
+/// The run of indices that a bag holds. Offsets that bagsOf() refuses fail the run.
 struct BagRange {
     Expr start, count;
 };
@@ -269,8 +269,8 @@ BagRange rangeOf(LowerContext& c, const SymInt& bags, const Expr& bag) {
     return {start, LowerContext::checkedIndex(end - start, total + SymInt(1))};
 }
 
-/// The bag that index number `i` lies in: the last one that does not begin behind it. Null if their number is not
-/// known, on which the number of steps depends.
+/// The bag that index number `i` lies in: the last one that begins at or before it, by binary search. Null if the
+/// number of bags is symbolic, since the number of steps follows from it.
 Expr bagHolding(LowerContext& c, const SymInt& bags, const Expr& i) {
     if (!bags.isInt()) return Expr();
     Expr bag = Expr::integer(0);
@@ -313,7 +313,7 @@ class BagRule {
             return m_padding < 0 ? value : Expr::where(isPadding(r), constantLike(value, 0), value);
         });
     }
-    /// What only counts if it is greater than the first one: NaN never is, and stays where it comes first.
+    /// The first element, or the largest if that is greater: a NaN stays where it comes first, and never replaces.
     struct Largest {
         Expr value, row;
     };

@@ -1,5 +1,5 @@
-// Batch normalisation by the names that ATen's layers are made of: with running statistics that it writes to, as one
-// call for training and evaluation, and the forms with a reserve, which on the CPU has no bytes.
+// The batch norm operators that ATen's layers call (native_batch_norm, _batch_norm_with_update, ...). Training writes
+// to the running statistics. `reserve` is what cuDNN's backward reads; on the CPU it is an empty tensor.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"

@@ -51,7 +51,7 @@ void forRunsOfRows(int64_t rows, int64_t multiplications, int64_t bytes,
     const double nanoseconds =
         static_cast<double>(rows) * static_cast<double>(multiplications) / kMultiplicationsPerNanosecond;
     const int threads = threadsWorth(static_cast<int64_t>(std::min(nanoseconds, 1e12)), threadCount());
-    // A single run is the library's own to split.
+    // Several runs take a thread each, so the library gets one; a single run the library splits among all.
     lendThreads(runs > 1 ? 1 : threads);
     const int parts = static_cast<int>(std::min<int64_t>(threads, runs));
     const bool without = withoutLibraryKernels();

@@ -14,7 +14,7 @@ struct ByteProduct {
 };
 /// sums: [rows, columns], row-major. Through the library where it sums exactly.
 void multiplyBytes(const ByteProduct& product, int32_t* sums);
-/// The same by ourselves.
+/// The same without the library.
 void multiplyBytesPlainly(const ByteProduct& product, int32_t* sums);
 
 /// Splits `rows` of work, each of so many multiplications and bytes at hand, into runs that fit into a cache, and calls

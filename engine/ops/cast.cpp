@@ -307,7 +307,7 @@ b8[]
          const SymDims shapes[] = {self.sizes, source.sizes};
          auto sizes = broadcastSizes(shapes);
          if (!sizes) return c.fail(sizes.error().message);
-         for (size_t i = 0; i < sizes->size(); ++i)  // symbols may turn out to be what fits
+         for (size_t i = 0; i < sizes->size(); ++i)  // a symbolic size may turn out to fit
              if (i < self.sizes.size() && (!(*sizes)[i].isInt() || !self.sizes[i].isInt())) (*sizes)[i] = self.sizes[i];
          if (!(*sizes == self.sizes))
              return c.fail("the source " + source.text() + " does not fit into " + self.text());
@@ -385,10 +385,10 @@ b8[]
      },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3]\ni64[4]\nb8[2]\nf32[3, 2][1, 3]\nbf16[0, 2]"},
-    // Raises unless the tensor is what the traced program assumed. Checked when the graph is read; no code is left.
-    // Only exported programs have it, where PyTorch keeps it until post-grad; without it they decompose to the very
-    // graph that a
-    // capture from Python gives.
+    // Raises unless the tensor is what the traced program assumed. That is checked when the graph is read.
+    // Only exported programs hold such calls, and PyTorch keeps them until post-grad. Here the decomposition drops
+    // them, so that an exported program becomes
+    // the same graph as a capture from Python.
     {.schema =
          "aten._assert_tensor_metadata.default(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
          "Device? device=None, Layout? layout=None) -> ()",

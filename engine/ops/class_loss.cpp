@@ -121,7 +121,7 @@ Result<ValueType> inferNllBackward(const InferContext& c) {
     return ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device));
 }
 
-/// nll_loss of any rank: as it is up to 2 dims, over planes for 4, and through a plane of one row for the others.
+/// nll_loss of any rank: nll_loss_forward up to 2 dims, nll_loss2d_forward for 4, other ranks reshaped to 4 dims.
 Value likelihood(Decomposition& d, const Value& x, const Value& target, int64_t reduction) {
     const Argument weight = d.arg("weight"), ignored = d.arg("ignore_index");
     if (x.rank() <= 2) return d.call("aten.nll_loss_forward.default", {x, target, weight, reduction, ignored})[0];

@@ -258,7 +258,7 @@ constexpr OpDef kOps[] = {
      .tags = Tag::Impure,
      .infer = inferCopyForEffect,
      .eval = evalCopyForEffect},
-    // Gives memory back, or takes it again: no values.
+    // Frees or allocates the variable's storage; no values change.
     {.schema = "inductor.resize_storage_bytes_.default(Tensor variable, SymInt new_size) -> ()",
      .tags = Tag::Impure,
      .infer = nothing,

@@ -83,7 +83,7 @@ Tensor comparisonOf(const EvalContext& c, F) {
         c, [](int64_t a, int64_t b) { return F{}(a, b); }, [](float a, float b) { return F{}(a, b); },
         [](double a, double b) { return F{}(a, b); });
 }
-/// eq and ne also order-free types.
+/// eq and ne take complex numbers, too, which have no order.
 template <class F>
 Tensor equalityOf(const EvalContext& c, F f) {
     if (!isComplex(c.promoted({0, 1}))) return comparisonOf(c, f);
@@ -121,7 +121,7 @@ Tensor bits(const EvalContext& c, int64_t (*f)(int64_t, int64_t)) {
     elementwise<int64_t, 2>(out, {c.in(size_t{0}), c.in(1)}, f);
     return out;
 }
-/// For bool operands `a & b` is And.
+/// `truthKind` (And, Or, ...) for bool operands, the bitwise `wide` for integers.
 Expr lowerBits(LowerContext& c, ExprKind wide, ExprKind truthKind) {
     const Expr a = c.load(0), b = c.load(1);
     return Expr::make(a->dtype == DType::Bool ? truthKind : wide, {a, b}, a->dtype);
@@ -166,7 +166,7 @@ EvalResult shift(const EvalContext& c, bool left) {
     });
     return out;
 }
-/// The amount counts as it was given, before it takes the dtype of the result.
+/// The amount is compared with the width as it was given, before its conversion to the dtype of the result.
 Expr lowerShift(LowerContext& c, bool left) {
     const Expr a = c.load(0), by = Expr::cast(c.loadOwn(1), DType::I64), zero = constantLike(a, 0);
     const Expr beyond =

@@ -23,7 +23,7 @@ std::vector<Tap> tapsOf(const ConvolutionGeometry& g) {
     if (g.batch == 0) return {};  // whatever the padding says
     std::vector<Tap> taps{{0, 0, 0}};
     for (size_t dim = 0; dim < g.kernel.size(); ++dim) {
-        // Of a wide padding most lies on nothing: the first and the last that a kernel may reach.
+        // Windows that lie wholly in the padding have no taps: only `first` to `last` can reach an element.
         const int64_t begin = g.padding[dim] - (g.kernel[dim] - 1) * g.dilation[dim];
         const int64_t first = begin > 0 ? (begin - 1) / g.stride[dim] + 1 : 0;
         const int64_t last = std::min(small[dim] - 1, (large[dim] - 1 + g.padding[dim]) / g.stride[dim]);
@@ -103,7 +103,7 @@ std::vector<T> columns(const ConvolutionGeometry& g, const std::vector<Tap>& tap
     return out;
 }
 
-/// Zeros that stand for what lies outside leave a sum as it is, to the bit, unless they meet one of these.
+/// Unfolding writes zeros for the padding. These leave a sum as it is, to the bit, unless they meet NaN or infinity.
 bool allFinite(const std::vector<double>& values) {
     return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
@@ -121,8 +121,8 @@ bool convolveDoubles(const ConvolutionGeometry& g, const std::vector<double>& in
     const int64_t inPerGroup = g.inChannels / g.groups, outPerGroup = g.outChannels / g.groups;
     const int64_t kernel = product(g.kernel), inSize = product(g.in), outSize = product(g.out);
     if (outPerGroup < kFewRows || outSize == 0 || inPerGroup == 0 || !allFinite(weight)) return false;
-    // What meets an element of the output: taps of the input's side. Transposed, they come with kernel elements that
-    // fall.
+    // Unfolded is the input, by output element. Transposed, an output element meets rising input elements with falling
+    // kernel elements, so kernel elements are numbered from the end.
     std::vector<Tap> taps = tapsOf(g);
     ConvolutionGeometry sides = g;
     if (g.transposed) {

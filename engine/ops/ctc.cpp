@@ -223,7 +223,7 @@ void backward(const Sequence& one, const Rows& p, const Rows& alpha, double loss
                 rest = addLogarithms(beta(t + 1, s), s + 1 < count ? beta(t + 1, s + 1) : kNever,
                                      s + 2 < count && one.skips(s + 2, s) ? beta(t + 1, s + 2) : kNever);
             beta(t, s) = rest + p(t, label);
-            // At the end there is one way for each of the two labels, the second of which counts where they are one.
+            // At the last step only the last two labels end a reading; if they are one class, the later write counts.
             const double ways = alpha(t, s) + beta(t, s);
             if (t + 1 < one.steps) gradient(t, label) = addLogarithms(gradient(t, label), ways);
             else if (s >= count - 2) gradient(t, label) = ways;

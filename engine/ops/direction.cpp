@@ -27,7 +27,7 @@ c64[2, 3]
 DType realDType(DType complex) {
     return complex == DType::C128 ? DType::F64 : complex == DType::C32 ? DType::F16 : DType::F32;
 }
-/// A real number of every complex one.
+/// f of every element of a complex tensor, as a real tensor.
 template <class F>
 Tensor realPart(const EvalContext& c, F f) {
     Tensor out = c.result();

@@ -61,7 +61,7 @@ T distance(const T* a, const T* b, size_t width, double p) {
     if (p == 2) return std::sqrt(total);
     return std::isinf(p) || p == 0 || p == 1 ? total : std::pow(total, static_cast<T>(1 / p));
 }
-/// The distance's slope by the difference of one pair of elements, from the distance itself; 0 where there is none.
+/// Derivative of the distance `whole` by the difference `apart` of one pair of elements; 0 where there is none.
 template <class T>
 T slope(T apart, T whole, double p) {
     const T sign = static_cast<T>((apart > 0) - (apart < 0)), size = std::fabs(apart);
@@ -104,7 +104,7 @@ Expr rowElement(LowerContext& c, std::string_view param, const Expr& row, const 
     at.push_back(column);
     return c.loadAt(static_cast<size_t>(c.position(param)), at);
 }
-/// As distance(): the largest difference leaves out what is no number.
+/// As distance() computes it: for p = inf, differences that are NaN are left out.
 Expr lowerDistances(LowerContext& c) {
     const double p = c.real("p");
     const size_t rank = c.index().size();

@@ -16,12 +16,12 @@ inline Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DTyp
         if (size.isInt() && size.value() < 0) return c.fail("negative size " + size.text());
     return ValueType(TensorType::contiguous(dtype, std::move(sizes), device));
 }
-/// Fills a fresh tensor of result `number` with draw(bits) for each element, row-major. Floats are kept below `below`
-/// after rounding to the result's dtype: a uniform number may not round up to 1.
+/// A fresh tensor of result `number` with draw(bits) for each element, row-major, rounded to the result's dtype. That a
+/// uniform number does not round up to 1 is up to `draw`. It is called from several threads, in any order.
 template <class Draw>
 Tensor drawn(const EvalContext& c, uint64_t key, Draw draw, size_t number = 0) {
     Tensor packed = Tensor::empty(c.resultType(number).dtype, c.resultSizes(number));
-    constexpr int64_t kPiece = 1024, kNanoseconds = 20;  // a number
+    constexpr int64_t kPiece = 1024, kNanoseconds = 20;  // of one thread, per number
     const int64_t all = packed.numel(), bytes = byteSize(packed.dtype());
     auto* const to = static_cast<std::byte*>(packed.data());
     runRange(all, kPiece, threadsWorth(all * kNanoseconds, threadCount()), [&](int64_t begin, int64_t end) {

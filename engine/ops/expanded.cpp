@@ -144,7 +144,7 @@ EvalResult evalExpanded(const EvalContext& c) {
         const TensorType& promised = expansion.results[i]->tensor();
         if (!result.defined() || result.sizes() != toInts(promised.sizes))
             return c.fail("its expansion does not give the shape of its rule: " + promised.text());
-        // The rule looks at some operands only; what the others make of it shows here.
+        // A shape rule may read some operands only; that another one does not fit shows in the expansion's result.
         const TensorType& ruled = c.resultType(i);
         if (result.dtype() != ruled.dtype || result.numel() != numel(toInts(ruled.sizes)))
             return c.fail("the arguments do not fit each other: the result would be " + promised.text() + ", not " +

@@ -43,7 +43,7 @@ std::vector<int64_t> dimsOf(Decomposition& d, int64_t rank) {
         for (int64_t i = 0; i < rank; ++i) dims.push_back(i);
     return dims;
 }
-/// What of a call no form takes; empty if it is fine.
+/// Why no overload takes the call, as a sentence; empty if nothing is wrong.
 std::string refusalOf(const Value& x, int64_t order) {
     if (order != 1 && order != 2) return "edge_order is 1 or 2, not " + std::to_string(order);
     if (!isFloating(x.dtype()) && !isComplex(x.dtype()) && (!isIntegral(x.dtype(), false) || x.dtype() == DType::U8))

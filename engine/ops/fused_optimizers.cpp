@@ -27,7 +27,7 @@ OperandValue rate(Decomposition& d) {
     const Value lr = convert(d.in(at), DType::F64);
     return OperandValue(lr.rank() == 0 ? lr : reshape(lr, {}));
 }
-/// A weight that decays is part of its gradient.
+/// L2 weight decay: weight_decay * parameter is added to the gradient.
 Value decayed(Decomposition& d, const Value& gradient, const Value& parameter) {
     const double decay = d.real("weight_decay");
     return decay == 0 ? gradient : gradient + parameter * decay;
@@ -147,7 +147,7 @@ std::optional<Lists> stepped(Decomposition& d) {
         const std::vector<Value> fresh = optimizer.step(d, old, count);
         for (size_t i = 0; i < fresh.size(); ++i) {
             Value& at = lists[i][k];
-            if (i == 1 && !scale) continue;  // only what it was scaled by is taken out of a gradient
+            if (i == 1 && !scale) continue;  // gradients change only where grad_scale is divided out
             const Value rounded = convert(fresh[i], at.dtype());
             at = overflowed ? where(overflowed, at, rounded) : rounded;
         }
@@ -166,7 +166,7 @@ Values inPlace(Decomposition& d) {
     }
     return Value(d.builder(), nullptr);
 }
-/// Each list is the result of a call on lists, as a result that is a list has to be.
+/// A result that is a list has to come from a call on lists: hence one _foreach_copy for each.
 Values functional(Decomposition& d) {
     const Optimizer optimizer = optimizerOf(d.op());
     const auto lists = stepped(d);

@@ -12,7 +12,7 @@ Values failed(Decomposition& d, std::string what) {
 }
 
 /// Whether a gradient would flow to a parameter through this value: the parameter itself or a view of it. When PyTorch
-/// traces for inference, views keep the parameter's mark and computed values do not have one.
+/// traces for inference, views keep the parameter's requires_grad and computed values do not have it.
 bool takesGradient(const Value& value) {
     for (const Node* node = value.node(); node != nullptr; node = node->arg(0).node()) {
         if (const TensorType* type = node->type().tensor(); type && type->requiresGrad) return true;

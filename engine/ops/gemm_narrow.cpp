@@ -87,7 +87,7 @@ EvalResult evalScaledMm(const EvalContext& c) {
     return out;
 }
 
-/// The product of half floats with the sums that they are rounded from: the operands are f32 before it.
+/// Products by out_dtype. With float32 for half floats the operands are converted first, so no sum is rounded.
 Values widened(Decomposition& d) {
     const auto dtype = d.dtype("out_dtype");
     if (!dtype) return refuse(d, "needs out_dtype");

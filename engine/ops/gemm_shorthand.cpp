@@ -1,4 +1,4 @@
-// Products in other clothes: addmv, addr, addbmm, inner, tensordot, kron, multi_dot. Those whose result has another
+// Shorthands for products: addmv, addr, addbmm, inner, tensordot, kron, multi_dot. Those whose result has another
 // dtype than the operands stand in gemm_narrow.cpp.
 #include <algorithm>
 

@@ -58,7 +58,7 @@ Result<ValueType> inferSample(const InferContext& c) {
 
 // -- kernels
 
-/// A position along a dim in elements, and its slope by the grid's number.
+/// A position along a dim in elements, and its derivative by the grid's coordinate.
 template <class T>
 struct Place {
     T at = 0, slope = 1;
@@ -90,7 +90,7 @@ Place<T> bounded(Place<T> p, int64_t size, const Sampling& s) {
     if (p.at >= last) return {last, 0};
     return p;
 }
-/// An element that is read, with its weight and the weight's slopes by x and y.
+/// An element that is read, with its weight and the weight's derivatives by x and y.
 template <class T>
 struct SampleTap {
     int64_t row = 0, column = 0;
@@ -223,7 +223,7 @@ EvalResult evalSampleBackward(const EvalContext& c) {
 
 // -- volumes
 
-/// An element of a volume that is read, with its weight and the weight's slopes by x, y and z.
+/// An element of a volume that is read, with its weight and the weight's derivatives by x, y and z.
 template <class T>
 struct VolumeTap {
     int64_t at = 0;
@@ -374,7 +374,7 @@ struct Plane {
 Value between(const Plane& p, const Value& x, const Value& y) {
     const Value west = unary("aten.floor.default", x), north = unary("aten.floor.default", y);
     const Value east = west + 1, south = north + 1;
-    // Each weight is written out, x before y.
+    // The product of a weight's two factors, the one along x first, as PyTorch writes it.
     const auto area = [](const Value& a, const Value& b, const Value& e, const Value& f) {
         const Value across = a - b, down = e - f;
         return across * down;

@@ -150,7 +150,7 @@ Values decomposeNativeBackward(Decomposition& d) {
     return results;
 }
 
-/// What arrives at the statistics goes on to the input: mean has the slope 1/n, rstd -rstd^3 (x - mean)/n.
+/// Gradients of the statistics pulled back to the input: d mean/dx is 1/n, d rstd/dx is -rstd^3 (x - mean)/n.
 Value throughStatistics(Derivation& d) {
     const Groups g = *readGroups(d, d.in(0).type());
     const SymDims whole = {g.samples, g.groups, g.perGroup, g.plane}, one = {g.samples, g.groups, 1, 1};

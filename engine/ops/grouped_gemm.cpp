@@ -1,4 +1,4 @@
-// Products of many matrices at once whose sizes tensors say: what mixtures of experts are computed with. Offsets are
+// Grouped matrix products, as mixtures of experts need them: a tensor of offsets says how large each group is. They are
 // the ends of the groups along the dim that the matrices share: of [rows, k] and [groups, k, n], of [groups, m, k] and
 // [k, columns], or of [m, k] and [k, n] along k.
 #include "engine/ops/eval.h"
@@ -79,8 +79,8 @@ Tensor item(const Tensor& x, int64_t index) {
                   x.offset() + index * x.strides()[0]);
 }
 
-/// The ends of the groups. Errors: ends that fall, or lie beyond the matrix; the function in Python slices, which cuts
-/// those off.
+/// The ends of the groups. Errors: ends that fall, or lie beyond the matrix; the latter are cut off in the operator of
+/// transformers, which takes slices in Python.
 Result<std::vector<int64_t>> endsOf(const EvalContext& c, const Tensor& offsets, int64_t length) {
     std::vector<int64_t> ends;
     for (int64_t i = 0; i < offsets.numel(); ++i) {

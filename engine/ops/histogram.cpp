@@ -60,7 +60,7 @@ EvalResult evalHistogram(const EvalContext& c) {
 
 // -- bins with edges of their own, in one dim or several
 
-/// Rows of elements, one for each dim of the histogram: the last dim's. A histogram of one dim takes all elements.
+/// histogramdd takes rows: the size of the last dim is the number of dims. histogram counts all elements in one dim.
 bool hasOneDim(const CallView& c) { return c.op().name().starts_with("aten.histogram."); }
 int64_t dimsOf(const CallView& c, const Dims& sizes) { return hasOneDim(c) ? 1 : sizes.back(); }
 
@@ -184,8 +184,8 @@ Result<std::vector<std::vector<T>>> edgesOf(const EvalContext& c, const std::vec
         for (const Tensor& one : c.list("bins")) edges.push_back(packElements<T>(one));
     return edges;
 }
-/// The bin that x lies in: of even ones by a quotient, which in one dim the edges correct, else between the edges. The
-/// last bin has its upper edge, too.
+/// The bin that x lies in. Even bins: by a quotient, which `histogram` corrects by comparing with the edges nearby.
+/// Others: by a search in the edges. The last bin includes its upper edge.
 template <class T>
 int64_t binOf(const EvalContext& c, T x, const std::vector<T>& edges) {
     const auto count = static_cast<int64_t>(edges.size());

@@ -117,8 +117,8 @@ EvalResult evalIndexPut(const EvalContext& c) {
     return out;
 }
 
-/// The part of the gradient that the values were written to. How much a mask selects no inference knows, but the graph
-/// says what was written: values of that shape, unless they were spread over it.
+/// The part of the gradient that the values were written to. How many elements a mask selects is not known to shape
+/// inference, but values that were not broadcast have exactly that many.
 Value writtenPart(Derivation& d) {
     const Op& index = requireOp("aten.index.Tensor");
     std::vector<Argument> args = {d.dy(), d.arg("indices")};

@@ -276,8 +276,8 @@ std::optional<SymDims> tracedViewStrides(const SymDims& oldSizes, const SymDims&
 
 }  // namespace
 
-/// Whether a symbolic size is the whole number of times that `part` goes into `whole`, of which it is not known that it
-/// goes evenly.
+/// Whether a symbolic size is floor(whole / part), where it is not known that `part` divides `whole` without a
+/// remainder.
 static bool isQuotient(const SymInt& size, const SymInt& whole, const SymInt& part) {
     return !size.isInt() && !(part == SymInt(0)) && !(part == SymInt(1)) && !(part == whole) &&
            !(size * part == whole) && size == floorDiv(whole, part);
@@ -307,7 +307,7 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         // All that is left belongs to the first run.
         while (viewDim >= 0) {
             const SymInt& size = newSizes[static_cast<size_t>(viewDim)];
-            // s//2 of what 2 does not divide for certain: that a view was written says that it does.
+            // A size like s//2 where s may be odd: a view that was traced divides evenly.
             const bool quotient = isQuotient(size, oldNumel, newNumel) && !leavesRemainder(oldNumel, newNumel);
             if (!quotient && dim != 0 && !isBelow(newNumel, oldNumel) && !(size == SymInt(1))) break;
             out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;

@@ -301,8 +301,8 @@ f32[0, 3], 1, 0
 f64[2, 5][1, 2]
 )"),
     // Calls that PyTorch's patterns make and the stage "lowering" decides (passes/lowering_calls.h), under the names
-    // that FX prints for them. Their results have memory of their own, whatever becomes of the calls. The list along
-    // dim 1, and the beginning of that once more.
+    // that FX prints for them. Their results have memory of their own, whatever becomes of the calls. This one: the
+    // list concatenated along dim 1, then the first `size` columns of that once more.
     {.schema = "torch__inductor_fx_passes_post_grad_cat_slice_cat(Tensor[] cat_input, SymInt size) -> Tensor",
      .infer = inferExpanded,
      .eval = evalExpanded,

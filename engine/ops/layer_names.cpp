@@ -1,5 +1,5 @@
-// Layers and measures that are written with other ops: distances of pairs, weights with a length of their own, rows of
-// bounded length, dropout of whole features, unpooling.
+// Layers that are written with other ops: pairwise_distance, _weight_norm, renorm, dropout of elements and of whole
+// features, rrelu, max_unpool, msort.
 #include <cmath>
 
 #include "engine/ops/expanded.h"
@@ -17,7 +17,7 @@ Values pairDistance(Decomposition& d) {
     return d.call("aten.norm.ScalarOpt_dim",
                   {apart, d.real("p"), Argument(std::vector<int64_t>{inner}), d.flag("keepdim")});
 }
-/// v scaled to the length g along every dim but one.
+/// _weight_norm: v g / |v|, the norm being taken over every dim but `dim` (over all for -1).
 Values withLength(Decomposition& d) {
     const Value v = d.call("aten.contiguous.default", {d.in(0)}), g = d.call("aten.contiguous.default", {d.in(1)});
     const auto dim = read(d, d.integer("dim", 0));
@@ -41,7 +41,7 @@ Result<ValueType> inferRenorm(const InferContext& c) {
     if (c.scalar("maxnorm") && toDouble(*c.scalar("maxnorm")) < 0) return c.fail("maxnorm must not be negative");
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
-/// Slices longer than maxnorm are scaled down to it.
+/// renorm: slices along `dim` whose p-norm is above maxnorm are scaled down to it.
 Values boundedLength(Decomposition& d) {
     const Value x = d.in(0);
     std::vector<int64_t> others;
@@ -182,7 +182,7 @@ constexpr OpDef kOps[] = {
      .derive = [](Derivation& d) { deriveUnpool(d, 3); },
      .samples = "f32[2, 3, 1, 1, 1], i64[2, 3, 1, 1, 1]<8, [2, 2, 2], [2, 2, 2], [0, 0, 0]"},
     // In training a native_dropout; otherwise a copy, as a program that returns its input unchanged would alias it.
-    // Only dropout_ itself is written as the other dropouts are.
+    // Its in-place form dropout_ is expanded like the other dropouts here.
     {.schema = "aten.dropout.default(Tensor input, float p, bool train) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferExpanded,

@@ -32,7 +32,7 @@ EvalResult evalCholesky(const EvalContext& c) {
     if (!both) return out;
     return TensorList{out, storeIntegers(c, 1, info)};
 }
-/// L^-H Phi(L^H gL) L^-1, made symmetric.
+/// L^-H Phi(L^H gL) L^-1 with Phi(A) = (tril(A) + tril(A, -1)^H) / 2.
 void deriveCholesky(Derivation& d) {
     if (!d.dy(0)) return;
     const bool upper = d.flag("upper");
@@ -60,8 +60,8 @@ EvalResult evalCholeskyInverse(const EvalContext& c) {
     });
     return out;
 }
-/// What is solved for has the right side's own sizes and the batch of both; `dim` of the right side, from its end, fits
-/// the matrix.
+/// Type of the solution: the right side's last two sizes behind the broadcast batch. Errors: dtypes that differ, and a
+/// right side b with b.size(-dim) other than the matrix's size.
 Result<ValueType> inferSolved(const InferContext& c, const TensorType& a, const TensorType& b, size_t dim) {
     if (a.dtype != b.dtype) return c.fail("matrix and right side of different dtypes");
     const SymInt &n = a.sizes.back(), &have = b.sizes[b.sizes.size() - dim];

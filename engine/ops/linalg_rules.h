@@ -10,7 +10,7 @@ namespace cutaway {
 /// The matrices that a tensor's last two dims hold, in row-major order of the others.
 template <class T>
 std::vector<Dense<T>> matricesOf(const Tensor& tensor);
-/// The inverse, into a tensor of any strides and dtype.
+/// The reverse: writes the matrices into a tensor of any strides and dtype.
 template <class T>
 void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor);
 

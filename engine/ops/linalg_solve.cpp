@@ -308,7 +308,7 @@ Result<ValueType> inferDeterminant(const InferContext& c) {
         return ValueType(TupleType{batchType(a, {}, a.dtype), batchType(a, {}, realTypeOf(a.dtype)), factors, pivots});
     return ValueType(TupleType{batchType(a, {}, a.dtype), factors, pivots});
 }
-/// PyTorch saves itself a copy of what is row by row already: the factors are those of the transpose.
+/// LAPACK reads columns. For a row-major matrix PyTorch saves the copy and factors the transpose.
 bool factorsOfTranspose(const TensorType& a) { return a.isContiguous() && !isComplex(a.dtype); }
 template <bool logarithm>
 EvalResult evalDeterminant(const EvalContext& c) {

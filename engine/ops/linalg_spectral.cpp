@@ -12,7 +12,7 @@ namespace {
 void refuseDerivative(Derivation& d, const std::string& of) {
     d.builder().fail(unsupported(d.op().name() + " of " + of + " has no derivative here"));
 }
-/// Row l of differences l_k - l_i, with ones on the diagonal, which is divided by but not used.
+/// The matrix of differences l_k - l_i; 1 on the diagonal, where quotients are made but not used.
 Value differences(const Value& l) {
     return unsqueeze(l, -2) - unsqueeze(l, -1) + diagonalMatrix(unary("aten.ones_like.default", l));
 }

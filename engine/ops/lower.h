@@ -53,15 +53,15 @@ class LowerContext : public InferContext {
     virtual Expr loadItemAt(size_t operand, size_t item, const std::vector<Expr>& at) = 0;
     /// Reduces body(r) over r in the box of the given sizes; r has one expression per size.
     virtual Expr reduce(ReduceKind kind, const SymDims& sizes, const Body& body) = 0;
-    /// Reduces body(r) over r in 0..count-1, where the count (I64) may come from data. It may not depend on a box that
-    /// is being reduced outside of this one. Over nothing, Max and Min give the lowest and highest value, the positions
+    /// Reduces body(r) over r in 0..count-1, where the count (I64) may come from data, but not depend on the r of a
+    /// reduction around this one. For count 0, Max and Min give the lowest and highest value, ArgMax and ArgMin
     /// -1.
     virtual Expr reduceUpTo(ReduceKind kind, const Expr& count, const std::function<Expr(const Expr&)>& body) = 0;
     /// `value()` where the condition holds, else `otherwise`: what value() loads is read only where it holds, so its
     /// indices may be out of bounds elsewhere.
     virtual Expr guarded(const Expr& condition, const std::function<Expr()>& value, const Expr& otherwise) = 0;
-    /// A divisor that follows from indices, which may be out of bounds here: 1 there, so that nothing fails that nobody
-    /// reads.
+    /// The divisor of an integer division. One that follows from indices is 1 where a guarded() around it fails,
+    /// so that the run does not fail for an element that nobody reads.
     virtual Expr divisorWhereRead(const Expr& divisor) { return divisor; }
     /// An index that comes from data: outside 0..size-1 the run fails with an error.
     static Expr checkedIndex(const Expr& index, const SymInt& size);

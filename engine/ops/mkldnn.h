@@ -6,7 +6,7 @@
 
 namespace cutaway {
 
-/// The library computes in f32 and rounds once. Operands of such an expansion.
+/// An operand of such an expansion as f32: the library computes in f32 and rounds once.
 Value widened(const Value& x);
 /// The operand at a parameter, widened; None stays None.
 Argument widenedOrNone(Decomposition& d, std::string_view param);
@@ -23,7 +23,7 @@ Result<TensorType> packedInput(const InferContext& c);
 /// `other` has as many dims as the result and broadcasts to it.
 Result<void> checkOther(const InferContext& c, const SymDims& result);
 
-/// The packed form of operand 0: operand 0.
+/// Type of operand 0 packed: its own. Errors: another rank, or a dtype other than float32, bfloat16 and float16.
 Result<ValueType> inferPacked(const InferContext& c, int64_t leastRank, int64_t mostRank);
 inline EvalResult evalPacked(const EvalContext& c) { return c.in(size_t{0}); }
 

@@ -18,7 +18,7 @@ Result<ValueType> inferPackedConvolution(const InferContext& c) {
     return ValueType(std::move(type));
 }
 
-/// The call, before anything else is computed of it.
+/// The convolution of the call in f32, without post-ops.
 Value convolutionOf(Decomposition& d) {
     const bool transposed = d.op().schema()->find("output_padding") >= 0;
     const Argument outputPadding = transposed ? d.arg("output_padding") : Argument(Dims(1, 0));

@@ -110,7 +110,7 @@ Value linearOf(Decomposition& d) {
     return d.call("aten.linear.default", {widened(d.in("X")), widened(d.in("W")), widenedOrNone(d, "B")});
 }
 
-/// The weight packed by MKL is for one number of rows; with another, PyTorch reads the plain weight. Ours are one.
+/// MKL packs a weight for one number of rows; for another, PyTorch reads the plain ORI_W. Here both are the plain one.
 Result<ValueType> inferMklLinear(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor("X"));
     CT_TRY(const TensorType packed, c.tensor("MKL_W"));

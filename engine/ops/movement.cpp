@@ -148,7 +148,7 @@ Result<ValueType> inferStack(const InferContext& c) {
     sizes.insert(sizes.begin() + dim, SymInt(tensors.size()));
     return ValueType(TensorType::contiguous(dtype, std::move(sizes), tensors[0].device));
 }
-/// Inside the tensors, stack is cat along that dim, seen as two; behind them each tensor gets a dim of its own first.
+/// A new dim before an old one: cat along that, reshaped to two dims. A new last dim: unsqueeze each tensor, then cat.
 Values decomposeStack(Decomposition& d) {
     const std::vector<Value> tensors = d.list("tensors");
     const int64_t rank = tensors[0].rank(), dim = d.dimOf("dim", rank + 1);
@@ -290,7 +290,7 @@ Result<ValueType> inferTriangle(const InferContext& c) {
     if (self.rank() < 2) return c.fail("needs at least two dims");
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
-/// Whether an element is kept, from column - row.
+/// tril and triu: keeps the elements whose column - row compares with `diagonal` as said.
 Values decomposeTriangle(Decomposition& d, std::string_view comparison) {
     const Value self = d.in(0);
     auto range = [&](int64_t dim) {

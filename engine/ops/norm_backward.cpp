@@ -28,7 +28,7 @@ Result<ValueType> inferGradients(const InferContext& c, size_t input, SymDims af
         if (wants(c, i)) types[i] = parameter;
     return ValueType(std::move(types));
 }
-/// In the compute dtype and row-major: PyTorch's `to`, which leaves alone what only counts as row-major.
+/// In the compute dtype and row-major, as PyTorch's `to` makes it: only half floats and channels-last tensors change.
 Value packedOpmath(Decomposition& d, const Value& x) {
     if (!isHalf(x.dtype()) && !isChannelsLast(x.type())) return x;
     const Value converted = d.call("prims.convert_element_type.default", {x, opmathType(x.dtype())});

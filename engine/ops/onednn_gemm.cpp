@@ -86,7 +86,7 @@ ConvolutionDims dimsOf(const ConvolutionGeometry& g) {
     return dims;
 }
 
-/// The library takes the threads that it is lent; small calls are over before a second one has come.
+/// Lends the library as many threads as the work is worth: small calls end before a second thread is awake.
 void lendFor(double operations) {
     const double nanoseconds = std::min(operations / kLibraryOperationsPerNanosecond, 1e12);
     lendThreads(threadsWorth(static_cast<int64_t>(nanoseconds), threadCount()));

@@ -184,9 +184,9 @@ class OpRegistry {
     static Result<ValueType> inferInplace(const InferContext& c);
     static Values decomposeInplace(Decomposition& d);
 
-    /// MR-2 for names without a schema: a trailing underscore, alone or before the overload, or one of the words set,
-    /// enter, exit and seed between underscores (_set_grad_enabled, manual_seed). And Python's x += y and x[i] = y,
-    /// which PyTorch forgets.
+    /// Whether a name without a schema counts as one that writes (spec MR-2): a trailing underscore, alone or before
+    /// the overload, or one of the words set, enter, exit and seed between underscores (_set_grad_enabled,
+    /// manual_seed). And Python's x += y and x[i] = y, which PyTorch forgets.
     static bool looksMutating(std::string_view full) {
         for (size_t i = 1; i < full.size(); ++i)
             if (full[i] == '_' && full[i - 1] != '_' && (i + 1 == full.size() || full[i + 1] == '.')) return true;

@@ -10,7 +10,7 @@ namespace cutaway {
 
 /// Null when there is no row (and no in-place twin) of that full name, e.g. "aten.mul.Tensor".
 const Op* findOp(std::string_view fullName);
-/// For names that this build surely has.
+/// The op of a name that must have a row; throws InternalError where there is none.
 const Op& requireOp(std::string_view fullName);
 /// The op of that name, or an opaque one registered on first use. Thread-safe; addresses stay valid.
 const Op& findOrMakeOpaque(std::string_view fullName, Op::Style style = Op::Style::Function);

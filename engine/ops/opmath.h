@@ -1,6 +1,6 @@
 #pragma once
 // Pieces that many expansions share: f16, bf16 and 8-bit floats are computed in f32 and rounded once (spec: ops §2.5),
-// and numbers stand in selections as 0-d tensors.
+// and the branches of aten.where that are numbers become 0-d tensors.
 #include "engine/ops/build.h"
 
 namespace cutaway {
@@ -34,7 +34,7 @@ inline OperandValue conjugated(const OperandValue& x) {
     const auto* complex = x.argument().get<std::complex<double>>();
     return complex ? OperandValue(Scalar(std::conj(*complex))) : x;
 }
-/// Whether a factor changes nothing; one that is left out does not.
+/// Whether a factor is 1; one that is left out counts as 1.
 inline bool isOne(const std::optional<Scalar>& factor) {
     if (!factor) return true;
     const auto* complex = std::get_if<std::complex<double>>(&*factor);

@@ -102,7 +102,7 @@ constexpr OutForm kForms[] = {
      "aten.linalg_vector_norm.default", "f32[2, 3], 2, [1], out = f32[2]", true},
 };
 
-/// bool, integers, floating-point and complex numbers: what a result may not fall back from.
+/// bool < integers < floats < complex: a result is not written to an `out` of a lower category.
 int categoryOf(DType dtype) {
     if (isComplex(dtype)) return 3;
     if (isFloating(dtype)) return 2;

@@ -124,7 +124,7 @@ Result<ValueType> inferRoundedDivision(const InferContext& c) {
         return c.fail("rounding_mode is None, 'floor' or 'trunc', not '" + mode + "'");
     return c.has("rounding_mode") ? inferRealBroadcast(c) : inferBroadcastFloat(c);
 }
-/// Numbers of 64 bits without a sign, which others compute in have one.
+/// f on uint64 elements, which kernels hold as int64, the compute type of all integers.
 template <class F>
 Tensor zipUnsigned(const EvalContext& c, F f) {
     return zip(c, [f](auto a, auto b) {
@@ -160,8 +160,8 @@ EvalResult modulo(const EvalContext& c, bool python) {
     if (c.resultType().dtype == DType::U64) return zipUnsigned(c, [](uint64_t a, uint64_t b) { return a % b; });
     return zip(c, [python](auto a, auto b) { return python ? remainderOf(a, b) : fmodOf(a, b); });
 }
-/// A quotient or remainder of integers whose divisor may be zero must stay one, so that the run fails where it is.
-/// Where the expression has simplified it away (a size by itself), no kernel computes the call.
+/// A quotient or remainder of integers whose divisor may be zero: the run has to fail where it is. A null Expr where
+/// simplification has removed the division (a size by itself), so that no kernel computes the call.
 Expr wholeDivision(LowerContext& c, ExprKind kind, const Expr& a, const Expr& divisor) {
     const Expr b = c.divisorWhereRead(divisor), result = Expr::make(kind, {a, b}, a->dtype);
     if (b.asInt().value_or(0) != 0 || alwaysPositive(b)) return result;
@@ -171,7 +171,7 @@ Expr lowerFmod(LowerContext& c) {
     const Expr a = c.load(0), b = c.load(1);
     if (isFloating(a->dtype)) return Expr::call("fmod", {a, b}, a->dtype);
     const Expr quotient = wholeDivision(c, ExprKind::Div, a, b);
-    if (!quotient || b.asInt() == 0) return quotient;  // 0 times it would be simplified
+    if (!quotient || b.asInt() == 0) return quotient;  // b * quotient would simplify to 0, which fails no run
     return a - b * quotient;
 }
 /// Python's // for floats, from fmod, as floorDivide() computes it.

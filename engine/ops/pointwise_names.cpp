@@ -1,4 +1,4 @@
-// Elementwise names that are others in disguise, and a few small ones: degrees, tolerances, membership, common
+// Elementwise operators that are written with others, and a few small ones: degrees, tolerances, membership, common
 // divisors.
 #include <cmath>
 #include <numeric>
@@ -124,7 +124,7 @@ Values decomposeLerp(Decomposition& d) {
     return fromOpmath(d, factor * (end - x) + base);
 }
 
-/// The mean of what is a number.
+/// nanmean: the mean of the elements that are not NaN.
 Values meanOfNumbers(Decomposition& d) {
     const Value x = d.in(0);
     if (!isFloating(x.dtype())) return refuse(d, "needs floating-point numbers");

@@ -264,7 +264,7 @@ constexpr OpDef kOps[] = {
          [](Derivation& d) {
              const auto rootOf = [](const Value& x) { return unary("aten.rsqrt.default", x); };
              if (isComplex(d.in(0).dtype())) {
-                 // Of a product the root may lie on the other side of its cut.
+                 // Two roots, since the root of (x - 1)(x + 1) may lie on the other side of the branch cut.
                  const Value below = d.call("aten.sub.Scalar", {d.in(0), 1});
                  d.input(0) = d.dy() * conjugated(rootOf(below) * rootOf(plusOne(d.in(0))));
                  return;

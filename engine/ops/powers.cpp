@@ -118,7 +118,7 @@ constexpr OpDef kOps[] = {
          [](Derivation& d) {
              const Scalar base = number(d, "self");
              const auto* complex = std::get_if<std::complex<double>>(&base);
-             // Of a negative number the logarithm is complex where the powers are.
+             // A negative base has a complex logarithm, which counts where the powers are complex.
              const bool turned = !complex && toDouble(base) < 0 && isComplex(d.out().dtype());
              const Argument logarithm = complex  ? Argument(std::log(*complex))
                                         : turned ? Argument(std::log(std::complex<double>(toDouble(base))))

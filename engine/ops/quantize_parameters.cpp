@@ -215,7 +215,7 @@ Values decomposeMaskedBackward(Decomposition& d) {
         return refuse(d, "the mask " + d.in(1).type().text() + " is not of the gradient's sizes");
     return d.in(0) * d.in(1);
 }
-/// Its own gradient, as a rule of this op has it.
+/// PyTorch's backward of this op: the gradient passes where the quantized number lies in range before it is clamped.
 void deriveFakeChannel(Derivation& d) {
     const Value self = d.in(0);
     SymDims sizes(static_cast<size_t>(self.rank()), SymInt(1));

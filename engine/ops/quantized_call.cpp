@@ -94,7 +94,7 @@ float applied(const QuantizedCall& call, float y) {
 int32_t less(int32_t a, int32_t b) { return static_cast<int32_t>(static_cast<uint32_t>(a) - static_cast<uint32_t>(b)); }
 float less(float a, float b) { return a - b; }
 
-/// Within the range, so that adding this number leaves an integer, halves going to the even one.
+/// Clamps, then rounds halves to even by adding and subtracting kNoFraction, near which floats have no fraction.
 template <class Byte>
 void storeBytes(const float* y, float scale, float zero, float low, Byte* out, int64_t count) {
     constexpr float kNoFraction = 12582912.0f;  // 1.5 * 2^23

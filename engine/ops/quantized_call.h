@@ -38,7 +38,7 @@ Result<void> checkQuantizedOperands(const InferContext& c, const TensorType& inp
 /// Whether the products are those of 8-bit floats, which have no zero points and are summed as floats.
 bool areFloatBytes(const TensorType& input);
 
-/// The number that a quantized input's zero stands for: a literal, or a tensor of one element.
+/// The zero point of the quantized input, given as a literal or as a tensor of one element; 0 where there is none.
 int64_t inputZero(const EvalContext& c);
 
 /// Turns rows of sums into rows of the result.

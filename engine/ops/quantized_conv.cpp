@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 2> kBinaries{"none", "sum"};
 
 bool hasAccumulator(const InferContext& c) { return c.op().schema()->find("qaccum") >= 0; }
 
-/// Of one spatial dim PyTorch's kernels know relu, of three nothing.
+/// The post-ops that PyTorch's kernels have: relu only for one spatial dim or with an accumulator, none for three.
 Names unariesOf(const InferContext& c, size_t spatial) {
     const size_t known = spatial == 3 ? 1 : spatial == 1 || hasAccumulator(c) ? 2 : kUnaries.size();
     return Names(kUnaries).first(known);
@@ -30,10 +30,10 @@ size_t namedSpatial(const InferContext& c) {
     return name.starts_with("qconv1d") ? 1 : name.starts_with("qconv2d") ? 2 : name.starts_with("qconv3d") ? 3 : 0;
 }
 
-/// An operand that is summed into gives the result its dtype, and a place; ours is a new one.
+/// PyTorch sums into the memory of this operand, so it has the result's dtype and sizes. Here the result is new memory.
 Result<void> checkAccumulator(const InferContext& c, const QuantizedCall& call, const SymDims& sizes) {
     CT_TRY(const TensorType other, c.tensor("qaccum"));
-    // Of floats either: the compiler of PyTorch converts it to the result's dtype first.
+    // Floats may differ: PyTorch's compiler converts the accumulator to the result's dtype first.
     const auto isFloat = [](DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; };
     if (other.dtype != call.output && !(isFloat(other.dtype) && isFloat(call.output)))
         return c.fail("sums into an accumulator of the result's dtype " + std::string(info(call.output).torchName) +

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 3> kBinaries{"none", "sum", "add"};
 
 // -- weights
 
-/// The transpose: what PyTorch packs for its kernels stays as it is here.
+/// The transposed view of the weight: PyTorch packs that for its kernels, here it stays as it is.
 Result<TensorType> transposedWeight(const InferContext& c) {
     CT_TRY(TensorType weight, c.tensor(size_t{0}));
     if (weight.rank() != 2) return c.fail("needs a matrix, not " + weight.text());
@@ -66,7 +66,7 @@ Result<QuantizedCall> readLinear(const InferContext& c) {
     return readQuantizedCall(c, post == "none" ? std::span<const std::string_view>(kUnaries) : kUnariesOfSums,
                              kBinaries);
 }
-/// A sum goes into the other operand's memory in PyTorch, so it has its layout; what is added may be broadcast.
+/// Post-op "sum" writes into `other` in PyTorch, so the result has its layout; post-op "add" broadcasts `other`.
 Result<TensorType> withOther(const InferContext& c, const QuantizedCall& call, TensorType result) {
     if (!c.has("other")) return c.fail("has no other operand for the post-op '" + call.binary + "'");
     CT_TRY(const TensorType other, c.tensor("other"));
@@ -86,7 +86,7 @@ Result<TensorType> withOther(const InferContext& c, const QuantizedCall& call, T
     bool fits = other.rank() == result.rank();
     for (size_t d = 0; fits && d < other.sizes.size(); ++d) fits = !differ(other.sizes[d], result.sizes[d]);
     if (!fits) return c.fail("sums into an operand of the result's sizes, not " + other.text());
-    // Its layout, but memory of its own: elements that share some, or lie apart, do so in the operand only.
+    // The operand's order of dims, but dense: overlaps and gaps between its elements are not taken over.
     result.strides = preservedStrides(other);
     return result;
 }
@@ -108,11 +108,11 @@ Result<ValueType> inferLinear(const InferContext& c) {
 Tensor asMatrix(const Tensor& tensor) {
     const Tensor packed = tensor.contiguous();
     const int64_t width = tensor.size(-1);
-    int64_t rows = 1;  // of no elements, too
+    int64_t rows = 1;  // counted by sizes, so that it holds for a width of 0, too
     for (int64_t d = 0; d + 1 < tensor.rank(); ++d) rows *= tensor.size(d);
     return packed.view({rows, width}, {width, 1}, packed.offset());
 }
-/// Bytes without a sign; `zero` moves along.
+/// The matrix as uint8: int8 numbers and their zero point are shifted by 128.
 Tensor unsignedBytes(const Tensor& matrix, int64_t& zero) {
     if (matrix.dtype() == DType::U8) return matrix;
     Tensor out = Tensor::empty(DType::U8, matrix.sizes());

@@ -22,7 +22,7 @@ Result<ValueType> madeType(const InferContext& c, SymDims sizes, DType fallback)
 
 // -- linspace and logspace
 
-/// The dtypes of PyTorch's kernels, which are asked for two numbers and more.
+/// The dtypes that PyTorch has a kernel for; for fewer than two numbers it needs none.
 bool isSpaced(DType dtype) {
     if (dtype == DType::Bool || dtype == DType::C32) return false;
     return isIntegral(dtype) ? dtype == DType::U8 || !isUnsigned(dtype) : isComplex(dtype) || byteSize(dtype) > 1;
@@ -158,7 +158,7 @@ DType rangeType(const SymInt& a, const SymInt& b) {
 constexpr int64_t kCountable = int64_t{1} << 40;
 Values decomposeEye(Decomposition& d) {
     const SymInt rows = d.out().sizes[0], columns = d.out().sizes[1];
-    // Of a side that no memory holds nothing can be counted out; that of no rows needs it not.
+    // An identity without elements may have a side that is too long for a range; it needs no ranges.
     if (numel(d.out().sizes) == SymInt(0) &&
         (!knownLessEqual(rows, kCountable) || !knownLessEqual(columns, kCountable)))
         return full(d.builder(), d.out().sizes, Scalar(int64_t{0}), d.out().dtype, d.out().device);
@@ -232,7 +232,7 @@ EvalResult evalTriangle(const EvalContext& c, bool lower) {
     const int64_t offset = call.offset;
     // Rows that have none of the triangle stand first in the lower one and last in the upper one.
     const int64_t first = lower ? std::max<int64_t>(0, -offset) : 0;
-    // Beyond the last column there is nothing; said without columns - offset, which may not fit.
+    // Rows from columns - offset on have no element; compared so that the difference is made only where it fits.
     const int64_t last = lower || offset < call.columns - call.rows ? call.rows : call.columns - offset;
     for (int64_t i = first; i < last && call.columns > 0; ++i) {
         const int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset),

@@ -224,7 +224,7 @@ Values decomposeLibraryLayer(Decomposition& d) {
 // -- cells
 
 Value optional(const Decomposition& d, const char* param) { return d.has(param) ? d.in(param) : Value(); }
-/// Size of the state, once the weights are seen to have gates of it.
+/// Size of the state; an error unless w_hh has `gates` rows for each of its elements.
 std::optional<int64_t> stateSize(Decomposition& d, const Value& hidden, int64_t gates) {
     const Value weight = d.in("w_hh");
     if (!isFloating(hidden.dtype())) {

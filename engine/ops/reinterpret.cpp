@@ -152,7 +152,7 @@ Result<ValueType> inferBroadcastInDim(const InferContext& c) {
         if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(sizes.size()) || (i > 0 && dims[i] <= dims[i - 1]))
             return c.fail("the dims must rise and lie inside the result");
         const SymInt& wanted = sizes[static_cast<size_t>(dims[i])];
-        // A symbol is a size of its own: it can only be the wanted one.
+        // A symbolic size is never taken for 1: it has to equal the wanted one.
         const bool kept = self.sizes[i] == wanted || !(self.sizes[i] == SymInt(1));
         if (kept && differ(self.sizes[i], wanted))
             return c.fail("size " + self.sizes[i].text() + " does not broadcast to " + wanted.text());
@@ -313,7 +313,7 @@ i64[2, 2], torch.uint8
      .lower = lowerBroadcastInDim,
      .samples =
          "f32[3], [2, 3], [1]\nf32[2, 1], [2, 4, 3], [0, 2]\ni64[], [2, 2], []\nf32[2, 3], [2, 3], [0, 1]\nf32[3], [3, 2], [0]"},
-    // From here on the tensor is a view of its own memory.
+    // resize_ makes the tensor another view of its own memory; set_ gives it other memory, and is refused.
     shorthand(
         "aten.resize_.default(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         resized,

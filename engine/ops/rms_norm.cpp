@@ -120,7 +120,7 @@ Values decomposeFusedBackward(Decomposition& d) {
     if (results[1]) results[1] = convert(results[1], d.in("weight").dtype());
     return results;
 }
-/// What arrives at 1/rms goes on to the input by its slope, -rms^-3 x/n.
+/// The gradient of 1/rms pulled back to the input: d(1/rms)/dx is -rms^-3 x/n.
 Value throughRms(Derivation& d) {
     const Value input = d.in(size_t{0}), rstd = d.out(1);
     SymInt elements = 1;

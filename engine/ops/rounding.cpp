@@ -24,7 +24,7 @@ i8[4]
 i32[0, 3]
 f32[4, 1, 3][3, 1, 4]
 )";
-/// Of a complex number either part may be it.
+/// isnan, isinf: true for a complex number if it is for either part.
 Values ofEitherPart(Decomposition& d) {
     const Value x = d.in(0);
     if (!isComplex(x.dtype())) return Values::notHandled();

@@ -139,7 +139,7 @@ Expr lowerSearch(LowerContext& c, std::string_view sequenceParam) {
     }
     return low;
 }
-/// A number is a value of its own: put into a tensor, looked up, and taken out again.
+/// The literal `self` of the overloads for numbers, as a 0-d tensor.
 Value constantTensor(Decomposition& d, DType dtype, Device device) {
     return d.call("aten.scalar_tensor.default", {d.arg("self")},
                   {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});

@@ -1,5 +1,5 @@
-// Sums, means, products and extremes of segments: elements of a dim that stand behind each other, by lengths or by the
-// places where they begin. Each element is told its segment's number, and scattered there.
+// segment_reduce: sums, means, products and extremes over runs of elements of a dim, which are given by lengths or by
+// offsets. Each element gets the number of its segment, and is scattered to it.
 #include <algorithm>
 
 #include "engine/ops/build.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
-/// How elements are put together: of a segment without any, and under which name scatter_reduce knows it.
+/// A reduction: its name, scatter_reduce's name of it, and the result of a segment without elements.
 struct Reduction {
     std::string_view name, scatter;
     double initial;
@@ -92,7 +92,7 @@ struct Segments {
     Value number;  // of each element's segment, counted from 1; 0 before the first one, more than count behind the last
     Value lengths;  // of each segment, in the data's number of dims
 };
-/// x, which has the dims up to the axis, with those behind it, too.
+/// x, which has the dims up to the axis only, with a dim of size 1 for each of the data's others.
 Value besideData(const Value& x, const Value& data) {
     SymDims sizes = x.sizes();
     sizes.resize(data.sizes().size(), SymInt(1));
@@ -122,7 +122,7 @@ Segments segmentsOf(Decomposition& d, const Value& data, int64_t axis) {
     s.lengths = besideData(last - first, data);
     return s;
 }
-/// Every segment's, between what lies before the first and behind the last.
+/// Results by number: those of the segments, between one of elements before the first and one of those behind the last.
 Value scattered(Decomposition& d, const Segments& s, const Value& data, std::string_view how, double initial) {
     SymDims sizes = data.sizes();
     sizes[static_cast<size_t>(s.axis)] = s.count + SymInt(2);
@@ -132,7 +132,7 @@ Value scattered(Decomposition& d, const Segments& s, const Value& data, std::str
 Value ofSegments(Decomposition& d, const Segments& s, const Value& all) {
     return d.call("aten.slice.Tensor", {all, s.axis, int64_t{1}, Argument(s.count + SymInt(1))});
 }
-/// What belongs to each element's segment; for elements of none any number.
+/// For each element, its segment's number in `each`; 0 for elements that are in no segment.
 Value toElements(Decomposition& d, const Segments& s, const Value& each) {
     std::vector<int64_t> room(static_cast<size_t>(2 * (each.rank() - s.axis)), 0);
     room[room.size() - 1] = room[room.size() - 2] = 1;
@@ -149,7 +149,7 @@ Values reduceSegments(Decomposition& d) {
     if (by.name == "mean") {
         const Value lengths = convert(s.lengths, out.dtype());
         const Value mean = out / lengths;
-        // Of nothing the mean is what was given for that, or no number at all.
+        // The mean of an empty segment is `initial`, or NaN where that is not given.
         out = d.has("initial") ? where(compareScalar("eq", s.lengths, int64_t{0}), out, mean) : mean;
     }
     const Value rounded = convert(out, given.dtype());

@@ -32,7 +32,7 @@ EvalResult evalIncompleteGamma(const EvalContext& c) {
         return static_cast<decltype(a)>(incompleteGamma(static_cast<double>(a), static_cast<double>(x), upper));
     });
 }
-/// PyTorch has a slope by the second operand only.
+/// PyTorch differentiates by the second operand only.
 template <bool upper>
 void deriveIncompleteGamma(Derivation& d) {
     if (d.needs(0)) d.builder().fail(unsupported(d.op().name() + ": the first operand has no derivative here"));

@@ -91,7 +91,7 @@ Values logGammas(Decomposition& d) {
 }
 
 Value bessel(Derivation& d, std::string_view op) { return unary(op, d.in(0)); }
-/// The slopes of i1 and i1e have the limit 1/2 at 0, where their formulas divide by it.
+/// The derivatives of i1 and i1e have the limit 1/2 at x = 0, where their formulas divide by x.
 Value halfAtZero(Derivation& d, const Fn<Value(Derivation&, const Value&)>& slope) {
     const Value x = d.in(0);
     const Value near = compareScalar("le", unary("aten.abs.default", x), x.dtype() == DType::F64 ? 0x1p-52 : 0x1p-23);
@@ -232,7 +232,7 @@ constexpr OpDef kOps[] = {
     shorthand(
         "aten.special_sinc.default(Tensor self) -> Tensor",
         [](Decomposition& d) { return renamed(d, "aten.sinc.default"); }, "f32[3]"),
-    // The zeta function of Hurwitz. PyTorch has a slope by other only.
+    // The zeta function of Hurwitz. PyTorch differentiates by `other` only.
     {.schema = "aten.special_zeta.default(Tensor self, Tensor other) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferRealFloat,

@@ -109,7 +109,7 @@ Values complexTransform(Decomposition& d) {
     const auto norm = normOf(d, forward);
     if (!axes || !norm) return nothing(d);
     if (isHalf(x.dtype())) return refuse(d, "has no kernel for half floats; convert to float32");
-    // One dim of real numbers: their own transform, whose conjugate is the inverse.
+    // One dim of real numbers: the real-to-complex transform, whose conjugate is the inverse.
     if (!isComplex(x.dtype()) && !several) {
         const Value y =
             d.call("aten._fft_r2c.default", {fitted(d, toReal(x), *axes), Argument(axes->dims), *norm, false});
@@ -141,8 +141,8 @@ Values toRealNumbers(Decomposition& d) {
     if (forward) fit = unary("aten.clone.default", unary("aten.conj.default", fit));
     return d.call("aten._fft_c2r.default", {fit, Argument(axes->dims), *norm, Argument(size)});
 }
-/// Half of a spectrum that is real: the last dim goes from complex to real numbers, or back, the others before or
-/// after.
+/// hfft and the like: the input is half of a Hermitian signal, whose spectrum is real. The last dim goes from complex
+/// to real numbers, after the others; for the inverse it goes back, before the others.
 Values hermitian(Decomposition& d) {
     auto axes = axesOf(d);
     const auto norm = normOf(d, true);
@@ -289,8 +289,8 @@ Result<ValueType> inferWindow(const InferContext& c) { return inferRange(c, "win
 double parameter(const EvalContext& c, std::string_view name, double fallback) {
     return c.op().schema()->find(name) >= 0 ? c.real(name) : fallback;
 }
-/// f(position from 0 to 1, the position's number, the last number); a periodic window is that of one element more,
-/// without it.
+/// f(position), positions being evenly spaced from 0 to 1. A periodic window is that of one element more, without its
+/// last element.
 template <class F>
 EvalResult window(const EvalContext& c, F f) {
     Tensor out = c.result();

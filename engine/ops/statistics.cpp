@@ -181,7 +181,7 @@ Values combinationsOf(Decomposition& d) {
     double rows = 1;
     for (int64_t i = 1; i <= r; ++i)
         rows = rows * static_cast<double>(repeats ? n + i - 1 : n - i + 1) / static_cast<double>(i);
-    // Places that rise, of all places in r dims.
+    // A mask over all n^r tuples of places: those that rise (with repetitions: that do not fall).
     Value rising;
     for (int64_t dim = 0; dim + 1 < r; ++dim) {
         const auto along = [&](int64_t which) {

@@ -243,7 +243,7 @@ EvalResult evalNumber(const EvalContext& c) {
                           c.count() == 1 ? computedOfOne(name, a, real64) : computed(name, a, b, real64));
 }
 
-/// Lists among the results of a call: its value holds the items of all of them, one after the other.
+/// Whether some results of a call are lists: its value then holds all their items, one after the other.
 bool holdsLists(const TupleType& items) {
     return std::any_of(items.begin(), items.end(), [](const ValueType& item) { return item.tuple() != nullptr; });
 }

@@ -81,7 +81,7 @@ constexpr Synonym kSynonyms[] = {
     {"aten.special_multigammaln.default(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "f32[2, 3]>0, 2"},
 };
 
-/// A generator is none here: graphs hold no state of one.
+/// The call by its other name. A `generator` is dropped: graphs hold no state of one.
 Values asMeant(Decomposition& d) {
     const Op& op = d.op().functional() ? *d.op().functional() : d.op();
     return sameCall(d, rowOf(kSynonyms, op.name()).means, {"generator"});

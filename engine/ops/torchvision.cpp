@@ -1,6 +1,6 @@
-// What torchvision adds to ATen: regions of feature maps sampled to one size, and convolutions whose taps are shifted.
-// Both are look-ups with weights, so that autograd and fusion need nothing of their own. And what kernels compute:
-// regions reduced to the largest elements of their bins, and boxes that none better covers.
+// torchvision's operators. roi_align (regions of feature maps sampled to one size) and deform_conv2d (convolutions with
+// shifted taps) are look-ups with weights, so that autograd and fusion need nothing of their own. Kernels compute
+// roi_pool (the largest elements of a region's bins) and nms (non-maximum suppression of boxes).
 #include <cmath>
 #include <numeric>
 
@@ -276,7 +276,7 @@ EvalResult evalRoiPool(const EvalContext& c) {
     if (wrong) return *wrong;
     return TensorList{out, places};
 }
-/// To where the largest elements were; bins without elements have none.
+/// The gradient goes to where the largest elements were; bins without elements pass none on.
 void deriveRoiPool(Derivation& d) {
     if (!d.dy(0)) return;
     const Value x = d.in("input");
@@ -297,13 +297,13 @@ void deriveRoiPool(Derivation& d) {
     d.input(0) = reshape(d.call("aten.index_put.default", {zeros, Argument(index), kept, true}), x.sizes());
 }
 
-// -- boxes that none better covers
+// -- non-maximum suppression
 
 Result<ValueType> refuseBoxes(const InferContext& c) {
     return unsupported(c.op().name() + ": how many boxes are kept depends on the values", {},
                        {"annotate the result with a symbol (u0)"});
 }
-/// Boxes by falling score; each that is kept removes those that it shares more than the threshold with.
+/// Boxes by falling score; each that is kept removes later ones whose intersection over union is above the threshold.
 EvalResult evalNms(const EvalContext& c) {
     const Tensor given = c.in("dets"), scores = c.in("scores");
     if (given.rank() != 2 || given.size(1) != 4 || scores.rank() != 1 || scores.size(0) != given.size(0))

@@ -16,7 +16,7 @@ namespace {
 
 enum MaskType : int64_t { kPositions = 0, kPadding = 1, kAll = 2 };  // [L, L], [batch, L], or the scores' own sizes
 
-/// The kind of a mask, which only stands for the call's where a mask of 2 dims meets scores of 4.
+/// The kind of a mask: the call's mask_type if the mask has 2 dims and the scores 4, else kAll.
 Result<int64_t> maskTypeOf(const InferContext& c, const TensorType& x, const TensorType& mask) {
     if (mask.dtype != DType::Bool) return c.fail("needs a mask of bool, not " + mask.text());
     int64_t type = kAll;
@@ -183,7 +183,7 @@ std::pair<Value, Value> attend(Decomposition& d, const Attention& a) {
     if (!a.needsWeights) return {out, Value()};
     return {out, a.average ? sum(weights, {1}, false) / static_cast<double>(a.heads) : weights};
 }
-/// What both ask of the weights: they hold rows for queries, keys and values.
+/// What the attention and the whole layer ask: qkv_weight and qkv_bias hold rows for queries, keys and values.
 Result<void> checkAttention(const InferContext& c, const TensorType& x, std::string_view heads) {
     CT_TRY(const int64_t width, c.integer("embed_dim"));
     CT_TRY_VOID(headWidth(c, width, heads));

@@ -43,7 +43,7 @@ Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
     auto clamp = [&](const SymInt& bound, const SymInt& low) {
         SymInt wrapped = bound;
         if (bound.isInt() && bound.value() < 0) {
-            // Whatever is below the smallest size that there can be is the beginning.
+            // INT64_MIN is raised by one, whose negative fits, too. No size is larger, so the bound is the beginning.
             const SymInt fromEnd = size + SymInt(std::max(bound.value(), -std::numeric_limits<int64_t>::max()));
             wrapped = knownLessEqual(SymInt(0), fromEnd) ? fromEnd : max(fromEnd, SymInt(0));
         }

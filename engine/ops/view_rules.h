@@ -32,7 +32,7 @@ SymInt extentOf(const TensorType& type);
 /// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot. Symbols of
 /// which the order is not known may.
 bool mayOverlap(const TensorType& type);
-/// Every piece is a value of its own, with a type and a place in memory.
+/// ErrorCode::Limit for more than 8192 pieces: each is a value of its own, with a type and a place in memory.
 Result<void> checkPieces(const InferContext& c, int64_t count);
 
 }  // namespace cutaway

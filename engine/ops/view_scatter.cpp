@@ -101,8 +101,8 @@ Expr lowerSliceScatter(LowerContext& c) {
         inside, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
 }
 
-/// The gradient of a view: zeros of the operand's shape with dy in the view's place.
-/// The gradient in the sizes of the part that it goes to, where it is smaller.
+/// dy expanded to the sizes of the part of `whole` (a slice or a select) that it goes to, where it is smaller.
+/// intoZeros(), the gradient of a view, puts it there into zeros of the operand's shape.
 Value spread(Decomposition& d, const Value& dy, const Value& whole, std::string_view scatterOp) {
     const bool selects = scatterOp == "aten.select_scatter.default";
     if (!whole || (!selects && scatterOp != "aten.slice_scatter.default")) return dy;

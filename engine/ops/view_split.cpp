@@ -86,8 +86,8 @@ Expr lowerSplit(LowerContext& c) {
     return c.loadAt(0, at);
 }
 
-/// As many pieces as asked for: fewer come of a size below (chunks - 1)^2, of which a graph that reads them all is no
-/// graph.
+/// A symbolic size gives as many pieces as asked for. Fewer come only of sizes below (chunks - 1)^2, and a graph that
+/// reads all pieces was not traced with such a size.
 Values symbolicChunks(Decomposition& d, const Value& self, int64_t dim, const SymInt& size, int64_t chunks) {
     if (auto few = checkPieces(d, chunks); !few) {
         d.builder().fail(std::move(few).error());
@@ -148,7 +148,7 @@ Values decomposeTensorSplit(Decomposition& d) {
         return parts;
     }
     for (int64_t i = 0; i < *sections; ++i) {
-        // The longer ones come first: one more for each of what a division leaves.
+        // floor((size + sections - 1 - i) / sections) is one more for the first size % sections pieces.
         const SymInt end = start + floorDiv(size + SymInt(*sections - 1 - i), SymInt(*sections));
         parts.push_back(d.call("aten.slice.Tensor", {self, *dim, Argument(start), Argument(end)}));
         start = end;

@@ -1,5 +1,5 @@
-// Weights with a length of their own, as PyTorch's CPU keeps them in graphs: the scaled weight together with its
-// lengths, which the backward reads.
+// _weight_norm_interface, the form of weight_norm in PyTorch's graphs for the CPU: the scaled weight together with the
+// norms, which the backward reads.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
@@ -7,7 +7,7 @@
 namespace cutaway {
 namespace {
 
-/// All dims but the one along which the lengths stand; nothing if that is neither the first nor the last.
+/// All dims but `dim`, each position of which has a norm; nothing if that is neither the first nor the last.
 std::optional<std::vector<int64_t>> otherDims(Decomposition& d, const Value& v) {
     const auto dim = read(d, d.integer("dim", 0));
     if (!dim) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<std::vector<int64_t>> otherDims(Decomposition& d, const Value& v) 
 }
 Value nothing(Decomposition& d) { return Value(d.builder(), nullptr); }
 
-/// g v / |v| and |v|; lengths of bfloat16 are float32.
+/// g v / |v| and |v|; norms of bfloat16 are float32.
 Values scaledWeight(Decomposition& d) {
     const Value v = d.in("v"), g = d.in("g");
     if (!isFloating(v.dtype()) || v.dtype() != g.dtype()) return refuse(d, "needs floating-point tensors of one dtype");

@@ -45,8 +45,8 @@ struct Windows {
             if (d == 0) return;
         }
     }
-    /// How many elements of the kernel may lie on the input in dim d: of one that is larger than the padded input, not
-    /// all.
+    /// How many elements of the kernel can lie on the input in dim d: fewer than kernel[d] where the kernel is larger
+    /// than the input with its padding.
     int64_t reach(size_t d) const {
         if (in.empty()) return kernel[d];
         return std::clamp<int64_t>((in[d] + padding[d] - 1) / dilation[d] + 1, 1, kernel[d]);

@@ -4,8 +4,8 @@
 
 namespace cutaway {
 
-/// Where the nodes are computed; by number. Saved ones may be on both sides, too: their readers in the backward read
-/// what was saved.
+/// Where each node is computed, indexed by its number in JointFacts. A saved node may be set on both sides; its readers
+/// in the backward read the saved value all the same.
 struct Sides {
     std::vector<bool> forward, backward, saved;
 };

@@ -98,8 +98,8 @@ class Cut {
             if (user < nodeCount()) addEdge(out, 2 * user, FlowNetwork::kInfinite, EdgeReason::None);
     }
 
-    /// The vertices that can be reached from `start` along edges that `open` lets pass. With the edges that lead to
-    /// vertices (m_previous) it walks backwards.
+    /// The vertices that can be reached from `start` along edges for which `open` gives more than 0. `edges`: m_next
+    /// to walk forward, m_previous to walk backwards.
     template <class Open>
     std::vector<bool> walk(int start, const std::vector<std::vector<int>>& edges, Open&& open) const {
         const bool backwards = &edges == &m_previous;

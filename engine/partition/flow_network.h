@@ -1,7 +1,7 @@
 #pragma once
 // The flow network whose minimum cut says what is saved (spec: autograd B.7). Each node of the joint graph has an edge
-// from its `in` to its `out`, which costs what saving it costs; cutting there saves the node. What may not be computed
-// again hangs on the source, what the backward computes on the sink, and values flow to their readers for free.
+// from its `in` to its `out`, whose capacity is the cost of saving the node: cutting there saves it. Edges that cannot
+// be cut: from the source to what may not be recomputed, to the sink from what the backward computes, and to readers.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace cutaway {
 
-/// Why an edge cannot be cut, or a node hangs on the source or the sink.
+/// Why an edge cannot be cut, or a node has an edge from the source or to the sink.
 enum class EdgeReason : uint8_t {
     None,
     Input,                 // cannot be computed again: an input of the forward

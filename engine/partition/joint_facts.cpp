@@ -33,7 +33,7 @@ bool isSeed(const Node& placeholder, std::string_view side) {
            name.find(std::string(side) + "_base_offset") != std::string::npos;
 }
 
-/// Dynamo's text names inputs after where they come from.
+/// Whether the input is a parameter or buffer by its name: Dynamo's text names inputs after where they come from.
 bool isNamedState(const Node& placeholder) {
     const std::string& source = placeholder.provenance().sourceName;
     const std::string& name = source.empty() ? placeholder.target() : source;

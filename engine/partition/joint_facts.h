@@ -37,9 +37,9 @@ struct JointNode {
 struct JointFacts {
     std::vector<JointNode> nodes;  // the output is the last
     std::vector<int> inputs;       // forward inputs: primals, then seeds
-    std::vector<int> tangents;     // and backward seeds
+    std::vector<int> tangents;     // backward inputs: tangents, then seeds
     size_t forwardOutputs = 0;     // of the returned values, those that are the forward's
-    std::vector<int> atId;         // by node id; -1
+    std::vector<int> atId;         // by node id, its number in `nodes`; -1: none
     bool hasBackward = false;      // something depends on a tangent
     bool hasTags = false;          // something must or prefers to be recomputed
 

@@ -84,8 +84,8 @@ class DynamicProgram : public Knapsack {
     std::vector<std::vector<bool>> m_takes;
 };
 
-/// The same by halves (Hirschberg), in memory for one row: halves are given the capacities that are worth most
-/// together. The first half gets one part more than is left, as PyTorch gives it.
+/// The same by divide and conquer (Hirschberg's algorithm), keeping one row of the table: items are halved, and the
+/// capacity is split where both halves save most runtime. As in PyTorch, the two parts add up to the capacity plus 1.
 class Halving : public Knapsack {
   public:
     explicit Halving(KnapsackItems items) : m_runtime(std::move(items.runtime)) {
@@ -141,8 +141,8 @@ class Halving : public Knapsack {
     std::vector<int64_t> m_weights;
 };
 
-/// Dynamic programming at the knee of the curve up to the capacity: where what is computed again and what is saved,
-/// each scaled to its range, are least together.
+/// Dynamic programming at the knee of the curve up to the capacity: the budget at which recomputed runtime and saved
+/// memory, each scaled to 0 to 1, are closest to the origin.
 class Knee : public Knapsack {
   public:
     explicit Knee(const KnapsackItems& items) : m_items(items), m_program(items) {}
@@ -171,7 +171,7 @@ class Knee : public Knapsack {
         double best = std::numeric_limits<double>::infinity(), found = most;
         for (size_t i = 0; i < budgets.size(); ++i) {
             const double distance = std::hypot(scaled(runtime, runtime[i]), scaled(memory, memory[i]));
-            if (distance < best) {  // never of a flat range, which is no number
+            if (distance < best) {  // false for NaN, which a range of one value gives
                 best = distance;
                 found = budgets[i];
             }

@@ -146,8 +146,8 @@ class Banning {
         return users;
     }
 
-    /// A value that is read here and far behind would be kept all the way, so readers that stand behind the first call
-    /// that cannot be fused are not computed again.
+    /// A value whose recomputed readers are far apart would stay in memory between them. So those of its readers that
+    /// come after the first call that cannot be fused are banned from recomputation.
     void banUsedFarApart() {
         std::vector<bool> banned(m_facts.nodes.size());
         for (const int one : m_out.banned) banned[static_cast<size_t>(one)] = true;

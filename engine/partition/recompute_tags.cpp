@@ -38,7 +38,7 @@ void saveResults(JointFacts& facts, int call) {
     }
 }
 
-/// What the forward copies into an input that the backward writes to as well must not be computed from its new value.
+/// Saves what the forward copies into an input that the backward also writes to, lest it be recomputed from new values.
 void saveWrittenTwice(JointFacts& facts) {
     std::map<const Node*, bool> backwardWrites;
     for (size_t i = facts.nodes.size() - 1; i-- > 0;) {

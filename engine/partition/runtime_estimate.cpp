@@ -36,7 +36,7 @@ double productFlops(const Sizes& a, const Sizes& b) {
     return 2 * product(a) * b.back();
 }
 
-/// Of x [batch, channels, ...] and w [out, in, ...]; of a transposed one the input's places count.
+/// Of x [batch, channels, ...] and w [out, in, ...]; a transposed one is counted by the spatial sizes of its input.
 double convolutionFlops(const Sizes& x, const Sizes& w, const Sizes& out, bool transposed) {
     if (x.size() < 2 || w.size() < 2 || out.size() < 2) return 0;
     return 2 * product(transposed ? x : out, 2) * product(w, 2) * x[0] * w[0] * w[1];

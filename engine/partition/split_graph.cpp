@@ -148,7 +148,7 @@ class Splitting {
         return {};
     }
 
-    /// Inputs that are a size symbol go along where a type of the backward's inputs needs the symbol: bindings first.
+    /// Saves inputs whose value is a size symbol where a type of the backward's inputs needs it; they come first.
     void bindSymbols(HandedOver& saved) const {
         std::map<std::string, int> bindings;
         for (const int input : m_facts.inputs)

@@ -132,7 +132,7 @@ class Inlining {
             m_changed = true;
             CT_TRY(node, inlineCall(*node, name, wrapped, state));
         }
-        // What cond and its kin run.
+        // The bodies of calls that stay: cond, while_loop, map, scan.
         for (auto& [name, body] : m_module.subgraphs) {
             CT_TRY(const bool inner, Inlining(*body, m_rewriter, m_nameOf).run({}));
             m_changed |= inner;

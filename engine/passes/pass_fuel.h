@@ -1,6 +1,6 @@
 #pragma once
-// A limit on the rewrites of one pass, required or not, over all its steps of a run, which ends behind it. So bisecting
-// looks into passes that fuel does not stop, because what follows relies on them.
+// A limit on the rewrites of one pass, required or not, over all its steps of a run; the run ends when it is reached.
+// Bisecting uses it to look into required passes, which fuel does not stop because later passes rely on them.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -53,7 +53,7 @@ Result<void> checkOrder(const Plan& now) {
     return {};
 }
 
-/// On one track; nothing where one of the two does not run there.
+/// Moves the pass on one track; does nothing where it or its anchor does not run there.
 void move(Plan& plan, std::string_view track, const PassMove& how) {
     const auto from = find(plan, track, how.pass);
     if (from == plan.end() || find(plan, track, how.anchor) == plan.end()) return;

@@ -60,7 +60,7 @@ std::vector<std::string_view> passNames(bool onRequest) {
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request, const CompileServices& services,
                                  const Progress& progress) {
     CT_TRY(CompileTrace trace, runCompiler(compiler(), input, request, services, {}, progress));
-    // One that ended where it was told to is whole in its way (pass_fuel.h).
+    // A run that ended at its pass fuel (pass_fuel.h) is also marked as cancelled, but is no error.
     if (trace.cancelled && progress.cancelled())
         return Error{ErrorCode::Cancelled, "compilation was cancelled", trace.cancelledAt, {}};
     return trace;

@@ -8,7 +8,7 @@
 
 namespace cutaway {
 
-/// All of it.
+/// Cutaway's own list, all stages in running order.
 const std::vector<Part>& compiler();
 
 /// A pass and the stage that it belongs to.
@@ -18,7 +18,7 @@ struct StagePass {
 };
 /// Every pass that has a row, in running order; none of the user's own.
 const std::vector<StagePass>& pipeline();
-/// Their names, in running order, each once; of those alone that run on request.
+/// Their names, in running order, each once. `onRequest`: only of passes that are off by default.
 std::vector<std::string_view> passNames(bool onRequest = false);
 
 /// Runs the passes on `input`: all, or those of request.onlyStage. Fails only for requests that name an unknown stage

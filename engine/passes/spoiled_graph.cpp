@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-/// A value whose readers can read another one of its type in its place.
+/// Whether readers of the value can read another one of its type instead: a float that no call writes to.
 bool isReplaceable(const Node& node) {
     const TensorType* type = node.type().tensor();
     if (!node.isCall() || type == nullptr || node.op().mutates() || !node.hasUsers()) return false;

@@ -36,7 +36,7 @@ Result<void> checkCalls(const Rule& rule, const UserPlace& place) {
     if (!place.functional) return {};
     for (const std::string_view text : {rule.find, rule.replace}) {
         const auto read = parsePatternText(text);
-        if (!read) continue;  // said by whoever compiles the rule
+        if (!read) continue;  // RuleSet::compile reports it
         for (const PatternStatement& statement : read->statements)
             for (const std::string& name : statement.ops)
                 if (statement.method ||

@@ -33,7 +33,7 @@ class UserPasses {
         const UserPlace* place;
         std::string name, summary;
         std::vector<Rule> rules;   // none: a function
-        std::vector<RuleSet> set;  // of `rules`; one or none
+        std::vector<RuleSet> set;  // of `rules`, compiled: one set, or none for a function
         std::function<Result<bool>(Module&, Rewriter&)> run;
         Pass pass;
     };

@@ -18,7 +18,7 @@ Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& gr
     if (step == cut->info.index && !split) return graph;
     Snapshot forward = cut->made[0].second, backward = cut->made[1].second;
     if (step > cut->info.index) {
-        // The forward has been through all its stages when the backward begins.
+        // The backward's passes run after all of the forward's, so beside a backward stands the final forward.
         const std::string& track = trace.steps[static_cast<size_t>(step)].info.track;
         if (track == "forward") {
             forward = graph;

@@ -24,7 +24,7 @@ class PassContext {
     std::optional<double> timeGraph(const std::string& graph) const;
     std::optional<double> deviceFact(const std::string& fact) const;
     std::optional<double> recall(const std::string& key) const;
-    /// Without a service that keeps values they are kept as long as the program runs.
+    /// Keeps the value by key for `recall`; without a service for that, until the program ends.
     void remember(const std::string& key, double value) const;
 
     /// Questions and answers so far, in order.

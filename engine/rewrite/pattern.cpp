@@ -162,7 +162,7 @@ class PatternCompiler {
         }
         return {};
     }
-    /// What is marked 'each' stands for a list's items, and only that does.
+    /// A starred name (`*p`) must be marked 'each' or 'some', and such a name must be read with a star.
     Result<void> checkStars(const PatternCall& reader, const PatternCall& call) {
         bool starred = false, plain = false;
         const auto look = [&](const PatternArg& arg, auto&& self) -> void {

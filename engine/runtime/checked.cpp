@@ -47,7 +47,7 @@ JudgeOptions readJudge(ByteReader& in) {
     return judge;
 }
 
-/// Names and keys stay with the program.
+/// Names and keys of nodes are not sent: the program that asked has them.
 void writeRow(ByteWriter& out, const NodeNumbers& row) {
     out.pod(row.verdict);
     out.text(row.why);
@@ -71,8 +71,8 @@ NodeNumbers readRow(ByteReader& in) {
     return row;
 }
 
-/// What may be held of values in memory, so that the whole is about twice a plain run: one call's operands, once more
-/// in f64, are beside them.
+/// Bytes of values to hold in memory, so that the whole takes about twice a plain run. The operands of one call,
+/// converted to f64, come on top.
 double valueBytes(const ReadyGraph& checked, const ReadyGraph& reference, double given) {
     constexpr double kLeast = 32.0 * (1 << 20), kOfPeak = 1.2, kOfGiven = 0.5;
     return std::max(kLeast,

@@ -31,7 +31,7 @@ Result<BothResults> readResults(const ReadyGraph& graph, const CheckedOptions& o
 Result<GradientCheck> runGradientCheck(const ReadyGraph& joint, const GradientCheckOptions& options,
                                        const Progress& progress);
 
-/// The worker's end.
+/// The worker's side: answers what the functions above ask.
 Result<Message> answerChecked(const Message& request, Board& board);
 
 }  // namespace cutaway

@@ -33,7 +33,7 @@ struct ReferenceRun {
 Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs,
                                   const ReferenceOptions& options = {}, const Progress& progress = {});
 
-/// The worker's end.
+/// The worker's side: answers what runReference() asks.
 Result<Message> answerReference(const Message& request, Board& board);
 
 }  // namespace cutaway

@@ -21,7 +21,7 @@ class SentConstants {
         std::weak_ptr<Storage> storage;
         uint64_t number = 0;
     };
-    std::map<const Storage*, Known> m_known;  // looked up by address, never told of its order
+    std::map<const Storage*, Known> m_known;  // looked up by address, never iterated
     uint64_t m_next = 0;
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x32304b52574b5443;  // "CTKWRK02"
 constexpr size_t kAlignment = 64;                // whole vectors
-// Of what is large, so that forget() gives back all of it: a page that two share stays.
+// Large blocks begin at pages of their own, so that forget() gives all of one back: a page that two share stays.
 constexpr size_t kPage = 4096, kLarge = 16 * kPage;
 
 size_t aligned(size_t offset, size_t to = kAlignment) { return (offset + to - 1) / to * to; }
@@ -96,8 +96,8 @@ Result<void> writeBlock(SharedMemory& memory, size_t at, const Block& block) {
     return memory.write(at + block.at, {bytes + block.begin, block.end - block.begin});
 }
 
-/// How much is read or computed at once. What computes a weight takes some times its bytes, so two large ones follow
-/// each other.
+/// Limits how much is read or computed at once. Computing a weight takes several times its bytes, so two large ones
+/// follow each other.
 class Room {
   public:
     void take(size_t bytes) {

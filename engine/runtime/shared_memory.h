@@ -42,8 +42,8 @@ class SharedMemory {
 };
 
 /// Writes a text and tensors at an offset of shared memory. Bytes that several tensors share are written once; the
-/// reader's tensors lie in the memory itself. What was not read from a file or computed yet is not kept here, so there
-/// is room for one such tensor per thread. Errors: of reading and computing; no memory; Cancelled.
+/// reader's tensors lie in the memory itself. Deferred tensors are read or computed on the way and not kept, at most
+/// one for each thread at a time. Errors: of reading and computing; no memory; Cancelled.
 Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
                           const std::vector<Tensor>& tensors, int threads = 1, const Progress& progress = {});
 
@@ -55,7 +55,7 @@ struct Message {
 };
 Result<Message> readMessage(const SharedMemory& memory, size_t offset);
 
-/// What writeMessage would write of the tensors.
+/// The bytes that writeMessage would write for the tensors.
 int64_t bytesOf(const std::vector<Tensor>& tensors);
 
 }  // namespace cutaway

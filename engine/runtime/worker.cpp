@@ -30,7 +30,7 @@ constexpr int kOutOfMemory = 70;
 constexpr size_t kBoardBytes = 4096;  // a page before the reply
 constexpr std::string_view kAnswered = ".";
 
-/// A program gives weights back that it has packed, so they are its own.
+/// Weights are kept for later requests, but not a compiled program's, which gives them back once they are packed.
 bool keepsConstants(WorkerTask task) { return task == WorkerTask::Reference || task == WorkerTask::Checked; }
 
 Error describeEnd(const ProcessEnd& end, const std::string& doing, const Board& board) {
@@ -149,12 +149,12 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     if (keepsConstants(task)) {
         CT_TRY(constants, m_state->sent.take(given, head));
     }
-    // What it loads or forgets takes the place of all that it has.
+    // Loading and unloading drop all that the worker keeps.
     if (task == WorkerTask::Load || task == WorkerTask::Unload) m_state->sent = {};
     ByteWriter all;
     all.text(head.bytes);
     all.bytes += text;
-    // What has made the program is not held beside its weights, nor what has computed these beside the run.
+    // What compiling has freed goes back to the system before weights are written, what computing them has freed after.
     constexpr int64_t kMuch = 16 << 20;
     const bool much = bytesOf(given) > kMuch;
     if (much) returnFreeMemory();
@@ -163,7 +163,7 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, reply.share(kBoardBytes, boardOwner));
     const Board& board = *new (page.data()) Board;
-    // If it has gone, how it went is told by its end.
+    // A failed send means that the worker has gone; follow() sees that and tells how it ended.
     std::vector<int> descriptors = {request.descriptor(), reply.descriptor()};
     if (constants) descriptors.push_back(constants->descriptor());
     static_cast<void>(m_state->child.send(static_cast<char>(task), descriptors).has_value());

@@ -82,8 +82,8 @@ class Worker {
     Worker& operator=(Worker&&) noexcept;
     ~Worker();
 
-    /// Sends, waits, returns what it answers. Large tensors that may not be written are kept there, but for those of a
-    /// program, which gives them back when it has packed them. `doing` is for messages: "the compiled graph". Of the
+    /// Sends, waits, returns what it answers. Large tensors that may not be written are kept there, but for a compiled
+    /// program's, which gives them back when it has packed them. `doing` is for messages: "the compiled graph". Of the
     /// options the time limit and `told` count.
     Result<Message> ask(WorkerTask task, std::string_view doing, std::string_view text,
                         const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);

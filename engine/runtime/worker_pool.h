@@ -10,7 +10,7 @@ struct TakenWorker {
 };
 /// One that waits, or a new one. Its limits are the machine's, its threads one per core.
 Result<TakenWorker> takeWorker();
-/// Lets it wait for the next, if it runs and few do; else it ends.
+/// Lets the worker wait for another request, if it runs and few wait; else it ends.
 void giveWorker(Worker worker);
 /// Ends those that wait, with what they keep of weights.
 void endIdleWorkers();

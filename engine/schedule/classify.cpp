@@ -28,7 +28,7 @@ class Classifier {
 
   private:
     NodeFacts& facts(const Node& node) { return m_facts[index(node.id())]; }
-    /// Trying a rule builds expressions, and a node is asked about by all that it reads.
+    /// Kept, because trying a rule builds expressions and a node is asked about for each of its operands.
     const RuleFacts& probed(const Node& node) {
         std::optional<RuleFacts>& known = m_probed[index(node.id())];
         if (!known) known = probe(node);
@@ -36,7 +36,7 @@ class Classifier {
     }
     bool isLibrarys(const Node& node) const { return m_schedule->libraries.contains(node.id()); }
 
-    /// Nobody reads them and nothing else would notice, nor needs a size that they find.
+    /// Marks calls without effects that no living node reads, nor needs for a size that they find.
     void markDead() {
         std::map<const Node*, std::vector<const Node*>> sizes;  // by finder; lookups only
         for (const auto& [finder, reader] : foundSizes(*m_graph)) sizes[finder].push_back(reader);
@@ -73,7 +73,7 @@ class Classifier {
         if (!own.rule.lowers) return Role::External;
         return isFree(node, own.rule) ? Role::Free : Role::Lowered;
     }
-    /// A number that is an element of a tensor; others follow from sizes.
+    /// Whether a number is read from a tensor's data; all others follow from sizes.
     static bool readsData(const Node& node) {
         const std::string_view name = node.op().baseName();
         return name == "_local_scalar_dense" || name == "item";

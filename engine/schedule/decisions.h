@@ -31,7 +31,7 @@ struct Schedule final : ModulePlan {
     std::map<std::pair<NodeId, size_t>, std::pair<NodeId, size_t>> reuses;
     bool alone = false;  // of a program without the engine beside it; so are those of its bodies
 
-    /// Of what is computed how; without the sentences.
+    /// Over the decisions, without their sentences.
     Hash128 fingerprint() const override;
     /// Null if nothing has been decided of the module.
     static const Schedule* of(const Module& module);
@@ -47,12 +47,12 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter);
 /// What a forward saves has the layout in its backward that the forward leaves it in (A10.1). Without a forward nothing
 /// is saved.
 Result<bool> takeSavedLayouts(Module& backward, const Module* forward, Rewriter& rewriter);
-/// Reshapes that move nothing are views. Behind the layouts, which decide of some.
+/// Makes views of reshapes that move nothing. Runs behind assignLayouts, since layouts decide which reshapes those are.
 Result<bool> viewReshapes(Module& module, Rewriter& rewriter);
 /// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
-/// The scheduled module without the engine's functions where a library has them, too, though slower: for programs that
-/// stand alone.
+/// The scheduled module for programs without an engine: calls that the engine's own functions compute, being faster, go
+/// to libraries that have them, too.
 std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module);
 /// Which nodes share a kernel: greedy, in graph order (fusion.h).
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter);

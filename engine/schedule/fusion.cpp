@@ -10,7 +10,7 @@ namespace cutaway {
 namespace {
 
 constexpr size_t kSiblingsTried = 3;
-/// What is computed again for each element of a loop costs as much as reading it would, up to here.
+/// Up to this cost a value may be computed again for each element of a loop: reading it from memory costs as much.
 constexpr int kCheapAgain = 4;
 
 using Role = NodeFacts::Role;
@@ -101,7 +101,7 @@ class Grouper {
         m_rewriter->refuse(ruleOf(siblings), b, sentence, &a);
         record(a, b, false, std::move(sentence));
     }
-    /// Of a node that no kernel computes by itself.
+    /// Says for each fusion rule why it does not apply at a node that no kernel computes.
     void refuseAll(const Node& node) {
         const NodeFacts& own = facts(node);
         const std::string why = own.role == Role::Alias    ? "it is a view of memory, which nothing computes"
@@ -166,8 +166,8 @@ class Grouper {
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
         return draft.problem.empty() ? scatteredStore(draft, merged.space) : std::move(draft.problem);
     }
-    /// A loop that goes over a result in another order than its dims writes to addresses that divide, one by one,
-    /// unless whole rows stay together; or it reads at such. What a short loop reads once for each row is no matter.
+    /// Why a stored value does not suit the loops. Loops in another order than its dims compute addresses by division:
+    /// elements are stored or loaded one by one, unless whole rows stay together. Loads once per short row do no harm.
     static std::string scatteredStore(const KernelDraft& draft, const Space& space) {
         const auto full = knownNumel(space.sizes), rows = knownNumel(space.outer());
         const bool manyRows = full && rows && static_cast<double>(*rows) * static_cast<double>(*rows) >= *full;
@@ -220,7 +220,7 @@ class Grouper {
         if (y.reduces()) return {y};
         return {fullX == fullY && refines(x.sizes, y.sizes) ? x : y};
     }
-    /// Whether each index of `coarse` is one of `fine` without a division: it has the same dims, some of them in parts.
+    /// Whether each dim of `coarse` is a dim of `fine` or a run of adjacent ones, so that its indices need no division.
     /// A value of another order (permuted, say) is read at the indices of whoever reads it, which divide nothing.
     static bool refines(const SymDims& fine, const SymDims& coarse) {
         SymInt reached = 1, wanted = 1;
@@ -267,7 +267,7 @@ class Grouper {
         return found ? found : searchPath(to, from);
     }
     const Node* searchPath(int from, int to) {
-        // A group on the way may have earlier members, but whatever stands behind both leads to neither.
+        // No node behind the last members of both leads to either; groups on the way may have members before both.
         const int last = std::max(facts(*m_grouping.groups[static_cast<size_t>(from)].members.back()).position,
                                   facts(*m_grouping.groups[static_cast<size_t>(to)].members.back()).position);
         m_seen.resize(m_grouping.facts.size(), 0);

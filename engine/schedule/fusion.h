@@ -34,7 +34,7 @@ inline FusionOptions fusionOptions(const CompileRequest& request) {
     return options;
 }
 
-/// What a node is to the scheduler.
+/// What a node is to the scheduler. Alias: a view. Free: computed again by each reader. External: by no kernel.
 struct NodeFacts {
     enum class Role : uint8_t { Input, Alias, Free, Lowered, External, Output, Symbol, Dead } role = Role::External;
     RuleFacts rule;
@@ -67,7 +67,7 @@ bool anyReader(const Grouping& grouping, const Node& node, const F& wanted) {
 
 /// The values of a group that must be stored: those that somebody outside reads, and quotients of integers by data.
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
-/// What a group would compute: loads name values, and no buffer has a number yet but those of `stored`, the first ones.
+/// A group's kernel before buffers are numbered: loads name values, and only `stored`, which come first, have numbers.
 struct KernelDraft {
     Kernel kernel;
     std::vector<ValueKey> stored;
@@ -86,7 +86,7 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group);
 
 /// Decides which nodes share a kernel; each merge is a rewrite. `schedule`: which calls libraries compute.
 Grouping groupNodes(const Graph& graph, const Schedule& schedule, Rewriter& rewriter);
-/// What a schedule has decided.
+/// The groups that a schedule has decided.
 Grouping groupsOf(const Graph& graph, const Schedule& schedule);
 
 }  // namespace cutaway

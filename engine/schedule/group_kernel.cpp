@@ -31,7 +31,7 @@ std::string misplacedReduction(const std::vector<KernelStore>& stores) {
         std::string problem;
         forEachExpr({store.value}, [&](const Expr& e) {
             if (!isReduce(e) || !problem.empty()) return;
-            // Its length counts, too.
+            // The whole reduction, the sizes of its loops included.
             forEachExpr({e}, [&](const Expr& part) {
                 if (part->kind == ExprKind::Axis && inner.contains(static_cast<int>(part->integer)))
                     problem = "the reduction would be computed again for every element of the row";

@@ -63,7 +63,7 @@ class Returned {
     }
 
   private:
-    /// A gradient of a weight that nobody else reads: the library writes it in any layout.
+    /// Gives a weight's gradient with one reader the wanted layout: the library writes any. False: it is none such.
     bool writeAs(Node& node, const TensorType& type) const {
         Node* const tuple = node.isCall("operator.getitem") ? node.arg(0).node() : nullptr;
         if (tuple == nullptr || !tuple->isCall(kGradients) || node.users().size() != 1) return false;

@@ -189,7 +189,7 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
 }
 
 Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body) {
-    // Below zero until the body is known.
+    // Axes have negative numbers until the body is known.
     std::vector<Loop> loops;
     std::vector<Expr> at;
     for (const SymInt& size : sizes) {
@@ -198,7 +198,7 @@ Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext:
         if (at.back()->kind == ExprKind::Axis) loops.push_back({temporary, size});
     }
     const Expr inside = body(at);
-    // Over a single element nothing is left to reduce but the position.
+    // A reduction over one element is that element, except where its position is the result.
     if (loops.empty() && kind != ReduceKind::ArgMax && kind != ReduceKind::ArgMin) return inside;
     if (loops.empty()) return Expr::integer(0);
     if (!m_axes) m_axes.emplace(m_loops);
@@ -280,7 +280,7 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
             if (e->kind == ExprKind::Axis) reduced.push_back(e->integer < 0);
             else if (e.asInt() == 0) reduced.push_back(false);
         }
-    // A window may read a part of the operand, and each row more than once.
+    // Windows may leave out parts of the operand or read them repeatedly; the counts below tell such reductions apart.
     SymInt kept = 1, folded = 1, windows = 1;
     for (size_t d = 0; operand != nullptr && d < reduced.size(); ++d)
         (reduced[d] ? folded : kept) = (reduced[d] ? folded : kept) * operand->sizes[d];
@@ -297,7 +297,7 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     }
     facts.spaceSizes = out;
     facts.reduced.assign(out.size(), false);
-    // What no reduction reads is walked in the row, so that they are computed once for all of it.
+    // Dims that no reduction reads become the row, so that reductions are computed once for all of it.
     std::set<int64_t> read;
     forEachExpr({expr}, [&](const Expr& e) {
         if (!isReduce(e)) return;

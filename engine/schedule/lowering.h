@@ -35,7 +35,7 @@ class Lowering {
     /// `shared`: for a kernel of several nodes.
     explicit Lowering(Inlines inlines, bool shared = false) : m_inlines(std::move(inlines)), m_shared(shared) {}
 
-    /// The next loop, of this size: its axis, or 0 where it has one step only. All are asked for before any value.
+    /// Adds a loop of this size. Returns its axis, or the index 0 if it has one step. All loops come before any value.
     Expr loop(const SymInt& size);
     /// The element at `at`, in its compute dtype (f16 and bf16 as f32).
     Expr value(const Node& node, const std::vector<Expr>& at);
@@ -55,7 +55,7 @@ class Lowering {
     friend class NodeContext;
     Expr rule(const Node& node, size_t result, const std::vector<Expr>& at);
     Expr load(const ValueKey& root, const TensorType& type, const SymInt& offset, const std::vector<Expr>& at);
-    /// A size may hold loads; nothing but its being a bound is known of it then.
+    /// A size may hold loads (rows of different lengths); nothing is known of it then but that it bounds the axis.
     Expr reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body);
     Expr axis(int number, const SymInt& size);
 

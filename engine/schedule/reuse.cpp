@@ -18,7 +18,7 @@ bool loads(const Expr& expr, int buffer) {
     return found;
 }
 
-/// Looks for reads that a store would come before.
+/// Looks for loads of the operand that would come after the store that overwrites what they read.
 class Overwriting {
   public:
     Overwriting(const Kernel& kernel, const KernelStore& store, int operand) : m_store(&store), m_operand(operand) {
@@ -79,7 +79,7 @@ class Overwriting {
     std::set<std::pair<const ExprNode*, bool>> m_seen;  // membership only
 };
 
-/// Of the module as it is scheduled.
+/// Decides which values of a scheduled module are written over operands.
 class Reuser {
   public:
     /// `program` has a copy of the graph.
@@ -158,7 +158,7 @@ class Reuser {
             m_schedule->reuses.emplace(std::pair(node.id(), size_t{0}), std::pair(over.node->id(), over.result));
         return go != Go::Stop;
     }
-    /// Of a node that no kernel writes, or whose kernel reads nothing.
+    /// Why nothing is decided about a node that no kernel writes, or whose kernel reads nothing.
     std::string whyNotWritten(const Node& node) const {
         if (node.isOutput() || !node.isCall()) return "nothing is computed here";
         for (const ScheduledCall& call : m_program->calls) {

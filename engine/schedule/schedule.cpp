@@ -118,7 +118,7 @@ class Scheduler {
             else if (found->second != unit) m_units[unit].needs.insert(found->second);
         }
     }
-    /// What is ready and stands first in the graph.
+    /// The units in an order that respects what they need; of those that are ready, the first in the graph comes next.
     std::vector<size_t> order() {
         std::vector<std::vector<size_t>> readers(m_units.size());
         std::vector<size_t> missing(m_units.size());
@@ -224,7 +224,7 @@ class Scheduler {
         m_program.calls.push_back(std::move(call));
         return {};
     }
-    /// Kernels that do the same are one.
+    /// The kernel's number in the program. Kernels of the same structure are one.
     size_t kernelOf(Kernel kernel, const std::vector<std::string>& rules) {
         const size_t next = m_program.kernels.size();
         kernel.name = "kernel" + std::to_string(next);

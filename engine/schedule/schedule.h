@@ -6,7 +6,7 @@
 
 namespace cutaway {
 
-/// The module with a schedule: its own, or one without limits.
+/// The module with a schedule: its own, or a new one that no fuel limits.
 Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress = {});
 
 /// By the module's schedule (decisions.h), or by one that is made for it. Errors: a call that nothing can compute (no

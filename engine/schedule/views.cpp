@@ -1,5 +1,5 @@
-// Reshapes that move nothing. A reshape may copy, so it has a kernel; where strides allow the view, it is one, and what
-// reads it reads the memory that is there.
+// Reshapes that move nothing. A reshape may copy and so has a kernel; where the strides allow a view it becomes one,
+// and its readers read the memory of its operand.
 #include "engine/ops/alias.h"
 #include "engine/rewrite/refusing.h"
 #include "engine/schedule/decisions.h"

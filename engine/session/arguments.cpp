@@ -35,7 +35,7 @@ std::unordered_set<std::string> inputNames(const Module& module) {
     return names;
 }
 
-/// Adds which constants of a graph stand for those arguments.
+/// Adds to `found`, by name, the constants of the graph that freezing made of these arguments.
 void addConstantsOf(const Module& module, const std::map<NodeId, Tensor>& arguments,
                     std::map<std::string, Tensor>& found) {
     for (const Node& node : module.graph().nodes()) {

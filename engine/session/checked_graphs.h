@@ -23,7 +23,7 @@ class CheckedGraphs {
     const CheckedGraph& current() const { return m_current; }
     /// The graph after the next changed step; false behind the last, and at a failed one.
     Result<bool> next();
-    /// The graph at a place. From the beginning on, once.
+    /// The graph at a place. Walks there from the beginning, so it is called once, instead of next().
     Result<CheckedGraph> at(const Place& place, const CancelToken* cancel);
 
   private:
@@ -35,13 +35,13 @@ class CheckedGraphs {
     RunId m_run;
     size_t m_next = 0;
     CheckedGraph m_current;
-    // What later graphs are held against, and how the nodes of the last one lead there:
+    // The reference of later graphs, and of the last graph's nodes the counterparts in it:
     Snapshot m_reference;
     Place m_referencePlace;
     std::unordered_map<NodeId, NodeId> m_toReference;
 };
 
-/// The two as they run, with inputs, and the counterparts as positions.
+/// Graph and reference with inputs, ready to run. `counterparts`: by a node's position, that in the reference or -1.
 struct ReadyPair {
     ReadyGraph graph, reference;
     std::vector<int> counterparts;

@@ -181,7 +181,7 @@ class UnionMaker {
             m_nodes.push_back(std::move(node));
         }
     }
-    /// A removed node wants to stand just before the first surviving node after it.
+    /// The wanted position of a removed node is just before the first surviving node after it.
     void addRemoved(const std::string& path, const Module& before) {
         double next = static_cast<double>(m_nodes.size());
         std::vector<NodeInfo> olds = describeAll(before);

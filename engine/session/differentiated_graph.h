@@ -4,11 +4,11 @@
 
 namespace cutaway {
 
-/// What a training run's results are before differentiation and what follows have changed their calls: a detached
-/// value is one there, and a view a view. Ids are those of the joint graph.
+/// The graph of a training run as differentiation found it, with facts of its results that the joint graph no longer
+/// shows: which are detached, which are views of inputs. Ids are those of the joint graph.
 struct DifferentiatedGraph {
     std::shared_ptr<const Module> graph;  // marked like the joint graph: which inputs' gradients are wanted
-    std::vector<bool> flow;
+    std::vector<bool> flow;               // by node id, whether gradients flow through the value
     std::vector<OutputMemory> memory;
     size_t leading = 0;  // outputs of the joint graph before the first of this one's: new values of inputs
 

@@ -25,7 +25,7 @@ Error failureOf(const CompileTrace& trace) {
             {}};
 }
 
-/// The loops that a schedule's groups share have the graph's sizes, so they become numbers with these.
+/// Loops in the schedule of the module have the graph's symbolic sizes; replaces these by numbers, too.
 void fixLoops(Module& module, const SymbolValues& values) {
     const Schedule* schedule = Schedule::of(module);
     if (schedule == nullptr) return;
@@ -110,7 +110,7 @@ Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& b
 
 namespace {
 
-/// Where a run keeps what it knows of its program: with the forward of two halves.
+/// What the run knows of its program; a program of two halves keeps it with the forward.
 Session::State::Built& builtOf(Session::State::Run& run) { return run.cpu[run.trace.isSplit() ? "forward" : ""]; }
 
 /// One program of the last graph, or of forward and backward.
@@ -145,7 +145,7 @@ Result<void> buildForAllSizes(Session::State::Run& run, const std::vector<Snapsh
     return {};
 }
 
-/// For all sizes, or for those of `inputs`, the forward's of two halves. A backward has the numbers of its forward.
+/// Builds for all sizes, else for those of `inputs` (of two halves the forward's); a backward has its forward's sizes.
 Result<void> buildFor(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress,
                       const SymbolValues& known) {
     Session::State::Built& built = builtOf(run);

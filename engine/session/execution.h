@@ -29,8 +29,8 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
                              const SymbolValues& known = {});
 /// Of each placeholder of a backward the result of its forward that it is given, or -1.
 Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward);
-/// Without inputs: of the sizes that it last ran with, else of the example sizes. Both halves of a run for training are
-/// one program, for the sizes that the forward gets.
+/// The compiled program of a track, built if it is not there for the sizes of `inputs` (null: those that it last ran
+/// with, else the example sizes). Both halves of a training run are one program, for the sizes of the forward.
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known = {});

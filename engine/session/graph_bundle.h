@@ -22,8 +22,8 @@ Result<std::vector<std::string>> writeBundle(const std::string& folder, const Gr
 /// The graph of such a folder. Errors: those of its reader.
 Result<std::shared_ptr<Module>> readBundle(const std::string& folder);
 
-/// Where two graphs compute something else, by their nodes in order: operators, arguments, names of attributes; empty
-/// if nowhere. Types that only one of them knows do not count.
+/// The first difference of two graphs as a sentence, node by node in order: operators, arguments, names of attributes;
+/// empty if there is none. Types that only one of them knows do not count.
 std::string structuralDifference(const Module& a, const Module& b);
 
 }  // namespace cutaway

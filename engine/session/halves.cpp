@@ -11,7 +11,7 @@ void keepInputs(const Module& forward, const std::vector<Tensor>& bound, std::ve
     const std::vector<Argument> returned = forward.graph().outputs();
     for (size_t i = 0; i < returned.size() && i < forward.outputs.size(); ++i) {
         if (forward.outputs[i].kind != OutputSpec::Kind::Saved) continue;
-        // A value that a pass has written into the input since the graph was split is its new value.
+        // Only outputs that saved this input when the graph was split: others are an input's new value by now.
         if (returned[i].node() == nullptr || forward.outputs[i].target != returned[i].node()->name()) continue;
         const auto input = std::find(placeholders.begin(), placeholders.end(), returned[i].node());
         if (input != placeholders.end()) outputs[i] = bound[static_cast<size_t>(input - placeholders.begin())];

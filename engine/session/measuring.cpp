@@ -33,7 +33,7 @@ std::string processorName() {
     return "unknown processor";
 }
 
-/// What numbers hold for: device and versions.
+/// The device and library versions for which measured numbers hold.
 std::string systemOf(Target target) {
     if (target == Target::Cpu) return processorName() + ", oneDNN " + oneDnnVersion();
     return gpu() ? gpu()->name + ", " + gpu()->versions : "no GPU";

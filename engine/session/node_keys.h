@@ -13,7 +13,7 @@ namespace cutaway {
 /// "a/b" of a body inside a body.
 std::string bodyPath(const std::string& outer, const std::string& name);
 
-/// 0 for the module's own graph; of a body never 0.
+/// The number of a graph in NodeKeys: 0 for the module's own graph, of a body a hash of its path, never 0.
 uint32_t graphNumber(const std::string& path);
 inline NodeKey keyIn(const std::string& path, NodeId id) { return nodeKey(graphNumber(path), id); }
 

@@ -76,7 +76,7 @@ std::string listed(const std::vector<std::string>& names) {
     return names.size() > kShown ? out + ", and " + std::to_string(names.size() - kShown) + " more" : out;
 }
 
-/// Of the ways of naming the one that most of the file's names belong to, and how many do.
+/// The naming scheme to which most of the file's names belong, and how many names do.
 std::pair<const std::vector<std::string>*, size_t> nearestScheme(const std::map<std::string, Tensor>& byName,
                                                                  const NameSchemes& schemes) {
     std::pair<const std::vector<std::string>*, size_t> best{nullptr, 0};
@@ -133,7 +133,7 @@ Result<PickedTensors> pickTensors(std::vector<std::pair<std::string, Tensor>> te
 
 namespace {
 
-/// What a file lacks is told before anything runs.
+/// Loads the tensors' data now, so that a file that lacks some is an error before anything runs.
 Result<RunInputs> loaded(std::vector<Tensor> tensors, std::string from) {
     for (const Tensor& tensor : tensors)
         if (tensor.defined()) CT_TRY_VOID(tensor.storage()->load());
@@ -151,7 +151,7 @@ Result<RunInputs> chooseWithout(const Module& module, const std::vector<Tensor>&
     return RunInputs{std::move(tensors), "random, seed 0" + (noSamples.empty() ? "" : "; " + noSamples)};
 }
 
-/// Those that the file lacks stand still where it has any, else they are random.
+/// Adds the tangents: those that the file lacks are zero if it has any, else all are random.
 Result<void> addTangents(const Module& run, const std::vector<bool>& named, size_t given, RunInputs& inputs) {
     const size_t count = named.size();
     if (count == 0 || inputs.user.size() < given || inputs.user.size() >= given + count) return {};
@@ -237,7 +237,7 @@ Result<RunInputs> readExpected(const Module& opened, const Module& run, const st
     for (size_t i = 0; i < positions.size(); ++i) {
         if (isNone(i)) continue;
         names[1].push_back(outputName(run, positions[i]));
-        // Passes may add results behind those of the file: gradients, and tangents in the same order.
+        // Passes may add results behind those of the opened graph: gradients, or tangents in the results' order.
         const bool tangent = i >= before.size() && positions[i] < run.outputs.size() &&
                              run.outputs[positions[i]].kind == OutputSpec::Kind::ForwardTangent;
         const std::string ending = tangent ? ".tangent" : "";

@@ -7,7 +7,7 @@
 
 namespace cutaway {
 
-/// "backward" and "backward/", which its kernels' names begin with; "" and "" for a run's last graph.
+/// A track and the prefix of its kernels' names: "backward" and "backward/"; both empty where nothing was split.
 struct ScheduledTrack {
     std::string name, prefix;
 };
@@ -29,8 +29,8 @@ Result<HostProgram> hostProgramOf(Session::State::Run& run, const Progress& prog
 /// ScheduledProgram::values, then of the kernels' workspaces; and how many bytes there are. Segments, which begin where
 /// a size is found in data, lie one behind the other.
 Result<std::vector<int64_t>> placesOf(const ScheduledProgram& program, const SymbolValues& sizes, int64_t& bytes);
-/// Numbers for sizes that a run finds in its data: as many as these have elements. Without those that are known
-/// already.
+/// Numbers to assume for sizes that a run finds in its data: of each the number of elements of what it is found in.
+/// Without sizes in `known`.
 SymbolValues assumedSizes(const ScheduledProgram& program, const SymbolValues& known);
 
 }  // namespace cutaway

@@ -63,7 +63,7 @@ class RecordedSearch {
         CT_TRY(const TempDir folder, TempDir::create("bisect"));
         m_file = folder.file("graph.py");
         if (hasTest() && m_options.check != BisectCheck::Command) {
-            // Constants have the same values in all graphs from there on.
+            // From this graph on all take the same inputs, since what was frozen before has its values as constants.
             const Snapshot& good = m_trace.steps[static_cast<size_t>(m_first)].before;
             CT_TRY(CalledGraph called, calledFor(good, m_state, m_options.inputsFile));
             m_inputs = std::move(called.user);
@@ -106,8 +106,8 @@ class RecordedSearch {
         return at && *at >= 0 && m_first == *at + 1;
     }
 
-    /// Graphs that take and return gradients are compared with the first of them. Whether that is right, differences
-    /// tell: of training, they come first.
+    /// Later graphs are compared with the joint graph, so in training the joint graph's gradients are checked first, by
+    /// finite differences. True if they are wrong: then the report names the derivative.
     Result<bool> derivativeAtFault() {
         if (m_options.check != BisectCheck::Numbers || !jointAtFirst()) return false;
         const int at = m_first - 1;
@@ -191,7 +191,7 @@ class RecordedSearch {
         return wholeAt(m_trace, step, part, rewrites > 0);
     }
 
-    /// What the culprit makes of which number.
+    /// Finds the element of the results that differs most between the graphs before and after the culprit.
     Result<void> compareSides(BisectReport& report) const {
         std::vector<Tensor> sides[2];
         Snapshot graph;
@@ -237,7 +237,7 @@ class RecordedSearch {
             m_options.inputsFile.empty() ? std::string() : "--inputs " + shellWord(m_options.inputsFile);
         return commandLine(m_state, "run", request, fuel, inputs);
     }
-    /// Of required passes and stages fuel takes nothing.
+    /// Whether rewrites of the step cost fuel: not those of required passes and stages.
     bool countsFuel(const StepInfo& step) const {
         const std::vector<PlannedPass>& plan = planned();
         const auto one = std::find_if(plan.begin(), plan.end(), [&](const PlannedPass& each) {
@@ -285,7 +285,7 @@ class RecordedSearch {
     const BisectOptions& m_options;
     const BisectWatch& m_watch;
     const Progress& m_progress;
-    bool m_fromOpened = false;  // whatever the graphs take and return
+    bool m_fromOpened = false;  // begin with the graph as opened, although later ones take or return other values
     BisectReport m_report;      // of a derivative at fault; else its note
     int m_first = 0;
     std::filesystem::path m_file;

@@ -211,7 +211,7 @@ Result<Asked> askedAt(const Session::State& state, const Place& place) {
     return Asked{run->trace.request, run->trace.services, run->trace.resultOf("forward")};
 }
 
-/// The pass of the step that the graph at `place` is before or in; empty behind the last.
+/// The pass that runs on the graph at `place` next, or is running on it; empty behind the last step.
 std::string passBehind(const Session::State& state, const Place& place) {
     const auto run = state.runCount() == 0 ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
     if (!run || !*run) return {};

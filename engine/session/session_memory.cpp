@@ -127,7 +127,7 @@ class MemoryPlanner {
         return {};
     }
 
-    /// What the parts of a cut reduction leave for each other: compiled programs have it in the arena, too.
+    /// Workspaces: partial results of reductions that are cut into parts; compiled programs have them in the arena.
     Result<void> addWorkspaces(const Progress& progress) {
         std::vector<std::vector<Workspace>> spaces;
         for (const PlannedKernel& planned : m_program.kernels) {
@@ -156,7 +156,7 @@ class MemoryPlanner {
         }
         return {};
     }
-    /// How long something lies in a value's memory; the value whose memory it is, if not its own.
+    /// `until`: the last call at which the memory is in use. `over`: the value whose memory this one is written over.
     struct Memory {
         int until = 0;
         std::optional<size_t> over;

@@ -99,7 +99,7 @@ class Describing {
         }
     }
 
-    /// Donated are those whose memory no input, result or gradient shares (A9.1).
+    /// Adds saved values. Those whose memory no input, result or gradient shares are donated buffers (A9.1).
     void addSaved() {
         const StorageRoots ahead(m_forward.graph()), back(m_backward.graph());
         std::vector<NodeId> shared;  // by results of the program

@@ -82,7 +82,7 @@ Result<CheckedRun> interpreted(const CheckedGraph& checked, const Session::State
             if (position >= nodes.size()) return;
             NodeNumbers found = measured;
             const Node& node = *nodes[position];
-            // A call that Python's was expanded into is none of the graph as it was opened.
+            // ATen calls that a Python call was expanded into for the run are no nodes of the opened graph.
             if (checked.graph->graph().find(node.id())) found.node = nodeKey(0, node.id());
             found.name = node.name();
             found.op = node.isCall() ? node.op().name() : "";
@@ -150,7 +150,7 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     return run;
 }
 
-/// Of one value on one side; in memory, since it is shown from several angles.
+/// One side's tensor of a compared value; kept in memory, since the window asks for several slices of it.
 class HeldValue : public NodeValue {
   public:
     explicit HeldValue(Tensor tensor) : m_tensor(tensor.contiguous()) {}
@@ -164,7 +164,7 @@ class HeldValue : public NodeValue {
     Tensor m_tensor;
 };
 
-/// The one of two that somebody who looks for errors wants to see.
+/// The more conspicuous of two numbers, to stand for both in a coarser grid: NaN, else the one of larger magnitude.
 double louder(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
     return std::abs(b) > std::abs(a) ? b : a;

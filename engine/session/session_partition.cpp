@@ -42,7 +42,7 @@ Result<PartitionAtBudget> partitionWith(Partitioner& partitioner, double budget)
     return out;
 }
 
-/// A partitioner of the run's joint graph and the turn to use it.
+/// The partitioner of the run's joint graph, and the lock that is held while it is used.
 struct Chooser {
     std::unique_lock<std::mutex> turn;
     Session::State::Run* run = nullptr;

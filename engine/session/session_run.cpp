@@ -23,8 +23,8 @@ Result<void> checkTrainable(const CompileTrace& trace) {
     return {};
 }
 
-/// A tensor for every input of the graph that is called, which is `result` or else put into `fixed`: with values of its
-/// own for arguments that it has frozen, or for nodes.
+/// A tensor for every input of the graph that runs: `result`, or a copy put into `fixed` where the user gave values for
+/// arguments that are frozen constants, or for nodes (valuesFile).
 Result<RunInputs> called(const Session::State& state, const Snapshot& result, const RunOptions& options,
                          Snapshot& fixed) {
     // Inputs are named as in the file; passes never rename placeholders.

@@ -201,8 +201,8 @@ class TrainingRun {
         return {};
     }
 
-    /// Who returns an input that was written to returns its new value, so what flows back to the one flows back to the
-    /// other. Which of the outputs are such new values, by the input's name.
+    /// A returned input that was written to is its new value, so that output's gradient is the new value's gradient.
+    /// Returns the positions of such outputs, by the input's name.
     static std::vector<size_t> newValuesOf(const Module& forward, const std::string& input) {
         std::vector<size_t> found;
         for (size_t i = 0; i < forward.outputs.size(); ++i) {
@@ -217,7 +217,7 @@ class TrainingRun {
         if (isNewValueOfInput(spec))
             for (const size_t returned : newValuesOf(forward, spec.target))
                 if (loss.gradients[returned].defined()) gradient = sumOf(gradient, loss.gradients[returned]);
-        // Nothing flows back from what is no result.
+        // Outputs that are no part of the loss have a gradient of 0.
         return gradient.defined() ? gradient : Tensor::zeros(output.dtype(), output.sizes());
     }
 

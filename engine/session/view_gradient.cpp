@@ -22,7 +22,7 @@ std::vector<size_t> placesOf(const Tensor& tensor) {
     return places;
 }
 
-/// The views alone, of the input.
+/// Runs only the views that lead from the input to the returned value, on `base`.
 Result<Tensor> viewOf(const Module& module, const OutputMemory& memory, const Tensor& base, const SymbolValues& sizes) {
     Module fixed(module);
     CT_TRY_VOID(specialize(fixed, sizes));

@@ -14,8 +14,8 @@ std::complex<T> complexLog1p(std::complex<T> z) {
     const T r = x * (2 + x) + y * y;
     return {r == 0 ? x : std::log1p(r) / 2, angle};
 }
-/// log(exp(a) + exp(b)) without overflow, from the one with the larger real part. Where both are infinitely small, the
-/// angle of what is almost 0 is nobody's.
+/// log(exp(a) + exp(b)) without overflow, computed from the operand with the larger real part. Where both real parts
+/// are -inf the result is one of the operands: the angle of log(0) has no meaning.
 template <class T>
 std::complex<T> logAddExpOf(std::complex<T> a, std::complex<T> b) {
     const T none = std::numeric_limits<T>::quiet_NaN();

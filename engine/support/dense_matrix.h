@@ -75,7 +75,7 @@ void splitFactors(const Dense<T>& lu, Dense<T>& lower, Dense<T>& upper);
 /// The matrix P with A = P L U.
 template <class T>
 Dense<T> permutationOf(const std::vector<int64_t>& pivots, int64_t rows);
-/// Of the matrix with these factors; also as a number of size 1 (or 0) and the logarithm of the size.
+/// The determinant of the matrix with these LU factors, also as a direction (of size 1, or 0) and log |determinant|.
 template <class T>
 struct Determinant {
     T value = 1, direction = 1;

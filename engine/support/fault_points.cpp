@@ -108,7 +108,7 @@ FaultEffect effectOf(std::string_view kind) {
         last = piece;
     }
 }
-/// They live for ten minutes, so that a test which fails leaves nothing behind for good.
+/// Children that hang. An alarm ends them after ten minutes, so that a test which fails leaves nothing behind for good.
 void startChildren() {
     constexpr unsigned kSeconds = 600;
     for (int i = 0; i < 3; ++i) {

@@ -14,7 +14,7 @@ namespace cutaway::fourier {
 using Complex = std::complex<double>;
 enum Norm : int64_t { kNone, kByRoot };
 
-/// Without the case of infinities that std::complex's product asks about, at a branch each.
+/// A complex product without std::complex's care for infinities and NaN, which costs a branch each time.
 inline Complex product(const Complex& a, const Complex& b) {
     return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
@@ -105,7 +105,7 @@ class Transform {
         }
     }
     void parts(const Complex* from, Complex* to, size_t side, size_t rest, size_t k, size_t radix) const {
-        const size_t apart = m_length / radix;  // in turns
+        const size_t apart = m_length / radix;  // from one radix-th root of unity to the next, in m_turns
         for (size_t j = 0; j < radix; ++j) {
             const Complex by = m_turns[j * k * side];
             for (size_t q = 0; q < side; ++q) {
@@ -118,7 +118,7 @@ class Transform {
     }
 
     size_t m_length;
-    double m_sign;  // of a quarter turn
+    double m_sign;  // 1 forward, -1 back: the direction of a quarter turn
     std::vector<size_t> m_radices;
     std::vector<Complex> m_turns, m_chirp, m_filter;
     std::vector<Transform> m_ways;  // of the convolution, forward and back
@@ -165,7 +165,7 @@ inline std::vector<Complex> resized(const std::vector<Complex>& elements, const 
                     out.begin() + block * length * step);
     return out;
 }
-/// Numbers that PyTorch does not name divide by the length, as in its kernels.
+/// The factor by PyTorch's number of a norm: any but "none" and "by root" divides by the length, as in its kernels.
 inline double factorOf(int64_t norm, int64_t length) {
     if (norm == kNone) return 1;
     return 1 / (norm == kByRoot ? std::sqrt(static_cast<double>(length)) : static_cast<double>(length));

@@ -47,7 +47,7 @@ bool tell(const Message& message, size_t pathLength) {
     ssize_t sent;
     do sent = ::send(guardSocket, &message, kHeadSize + pathLength, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    // Somebody who killed the guard has taken this safety away, not the program's work.
+    // If somebody has killed the guard, the program goes on without this safety.
     return sent >= 0 || !ending->load();
 }
 bool tellGroup(Order order, pid_t group) {
@@ -124,7 +124,7 @@ void dismissGuard() {
 /// Async-signal-safe: cleans up and ends as the signal would have.
 void endBySignal(int signal) {
     dismissGuard();
-    // Children that were killed are gone when we are, too.
+    // Waits until the children that were killed are gone, so that they are when this process is.
     for (int waited = 0; waited < 100 && ::waitpid(-1, nullptr, WNOHANG) >= 0; ++waited) ::poll(nullptr, 0, 1);
     ::signal(signal, SIG_DFL);
     ::raise(signal);

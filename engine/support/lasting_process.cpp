@@ -38,7 +38,7 @@ std::optional<Received> receiveDescriptors() {
 
 namespace {
 
-/// The thread that children are tied to which outlive the job that wanted them.
+/// A thread that starts such children, since a child ends with the thread that started it (process.h).
 class Keeper {
   public:
     Keeper() : m_thread([this] { work(); }) {}

@@ -76,7 +76,7 @@ std::optional<int64_t> leftOfAddressSpace(Whose whose) {
     return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX)) - used;
 }
 
-/// Sizes of a file may multiply to more than any number of bytes.
+/// Capped, since the sizes that a file states may multiply to more bytes than int64 can count.
 std::string shown(double bytes) { return bytesText(static_cast<int64_t>(std::min(bytes, 9e18))); }
 
 }  // namespace
@@ -129,7 +129,7 @@ void returnFreeMemory() {
 }
 
 Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose) {
-    constexpr double kNoQuestion = 64e6;  // what any machine has, and asking costs time
+    constexpr double kNoQuestion = 64e6;  // below this nothing is checked: any machine has it, and asking costs time
     double sum = 0;
     std::string parts;
     for (const MemoryWish& wish : wishes) {

@@ -21,10 +21,10 @@ std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
 
 /// The most memory that this process has held, in bytes; 0 where the system does not say.
 int64_t peakMemory();
-/// Counts from now on what it holds most.
+/// Starts peakMemory() anew from what is held now.
 void resetPeakMemory();
-/// Has the pages of mapped memory at hand, so that they count from the start; gives whole pages of private memory back,
-/// which read as zeros from then on. Neither is needed for results.
+/// touchPages() maps the pages in, so that their memory counts from the start and not when they are first used.
+/// forgetPages() gives whole pages of private memory back, which read as zeros from then on. Results need neither.
 void touchPages(std::span<const std::byte> bytes);
 void forgetPages(std::span<std::byte> bytes);
 /// Asks for large pages for memory that is about to be written, which take a tenth of the time to get.

@@ -23,12 +23,12 @@ inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter, uint64_t s
 
 /// The first half of what Philox gives, as one number.
 inline uint64_t wideBits(const std::array<uint32_t, 4>& bits) { return static_cast<uint64_t>(bits[0]) << 32 | bits[1]; }
-/// The key under which the n-th call of a run that draws does so. A graph's seeds are such keys, too, so that what is
-/// drawn by seeds is what the calls would draw that they replace.
+/// The key of the n-th call of a run that draws (`draw` = n). A graph's seeds are such keys, too, so that a call that
+/// draws by a seed gives the numbers of the call that it replaces.
 inline uint64_t keyOfDraw(uint64_t seed, uint64_t draw) {
     return wideBits(philox(seed, draw, ~uint64_t{0})) >> 1;  // seeds are not negative
 }
-/// What a key gives, one after the other, as the distributions of the standard library take it.
+/// The numbers of a key in order, as a generator for the standard library's distributions.
 class KeyBits {
   public:
     using result_type = uint64_t;

@@ -110,7 +110,7 @@ struct Launch {
 bool tieToParent(pid_t parent) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);  // it went before that took effect
+    if (::getppid() != parent) ::_exit(127);  // the parent had ended before that took effect
     return guardGroup(::getpid());
 }
 

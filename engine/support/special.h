@@ -33,11 +33,11 @@ double airy(double x);
 /// Chebyshev's polynomials of the first to the fourth kind; 0 for a negative degree, as those that follow.
 enum class Chebyshev : uint8_t { T, U, V, W };
 double chebyshev(Chebyshev kind, double x, int64_t n);
-/// Those of physicists (leading coefficient 2^n) or of probabilists (1); NaN for degrees above `most`.
+/// Hermite polynomials of physicists (leading coefficient 2^n) or of probabilists (1); NaN for degrees above `most`.
 double hermite(double x, int64_t n, bool probabilists, int64_t most);
 double laguerre(double x, int64_t n);
 double legendre(double x, int64_t n);
-/// The share of gamma(a) that its integral has below x, or above it. NaN where one of them is negative.
+/// The regularized incomplete gamma function P(a, x), or Q(a, x) if `upper`. NaN where a or x is negative.
 double incompleteGamma(double a, double x, bool upper);
 
 }  // namespace cutaway

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-/// So many steps of a recurrence would lose all digits, and take forever.
+/// Beyond so many steps a recurrence has lost all its digits, and takes too long.
 constexpr int64_t kMostSteps = 1 << 20;
 
 /// The polynomial number n of p_0 = 1, p_1 = `first`, and p_k+1 = next(k, p_k, p_k-1). NaN for n above kMostSteps.

@@ -77,7 +77,7 @@ int lockFolder(const std::filesystem::path& path, bool wait) {
     if (folder < 0) return -1;
     struct stat held {
     }, named{};
-    // Whoever waited for a cleaner holds the lock of a folder that is gone.
+    // A cleaner may have removed the folder meanwhile; then the lock is on a folder that the path no longer names.
     if (::flock(folder, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &held) == 0 &&
         ::lstat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev)
         return folder;

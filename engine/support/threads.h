@@ -15,10 +15,10 @@ inline int threadsWorth(int64_t nanoseconds, int most) {
     const int64_t worth = nanoseconds / kWorthWaking;
     return worth < 1 || most < 1 ? 1 : worth < most ? static_cast<int>(worth) : most;
 }
-/// Estimates for that: what one core does per nanosecond in a matrix product of the library and in a kernel (counted in
-/// the costs by which the scheduler weighs what it fuses), and what memory gives.
+/// Estimates of such times. Operations per nanosecond of one core, in a library's matrix product and in a kernel (in
+/// units of the costs by which the scheduler weighs what it fuses), and bytes per nanosecond from memory.
 constexpr int64_t kLibraryOperationsPerNanosecond = 40, kKernelOperationsPerNanosecond = 24, kBytesPerNanosecond = 10;
-/// Library calls of this thread that follow are split among so many.
+/// From now on library calls (oneDNN) of the calling thread are split among so many threads.
 void lendThreads(int threads);
 /// Calls body(0) ... body(parts - 1), each once, on up to so many threads; returns when all are done. What one throws
 /// is thrown then; the other threads do their share all the same.

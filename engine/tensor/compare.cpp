@@ -51,7 +51,7 @@ class Comparing {
         m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, error);
         outside(error, position);
     }
-    /// Real values, of which most are close: those of a block that cannot be the furthest are not looked at one by one.
+    /// Real values. A block that cannot hold the worst element only updates the maxima; any other goes value by value.
     void block(const double* got, const double* want, int64_t count, int64_t position) {
         constexpr int64_t kLanes = 8;
         double errors[kLanes] = {}, magnitudes[kLanes] = {};
@@ -61,7 +61,7 @@ class Comparing {
             const double error = std::abs(got[i] - want[i]), magnitude = std::abs(want[i]);
             errors[lane] = error > errors[lane] ? error : errors[lane];
             magnitudes[lane] = magnitude > magnitudes[lane] ? magnitude : magnitudes[lane];
-            // Also where one of the two is not finite, and so the error or what it is held against.
+            // The negations also catch NaN and infinity on either side, which make these comparisons false.
             const double most = limit * (m_tolerance.absolute + m_tolerance.relative * magnitude);
             looked |= static_cast<int>(!(error <= 0)) &
                       (static_cast<int>(!(error < most)) | static_cast<int>(!(magnitude - magnitude == 0)));
@@ -77,7 +77,7 @@ class Comparing {
         }
         for (int64_t k = 0; k < count; ++k) value(got[k], want[k], position + k);
     }
-    /// What was found of elements behind these.
+    /// Merges the result of the part of the tensor that comes after this one.
     void join(const Comparing& behind) {
         m_result.within = m_result.within && behind.m_result.within;
         m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, behind.m_result.maxAbsoluteError);
@@ -112,7 +112,7 @@ constexpr int64_t kPart = 1 << 18;  // elements that one thread takes at once
 /// Calls body(begin, end, part) for parts of [0, count), on several threads where that is worth it.
 template <class Body>
 void inParts(int64_t count, Body&& body) {
-    constexpr int64_t kNanoseconds = 2;  // an element
+    constexpr int64_t kNanoseconds = 2;  // per element
     runRange((count + kPart - 1) / kPart, 1, threadsWorth(count * kNanoseconds, threadCount()),
              [&](int64_t first, int64_t last) {
                  for (int64_t part = first; part < last; ++part)
@@ -128,7 +128,7 @@ void forEachBlockOf(const Tensor& tensor, int64_t begin, int64_t end, Each&& eac
     else forEachBlock<double>(tensor, begin, end, each);
 }
 
-/// As bits, which are ordered as the magnitudes are; too large for float: the largest float.
+/// Bits of |value| as a float: they sort as the magnitudes do. Values beyond float become the largest float.
 uint32_t magnitudeBits(double value) {
     return std::bit_cast<uint32_t>(
         static_cast<float>(std::min(std::abs(value), static_cast<double>(std::numeric_limits<float>::max()))));
@@ -155,7 +155,7 @@ void forEachMagnitude(const Tensor& tensor, int64_t begin, int64_t end, Each&& e
 
 double usualMagnitude(const Tensor& given) {
     const Tensor tensor = given.contiguous();
-    constexpr int kDigits = 16;  // of the bits, sorted by first and then among equals
+    constexpr int kDigits = 16;  // bits counted at once: the upper half, then the lower one of those that share it
     const auto counted = [&](auto&& binOf) {
         std::vector<int64_t> all(size_t{1} << kDigits);
         std::mutex mutex;

@@ -1,5 +1,5 @@
 #pragma once
-// What of comparing (Comparison, compare: tensor.h) only reports need.
+// Helpers for reports about comparisons; Comparison and compare() themselves are in tensor.h.
 #include <algorithm>
 #include <array>
 

@@ -119,14 +119,14 @@ Compute load(Stored value) {
     else return static_cast<Compute>(value);
 }
 
-/// What x86 makes of a float in a signed register: the smallest number of NaN and of what does not fit.
+/// Converts as x86's cvttss2si and cvttsd2si do: NaN and values out of range become the smallest signed number.
 template <class Signed, class Compute>
 Signed toSigned(Compute value) {
     const Compute end = -static_cast<Compute>(std::numeric_limits<Signed>::min());
     return value >= -end && value < end ? static_cast<Signed>(value) : std::numeric_limits<Signed>::min();
 }
 /// Float to integer as PyTorch does it on x86, also where the value does not fit: through a signed register of 32 bits,
-/// or of 64 for int64, uint64 and uint8; the upper half of unsigned numbers by their distance from its begin.
+/// or of 64 for int64, uint64 and uint8. Of a uint32 from 2^31 (uint64: 2^63) on, that is subtracted first, then added.
 template <class Stored, class Compute>
 Stored toInteger(Compute value) {
     if constexpr (std::is_integral_v<Compute>) return static_cast<Stored>(value);

@@ -16,11 +16,11 @@ namespace cutaway {
 /// any other number might be a wrong index.
 Tensor filledTensor(std::string_view name, uint64_t seed, DType dtype, Dims sizes);
 
-/// Stores next(random) for each element, as if one after the other from where `begun` stands; `each`: how many of its
-/// numbers an element takes. In pieces, so that a large tensor does not need eight times its memory for a moment.
+/// Fills `into` with next(random) per element: the values of one sequential pass from `begun`, whatever the threads.
+/// `each`: numbers of the generator that next() takes. In pieces, so that doubles for all elements are never held.
 template <class Next>
 void storeDrawn(DType dtype, std::span<std::byte> into, const Random& begun, uint64_t each, Next&& next) {
-    constexpr int64_t kPiece = 512, kNanoseconds = 40;  // a number
+    constexpr int64_t kPiece = 512, kNanoseconds = 40;  // per number
     const int64_t bytes = byteSize(dtype), all = std::ssize(into) / bytes;
     runRange(all, kPiece, threadsWorth(all * kNanoseconds, threadCount()), [&](int64_t begin, int64_t end) {
         Random random = begun;

@@ -86,7 +86,7 @@ Dims contiguousStrides(std::span<const int64_t> sizes) {
     int64_t step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
-        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));  // the product of all is nobody's stride
+        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));  // the product of all is no dim's stride
     }
     return strides;
 }
@@ -173,7 +173,7 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Dims sizes, Dims s
 
 Tensor Tensor::empty(DType dtype, Dims sizes, Dims strides) {
     if (strides.empty()) strides = contiguousStrides(sizes);
-    // Strides of 0 reach few of many elements; kernels count them all.
+    // With strides of 0 the storage is small, but the number of elements must fit, too: kernels count all of them.
     checkedBytes(dtype, cutaway::numel(sizes), sizes);
     auto storage = Storage::allocateUninitialized(checkedBytes(dtype, extent(sizes, strides), sizes));
     return Tensor(std::move(storage), dtype, std::move(sizes), std::move(strides));

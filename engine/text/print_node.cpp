@@ -224,7 +224,7 @@ std::string NodePrinter::annotation(const Node& node) const {
     if (type == nullptr || !node.isCall() || node.op().isOpaque()) return out;
     const auto inferred = inferCall(node.op(), node.args());
     const bool leftToRule = inferred && !inferred->isOpaque();
-    // Held against what text can say: a layout other than strided it cannot.
+    // Compared as text: a layout other than strided cannot be written.
     const TensorType* rule = leftToRule ? inferred->tensor() : nullptr;
     return leftToRule && (rule == nullptr || rule->fullText() != type->fullText()) ? type->fullText() : out;
 }

@@ -107,7 +107,7 @@ Result<void> BaseValues::compute(const std::vector<std::string>& names, const Pr
         asked.push_back(name);
         Node* value = node;
         if (copies && node->next()) {
-            // What is returned is the value as it is when it is made.
+            // Returns a copy made right behind the call, since later calls may write to the value.
             GraphBuilder builder(module->graph(), node->next());
             if (const Value copy = builder.call("aten.clone.default", {Argument(node)})) value = copy.node();
         }

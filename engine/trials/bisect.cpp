@@ -86,7 +86,7 @@ class FuelSearch {
         m_report.searched = m_report.bad = count;
         m_report.note = "it fails without any rewrite that can be left out (" + std::to_string(m_report.probes.size()) +
                         " tests), so those of the required pass " + m_required + " are searched";
-        // They count other rewrites.
+        // Earlier probes counted the rewrites that can be left out; from here on those of this pass are counted.
         m_report.probes.clear();
         note(count, whole, true);
         m_last = std::move(whole);
@@ -195,7 +195,7 @@ class FuelSearch {
             m_report.step = step.info;
             break;
         }
-        // What follows was never made.
+        // Steps behind the culprit were not compiled here, so their rewrites become one section without a step.
         if (m_report.sections.empty() || m_report.sections.back().end < m_report.searched)
             m_report.sections.push_back({-1, {}, {}, {}, m_report.searched});
         m_report.culprit = {-1, m_report.step.index, m_report.rewrite.index + 1};

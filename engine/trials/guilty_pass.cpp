@@ -23,7 +23,7 @@ class Guilty {
 
     std::optional<int> any() const {
         if (m_changed.empty() || isWrong(m_changed.front(), false) || !isWrong(m_changed.back(), true)) return {};
-        size_t good = 0, bad = m_changed.size();  // before the change of that number; `bad`: behind the last
+        size_t good = 0, bad = m_changed.size();  // graphs before the changed step of that number; size(): the last one
         while (bad - good > 1) {
             const size_t middle = good + (bad - good) / 2;
             (isWrong(m_changed[middle], false) ? bad : good) = middle;
@@ -33,7 +33,7 @@ class Guilty {
 
   private:
     const Step& at(int step) const { return m_trace.steps[static_cast<size_t>(step)]; }
-    /// A graph that cannot be had is no proof of anything.
+    /// Whether the graph before or after the step gives wrong results; one that cannot be made counts as right.
     bool isWrong(int step, bool after) const {
         const auto graph = wholeAt(m_trace, step, after ? at(step).after : at(step).before, after);
         return graph && m_isWrong(*graph);

@@ -110,8 +110,8 @@ class Search {
         return {};
     }
 
-    /// The stage that comes next for a graph which is in this one. What capture has differentiated must not be
-    /// differentiated again.
+    /// The stage at which compiling a graph from within `stage` begins: the joint stage if capture has differentiated
+    /// the graph (it takes or returns other values), else `stage`.
     std::string stageFrom(const Module& graph, const std::string& stage) const {
         const Graph &now = graph.graph(), &opened = m_state.input->graph();
         const bool early = stage == kPreGrad.name || stage == kCapture.name;
@@ -145,7 +145,7 @@ class Search {
     /// Values of the given inputs: the file's, the samples, or random ones.
     Result<std::vector<Tensor>> inputsOf(const Module& base) const {
         if (m_options.place) return inputsThere(base);
-        // Nothing looks at these, so they are made up one by one, for the result alone.
+        // The trials use no values, so none are read: the inputs of the result's file are made up one by one.
         if (m_options.inputsFile.empty() && m_state.sampleInputs.empty() && m_oracle && !m_oracle->usesValues())
             return std::vector<Tensor>();
         CT_TRY(RunInputs chosen, chooseInputs(base, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
@@ -211,7 +211,7 @@ class Search {
         const fs::path checkpoint =
             fs::path(m_options.folder) / "checkpoints" / (std::to_string(nodesOf(best)) + ".py");
         CT_TRY_VOID(writeFile(checkpoint.string(), job.graph));
-        // A search that goes on comes past graphs that are larger than what it has left here.
+        // A resumed search repeats its way, with graphs larger than the result that is in the folder already.
         if (nodesOf(best) <= m_nodesOnDisk) {
             CT_TRY_VOID(writeRepro(resultFolder(), reproOf(job), kMostBytesEachStep));
             m_nodesOnDisk = nodesOf(best);
@@ -246,7 +246,7 @@ class Search {
         CT_TRY(TrialJob job, m_oracle->jobOf(m_best, true));
         m_report.folder = resultFolder();
         m_report.command = "cutaway-cli run-repro " + shellWord(m_report.folder);
-        // Stopped again before it came to where it had been.
+        // A resumed search was stopped before it reached the folder's result: that one is the smaller graph.
         if (nodesOf(m_best) > m_nodesOnDisk) {
             CT_TRY(ReproFolder earlier, readRepro(m_report.folder));
             CT_TRY(auto graph, parseText(earlier.job.graph));

@@ -39,7 +39,7 @@ TrialCheck::Looks looksOf(MinifyCheck check) {
     return TrialCheck::Looks::Compiles;
 }
 
-/// Where a process died that can say no more than its last rewrite: its node, if the graph has it.
+/// The calls near which a trial went wrong; of a process that died, the node of its last rewrite, if the graph has it.
 std::vector<std::vector<std::string>> nearOf(const TrialOutcome& outcome, const Module& module) {
     if (!outcome.near.empty() || outcome.lastRewrite.empty()) return outcome.near;
     std::vector<std::string> parts;
@@ -132,7 +132,7 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
     std::string seen;
     if (wanted && isComputed(wanted->kind)) nameAs(wanted->pass);
     m_check.derivatives = !wanted;
-    // What comes and goes would be found in another pass each time.
+    // Not with repeats: a failure that is not deterministic would be found in another pass each time.
     const bool computed = m_check.looks != TrialCheck::Looks::Compiles;
     if (!wanted && computed && m_options.repeats <= 1) m_check.namesPass = true;
     // What does not fail when it is compiled may fail when it runs.

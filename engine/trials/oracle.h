@@ -47,11 +47,11 @@ class Oracle : public Trials {
     Result<TrialOutcome> tryOnce(TrialJob job);
     Result<bool> verdict(const std::string& key, TrialJob job);
     Result<void> mayGoOn() const;
-    /// Numbers that are wrong are kept wrong by the same pass, if the trial of the whole graph finds it.
+    /// From now on wrong numbers count as the same failure only if this pass makes them wrong; empty: any pass.
     void nameAs(const std::string& pass);
     std::string keyOf(const TrialJob& job) const;
     bool isWanted(const TrialOutcome& outcome) const;
-    /// The answer to a question, which is counted.
+    /// Counts a question. `known`: it was answered before in this search.
     void count(bool known);
 
     const MinifyOptions& m_options;
@@ -69,7 +69,7 @@ class Oracle : public Trials {
     TesterPool m_pool;                                 // last: its threads end first
 };
 
-/// Set apart from errors: the search was stopped because it has asked as often as it may.
+/// Message of the error that ends a search at its limit of trials; callers treat it as a normal end.
 constexpr std::string_view kEnoughTrials = "the number of trials is used up";
 
 }  // namespace cutaway

@@ -205,7 +205,7 @@ Result<TrialOutcome> tryRepro(const ReproFolder& repro, const Progress& progress
 Result<ReproducerReport> runReproducer(const std::string& given, const CompileServices& services,
                                        const Progress& progress) {
     return guarded([&]() -> Result<ReproducerReport> {
-        // Of a search the folder that it was told may be meant.
+        // The user may name the folder of a minification, whose result is in "best".
         const std::string best = (fs::path(given) / "best").string();
         const std::string folder = !isReproFolder(given) && isReproFolder(best) ? best : given;
         if (!isReproFolder(folder)) return repeatFailure(folder, services, progress);

@@ -46,7 +46,7 @@ class TesterPool {
 
 /// The runnable Python file of a job, which takes its inputs from a file beside it where there are values.
 Result<std::string> runnableOf(const TrialJob& job);
-/// Writes the file and, if they are few enough, its inputs.
+/// Writes runnableOf(job) as `file` and, up to 16 MiB, its inputs beside it.
 Result<void> writeRunnable(const TrialJob& job, const std::string& file);
 
 }  // namespace cutaway

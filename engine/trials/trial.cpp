@@ -39,7 +39,7 @@ TrialOutcome bad(FailureKind kind, const std::string& message, std::string pass 
     return {signature, message, 0};
 }
 
-/// One message, wherever memory ran out: that is chance.
+/// The same message wherever memory ran out, since the place depends on chance.
 TrialOutcome outOfMemory(const std::string& detail, const std::string& pass) {
     TrialOutcome outcome = bad(FailureKind::Memory, std::string(kTooMuchMemory), pass);
     outcome.detail = detail;
@@ -167,7 +167,7 @@ class Trial {
 
     Result<TrialOutcome> compare(Session::State::Run& run) {
         const CompileTrace& trace = run.trace;
-        // Of the last pass nothing more can be said: whichever side ends the process first.
+        // Overwrites the last pass's name: from here on a process that ends, ends while a graph runs.
         m_board.at("start of the run");
         // One after the other: the libraries' kernels use all cores by themselves.
         CT_TRY(const std::vector<Ran> before, beforePasses(trace));
@@ -185,8 +185,8 @@ class Trial {
         return derivative ? *derivative : good(verdict.detail + hidden(middle.outputs));
     }
 
-    /// Behind differentiation graphs are compared with what it made; whether that is right, differences tell. Later
-    /// trials of another failure do not ask.
+    /// Graphs after differentiation are compared with the joint graph; whether that one is right is checked here by
+    /// finite differences. Trials that look for a failure of another pass skip this.
     Result<std::optional<TrialOutcome>> wrongDerivative(const CompileTrace& trace) {
         const std::string pass = "capture/differentiate";
         const bool asks = m_check.looks == Looks::Numbers && m_check.backend == Backend::Reference &&
@@ -206,14 +206,14 @@ class Trial {
         return outcome;
     }
 
-    /// Those of the results that the expected ones have, too.
+    /// Compares the leading results, as many as are expected: later passes may have added others behind them.
     Verdict judged(std::vector<Tensor> actual, const std::vector<Tensor>& expected) const {
         if (actual.size() > expected.size()) actual.resize(expected.size());
         return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_check.tolerance)
                                                : findNonFinite(actual, expected);
     }
 
-    /// Where results are NaN anyway no other number shows.
+    /// A hint for the user where results are NaN or infinite before the passes, since these hide other differences.
     static std::string hidden(const std::vector<Tensor>& outputs) {
         int64_t count = 0, all = 0;
         for (const Tensor& output : outputs) {
@@ -236,8 +236,8 @@ class Trial {
         return outcome;
     }
 
-    /// The pass with which the results become others than `right`'s, if that is asked for; those of `wrong` are. Behind
-    /// the passes, in compiled code, there is none.
+    /// The pass between `right` and `wrong` that changes the results, "stage/pass". Empty if nobody asked (namesPass)
+    /// or no pass changes them, because compiled code does.
     std::string guilty(const CompileTrace& trace, int first, int end, const Ran& right, const Ran& wrong) {
         if (!m_check.namesPass) return {};
         // What was run already is not run again, unless a fault is asked for that acts on one side only.
@@ -261,13 +261,13 @@ class Trial {
         return guilty(trace, firstComparable(trace), static_cast<int>(trace.steps.size()), middle, last);
     }
 
-    /// The graph as it was given, and behind what adds results or takes inputs away.
+    /// The graph as it was given, and the first one behind passes that add results or take inputs away, if any.
     Result<std::vector<Ran>> beforePasses(const CompileTrace& trace) {
         std::vector<Ran> out;
         // Differentiating adds results, which only the graphs behind it have; freezing takes inputs away.
         const int first = firstComparable(trace);
         const bool changes = first > 0 && first < static_cast<int>(trace.steps.size());
-        // Later trials of a pass behind that do not ask whether the graph is still the one that was opened.
+        // Trials that look for a pass behind these need not run the graph as it was opened.
         const auto isIt = [&](const Step& step) { return passOf(step) == m_check.pass; };
         const bool behind = changes && m_check.looks == Looks::Numbers && !m_check.pass.empty() &&
                             std::none_of(trace.steps.begin(), trace.steps.begin() + first, isIt);
@@ -315,7 +315,7 @@ class Trial {
             outcome.near = std::move(m_near);
             return outcome;
         }
-        // The graph itself makes them, of finite inputs.
+        // NaN or infinity was there before the passes, from finite inputs: the graph itself makes it.
         if (before > 0 && count(opened.inputs) == 0) {
             TrialOutcome outcome = bad(FailureKind::NonFinite, "the graph makes it");
             outcome.detail = std::to_string(before) + " elements are not finite, and all inputs are";

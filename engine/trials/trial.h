@@ -25,8 +25,8 @@ struct TrialCheck {
     double tolerance = 1e-4;
     /// Whether a failure of numbers names the pass behind which they are wrong: every such trial runs some graphs more.
     bool namesPass = false;
-    std::string pass;          // that it is expected to be, which is cheaper to ask for; empty: any
-    bool derivatives = false;  // of training, a wrong one fails, too; it does anyway where differentiation is the pass
+    std::string pass;          // the only pass to look at, which costs fewer runs than finding it; empty: any
+    bool derivatives = false;  // of training, check gradients, too; done anyway where `pass` is the differentiation
     bool operator==(const TrialCheck&) const = default;
 };
 
@@ -36,7 +36,7 @@ struct TrialOutcome {
     double milliseconds = 0;                  // of the work itself
     int64_t rewrites = 0;                     // of those that fuel counts, even if the process died
     std::vector<std::string> changed;         // names of passes that changed the graph, even if the process died
-    std::string lastRewrite;                  // of them: pass, index, node's id, rule, node, body, tabs between
+    std::string lastRewrite;                  // the last, tab-separated: pass, index, node id, rule, node, body
     /// Names of calls near which it went wrong, most likely group first; empty: not known.
     std::vector<std::vector<std::string>> near = {};
 };

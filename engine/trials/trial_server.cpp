@@ -12,7 +12,7 @@
 namespace cutaway {
 namespace {
 
-constexpr double kLook = 0.1;    // seconds between two looks whether somebody wants to stop
+constexpr double kLook = 0.1;    // seconds between two checks for cancellation
 constexpr double kPatience = 5;  // seconds that the server may take beside the trial's own limit
 
 /// The signature of a process that ended without an answer.

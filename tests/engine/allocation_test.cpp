@@ -31,7 +31,7 @@ void failAt(long number, bool goingOn) {
     goesOnFailing = goingOn;
     allocationsLeft = number - 1;
 }
-/// Whether it came to the failure.
+/// Whether an allocation was made to fail.
 bool endFailing() {
     const bool struck = goesOnFailing ? allocationsLeft == 0 : allocationsLeft < 0;
     allocationsLeft = -1;
@@ -109,11 +109,11 @@ class AllocationTest : public QObject {
     static void sweepWorker(bool goingOn, const std::function<Result<RunReport>()>& call) {
         for (long number = 1; number <= kLast; number += step()) {
             qputenv(kWorkerFailsAt, QByteArray::number(static_cast<qlonglong>(goingOn ? -number : number)));
-            endIdleWorkers();  // it is told when it starts
+            endIdleWorkers();  // a new worker reads the variable when it starts
             const auto result = call();
             qunsetenv(kWorkerFailsAt);
-            // Where a library takes no failure for possible the worker dies of it, which is told with the call it was
-            // at: libraries are set up by the first call that needs them.
+            // A library that does not expect allocations to fail ends the worker; the error then names the call that it
+            // was at: libraries are set up by the first call that needs them.
             const QByteArray where = "allocation " + QByteArray::number(static_cast<qlonglong>(number));
             const bool died = !result && result.error().message.find("signal") != std::string::npos;
             const bool atCall =

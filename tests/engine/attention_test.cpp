@@ -78,7 +78,7 @@ void AttentionTest::chooses() {
         auto bound = bindArguments(requireOp("aten.scaled_dot_product_attention.default"), args,
                                    {{"enable_gqa", words[7] == "1"}});
         QVERIFY(bound);
-        // Shapes that no form of attention takes have nothing to choose; the choice is looked at all the same.
+        // Without a type: shapes that no form of attention takes have none, and the choice is tested for them, too.
         Node& call = graph.call(requireOp("aten.scaled_dot_product_attention.default"), std::move(*bound), ValueType());
         GraphBuilder expansion(graph, &call);
         Decomposition decomposition(call, expansion);

@@ -36,8 +36,8 @@ std::vector<Recorded> readRecorded() {
     return out;
 }
 
-/// Calls without reads of tuples, of which PyTorch leaves those that nobody reads, and without arithmetic on sizes,
-/// which ours hold as expressions.
+/// Whether calls of that name are compared: not getitem, of which PyTorch leaves unread ones in the graph, and not
+/// arithmetic on sizes, which our graphs hold as expressions.
 bool counts(const QString& name) {
     return !name.startsWith("operator.") && name != "aten.sym_size.int" && name != "torch.sym_float";
 }

@@ -108,7 +108,7 @@ class BisectFaultsTest : public QObject {
                 QTest::addRow("%s, %s", run.name, wrong.kind)
                     << run.request << wrong.kind << static_cast<int>(wrong.check);
     }
-    /// What a pass does wrong as a whole is a rewrite of its own, or is seen before its first.
+    /// A fault of a whole pass is a rewrite of its own, `fault`, or strikes before the pass's first rewrite.
     void passes() {
         QFETCH(QString, request);
         QFETCH(QString, kind);
@@ -122,7 +122,7 @@ class BisectFaultsTest : public QObject {
         if (rewrites) QCOMPARE(QString::fromStdString(report.rewrite.rule), QStringLiteral("fault"));
     }
 
-    /// Freezing takes inputs away: what comes before it, and itself, is compared with the graph as opened.
+    /// Freezing removes inputs, so graphs up to the end of freezing are compared with the graph as opened.
     void rewritesBeforeFreezing_data() {
         QTest::addColumn<QString>("pass");
         QTest::addColumn<QString>("rule");
@@ -196,8 +196,8 @@ class BisectFaultsTest : public QObject {
             QTest::addRow("a value over another, %s", kind) << QString("reuse:aten.div.Tensor:%1").arg(kind) << "d";
         }
     }
-    /// A node goes wrong where it shares a kernel with others, or is written over another: the one decision that did
-    /// that.
+    /// A node goes wrong only where it shares a kernel with others, or is written over another: the search names the
+    /// decision for that.
     void decisions() {
         QFETCH(QString, fault);
         QFETCH(QString, node);
@@ -228,7 +228,7 @@ class BisectFaultsTest : public QObject {
         QVERIFY2(searched >= 5 && searched <= 7, text.constData());
     }
 
-    /// A run that failed is looked at where the search has been.
+    /// The tests of a search in a failed run name places of that run, whose graphs can be read.
     void placesInTheRun() {
         setFault("rule:remove_noop_ops/aten.clone.default:runtime_error");
         Session session;

@@ -1,4 +1,4 @@
-// Nodes inside the bodies of cond and its kin: found by name, explained, and telling their lives, as those of the main
+// Nodes inside the bodies of cond and its kin: found by name, explained, and with a history, as those of the main
 // graph.
 #include <QTemporaryDir>
 #include <QtTest>
@@ -169,7 +169,7 @@ class BodiesTest : public QObject {
         QVERIFY2(answer == "applies" ? said == answer : said.contains(answer), qPrintable(said));
     }
 
-    /// What an answer is about are nodes of the body, as the windows number them; so are those of all rules at once.
+    /// Nodes in an explanation are those of the body, as the windows number them, also if all rules are asked at once.
     void explanationsNameNodesOfTheBody() {
         open(kCond);
         const Place place = before("post_grad_pass_pattern_2");
@@ -208,7 +208,7 @@ class BodiesTest : public QObject {
         open(kCond);
         QCOMPARE(lifeOf(atEnd ? last() : Place{0, -1, -1}, node), life);
     }
-    /// A life leads to the nodes of the same body.
+    /// The history of a body's node names nodes of the same body.
     void livesAreRelatedInTheBody() {
         open(kCond);
         const auto sum = findNode(m_session, {0, -1, -1}, "true_graph_0/sum"),

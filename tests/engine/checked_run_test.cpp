@@ -371,7 +371,7 @@ class CheckedRunTest : public QObject {
         QVERIFY(found[0] == found[1]);
     }
 
-    /// Values of halves are compared with the same graph in f64: what casts name is raised, too.
+    /// Half floats are compared with the same graph in f64, where the dtypes that casts name become f64, too.
     void castsAreRaised() {
         Session session;
         open(session,
@@ -440,7 +440,7 @@ class CheckedRunTest : public QObject {
         QVERIFY(!run && run.error().code == ErrorCode::Cancelled);
         CheckedRunOptions options;
         options.timeoutSeconds = 1e-4;
-        endIdleWorkers();  // one that waits is soon done
+        endIdleWorkers();  // a worker that is already there could be done within the limit
         const auto late = checkedRun(session, last(session), options);
         QVERIFY(!late && late.error().code == ErrorCode::Limit);
     }

@@ -12,7 +12,7 @@ using namespace cutaway::testing;
 
 namespace {
 
-/// Bits patterns spread over all floats, and the special ones.
+/// Bit patterns spread over all floats, and the special ones.
 Tensor allKindsOfFloats() {
     std::vector<float> values = {0.f,    -0.f,   1.f,      -1.f,      0.5f,  -0.5f,      2.f,       1e-30f, -1e-30f,
                                  1e-42f, 88.f,   88.8f,    89.f,      -87.f, -88.f,      -103.f,    -104.f, -105.f,

@@ -127,7 +127,7 @@ class CompareTest : public QObject {
         QVERIFY(!worstElement(compareOutput(want, want), want, want).has_value());
     }
 
-    /// In parts, blocks and lanes as one by one.
+    /// Elements compared in parts, blocks and vector lanes give the result of comparing them one by one.
     void manyElements_data() {
         QTest::addColumn<DType>("dtype");
         QTest::addColumn<int>("count");

@@ -158,7 +158,7 @@ class CpuLimitsTest : public QObject {
         QCOMPARE(run.error().where, where.toStdString());
     }
 
-    /// Integers by zero: an error wherever it stands, whoever reads the quotient, in vectors and beside them.
+    /// Integer division by zero is an error at any element, whoever reads the quotient, in vector lanes and outside.
     void divisions_data() {
         QTest::addColumn<QString>("body");
         QTest::addColumn<int>("zero");  // which element of y is 0, none below 0

@@ -107,7 +107,7 @@ class EndingsTest : public QObject {
         }
     }
 
-    /// Where nobody is left to clean up the next program does; processes end by the kernel's hand.
+    /// If the guard is killed as well, the kernel ends the processes, and the next program removes the folders.
     void whatIsKilledTogetherWithItsGuard() {
         QProcess process;
         start(process);

@@ -79,7 +79,7 @@ class ExplainTest : public QObject {
         const QString name = QString::fromStdString(std::string(rule.pass) + "/" + std::string(rule.name));
         for (const RewriteInfo& rewrite : step.rewrites)
             if (rewrite.nodeId == node.id() && rewrite.body == watched.body) return;
-        // What goes with another's rewrite is told so.
+        // A node that goes with the rewrite of another one needs no sentence.
         const Module* after = step.after->body(watched.body);
         const bool applied = std::any_of(step.rewrites.begin(), step.rewrites.end(), [&](const RewriteInfo& rewrite) {
             return rule.whole || rewrite.rule == rule.name;
@@ -230,7 +230,7 @@ class ExplainTest : public QObject {
         m_tested.insert(QString::fromStdString(found->pass + "/" + found->rule));
     }
     void everyRuleHasARow() {
-        // At what they start at they apply.
+        // These apply at every call that they start at.
         static const QStringList kNeverDecline = {"view_to_reshape/view_to_reshape",
                                                   "decompose_auto_functionalized/decompose_auto_functionalized",
                                                   "begin_schedule/begin_schedule"};

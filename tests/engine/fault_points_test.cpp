@@ -89,7 +89,7 @@ class FaultPointsTest : public QObject {
         QTest::newRow("leak") << "leak"
                               << "memory";
     }
-    /// The worker is told what this process was asked for.
+    /// A fault that is set in this process acts in the worker.
     void runsThatEnd() {
         QFETCH(QString, kind);
         QFETCH(QString, message);

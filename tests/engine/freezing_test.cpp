@@ -321,7 +321,7 @@ class FreezingTest : public QObject {
         QCOMPARE(constantBytes(after), 3 * 4 * 4);
     }
 
-    /// PyTorch folds a constant of f32 into a product of halves only where that is what stands first behind it.
+    /// PyTorch folds an f32 constant into a product of halves only if it is the first one behind the product.
     void aWiderConstantBehindANarrowOne() {
         const Snapshot graph = parsed(QString::fromLatin1(kWider));
         for (const bool parity : {false, true}) {

@@ -166,7 +166,7 @@ class FrozenCountsTest : public QObject {
         joined("three products with biases", {10, 10, 10}, true, "aten.addmm.default 1, aten.split.Tensor 1");
         joined("four products with biases", {10, 10, 10, 10}, true, "aten.addmm.default 2, aten.split.Tensor 1");
         joined("three products with biases of other widths", {10, 15, 12}, true, "aten.addmm.default 3");
-        // Only equal reshapes in front of them make products of one tensor of these.
+        // These are products of one tensor only once the equal reshapes in front of them are one.
         Layer linears;
         linears.parameters = {{"v", "f32[10, 10]cuda:0"}, {"w", "f32[10, 10]cuda:0"}};
         linears.inputs = {{"x", "f32[2, 3, 10]cuda:0"}};
@@ -176,7 +176,7 @@ class FrozenCountsTest : public QObject {
             "aten.mm.default 1, aten.reshape.default 3, aten.split.Tensor 1", 0);
     }
     static void addLibraries() {
-        // What MKL computes takes no function, what oneDNN computes does.
+        // MKL's linear takes no activation as a post-op, oneDNN's does.
         for (const auto& [dtype, options, calls, tolerance] :
              {std::tuple("f32", "", "aten.relu.default 1, mkl._mkl_linear 1", 1e-5),
               {"f32", "freeze=fuse_float32_linear:true", "mkldnn._linear_pointwise.default 1", 1e-5},

@@ -161,7 +161,7 @@ void FunctionalizeTest::rewrites() {
     QCOMPARE(QByteArray::fromStdString(printText(*done.module).text), after);
 }
 
-/// What PyTorch's compiler has of calls that draw in place, as traced with its own decompositions (CPU).
+/// The operators that PyTorch's compiler makes of in-place random calls, traced with its own decompositions (CPU).
 void FunctionalizeTest::drawsInPlace_data() {
     QTest::addColumn<QString>("call");
     QTest::addColumn<QString>("ops");
@@ -214,7 +214,7 @@ void FunctionalizeTest::refuses_data() {
         << QByteArray(
                "def forward(x: \"f32[1]\"):\n    e: \"f32[3]\" = aten.expand.default(x, [3])\n    y: \"f32[3]\" = aten.add_.Tensor(e, 1)\n    return (y,)\n")
         << "y: writes through aten.expand, whose elements overlap or have no inverse view clone the view before it is written to";
-    // Also where it is the last the graph does, as a copy that functionalization makes would be.
+    // Also as the last call of the graph, where it looks like a copy that functionalization makes.
     QTest::newRow("copy into an expanded input")
         << QByteArray(
                "def forward(x: \"f32[2, 3][1, 0]\", y: \"f32[2, 3]\"):\n    z: \"f32[2, 3][1, 0]\" = "

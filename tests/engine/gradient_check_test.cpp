@@ -221,7 +221,7 @@ class GradientCheckTest : public QObject {
         QVERIFY2(static_cast<int>(check->all.verdict) == verdict && !check->wrong(), qPrintable(described(*check)));
     }
 
-    /// A relu of zeros has no derivative there; beside it has one.
+    /// A relu has no derivative at zero, and has one at a point beside.
     void kinksAreTold() {
         const QString path = m_folder.filePath("zeros.safetensors");
         QFile file(path);
@@ -244,7 +244,7 @@ class GradientCheckTest : public QObject {
         QVERIFY2(check->all.verdict == GradientVerdict::Kink && !check->wrong(), qPrintable(described(*check)));
     }
 
-    /// What differentiation began with is compared with the graph as opened.
+    /// Wrong rewrites before differentiation are found by comparing with the graph as opened.
     void rewritesBeforeItAreFound() {
         setFault("rule:expand_composites/aten.linear.default:wrong");
         Session session;

@@ -126,7 +126,7 @@ def forward(x: "f32[6]"):
         }
     }
 
-    /// As many rows as a loop has steps: programs that are run have them, printed ones refuse them by name.
+    /// Results with a row for each step of a loop: interpreted programs compute them, printed ones refuse them by name.
     void stackedSteps() {
         const Snapshot module = moduleOf(R"py(
 def forward(x: "f32[3]"):
@@ -154,7 +154,7 @@ def body(x: "f32[3]"):
             QVERIFY2(expected, expected ? "" : expected.error().text().c_str());
             QCOMPARE(run->outputs.at(1).sizes(), (*expected)[1].sizes());
             QCOMPARE(run->outputs.at(1).size(0),
-                     int64_t{start == 1.0 ? 3 : 1});  // where no step is made, what is given
+                     int64_t{start == 1.0 ? 3 : 1});  // without a step the initial value
             QCOMPARE(toDouble(run->outputs.at(0).item(0)), toDouble((*expected)[0].item(0)));
         }
         const auto source = printHost(program->host());
@@ -434,7 +434,7 @@ def forward(n: "i64[]", items: "f32[5, 2]"):
         }
     }
 
-    /// As much work, of another form: plans of libraries are those of the form.
+    /// Shapes with equally many elements do not share the plan of a library.
     void otherFormsOfTheSameSize() {
         const Snapshot module = moduleOf(R"py(
 def forward(self, x: "f32[s0, s1]"):

@@ -126,8 +126,8 @@ std::vector<Tensor> inputsOf(const SampleCall& sample) {
     return inputs;
 }
 
-/// Operators through which no tangent can be pushed, or not in these samples: what the derivative is made of has none
-/// of its own. PyTorch has no formula for them either.
+/// Operators that forward mode refuses, in these samples: the calls that their derivative is made of have no
+/// derivative themselves. PyTorch has no formula for them either.
 struct Open {
     std::string_view op;
     std::vector<int> samples;
@@ -207,7 +207,7 @@ void JvpTest::transposesReverseMode() {
     if (const auto found = kOtherwise.find(QTest::currentDataTag()); found != kOtherwise.end()) QSKIP(found->second);
     auto forward = functionOf(sample);
     QVERIFY2(forward, forward ? "" : message(forward.error()));
-    // Who has no derivative is no question of forward mode.
+    // Samples through which no gradient flows are not tested.
     Result<std::unique_ptr<Module>> joint = Error{}, pushed = Error{};
     try {
         joint = passed(**forward, Mode::Training, differentiate);
@@ -240,7 +240,7 @@ void JvpTest::transposesReverseMode() {
         const Tensor& gradient = (*pulled)[firstGradient + i];
         if (!directions[i].defined()) continue;
         if (gradient.defined()) backward += dot(gradient, directions[i]);
-        else fillZero(directions[i]);  // which is no operand that moves, by definition
+        else fillZero(directions[i]);  // no gradient reaches it by definition, so its tangent is 0
         along.push_back(directions[i]);
     }
     const auto moved = interpret(**pushed, along);

@@ -125,7 +125,7 @@ std::string shapeText(const Tensor& tensor) {
     return TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text();
 }
 
-/// Of one case, from `run` on.
+/// What is wrong with the results of a case, which `outputs` begins with; empty for nothing.
 std::string wrongResults(const LoweringCase& one, std::span<const Tensor> outputs) {
     for (size_t i = 0; i < one.expected.size(); ++i) {
         const std::string wrong =
@@ -174,7 +174,7 @@ std::string beyondBound(const Tensor& actual, const Tensor& expected, const Tens
     if (sameOrNan(actual, expected)) return {};
     const bool floating = isFloating(expected.dtype());
     Bound own = floating ? bound : Bound{};
-    // In f64 there is nothing wider to count from, and the order of the sums tells.
+    // For f64 there is no wider result to count from, so that another order of the sums shows more.
     if (own.sums && expected.dtype() == DType::F64) own.ulps *= 16;
     own.sums = own.sums && wide.defined() && wide.sizes() == expected.sizes();
     const double scale = own.sums ? std::max(largestOf(wide), largestOf(expected)) : 0;
@@ -187,7 +187,7 @@ std::string beyondBound(const Tensor& actual, const Tensor& expected, const Tens
         } else {
             const double got = toDouble(actual.item(i)), due = toDouble(expected.item(i));
             const double unit = unitAt(own.sums ? scale : due, expected.dtype());
-            // Where f64 overflows later than the dtype, or earlier, the judge counts.
+            // Where only one of f64 and the judge overflows, errors are counted from the judge's number.
             const double from =
                 own.sums && std::isfinite(toDouble(wide.item(i))) && std::isfinite(due) ? toDouble(wide.item(i)) : due;
             wrong = wrongElement(got, due, own.ulps == 0, {from, own.ulps * unit + 4 * worst}, unit);

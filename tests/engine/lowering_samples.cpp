@@ -246,7 +246,7 @@ Texts oddSamples(const Texts& samples) {
             if (tensor.draw.empty() || tensor.draw == ">0") tensor.draw = "?";
         });
         found.add(own);
-        // Enough of them for every value to come, beside every other.
+        // So many elements that each odd value occurs, beside each other one.
         for (const int64_t size : sizesIn(own)) {
             std::vector<CallItem> wide = own;
             forEachTensor(wide, [&](CallItem& tensor) {

@@ -253,7 +253,7 @@ class MinifyTest : public QObject {
         options.folder = path("named");
         const std::string file = write("named.py", chain(30, {6}));
         const auto report = minifyFile(file, options);
-        // As it was asked for, and as it was found out.
+        // Searches for a given signature: the one that was found, and another.
         options.folder = path("asked");
         options.signature = "kind=numbers; pass=joint/remove_noop_ops";
         const auto asked = minifyFile(file, options);
@@ -327,7 +327,7 @@ class MinifyTest : public QObject {
         QVERIFY2(report && report->nodes <= 6 && report->trials <= 50, report ? report->text.c_str() : "not minified");
     }
 
-    /// What the result is compiled with says which passes it needs, and it needs no file of inputs.
+    /// The result's request names only passes that the failure needs, and the result needs no file of inputs.
     void theResultAsksForNoMoreThanItNeeds() {
         setFault("pass:remove_noop_ops:logic_error");
         MinifyOptions options;
@@ -459,7 +459,7 @@ class MinifyTest : public QObject {
             options.argv = words;
             auto child = ChildProcess::start(options);
             QVERIFY(child);
-            // A start takes longer there, and on a machine that has other things to do.
+            // Starting takes longer under sanitizers, and on a busy machine.
             QTest::qWait((20 + (kills * 37) % 90) * (kSanitized ? 20 : 1 + kills / 60));
             ended = !child->running();
             ::kill(child->pid(), SIGKILL);

@@ -35,11 +35,11 @@ struct Text {
     Operands operands = Operands::Stored;
 };
 
-/// Operators whose results may lie where several elements share memory: these are equal.
+/// Operators whose results may have several elements at one place in memory, which then are equal.
 constexpr std::string_view kShare[] = {"aten._conj.default", "aten.empty_strided.default",
                                        "aten.new_empty_strided.default"};
 
-/// What the table lists, and the samples beyond those of its operator's row.
+/// A graph whose data its functions refuse in a run, and words of the error.
 struct Wrong {
     const char* name;
     const char* graph;
@@ -110,7 +110,7 @@ size_t extent(const Tensor& tensor) {
     for (int64_t d = 0; d < tensor.rank() && elements > 0; ++d) elements += (tensor.size(d) - 1) * tensor.stride(d);
     return static_cast<size_t>(elements * byteSize(tensor.dtype()));
 }
-/// Memory for the results, filled with what none of them is.
+/// Memory for the results, filled with bytes that no result has.
 std::vector<Tensor> resultsOf(const Node& call) {
     std::vector<Tensor> results;
     const auto add = [&](const ValueType& item) {
@@ -127,7 +127,7 @@ std::vector<Tensor> resultsOf(const Node& call) {
     else add(call.type());
     return results;
 }
-/// Those that compute the operator with the bits of its portable function.
+/// Names of the libraries that compute the operator with the bits of its portable function.
 std::vector<const char*> librariesOf(const std::string& op) {
     for (const LibraryRow& row : libraryRows())
         if (row.op == op && row.library == "oneDNN int8") return {"portable", "oneDNN int8"};
@@ -188,7 +188,7 @@ class PortableTest : public QObject {
         QTest::addColumn<QString>("op");
         for (const auto file : portable::allFunctions())
             for (const portable::Function& function : file)
-                if (!function.finds) QTest::newRow(function.op) << function.op;  // those: host_sizes_test
+                if (!function.finds) QTest::newRow(function.op) << function.op;  // the others: host_sizes_test
     }
     void agrees() {
         QFETCH(QString, op);
@@ -226,7 +226,7 @@ class PortableTest : public QObject {
         }
         if (op != "aten.copy.default") QFAIL("never");  // that is a kernel; in place it is none
     }
-    /// Beside the engine its own function computes what it is faster at.
+    /// In a program that runs beside the engine, the engine's own function computes what it is faster at.
     void isLeftToTheEngine() {
         const auto one =
             makeCase(requireOp("aten._grouped_mm.default"), "f32[2, 4, 8], f32[2, 8, 4]", Operands::Stored);

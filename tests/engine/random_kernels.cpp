@@ -13,10 +13,10 @@ namespace cutaway::testing {
 namespace {
 
 constexpr int64_t kMostElements = 6000;
-/// What rounded values may grow to: beyond, steps carry roundings too far.
+/// The largest magnitude of rounded values: beyond it, later steps make too much of a rounding error.
 constexpr double kLargestRounded = 8;
 
-/// Of rounded operands: slopes are small and there are no jumps.
+/// Operators that may have rounded operands: their slopes are small and they do not jump.
 const std::set<std::string_view> kSmooth = {
     "add",         "sub",       "rsub",       "mul",     "neg",       "abs",
     "sigmoid",     "tanh",      "relu",       "maximum", "minimum",   "fmax",
@@ -25,7 +25,7 @@ const std::set<std::string_view> kSmooth = {
     "silu",        "gelu",      "leaky_relu", "sinh",    "asinh",     "expm1",
     "hardsigmoid", "logaddexp", "lerp",       "mish",    "hardswish", "log_sigmoid_forward",
     "square"};
-/// Results that are an operand's bits, halves too.
+/// Operators whose results are bits of an operand, for half floats as well.
 const std::set<std::string_view> kMoves = {"where", "clone",   "maximum", "minimum", "neg", "abs",
                                            "relu",  "permute", "amax",    "amin",    "max", "min"};
 const std::set<std::string_view> kSums = {"sum", "mean", "var_mean", "_softmax", "prod", "cumsum"};

@@ -79,7 +79,7 @@ QString overs(const ScheduledProgram& program) {
             all << nameOf(value.key) + " over " + nameOf(program.values[static_cast<size_t>(value.over)].key);
     return all.join(", ");
 }
-/// Of kernels as they are without reuse.
+/// Why results are not written over operands, for each pair, of kernels as they are without reuse.
 QString reasons(const ScheduledProgram& program, const QString& except) {
     QStringList all;
     for (const ScheduledCall& call : program.calls) {
@@ -171,7 +171,7 @@ class ReuseTest : public QObject {
         kernel.stores = {{0, {{1, 4}}, at("ij"), Expr::make(ExprKind::Add, {own, sum}, DType::F32)}};
         QCOMPARE(QString::fromStdString(whyNotOver(kernel, 0, 1)), why);
     }
-    /// A convolution adds to an operand where that lies, unless somebody reads it later, or the call itself otherwise.
+    /// A convolution adds to an operand in place, unless that is read later, or by the call itself in another role.
     void additions_data() {
         QTest::addColumn<QString>("statements");
         QTest::addColumn<QString>("over");

@@ -163,8 +163,8 @@ class RulesTest : public QObject {
             << pieces << whole << split + "c = aten.cat.default([g, h], 1); return (c,)"
             << "neg = aten.neg.default(x); return (neg,)";
         QTest::newRow("an item is not") << pieces << whole << unchanged << unchanged;
-        // What the others are the rule does not say, so it finds the calls and leaves the list to a function; here:
-        // what it has found.
+        // The rule does not say what the other items are: it finds the calls and leaves the list to a function. Here
+        // the list is made of what it has found.
         QTest::newRow("some items are")
             << "n: some = aten.neg.default(_); r = aten.cat.default([*n], $d); return r"
             << "i = aten.cat.default([*n], $d); r = aten.cat.default([i, i], $d); return r"

@@ -66,7 +66,7 @@ class ScheduleTest : public QObject {
         QVERIFY2(result == expected[which], (text(result) + " is not " + after.toStdString()).c_str());
     }
 
-    /// reindex() against counting, for all elements.
+    /// reindex() gives, for each element, the index that counting gives.
     void reindexing_data() {
         QTest::addColumn<QList<int>>("from");
         QTest::addColumn<QList<int>>("to");

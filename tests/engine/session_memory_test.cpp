@@ -185,7 +185,7 @@ class SessionMemoryTest : public QObject {
         }
     }
 
-    /// For as many as there are elements; what comes after a size that is found lies behind what comes before.
+    /// Sizes from data are assumed at their largest. Values after a size is found lie behind those before it.
     void sizesThatDataDecideAreAssumed() {
         Session session;
         const auto opened = session.open(file(R"(def forward(x: "f32[8, 5]"):

@@ -84,7 +84,7 @@ class SizesTest : public QObject {
         QCOMPARE(size(from).text(), size(to).text());
     }
 
-    /// As graphs print numbers that they make of sizes through floats.
+    /// Sizes that a graph computes through floats, as graphs print them.
     void printedAndReadAlike_data() {
         QTest::addColumn<QString>("printed");
         for (const char* function : {"trunc", "floor", "ceil"})

@@ -36,7 +36,7 @@ struct Judged {
     std::map<std::string, int> calls;  // "kernel", "library", "left"
 };
 
-/// To the operator's own kernel, or a portable function.
+/// Whether the call is left to the operator's own kernel, or a portable function.
 bool isLeft(const KernelInfo& kernel) {
     return kernel.kind.starts_with("reference") || kernel.kind.starts_with("portable");
 }

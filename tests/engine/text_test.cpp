@@ -307,7 +307,7 @@ void TextTest::runnableMakesWhatIsMissing() {
     const std::string shapes = printText(**convolution, runnable).text;
     QVERIFY2(shapes.find("put(self, 'w', make([4, 3, 3, 2], ") != std::string::npos, shapes.c_str());
 
-    // Of a type of the library's own nothing is believed: transposed, it has the channels the other way round.
+    // The type of a packed weight is not trusted: a transposed convolution has its channels the other way round.
     auto transposed = parseText(
         "class M(torch.nn.Module):\n    def forward(self, x: \"f32[1, 64, 8, 8]\"):\n        w: \"f32[32, 64, 2, 2][1, 0, 0, 0]cpu\" = self.w\n"
         "        y: \"f32[1, 32, 16, 16][8192, 1, 512, 32]cpu\" = torch.ops.mkldnn._convolution_transpose_pointwise.default(x, w, None, [0, 0], [0, 0], [2, 2], [1, 1], 1, 'none', [], '')\n        return (y,)\n");

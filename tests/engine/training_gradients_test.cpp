@@ -236,7 +236,7 @@ class TrainingGradientsTest : public QObject {
         QString problem;
         std::map<std::string, Tensor> tensors;
     };
-    /// What a training run writes, of gradients that by `w`.
+    /// Runs the program in training; returns what it writes, of the gradients only that of `w`.
     Written run(const QString& text, const NamedTensors& inputs, double budget, bool compiled) const {
         QFile file(m_folder.filePath("graph.py"));
         if (!file.open(QIODevice::WriteOnly) || file.write(text.toUtf8()) < 0) return {"cannot write", {}};

@@ -173,8 +173,8 @@ class TrainingTest : public QObject {
         QCOMPARE(number(ran.tensors.at("w")), 2 * 9.0 / 2 + 2 * 1.0 / 2);
     }
 
-    /// A mask whose gradient is wanted keeps attention from the kernel that has none by it, although the program was
-    /// exported without gradients, and although other calls stand between.
+    /// If the gradient of a mask is wanted, attention does not become the kernel that gives masks none, although the
+    /// program was exported without gradients, and although other calls stand between mask and attention.
     void attentionByItsMask() {
         const Ran ran =
             run("def forward(q: \"f32[1, 2, 4, 8]\", m: \"f32[2, 2]\"):\n"
@@ -187,7 +187,7 @@ class TrainingTest : public QObject {
         QVERIFY(number(ran.tensors.at("m")) != 0);
     }
 
-    /// An input that an expansion hands on as it is, beside a value that has a gradient, gets none by that.
+    /// An input that an expansion returns unchanged, beside a value that has a gradient, gets no gradient by that.
     void inputsBesideParameters() {
         const Ran ran =
             run("def forward(w: \"f32[4]\", x: \"f32[4]\"):\n    b = aten.broadcast_tensors.default([w, x])\n"
@@ -247,7 +247,7 @@ class TrainingTest : public QObject {
         }
     }
 
-    /// Without training, too: of both backends, compared by the names of what is written.
+    /// Inference runs of both backends write to inputs, too; what is written is compared by its name.
     void writtenInInference_data() {
         QTest::addColumn<int>("backend");
         QTest::newRow("reference") << static_cast<int>(Backend::Reference);

@@ -52,7 +52,7 @@ class TrialIsolationTest : public QObject {
     QTemporaryDir m_scratch;
     const QByteArray m_mark = QUuid::createUuid().toByteArray();
 
-    /// Started by this program: the mark came into its environment later than /proc shows.
+    /// Processes that this program has started; not itself, since /proc shows its environment from before the mark.
     QStringList living() const {
         QStringList found;
         for (const QString& pid : QDir("/proc").entryList(QDir::Dirs)) {

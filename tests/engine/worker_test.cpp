@@ -367,7 +367,7 @@ def step(a: "f32[2]"):
         QVERIFY(!run.has_value());
         QCOMPARE(static_cast<int>(run.error().code), static_cast<int>(ErrorCode::Cancelled));
     }
-    /// Reference runs find their process, and the weights there, until these are others.
+    /// Reference runs use one worker and the weights that it holds, until the weights change.
     void weightsAreSentOnce() {
         const auto module = moduleOf(R"(def forward(x: "f32[2, 256]", w: "f32[256, 256]", t: "f32[256, 256][1, 256]"):
     a = aten.mm.default(x, w)
@@ -376,7 +376,7 @@ def step(a: "f32[2]"):
         constexpr size_t kCount = 256 * 256;
         int process = 0;
         for (int i = 0; i < 6; ++i) {
-            // Where the weights of the round before lay, as likely as not.
+            // Probably at the address of the weights of the round before, which must not be taken for these.
             const auto numbers = std::make_shared<std::vector<float>>(kCount);
             for (size_t k = 0; k < kCount; ++k)
                 (*numbers)[k] = static_cast<float>((k * 7 + static_cast<size_t>(i)) % 11);

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 using Outcome = testing::CallReport::Outcome;
 constexpr int kLeaked = 23;
 constexpr double kCompileSeconds = 900;
-constexpr double kWaiting = 20;  // so many times as long a call may wait for others, or for ever
+constexpr double kWaiting = 20;  // a call hangs, too, once so many times its limit has passed on the clock
 
 /// What parent and child both see while the child runs.
 struct Progress {
@@ -176,7 +176,7 @@ class Runner {
         if (child->pid == 0) live(m_mutations, m_runs, *child);
         return child;
     }
-    /// Reaps it if it is done. `next`: goes on behind the call that ended it.
+    /// Reaps the child if it is done. `next`: a child that goes on behind the call that ended this one.
     bool ended(Child& child, std::unique_ptr<Child>& next) {
         int status = 0;
         bool hangs = false;

@@ -15,7 +15,7 @@
 namespace cutaway::testing {
 namespace {
 
-/// Results between these sizes take long and teach nothing; above the second they cannot be had, which must be said.
+/// Results of sizes between these take long and test nothing new; larger ones fit no memory and must be refused.
 constexpr int64_t kMostElements = int64_t{1} << 19, kUnreachable = int64_t{1} << 38;
 
 /// What `body` returns; an exception other than lack of memory is a problem.
@@ -57,7 +57,7 @@ bool affordable(const Module& module) {
 /// A tensor that does not lie within its storage, or is not what its type says.
 std::string wrongTensor(const Tensor& tensor, const TensorType& type) {
     int64_t last = tensor.offset();
-    // Of nothing no stride is walked, however long it is.
+    // Without elements no stride is used, however long it is.
     for (size_t d = 0; tensor.numel() > 0 && d < tensor.sizes().size(); ++d)
         last += (tensor.sizes()[d] - 1) * tensor.strides()[d];
     if (tensor.numel() > 0 &&
@@ -72,7 +72,7 @@ std::string wrongTensor(const Tensor& tensor, const TensorType& type) {
     return {};
 }
 
-/// Numbers that drawing makes, or that nobody wrote.
+/// Whether results are drawn at random or uninitialised, so that two runs may differ.
 bool hasOwnNumbers(const Op& op) {
     const Op& row = op.functional() ? *op.functional() : op;
     const bool drops = row.name().find("dropout") != std::string::npos ||
@@ -279,7 +279,7 @@ class CallCheck {
         try {
             wrong = difference(*m_call.op, *results, m_report.results);
         } catch (const InternalError&) {
-        }  // numbers of a dtype without arithmetic
+        }  // values of a dtype without arithmetic are not compared
         if (!wrong.empty()) m_report.problems.push_back(std::string(stage) + ": " + wrong);
     }
 

@@ -207,7 +207,7 @@ class SampleParser {
     size_t m_at = 0;
 };
 
-/// Imaginary parts are drawn as those of a tensor so much further on.
+/// The imaginary part of tensor t is drawn as tensor t + kImaginary is.
 constexpr size_t kImaginary = 500;
 
 constexpr double kOddFloats[] = {0,

@@ -4,7 +4,7 @@
 //
 // A sample is an argument list in which a tensor is written as its type: "f32[2, 3], f32[3][2], dim = -1". After the
 // type: "<n" draws integers from 0..n-1 and floats from (-n, n); ">0" positive; "!" pairwise different (below 513
-// elements); "%" floats between 0 and 1; "?" what is rarely thought of. Strides of 0 repeat elements; strides that make
+// elements); "%" floats between 0 and 1; "?" rarely tested values. Strides of 0 repeat elements; strides that make
 // elements overlap are filled in row-major order. "$0" is the first tensor once more.
 //
 // Element i (row-major, repeated elements counted once) of the t-th tensor of a sample comes from the 64-bit number

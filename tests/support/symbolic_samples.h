@@ -28,7 +28,7 @@ std::vector<SymbolicSample> symbolicForms(const SampleCall& sample, std::vector<
 Result<Snapshot> afterPasses(const Snapshot& module, Mode mode);
 /// "" or the first difference: numbers may differ by rounding, types may not.
 std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected);
-/// Whether its results are other numbers every time, or numbers that nobody wrote.
+/// Whether its results are drawn at random or uninitialised.
 bool drawsNumbers(const Op& op);
 
 }  // namespace cutaway::testing

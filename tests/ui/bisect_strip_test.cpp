@@ -25,7 +25,7 @@ class BisectStripTest : public QObject, private testing::MainWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("bisect") && m_main->isSettled(), kPatience);
         QTRY_VERIFY(strip().isVisible());
     }
-    /// Runs while a menu is open.
+    /// Chooses an action of the context menu that opens next, then closes it.
     static void inMenu(const QString& choose) {
         QTimer::singleShot(0, [choose] {
             auto* menu = qobject_cast<QMenu*>(QApplication::activePopupWidget());

@@ -257,7 +257,7 @@ class CanvasTest : public QObject {
         canvas.grab();
         QCOMPARE(canvas.lastWork().nodes, 10000);
         QCOMPARE(canvas.lastWork().texts, 0);
-        // Printed for who tunes painting; not a condition, since it depends on the machine.
+        // Printed for whoever tunes painting; not checked, since it depends on the machine.
         for (double scale : {canvas.scale(), 0.12, 0.3, 1.0}) {
             canvas.setView(scale, {0, 0});
             canvas.centreOn(5000);

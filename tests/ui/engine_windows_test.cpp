@@ -112,8 +112,8 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
                 const bool rewired = std::any_of(graph.edges.begin(), graph.edges.end(),
                                                  [](const auto& edge) { return edge.change != Change::Kept; });
                 const bool moved =
-                    place().startsWith("reorder_for_locality") || place().startsWith("stable");  // the order is no edge
-                // What is decided of a node edits none.
+                    place().startsWith("reorder_for_locality") || place().startsWith("stable");  // edges show no order
+                // The schedule decides about nodes and edits none.
                 const auto& run = m_main->controller().runs()[0];
                 const bool decided =
                     run.steps[static_cast<size_t>(m_main->selection().place().step)].stage == "schedule";
@@ -184,7 +184,7 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
     }
 
-    /// Of a long line that part is on the screen which the step changed.
+    /// The part of a long line that the step changed is on the screen.
     void theChangedWordIsInView_data() {
         QTest::addColumn<bool>("sides");
         QTest::newRow("unified") << false;

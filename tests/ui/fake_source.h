@@ -22,7 +22,7 @@ class FakeSource : public ui::Source {
         std::atomic<const char*> failing{nullptr};  // the pass of this name fails, and none comes after it
         std::atomic<int> tail{4};
         std::atomic<int> slowAfter{
-            -1};  // a compile goes on after that many steps when it is another number or it is cancelled
+            -1};  // a compile waits after that many steps until the number changes or it is cancelled
         QStringList calls() const {
             const QMutexLocker lock(&mutex);
             return made;
@@ -388,7 +388,7 @@ class FakeSource : public ui::Source {
     std::vector<Compiled> m_runs;
 };
 
-/// Of a run without anything special.
+/// The steps of a run with default options.
 inline std::vector<StepInfo> sampleSteps() {
     FakeSource source(std::make_shared<FakeSource::Control>());
     const auto run = source.compile({}, {}, {});

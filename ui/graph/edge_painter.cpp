@@ -8,7 +8,7 @@
 namespace cutaway::ui {
 namespace {
 
-/// More edges than that in one view: smooth curves cost the frame, and nobody can tell them from plain lines.
+/// With more edges than this in view, curves become line segments: these paint faster and look the same.
 constexpr size_t kManyEdges = 60;
 
 }  // namespace
@@ -83,7 +83,7 @@ void EdgePainter::paintEdge(int index) {
     paintSignOf(index);
 }
 
-/// As lines a pixel or two wide, all of one look in one call.
+/// As line segments a pixel or two wide; all edges of one colour and style in one draw call.
 void EdgePainter::paintPlainEdges(const std::vector<int>& edges) {
     std::map<std::pair<QRgb, bool>, QList<QLineF>> looks;  // by colour and whether dashed
     for (int index : edges)
@@ -138,12 +138,12 @@ void EdgePainter::paintSign(QPointF at, Change change) {
     ++m_work.texts;
 }
 
-/// Far away everything of one colour is one call: thousands of paths would cost the frame.
+/// Zoomed out, all edges of one colour are one draw call: painting thousands of paths would take too long.
 void EdgePainter::paintFar(const std::vector<int>& edges) {
     std::map<int, QVector<QLineF>> lines;
     for (int index : edges) {
         if (!edgeShown(index)) continue;
-        // Shorter than a pixel and unchanged: thousands of them would cost the frame and show nothing.
+        // Unchanged and hardly longer than a pixel: thousands of them would take long to paint and show nothing.
         const QLineF line(m_scene.edges[index].tail, m_scene.edges[index].head);
         const double pixels = (std::abs(line.dx()) + std::abs(line.dy())) * m_request.scale;
         if (lookOf(index) == Change::Kept && pixels < 1.5) continue;

@@ -17,7 +17,7 @@ class EdgePainter {
     bool touchesCurrent(int edge) const;
     bool nodeShown(int node) const;
     bool edgeShown(int index) const;
-    /// What the edge's looks tell: on the picture of a partition no edge has changed.
+    /// The change that the edge is drawn as: Kept for every edge on the picture of a partition.
     Change lookOf(int edge) const;
     QPen penOf(int edge) const;
     void paintEdge(int index);

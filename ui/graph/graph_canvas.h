@@ -44,11 +44,11 @@ class GraphCanvas : public QWidget {
     QPointF toWidget(QPointF scene) const { return scene * m_scale + m_offset; }
     QRectF view() const { return {toScene({0, 0}), QSizeF(size()) / m_scale}; }  // in scene coordinates
     void setView(double scale, QPointF offset);
-    /// Shows what another canvas shows (`scale`, `offset`), or a place that is `away` from it in the scene, and says
-    /// so. `moved`: whether somebody has chosen the view.
+    /// Shows what another canvas shows (`scale`, `offset`), moved by `away` (scene coordinates), of which a note then
+    /// tells. `moved`: whether the user has chosen the view.
     void followView(double scale, QPointF offset, QPointF away, bool moved);
     bool isMoved() const { return m_moved; }
-    /// Of two panes one frames what is new and keeps its view through changes of size; the other follows.
+    /// Of two panes one decides the view when a scene or a size is new; the one that follows leaves that to it.
     void setFollows(bool follows) { m_follows = follows; }
     bool isApart() const { return m_apart; }
     void zoomBy(double factor, QPointF anchor);
@@ -96,7 +96,7 @@ class GraphCanvas : public QWidget {
     int neighbour(int key) const;
     QRectF minimapRect() const;
     bool minimapWanted() const;
-    int freeWidth() const;  // left of the minimap, whether it is there already or comes with what does not fit
+    int freeWidth() const;  // without the minimap's place, whether or not it is shown now
     void paintMinimap(QPainter& painter);
     void panByMinimap(QPointF at);
     void viewMoved(bool byHand = false);
@@ -115,7 +115,7 @@ class GraphCanvas : public QWidget {
     QPointF m_offset, m_pressed, m_pressedOffset;
     bool m_dragging = false, m_onMinimap = false;
     bool m_apart = false, m_follows = false;
-    bool m_noteBelow = false;  // what came into view stands above
+    bool m_noteBelow = false;  // the view was moved up to its nodes, so the note stands below
     bool m_moved = false;      // by hand: the view is then kept, otherwise it frames what is new
     NodeKey m_currentId = NodeKey::None;
     int m_current = -1, m_hovered = -1;

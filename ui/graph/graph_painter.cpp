@@ -8,7 +8,7 @@ namespace cutaway::ui {
 namespace {
 
 constexpr double kRadius = 5;
-/// More boxes than that in one view: smooth curves cost the frame, and nobody can tell them from plain lines.
+/// More boxes than this in view, too small for names, are plain rectangles: rounded ones take longer and look the same.
 constexpr size_t kManyNodes = 500;
 
 class ScenePainter {

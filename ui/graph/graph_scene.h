@@ -45,9 +45,9 @@ struct GraphScene {
     QRectF chipRect(int node, size_t chip) const;
     /// Bounding box of all changed nodes; null if nothing changed.
     QRectF changedArea() const;
-    /// `area`, where a box in it stands on both sides. Else with the nearest boxes that do and that what is in it leads
-    /// to by way of others of one side, and then what hangs on these on the other side, as far as all has room in
-    /// `room`.
+    /// `area` itself if it holds a node that both sides have. Otherwise widened, as far as `room` allows, so that both
+    /// panes show something: by the nodes of both sides that are reached from it over nodes of one side, nearest first,
+    /// then by the nodes of one side next to those.
     QRectF withKeptNeighbours(const QRectF& area, QSizeF room) const;
 };
 

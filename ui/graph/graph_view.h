@@ -17,7 +17,7 @@ class GraphView : public QSplitter {
   public:
     explicit GraphView(QWidget* parent = nullptr);
 
-    /// `about` is kept nodes' identity across calls: the same value keeps opened folds.
+    /// `about` names what is shown: folds that were opened stay open while it is the same from call to call.
     void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about);
     void clear(const QString& hint);
     void setMode(GraphMode mode);
@@ -53,7 +53,7 @@ class GraphView : public QSplitter {
     void connectCanvas(GraphCanvas* canvas, GraphCanvas* other);
     bool isSideBySide() const;
     void lookTogether(GraphCanvas* leader, bool byHand);
-    void lookTogether();  // led by the pane that is where both should be
+    void lookTogether();  // led by the first pane, by the second while the first is apart
     bool eventFilter(QObject* watched, QEvent* event) override;
 
     SceneBuilder m_builder;

@@ -9,7 +9,7 @@
 
 namespace cutaway::ui {
 
-/// From nothing to wrong, as colours have it.
+/// How far off a value is, in classes that have one colour each.
 enum class Heat : uint8_t { Equal, Slight, Some, Much, Wrong };
 constexpr int kHeats = 5;
 
@@ -34,7 +34,7 @@ class HeatMarks {
 };
 
 Heat heatOf(const NodeNumbers& row);
-/// "= equal", "4 steps", "1000 steps", "more", "✗ wrong": for legends.
+/// "= equal", "≤ 4 ULP", "≤ 1000 ULP", "> 1000 ULP", "✗ diverges": for legends.
 QString legendWord(Heat heat);
 /// What the colour means, in a sentence.
 QString wordsOf(Heat heat);

@@ -25,7 +25,7 @@ class LayoutClient : public QObject {
     void cancel();
     bool isBusy() const { return m_busy; }
 
-    /// Default: 1800. Counted from the request.
+    /// Default: 1300. Counted from the request.
     void setTimeLimit(int milliseconds) { m_timeLimit = milliseconds; }
     /// Default: cutaway-layout beside this program, else on the path.
     void setProgram(const QString& program) { m_program = program; }

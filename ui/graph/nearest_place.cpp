@@ -11,13 +11,13 @@ constexpr double kMargin = 0.08;  // of the view, around what comes into it
 
 double areaOf(const QRectF& box) { return box.width() * box.height(); }
 
-/// How far [low, high] must go to lie in [from, to]; its middle in the middle where it has no room.
+/// By how much [low, high] must move to lie in [from, to]; if it is too long, to have the same middle.
 double wayInto(double low, double high, double from, double to) {
     if (high - low > to - from) return (low + high - from - to) / 2;
     return low < from ? low - from : std::max(0.0, high - to);
 }
 
-/// Nodes on show in `mode` that the fewest edges connect with `start`.
+/// Nodes on show in `mode` that are the fewest edges away from `start`.
 std::vector<int> closest(const GraphScene& scene, GraphMode mode, std::vector<int> start) {
     const size_t count = scene.nodes.size();
     std::vector<std::vector<int>> next(count);

@@ -8,9 +8,9 @@ namespace cutaway::ui {
 /// the view.
 bool showsNodes(const GraphScene& scene, GraphMode mode, const QRectF& view);
 
-/// By how much `view` must move to show the nearest node of `mode`, whole where it has room: of those that the fewest
-/// edges connect with what stands in the view in any mode, else of all, the one that the shortest way leads to. Null if
-/// none is on show in `mode`.
+/// By how much `view` must move to show a node of `mode`, whole where it has room. Candidates are the nodes that are
+/// the fewest edges away from what stands in the view in any mode, or all if none is connected with it; the one that
+/// needs the shortest move is taken. Null if none is on show in `mode`.
 QPointF wayToNearest(const GraphScene& scene, GraphMode mode, const QRectF& view);
 
 }  // namespace cutaway::ui

@@ -18,7 +18,7 @@ class SideMarks {
   public:
     SideMarks() = default;
     explicit SideMarks(const std::vector<NodeSide>& sides);
-    /// As another choice of saved values has it: what it does not name stays on its side.
+    /// The sides with another choice of saved values; nodes that `choice` does not name stay on their side.
     SideMarks(const std::vector<NodeSide>& sides, const PartitionChoice& choice);
 
     /// None for nodes that neither side computes, and for those of other graphs.

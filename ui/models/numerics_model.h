@@ -26,7 +26,7 @@ class NumericsModel : public QAbstractTableModel {
     };
     enum Role { SortRole = Qt::UserRole };
     using QAbstractTableModel::QAbstractTableModel;
-    /// `rows`: those of before and more, or others.
+    /// Replaces the rows. appendRows() takes all rows, too, and adds those behind the ones that are there.
     void setRows(const std::vector<NodeNumbers>& rows);
     void appendRows(const std::vector<NodeNumbers>& rows);
     const NodeNumbers& at(int row) const { return m_rows[static_cast<size_t>(row)]; }

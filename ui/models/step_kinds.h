@@ -1,10 +1,10 @@
 #pragma once
-// What a step is beside its state.
+// Kinds of steps.
 #include "cutaway/trace.h"
 
 namespace cutaway::ui {
 
-/// One that decides how calls are computed: the graph keeps its nodes, and can be interpreted whatever comes of it.
+/// A step of the schedule decides how calls are computed; its graph keeps its nodes and can still be interpreted.
 inline bool isSchedule(const StepInfo& step) { return step.stage == "schedule"; }
 
 }  // namespace cutaway::ui

@@ -64,7 +64,7 @@ class Scanner {
     }
 
   private:
-    /// With what the line before left open.
+    /// Goes on with a comment or string that the line before left open.
     void goOn() {
         if (m_state == kNothingOpen) return;
         const QStringView close = m_state == kComment ? u"*/" : m_state == kTripleSingle ? u"'''" : u"\"\"\"";
@@ -116,7 +116,7 @@ class Scanner {
     }
 
     void word() {
-        // A path as one: of torch.ops.aten.mul.Tensor( all is the call.
+        // A dotted path is one word: all of torch.ops.aten.mul.Tensor( is the call.
         qsizetype end = wordEnd(m_at);
         const QStringView first = m_line.sliced(m_at, end - m_at);
         if (keywordsOf(m_language).contains(first)) return add(m_at, end, Token::Keyword);

@@ -1,5 +1,5 @@
 #pragma once
-// How windows ask an engine's thread of their own, beside the session's.
+// How windows put work on a job queue of their own, which does not wait for the session's.
 #include <QMetaObject>
 #include <QObject>
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace cutaway::ui {
 
-/// Does the work on the queue, then `then` on the thread of `heard`, unless another with the same generation was
-/// asked by then. The generation must live as long as `heard`.
+/// Does `work` on the queue, then calls `then` on the thread of `heard`, unless a later call with the same `generation`
+/// was made meanwhile. `generation` must live as long as `heard`.
 template <class T>
 std::shared_ptr<CancelToken> askQueue(QObject* heard, JobQueue& queue, const std::string& tag, int& generation,
                                       std::function<Result<T>(const Progress&)> work,

@@ -26,7 +26,7 @@ class CheckedRuns : public QObject {
   public:
     explicit CheckedRuns(Source& source) : m_source(source) {}
 
-    /// The graph at a place, in place of what was there before.
+    /// Checks the graph at a place; its rows replace those of the run before.
     void start(const Place& place, const CheckedRunOptions& options);
     /// The first changed step of a run whose graph diverges.
     void findFirst(RunId run, const CheckedRunOptions& options);
@@ -81,7 +81,7 @@ class CheckedRuns : public QObject {
     std::shared_ptr<CancelToken> m_cancel;
     QMutex m_mutex;
     std::vector<NodeNumbers> m_fresh;  // guarded; not yet in m_rows
-    JobQueue m_queue, m_values;        // last: their threads use the rest
+    JobQueue m_queue, m_values;        // last, so destroyed first: their threads use the rest
 };
 
 }  // namespace cutaway::ui

@@ -35,8 +35,8 @@ class MemoryLooks : public QObject {
     std::shared_ptr<const Plans> m_plans;
     QString m_problem;
     bool m_looking = false;
-    int m_generation = 0;  // what an earlier look still says is not heard
-    JobQueue m_looks;      // last: its thread uses the rest
+    int m_generation = 0;  // answers to earlier requests are dropped
+    JobQueue m_looks;      // last, so destroyed first: its thread uses the rest
 };
 
 }  // namespace cutaway::ui

@@ -55,7 +55,7 @@ class MinifySearch : public QObject {
     bool m_stopping = false;
     int m_generation = 0;
     std::shared_ptr<CancelToken> m_cancel;
-    JobQueue m_queue;  // last: its thread uses the rest
+    JobQueue m_queue;  // last, so destroyed first: its thread uses the rest
 };
 
 }  // namespace cutaway::ui

@@ -7,7 +7,7 @@
 
 namespace cutaway::ui {
 
-/// What a job that throws ends as. Without it nobody would ever hear of the job again.
+/// The error of a job that throws. Without it nobody would learn that the job has ended.
 inline Error thrown(const char* what) {
     return {ErrorCode::Internal,
             what,
@@ -33,7 +33,7 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
                     fail(result->error(), doing);
                     if (orElse) orElse();
                 }
-                // What came of it may have asked for the same again, or opened another model.
+                // `then` may have asked for the same again, or opened another model.
                 if (epoch == m_epoch && generation == m_generation.value(tag)) settled(tag);
             },
             Qt::QueuedConnection);
@@ -49,7 +49,7 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
         }
         ended(std::move(result));
     };
-    // What goes wrong around the work, for want of memory, ends it too.
+    // Errors around the work, such as a lack of memory, end it too.
     auto failed = [ended](const Error& error) { ended(std::make_shared<Result<T>>(error)); };
     auto report = [this, tag, epoch, generation](double fraction, const std::string& what) {
         QMetaObject::invokeMethod(

@@ -105,7 +105,7 @@ void SessionController::tryBudget(std::optional<double> budget) {
 /// One at a time: of what came to be wanted while one was computed, the latest is next.
 void SessionController::tryNextBudget() {
     const RunId run = m_partition->run;
-    // Not from within the answer: it is still being dealt with.
+    // Queued: m_pending still has this request while its answer is handled.
     const auto next = [this] {
         QMetaObject::invokeMethod(
             this,

@@ -20,7 +20,7 @@ const StepInfo* Stepper::currentStep() const {
                                                                           : nullptr;
 }
 
-/// `from` if there is none; -1, the graph as opened, lies before every step.
+/// The next or previous step; if there is none, forward `from`, back -1, which is the graph as opened.
 int Stepper::changedStep(int from, bool forward, bool onlyChanged) const {
     const auto& steps = run()->steps;
     for (int at = forward ? from + 1 : from - 1; at >= 0 && at < static_cast<int>(steps.size());

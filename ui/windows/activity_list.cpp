@@ -11,7 +11,7 @@ namespace cutaway::ui {
 namespace {
 
 constexpr int kLateMilliseconds = 200, kTickMilliseconds = 100;
-constexpr int kShowsSeconds = 2;  // until then nobody counts them
+constexpr int kShowsSeconds = 2;  // the time is shown from then on
 constexpr int kLetters = 62, kBarWidth = 120;
 
 QString lineOf(const Activity& activity) {

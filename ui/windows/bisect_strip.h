@@ -22,7 +22,7 @@ class BisectStrip : public QWidget {
     void setReport(RunId run, std::shared_ptr<const BisectReport> report);
     /// What stands below the bar: what is known so far, at last the culprit and its numbers.
     QString sentence() const;
-    /// Of a test.
+    /// A test and its answer in words.
     QString describe(int probe) const;
     QRectF markOf(int probe) const;
     /// The part of the bar in which the culprit still may be.

@@ -17,9 +17,9 @@ class BreakpointsWindow : public Window {
   public:
     BreakpointsWindow(const WindowRow& tableRow, const WindowParts& parts);
     static std::span<const KeyHint> keys();
-    /// On the pass of the current step.
+    /// Adds or removes the breakpoint on the pass of the current step.
     void togglePass();
-    /// Where a node of the graphs on show is removed.
+    /// Adds or removes the breakpoint on the removal of a node of the graphs on show.
     void toggleDeath(const QString& node);
 
   private:

@@ -11,12 +11,12 @@ class Columns : public QObject {
     Q_OBJECT
 
   public:
-    /// `name` stands for the view in the settings. The first column always stays; `hidden` ones wait to be asked for.
+    /// `name`: the key in the settings. `hidden`: columns that are off at first. The first column is always shown.
     Columns(QHeaderView* header, const QString& name, const QSet<int>& hidden = {});
 
     /// Whether the window has room (or a use) for the column; what the user hid stays hidden either way.
     void setRoom(int column, bool room);
-    /// As the user wants it.
+    /// Shows or hides the column as the user wants it, which is remembered.
     void setShown(int column, bool shown);
     /// In the order of the screen, with a check mark at those that are shown.
     QMenu* makeMenu(QWidget* parent);

@@ -22,7 +22,7 @@ struct Command {
     const char* text;         // "&Open…"
     const char* key = "";     // "Ctrl+O"
     const char* icon = "";    // a file in resources/icons
-    const char* inside = "";  // the menu in the menu that it stands in, if any
+    const char* inside = "";  // the submenu that it stands in, if any
     bool first = false;       // of a group: a line stands before it
     OnBar bar = {};
     void (*run)(MainWindow&) = nullptr;
@@ -30,7 +30,7 @@ struct Command {
     QString (*whyNot)(MainWindow&) = nullptr;
     /// Whether it is ticked; only of those that can be.
     bool (*ticked)(MainWindow&) = nullptr;
-    /// It is a menu in the menu, filled whenever it opens.
+    /// It is a submenu, filled whenever it opens.
     void (*fill)(MainWindow&, QMenu&) = nullptr;
 };
 
@@ -43,7 +43,7 @@ std::span<const Command> helpCommands();
 
 /// Reasons for `whyNot`.
 QString needsModel(MainWindow& main);
-/// What the latest run says; without one the command can be chosen, and says what is to be done first.
+/// The reason that the latest run has; empty without a run, when the command itself says what is to be done first.
 template <QString Run::*reason>
 QString asRunSays(MainWindow& main);
 

@@ -53,13 +53,13 @@ class GraphWindow : public Window {
     QSpinBox* m_hops = nullptr;
     ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
     std::vector<QWidget*> m_marks, m_sideMarks, m_heatMarks;  // of the legend
-    QComboBox* m_module = nullptr;                            // on show of a forward beside its backward
-    std::shared_ptr<const UnionGraph> m_beside;               // if that is on show
+    QComboBox* m_module = nullptr;                            // shown with a forward beside its backward
+    std::shared_ptr<const UnionGraph> m_beside;               // the forward beside its backward, if on show
     int m_modeBefore = 0;
     bool m_fitNext = false;             // another module: both of its sides come into view
     std::optional<Comparison> m_shown;  // what is drawn
     bool m_drawing = false;
-    std::optional<Activity> m_layout;  // in the process that does it
+    std::optional<Activity> m_layout;  // the layout under way, in its own process
 };
 
 }  // namespace cutaway::ui

@@ -10,7 +10,7 @@ class LinkButton : public QPushButton {
     Q_OBJECT
 
   public:
-    /// `elide`: where what there is to know is cut off when there is no room; paths are told apart by both ends.
+    /// `elide`: where `more` is cut off when there is no room; for paths in the middle, as both ends tell them apart.
     LinkButton(const QIcon& icon, const QString& title, const QString& more, Qt::TextElideMode elide = Qt::ElideRight,
                QWidget* parent = nullptr);
     QString more() const { return m_more; }

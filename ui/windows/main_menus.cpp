@@ -29,7 +29,7 @@ constexpr MenuRow kMenus[] = {
 
 QString translated(const char* text) { return QCoreApplication::translate("cutaway::ui", text); }
 
-/// The menu in a menu of that title, made when its first command comes.
+/// The submenu of that title, made when its first command comes.
 QMenu& innerMenu(QMenu& menu, const QString& title) {
     for (const QAction* action : menu.actions())
         if (action->menu() && action->text() == title) return *action->menu();

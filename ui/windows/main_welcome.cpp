@@ -44,7 +44,7 @@ void MainWindow::showWindows() {
     restoreState(m_arrangement);
 }
 
-/// How the windows stand, or will again.
+/// The arrangement of the windows, or the one that comes back when the welcome page goes.
 QByteArray MainWindow::arrangement() const { return m_welcome->isHidden() ? saveState() : m_arrangement; }
 
 }  // namespace cutaway::ui

@@ -177,7 +177,7 @@ void MainWindow::makeStatusBar() {
     connect(m_controller, &SessionController::activitiesChanged, this, &MainWindow::updateActivities);
 }
 
-/// As they were begun.
+/// In the order in which they began.
 QVector<Activity> MainWindow::activities() const {
     QVector<Activity> all = m_controller->activities();
     for (const Window* window : m_windows)

@@ -114,7 +114,7 @@ void MemoryView::setHovered(int value) {
     update();
 }
 
-/// As few calls further as it takes.
+/// Scrolls only as far as it takes to show where the value begins or ends.
 void MemoryView::reveal(int value) {
     const MemoryValue& bar = m_chart.at(value);
     const double wide = m_to - m_from;

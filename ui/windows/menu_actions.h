@@ -8,7 +8,7 @@ namespace cutaway::ui {
 
 struct MenuAction {
     QString menu;   // the one of the bar, "File"
-    QString title;  // "Theme: Dark" for what stands in a menu of the menu
+    QString title;  // "Theme: Dark" for what stands in a submenu
     QAction* action = nullptr;
     bool made = false;  // not always there: in a menu that is filled when it opens
 };
@@ -17,7 +17,7 @@ struct MenuAction {
 QVector<MenuAction> menuActions(const QMenuBar& bar);
 /// By its key ("Ctrl+O"), or by its text if it has none; null if there is none.
 QAction* actionNamed(const QMainWindow& window, const char* name);
-/// Can be chosen, or says in its tips why not.
+/// Enables the action if `whyNot` is empty; otherwise disables it, and its tips say why.
 void offer(QAction& action, const QString& whyNot);
 /// Its contents are made when it opens.
 void markFilled(QMenu& menu);

@@ -4,7 +4,7 @@
 
 namespace cutaway::ui {
 
-/// Enter stays with the view while it has something to choose. From event(), before the base class's.
+/// Keeps Enter for the view while it has something to choose. To be called first in the view's event().
 inline void keepEnter(QEvent* event, bool hasChoice) {
     if (event->type() != QEvent::ShortcutOverride || !hasChoice) return;
     const int key = static_cast<QKeyEvent*>(event)->key();

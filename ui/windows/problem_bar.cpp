@@ -62,8 +62,8 @@ void ProblemBar::showProblem(const LogEntry& entry) {
     show();
 }
 
-/// A tool bar gives wrapped text the height of its narrowest form, and layouts keep what they measured while hidden:
-/// asked are the labels, at the width that they have.
+/// A tool bar gives wrapped text the height of its narrowest form, and layouts keep what they measured while hidden,
+/// so the height comes from the labels themselves, at the width that they have.
 void ProblemBar::fitHeight() {
     int text = 0;
     for (const QLabel* label : {m_what, m_more})

@@ -183,7 +183,7 @@ void RequestForm::choose(std::string_view option, const std::string& name) {
 namespace {
 
 const QString kRemembered = QStringLiteral("compile/options");
-/// Stages, gradients and fuel belong to one model.
+/// Options that are remembered for the next model; others, such as stages, gradients and fuel, belong to one model.
 constexpr std::string_view kKept[] = {"mode", "strict", "freeze", "parity", "memory-budget", "solver"};
 
 }  // namespace

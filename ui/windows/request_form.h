@@ -26,7 +26,7 @@ class RequestForm : public QWidget {
     void choose(std::string_view option, const std::string& name);
 
   signals:
-    /// The answer to `option` is another one.
+    /// The value of `option` has changed.
     void changed(const QString& option);
 
   private:

@@ -13,7 +13,7 @@ class RulesPage : public QWidget {
     Q_OBJECT
 
   public:
-    /// `passes`: what `from` switches off and is none of them is a rule.
+    /// `passes`: all that there are; other names that `from` switches off are names of rules.
     RulesPage(const std::vector<PassInfo>& passes, const CompileRequest& from, QWidget* parent = nullptr);
     void addFile(const QString& path, bool used);
     /// Adds the answers. Returns why they cannot be used; empty if they can.

@@ -144,7 +144,7 @@ void SearchWindow::followNode(NodeKey node) {
 }
 
 void SearchWindow::showCount() {
-    if (!m_searched) return;  // no query, or one with a problem, which the count's place tells
+    if (!m_searched) return;  // no query, or a wrong one: then m_count says what is wrong
     const int now = m_hits->indexOfTopLevelItem(m_hits->currentItem());
     if (m_all > kMaxHits) m_count->setText(tr("%1 hits, the first %2 listed").arg(m_all).arg(kMaxHits));
     else if (now >= 0) m_count->setText(tr("%1 of %2").arg(now + 1).arg(counted(m_all, tr("hit"), tr("hits"))));

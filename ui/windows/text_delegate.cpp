@@ -31,7 +31,7 @@ bool isNumber(const QModelIndex& at) {
            (sides ? at.column() == TextModel::Third : at.column() == TextModel::Second);
 }
 
-/// One line in the colours of the language; what differs is told by its mark and keeps the state's ink.
+/// One line in syntax colours; the words that differ, which have marks, have the colour of their state, `ink`.
 void layOut(QTextLayout& code, const QVector<MarkedRange>& marks, const QColor& ink, const QPalette& palette) {
     const SyntaxColors colors = SyntaxColors::of(palette);
     LineState state = kNothingOpen;

@@ -230,8 +230,8 @@ void TextWindow::followNode(NodeKey node) {
     }
 }
 
-/// Into view, without choosing anything. It is the current row, so that the focus, when it comes, changes no row
-/// either.
+/// Scrolls to the row without selecting it. It becomes the current row, so that getting the focus later changes no
+/// row either.
 void TextWindow::goToRow(int row) {
     m_following = true;
     m_table->selectionModel()->setCurrentIndex(m_model.index(row, 0), QItemSelectionModel::NoUpdate);

@@ -106,7 +106,7 @@ class SystemTheme : public QObject {
 
   protected:
     bool eventFilter(QObject* watched, QEvent* event) override {
-        // One for each window; and the palette must not change while they are told.
+        // The event comes once for each window, and the palette must not change while it is delivered.
         if (event->type() == QEvent::ThemeChange) m_later.start(0);
         return QObject::eventFilter(watched, event);
     }

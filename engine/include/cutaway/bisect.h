@@ -23,7 +23,7 @@ struct BisectOptions {
     Backend backend = Backend::Reference;
     std::string inputsFile;  // as RunOptions'
     double tolerance =
-        1e-4;  // for Numbers: of each expected value and of what is usual in its tensor, at least the dtype's own
+        1e-4;  // for Numbers: |error| <= t (|expected| + max(1, 90th percentile of |expected|)); t at least the dtype's
     std::string command;         // for Command; "{}" stands for the path, else it is appended
     double timeoutSeconds = 60;  // of one test
     int64_t memoryBytes = 0;     // of one test, in its own process; 0: what the machine has left
@@ -33,10 +33,10 @@ struct BisectOptions {
 struct BisectSection {
     int step = -1;
     std::string graph, stage, pass;  // "joint", "post_grad", "decompose#1"
-    int end = 0;                     // the rewrites behind the last of this step; the first section begins at 0
+    int end = 0;                     // rewrites up to its last, of all that are searched; the first section begins at 0
 };
 struct BisectProbe {
-    int rewrites = 0;  // done of all that are searched when the graph was tested
+    int rewrites = 0;  // how many, of all that are searched, were done in the graph that was tested
     Place place;       // step -1 where the run holds no such graph
     bool bad = false;
     std::string detail;

@@ -27,8 +27,8 @@ struct MemoryValue {
     std::string name;              // the node's, "var_mean[1]" of a tuple's item, "kernel3 workspace"
     std::string type;              // "f32[8, 16]"
     int64_t bytes = 0;             // those between the first and the last element
-    /// Bytes from the arena's start, a multiple of 64. What a reference call returns has memory of its own, outside of
-    /// the arena: of that, bytes from the start of a picture of such values alone, in which none overlap.
+    /// Bytes from the arena's start, a multiple of 64. What a reference call returns (Place::Own) has memory of its own
+    /// outside of it: there, bytes from the start of a picture of such values, which do not overlap while they live.
     int64_t offset = 0;
     Place place = Place::Arena;
     int first = 0, last = 0;  // calls between which it lives, both included
@@ -52,7 +52,7 @@ struct MemoryPlan {
     std::vector<int64_t> live;             // bytes that live at each call, in blocks of 64, own memory included
     int peak = -1;                         // the first call at which most live; -1 without calls
     std::map<std::string, int64_t> sizes;  // what stands for size symbols: the example sizes of the file
-    /// Those of them that a run finds in its data: as many as these have elements.
+    /// Those of them that a run finds in its data: taken as large as they can be, the number of elements of that data.
     std::set<std::string> assumed;
     int64_t largestLive() const { return peak < 0 ? 0 : live[static_cast<size_t>(peak)]; }
 };

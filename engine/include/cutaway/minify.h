@@ -59,7 +59,7 @@ struct MinifyState {
 struct MinifyReport {
     int nodesBefore = 0, nodes = 0, inputs = 0, outputs = 0;
     int trials = 0;  // graphs that were tried; of PyTorch's minifier, its queries
-    int made = 0;    // of them in processes of their own now: the rest was known
+    int made = 0;    // of them run by this call; the folder's journal knew the rest
     FailureSignature signature;
     std::string detail;       // how the result fails: "output 1: largest error 3 of 4"
     std::string folder;       // of the result, which runReproducer repeats

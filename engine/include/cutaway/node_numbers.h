@@ -11,14 +11,14 @@ namespace cutaway {
 
 /// Who decides whether a value is wrong.
 enum class Judge : uint8_t {
-    Own,     // wrong: farther from the f64 run than some times as far as the reference is
+    Own,     // wrong: its error to the f64 run is more than `tolerance` times the reference's
     Same,    // what PyTorch's same() says of reference, value and f64 run
-    Strict,  // wrong: another bit than the reference; all NaNs are one
+    Strict,  // wrong: any bit differs from the reference; all NaNs are equal
 };
 struct JudgeOptions {
     Judge judge = Judge::Own;
-    /// Own: how many times as far from the f64 run as the reference a value may be. Same: its `tol`. Absent: 4, and
-    /// 1e-4.
+    /// Own: how many times the reference's error to the f64 run a value may have; 4 if absent. Same: its `tol`; 1e-4 if
+    /// absent.
     std::optional<double> tolerance;
     // Of Same, as PyTorch calls them:
     bool cosineSimilarity = false, equalNan = true, exactDtype = true, ignoreNonFloat = false;

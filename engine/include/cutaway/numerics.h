@@ -48,7 +48,7 @@ enum class ValueSide : uint8_t { Checked, Reference, Reference64, Difference };
 /// The two last dims of a value at an index of the others: numbers row by row; a large one is thinned out.
 struct ValueSlice {
     int64_t rows = 0, columns = 0;          // of `numbers`
-    int64_t everyRow = 1, everyColumn = 1;  // of how many one is shown: the one of the largest magnitude, NaNs first
+    int64_t everyRow = 1, everyColumn = 1;  // each number stands for so many: their largest in magnitude, NaNs first
     std::vector<double> numbers;
     double least = 0, most = 0;  // of the slice's finite elements
     int64_t nans = 0, infinities = 0;

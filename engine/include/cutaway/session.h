@@ -103,8 +103,8 @@ struct TrainingReport {
     int64_t savedBytes = 0, estimatedSavedBytes = 0;           // of activations: as measured, and as types say
     int64_t heldBytes = 0;  // of everything that is handed over, inputs too, each memory once
 };
-/// What a run costs beside its own time. Bytes of compiled runs' weights and arena, and its milliseconds, are 0 of the
-/// interpreter.
+/// What a run costs beside its own time. Weights, arena and milliseconds are of compiled runs; the interpreter leaves
+/// them at 0.
 struct RunCost {
     int64_t peakBytes = 0;         // the most that the process of the run has held of memory, its libraries included
     int64_t programPeakBytes = 0;  // the same of the calling process
@@ -130,7 +130,7 @@ struct RunReport {
 /// every step that changed something.
 struct NumbersOptions {
     std::string inputsFile;   // as RunOptions'
-    double tolerance = 1e-4;  // of each expected value and of what is usual in its tensor, at least the dtype's own
+    double tolerance = 1e-4;  // |error| <= t (|expected| + max(1, 90th percentile of them)); t at least the dtype's
 };
 struct StepNumbers {
     StepInfo step;

@@ -76,7 +76,7 @@ struct UnionGraph {
     };
     struct Edge {
         NodeKey from, to;
-        Change change = Change::Kept;  // Added or Removed: rewired
+        Change change = Change::Kept;  // Added or Removed where a node that stays reads another value
     };
     std::vector<Node> nodes;
     std::vector<Edge> edges;

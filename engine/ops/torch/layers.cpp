@@ -154,7 +154,7 @@ Argument pad(PythonCall& c) {
     return c.fail("the mode '" + mode + "'", {"use constant, reflect, replicate or circular"});
 }
 
-/// Older names of it say mode and corners themselves.
+/// interpolate, and its older names (upsample_nearest, upsample_bilinear), which fix mode and align_corners.
 Argument resized(PythonCall& c, const std::string& mode, const Argument& corners, bool antialias, bool recompute) {
     const TensorType type = c.tensor("input");
     if (c.failed()) return {};

@@ -159,7 +159,7 @@ class Lowering {
         finish("Tensor.item", node.name(), node.id());
         return true;
     }
-    /// Its readers will take the value.
+    /// Its readers take the value when they are visited; without readers the node goes.
     bool known(Node& node, Argument value) {
         if (node.hasUsers()) {
             m_known.emplace(&node, std::move(value));

@@ -35,7 +35,7 @@ class PythonCall {
   public:
     PythonCall(GraphBuilder& builder, Module* module, std::string name, const AutocastState* autocast)
         : m_builder(&builder), m_module(module), m_name(std::move(name)), m_autocast(autocast) {}
-    /// bindPython.
+    /// See bindPython(). To be called before arguments are read.
     bool bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords,
               std::string& why);
 

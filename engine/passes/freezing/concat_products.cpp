@@ -91,7 +91,7 @@ class Concatenation {
         };
         return same(pattern.weight) && (!hasBias(pattern) || same(0));
     }
-    /// PyTorch's pattern wants different nodes.
+    /// Whether weight and bias differ from those of `node` and of all `chosen`, as PyTorch's pattern demands.
     static bool otherConstants(const Node& node, const Node& next, const std::vector<Node*>& chosen,
                                const Pattern& pattern) {
         const auto differs = [&](const Node& one) {
@@ -101,7 +101,7 @@ class Concatenation {
         return differs(node) && std::all_of(chosen.begin(), chosen.end(), [&](Node* one) { return differs(*one); });
     }
 
-    /// The patterns that do not get to see the products.
+    /// Refuses these products to all patterns of their op, since `pattern` joins them.
     void explainTaken(const std::vector<Node*>& products, const Pattern& pattern) const {
         for (Node* product : products)
             for (const Pattern& other : kPatterns)

@@ -124,7 +124,7 @@ class Folding {
         for (const Node* input : node.inputs()) {
             const TensorType* given = input->type().tensor();
             if (given == nullptr) return false;
-            // What an expanded operand reads is what it has in memory.
+            // An expanded operand counts with what it has in memory: dims of stride 0 once.
             int64_t elements = 1;
             for (size_t i = 0; i < given->sizes.size(); ++i)
                 if (given->strides[i].isInt() && given->strides[i].value() != 0) elements *= given->sizes[i].value();
@@ -175,7 +175,7 @@ class Folding {
 ConstantNames::ConstantNames(const Module& module) {
     for (const auto& [name, tensor] : module.tensors) m_taken.insert(name);
     addRead(module.graph());
-    // What only recipes read is no constant of the module any more, and keeps its name.
+    // Constants that only recipes read are no longer the module's, but their names stay taken.
     for (const auto& [name, recipe] : module.recipes) {
         m_taken.insert(name);
         addRead(recipe->graph().graph());

@@ -137,8 +137,8 @@ class LayoutChange {
         if (!allInts(weight.sizes)) return no("its weight, ", weight, ", has sizes that are known only at run time");
         return !liesChannelsLast(weight) || no("its weight, ", weight, ", lies that way already");
     }
-    /// As PyTorch does, for all of them once the layout is chosen, whether a convolution reaches them or not. A graph
-    /// that has been through it once stays as it is.
+    /// Keeps the strides of returned values and of operands of as_strided. As in PyTorch of all of them, also where no
+    /// convolution changes their layout. A graph that has been through it once stays as it is.
     Result<void> keepStrides() {
         for (Node* node : LiveNodes(m_graph)) {
             if (node->isCall() && node->op().packet().starts_with("aten.as_strided"))

@@ -183,7 +183,7 @@ std::string_view unlessReshapesCancel(const Match& m) {
     const bool same =
         before.size() == after.size() && !before.empty() && std::equal(before.begin(), before.end() - 1, after.begin());
     if (rows.size() != 2 || !same) return "the result, {y:type}, has other leading dims than {x}, {x:type}";
-    // The reshapes may also move numbers between rows.
+    // With the same leading dims a reshape must keep the last dim, else it moves elements between rows.
     return before.back() == rows[1] && after.back() == m.tensor("l").sizes[1]
                ? ""
                : "a reshape changes the last dim: {x:type}, {a:type}, {l:type}, {y:type}";

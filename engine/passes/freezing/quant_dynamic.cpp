@@ -83,7 +83,7 @@ bool readScales(Node& product, ScaledProduct& found, const Refusing& no) {
     found.result = multiplied(*scaled, found.wScale);
     return found.result != nullptr || no.about(scaled, "the sums are not multiplied by a scale of the columns");
 }
-/// What follows the scales: as PyTorch's patterns have it, a reshape belongs to one of the input.
+/// What follows the scales: a reshape, only where the input is reshaped too (as in PyTorch's patterns), and a bias.
 void readTail(ScaledProduct& found) {
     Node* reshape = onlyUser(*found.result);
     if (found.inner.isNone() || !isCallOf(reshape, kReshape)) return;
@@ -98,7 +98,7 @@ void readTail(ScaledProduct& found) {
     if (!vector) return;
     found.bias = bias;
     found.result = add;
-    // There and back again.
+    // A pair of reshapes that ends in the result's own sizes goes, too.
     Node *flat = onlyUser(*add), *back = isCallOf(flat, kReshape) ? onlyUser(*flat) : nullptr;
     if (isCallOf(back, kReshape) && equal(back->arg(1), found.outer)) found.result = back;
 }
@@ -128,7 +128,7 @@ bool readScaledProduct(Node& product, ScaledProduct& found, const Refusing& no) 
     if (!byColumn) return no.about(found.wScale, "the scale of the columns, ", scale, ", is not one number for each");
     return true;
 }
-/// Leading dims of the input are those of the result: the operator takes it without reshapes.
+/// Whether input and result have the same leading dims, so that the operator takes the input without reshapes.
 bool keepsPositions(const ScaledProduct& found) {
     const SymDims &in = found.a->tensor().sizes, &out = found.result->tensor().sizes;
     return in.size() == out.size() && std::equal(in.begin(), in.end() - 1, out.begin());

@@ -9,7 +9,7 @@ bool isCallOf(const Node* node, std::string_view op) { return node != nullptr &&
 bool readOnce(const Node& node, const Refusing& no) {
     return node.users().size() == 1 || no.about(&node, node, " has ", Counted{node.users().size(), "reader"});
 }
-/// Every position of x has a row of the weight's columns in its place.
+/// Whether the result has the input's leading dims and `columns` as its last, so that no reshape moves rows.
 bool keepsPositions(const SymDims& input, const SymDims& result, const SymInt& columns) {
     if (input.size() != result.size() || !(result.back() == columns)) return false;
     for (size_t i = 0; i + 1 < input.size(); ++i)

@@ -26,7 +26,7 @@ bool isZero(const Tensor& tensor) {
         if (toDouble(tensor.item(i)) != 0) return false;
     return true;
 }
-/// Zero points that the file does not hold are taken for zeros: those of weights are.
+/// Whether the weight's zero points are 0. Those that the file does not hold count as 0, as weights have them.
 bool zerosAreZero(const Module& module, const Argument& zero, const Refusing& no) {
     const Node* node = zero.node();
     if (node == nullptr) return true;  // none
@@ -93,7 +93,7 @@ bool readWeight(const Module& module, Node* value, bool parity, QuantizedWeight&
     const int64_t rank = found.quantized->tensor().rank(), axis = value->arg("axis").asInt().value_or(0);
     if (!parity && axis != 0 && axis + rank != 0)
         return no.about(value, "the weight has a scale for each position of dim ", axis, ", not for each row");
-    // With parity: PyTorch takes the first ones, or reads behind them.
+    // With parity the axis may be another: PyTorch then takes the first scales, or reads beyond the last.
     const SymInt rows = found.quantized->tensor().sizes[0], scales = numel(found.scale.node()->tensor().sizes);
     if (!(scales == rows) && !(scales == SymInt(1)))
         return no.about(value, "the weight has ", scales, " scales and ", rows, " rows");

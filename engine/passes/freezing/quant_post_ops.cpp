@@ -13,7 +13,7 @@ struct PostOps {
     std::string_view unary = "none", algorithm = "";
     std::string_view binary = "none";  // with the operand `o`
     bool quantizes = false;            // by `q`
-    bool plane = false;                // of convolutions only those over two dims know it
+    bool plane = false;                // of convolutions, only those over two dims have this post-op
 };
 
 const PostOps& postOps(const Match& m) { return *static_cast<const PostOps*>(m.rule().context); }
@@ -55,7 +55,7 @@ bool isAncestor(const Node& node, const Node& of) {
     }
     return false;
 }
-/// The sum is written into the operand's memory, so nobody may read it later. Who computes the product has read it.
+/// Whether a call besides the sum reads `operand` after the product: the sum is written into the operand's memory.
 bool isReadLater(const Node& operand, const Node& product) {
     int64_t later = 0;
     for (const Node* user : operand.users()) later += !isAncestor(*user, product);

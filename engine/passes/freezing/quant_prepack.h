@@ -8,8 +8,8 @@ namespace cutaway {
 Result<bool> promoteDequantize(Module& module, Rewriter& rewriter);
 
 /// Convolutions and matrix products of dequantized operands become products of the integers (spec: QO §5.2, 5.3).
-/// PyTorch does so, too, where the result is another one (traps of QO §7): transposed convolutions, weights that are
-/// scaled along another dim or have zero points, reshapes that do not undo each other.
+/// Only with parity, as PyTorch, where that changes the result (traps of QO §7): transposed convolutions, weights that
+/// are scaled along another dim or have zero points, reshapes that do not undo each other.
 Result<bool> packQuantizedWeights(Module& module, Rewriter& rewriter);
 
 /// Products whose weights are rounded to half precision, and int8 products that are scaled afterwards (SmoothQuant),

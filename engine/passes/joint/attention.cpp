@@ -31,7 +31,7 @@ std::string_view unlessOperandsAgree(const Match& m) {
         return "{query} is {query:type}, and f32 products on the GPU are fused only where tf32 is allowed";
     const Node* sum = firstMatched(m, "aten.add.Tensor");
     if (sum == nullptr) return "";
-    // Of the two operands the one that the form does not compute.
+    // The mask is the operand of the addition that is not among the matched calls.
     const std::vector<Node*> matched = m.nodes();
     const bool second = std::find(matched.begin(), matched.end(), sum->arg(1).node()) == matched.end();
     const Node* mask = sum->arg(second ? 1 : 0).node();

@@ -14,7 +14,7 @@ std::string_view unlessChunked(const Match& match) {
     if (!planning.plan) match.note(planning.reason);
     return planning.plan ? "" : "the product is not computed in chunks";
 }
-/// The pass rewrites more than the match, so building for the product alone leaves it as it is.
+/// `build` of rules that only explain (autoChunkerRules): autoChunker itself rewrites more than the product.
 template <bool bias>
 Values productItself(const Match& match, GraphBuilder& builder) {
     return builder.callBound(match.root().op(), match.root().args());
@@ -210,7 +210,7 @@ Value Chunker::recovered(GraphBuilder& builder, size_t output) {
             "aten.cat.default",
             {Argument(std::vector<Argument>(m_made[output].begin(), m_made[output].end())), cut(node).dim});
     if (const Node* scale = cut(node).scale) value = builder.call("aten.mul.Tensor", {value, const_cast<Node*>(scale)});
-    // Also where the dtype is that one already, as in PyTorch; remove_noop_ops drops it.
+    // Converted also where the sum has this dtype already, as in PyTorch; remove_noop_ops drops that.
     if (cut(node).summed && node.tensor().dtype != DType::F32)
         value = builder.call("prims.convert_element_type.default", {value, node.tensor().dtype});
     return value;

@@ -11,7 +11,7 @@ namespace cutaway {
 /// at the product says which. Sums over chunks are kept in the dtype of the value, single numbers in f32 at least, as
 /// in PyTorch.
 Result<bool> autoChunker(Module& module, Rewriter& rewriter);
-/// What stands for the pass when somebody asks about a product.
+/// Rules that find products and whose condition says why one is not computed in chunks; for explaining, never applied.
 std::span<const Rule> autoChunkerRules();
 
 }  // namespace cutaway

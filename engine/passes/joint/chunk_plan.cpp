@@ -48,7 +48,7 @@ bool readsTangent(const Node& node) {
     const auto inputs = node.inputs();
     return std::any_of(inputs.begin(), inputs.end(), [](const Node* input) { return isTangent(*input); });
 }
-/// Result over operands; 0 where that cannot be said.
+/// Bytes of the result divided by bytes of the operands; 0 where those of the operands are not known.
 double growthOf(const Node& product) {
     double operands = 0;
     product.forEachInput([&](const Node* input) { operands += bytesOf(*input); });
@@ -140,7 +140,7 @@ std::string Spreading::run(Node& start) {
     while (!queue.empty() && m_reason.empty()) {
         Node& node = *queue.front();
         queue.pop_front();
-        // The first one is new by itself.
+        // set() reports a change; the cut of the start node, set above, does not count as one.
         m_changed = false;
         visit(node);
         if (!m_changed) continue;
@@ -277,7 +277,7 @@ void Spreading::reduction(Node& node) {
     if (!dims) return refuse(named(node) + " has no dims that are known");
     const bool sums = node.isCall("aten.sum.dim_IntList"), keeps = call.flag("keepdim");
     const auto reduced = [&](int64_t dim) { return std::find(dims->begin(), dims->end(), dim) != dims->end(); };
-    // The operand's dims as those of the result.
+    // For each dim of the operand, the dim of the result that it becomes; -1 where it is reduced away.
     std::vector<int64_t> place(static_cast<size_t>(rank), -1);
     for (int64_t dim = 0, next = 0; dim < rank; ++dim)
         if (keeps || !reduced(dim)) place[static_cast<size_t>(dim)] = next++;
@@ -340,7 +340,7 @@ class Scaling {
         const auto* cut = node ? &m_cuts[static_cast<size_t>(node->id())] : nullptr;
         return cut && *cut ? (*cut)->scale : nullptr;
     }
-    /// Of a product of these: that of the only one that has one; false if several have.
+    /// The scale of a product of `factors`: that of the one factor that has a scale. False if several have one.
     bool productScale(std::initializer_list<const Argument*> factors, const Node*& scale) const;
     /// False if the call does not let a factor through.
     bool through(const Node& node, const Node*& scale) const;

@@ -85,7 +85,7 @@ class UniformFolding {
             if (!mayBeUniform(node, no)) continue;
             if (multipliesByZero(node)) {
                 no("a product with 0 is for the rule zero_product");
-                // As in PyTorch, users are not told: to them it is an unknown tensor.
+                // As in PyTorch, its value is not passed on to users: to them it is an unknown tensor.
                 m_folded.insert(node.id());
                 m_zeroProducts.insert(node.id());
                 continue;
@@ -304,7 +304,7 @@ class UniformFolding {
     struct Neutral {
         std::string_view op;
         size_t operand;  // position of the neutral operand
-        bool zero;       // zeros, or ones
+        bool zero;       // neutral are zeros, else ones
     };
     bool isNeutral(const Node& node, const Neutral& rule) {
         const Refusing no(m_rewriter, kNeutralOperand, node);
@@ -317,7 +317,7 @@ class UniformFolding {
         const auto& uniform = rule.zero ? m_zeros : m_ones;
         const Node &neutral = rule.operand == 0 ? *left : *right, &kept = rule.operand == 0 ? *right : *left;
         if (!uniform.contains(neutral.id())) {
-            // The row of the other operand says what it has to say.
+            // Commutative calls have a row for each operand: refused only if neither is neutral.
             const bool either = node.isCall("aten.add.Tensor") || node.isCall("aten.mul.Tensor");
             const char* const what = rule.zero ? "zeros everywhere" : "ones everywhere";
             if (!either) return no.about(&neutral, neutral, " is not known to hold ", what);

@@ -1,7 +1,7 @@
 #pragma once
 // Formulas: FX statements over named parameters, and what they become when they are traced on given types, as a model's
 // own code is: composites expanded, derivatives taken, decomposed, cleaned of what does nothing (spec: pattern-matcher
-// T-1, T-2). Leaves alone: what the traced graph is used for (traced_rules.h).
+// T-1, T-2). Used for rules (traced_rules.h).
 #include <string>
 #include <string_view>
 #include <vector>

@@ -34,7 +34,7 @@ Value padded(const Value& x, int64_t last, int64_t beforeLast, bool batched) {
     if (batched) amounts.insert(amounts.end(), {0, 0});
     return x.builder().call("aten.constant_pad_nd.default", {x, Argument(std::move(amounts))});
 }
-/// Zeros behind the last line of the dim.
+/// x with `by` zeros appended along the dim.
 Value lengthened(const Value& x, int64_t by, int64_t dim) {
     SymDims sizes = x.sizes();
     sizes[static_cast<size_t>(dim)] = by;

@@ -34,8 +34,8 @@ int64_t alignmentOf(DType dtype);
 int64_t paddedLength(const SymInt& size, int64_t alignment);
 Padding paddingOf(ProductKind kind, const TensorType& mat1, const TensorType& mat2);
 
-/// The call with its operands padded and the result cut to size. `bias`: null unless Addmm. An operand whose flag says
-/// so has its final size already.
+/// The operands of buildPadded, which pads them, makes the call and cuts the result to its size. `bias`: null unless
+/// Addmm. `mat1Ready`, `mat2Ready`: the operand comes padded already.
 struct PaddedOperands {
     Value bias, mat1, mat2;
     Argument beta = 1, alpha = 1;

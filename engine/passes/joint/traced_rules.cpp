@@ -226,7 +226,7 @@ void addRule(TracedRules& out, const TracedRule& source, std::string find, std::
     out.rules.push_back(rule);
 }
 
-/// One side of a user's formula on its example types.
+/// Traces one side of a user's rule (`search` or `replace`) on its example types.
 Result<std::unique_ptr<Module>> traceSide(const TracedRule& formula, std::string_view side) {
     CT_TRY(auto inputs, inputsOf(formula, kAnyNumber));
     return traceFormula(side, inputs, formula.kind);
@@ -320,7 +320,7 @@ Values replaceByExample(const Match& match, GraphBuilder& builder, std::string_v
         bool holdsNodes = false;
         value.forEachNode([&](const Node*) { holdsNodes = true; });
         if (const Node* node = value.node()) input.type = node->type();
-        else if (holdsNodes) continue;  // a list of values: what the formula says of it is unknown to it
+        else if (holdsNodes) continue;  // a list of values cannot be a parameter of a formula
         else input.constant = printArgument(value);
         inputs.push_back(std::move(input));
     }

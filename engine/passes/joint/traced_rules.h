@@ -20,9 +20,9 @@ namespace cutaway {
 struct TracedRule {
     std::string_view name;
     /// "name type; ..." with example types, as in "query T[B, 4, 8, 16]; scale f32[]". A parameter of no dims may also
-    /// stand for a number. T is f32 or f16, B is 2; or 1, which needs no copies. In training, those
-    /// marked "grad" have gradients. A "number" is found as it is in training (the probability of a dropout), and 0 in
-    /// inference.
+    /// stand for a number. T is f32 or f16; B is 2, or in the variant "bs1" 1, whose trace has no copies. In training,
+    /// parameters marked "grad" have gradients. A parameter of type "number" (the probability of a dropout) matches any
+    /// number in training, and is 0 in inference.
     std::string_view parameters;
     std::string_view search, replace;
     std::string_view (*unless)(const Match& match) = nullptr;

@@ -28,7 +28,7 @@ struct BackToBack {
 /// something else.
 std::optional<std::set<NodeId>> between(const Node& inner, const Node& middle, const Refusing& refuse) {
     std::set<NodeId> known;
-    std::map<NodeId, size_t> unseen;  // inputs of a reader that do not come from here
+    std::map<NodeId, size_t> unseen;  // of each reader, how many inputs the walk has not reached yet
     std::vector<const Node*> pending = {&inner}, readers;
     while (!pending.empty()) {
         const Node* node = pending.back();

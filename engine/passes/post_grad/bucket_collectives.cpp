@@ -61,7 +61,7 @@ void addDescendants(const Node& node, std::set<NodeId>& known) {
     }
 }
 
-/// The collectives of a family that go together.
+/// Divides the collectives of one family of a graph into buckets, which are joined.
 class Buckets {
   public:
     Buckets(const Graph& graph, const Family& family, Rewriter& rewriter)
@@ -80,7 +80,7 @@ class Buckets {
     static constexpr double kMegabyte = 1024 * 1024;
     Refusing refusalAt(const Node& node) const { return {m_rewriter, m_family.pass, node}; }
 
-    /// Buckets of collectives that can be joined, in the order in which they are waited for.
+    /// Runs of collectives that are alike and waited for one after the other; divide() makes buckets of them.
     std::vector<std::vector<Node*>> runs() const {
         std::vector<std::vector<Node*>> runs;
         bool open = false;  // whether the last run goes on
@@ -206,8 +206,8 @@ class Joining {
         for (const Node* node : m_bucket) {
             const Value x = m_builder.value(operandOf(*node));
             const SymInt count = numel(x.sizes());
-            // Each member's share of a reduce_scatter becomes a row, so that joined rows are the member's shares of
-            // all.
+            // The operand of a reduce_scatter becomes one row per member of the group, so that concatenating along
+            // dim 1 keeps each member's shares of all operands together.
             const bool rows = m_kind == Kind::ReduceScatter;
             SymInt section = rows ? floorDiv(count, SymInt(m_group)) : count;
             Value part = rows ? reshaped(x, {SymInt(m_group), section}) : reshaped(x, {count});

@@ -129,7 +129,7 @@ class LoopGraphs {
     Result<std::unique_ptr<Module>> condition() {
         auto module = std::make_unique<Module>();
         addInputs(*module);
-        module->symbols = m_loop.body->symbols;  // the length may be one
+        module->symbols = m_loop.body->symbols;  // the number of items may be a size symbol
         GraphBuilder builder(module->graph());
         const Value more = builder.call("aten.lt.Scalar", {builder.value(*m_counter), Argument(m_loop.count)});
         if (builder.error()) return *builder.error();

@@ -202,7 +202,7 @@ Values buildBinary(const Match& m, GraphBuilder& builder) {
 #define CUTAWAY_LINEAR "c = mkldnn._linear_pointwise.default(_, _, _, attr = 'none', ...); "
 constexpr std::string_view kWhyBinary = "the library adds the other tensor while the result is still in registers";
 constexpr Rule kBinary[] = {
-    // Of two convolutions the one whose sum can be written over the other operand goes first.
+    // Tried first: of two added convolutions, the one whose sum can be written over the other's result takes the sum.
     {.name = "fuse_add_relu_over_other",
      .find = CUTAWAY_CONVOLUTION "s = aten.add.Tensor(o, c); y = aten.relu.default(s); return y",
      .build = buildBinary,
@@ -283,7 +283,7 @@ Result<bool> addConvolutionsInPlace(Module& module, Rewriter& rewriter) {
         if (go == Go::Stop) break;
         if (go != Go::Yes) continue;
         std::vector<Argument> args = node->args();
-        std::swap(args[0], args[1]);  // X, other
+        std::swap(args[0], args[1]);  // the schema has `other`, which is written to, before X
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         const Value made = builder.callBound(requireOp("mkldnn._convolution_pointwise_.binary"), std::move(args));
         if (builder.error()) return *builder.error();

@@ -65,12 +65,12 @@ enum class Reader { TakesIn, Moves, Indifferent, Blocks };
 Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity) {
     if (user.isOutput())
         return scalars && parity ? Reader::TakesIn
-                                 : Reader::Blocks;  // PyTorch returns on the GPU what was promised on the CPU
+                                 : Reader::Blocks;  // PyTorch moves it, so that the caller gets a GPU tensor
     if (!user.isCall() || user.op().isOpaque()) return Reader::Blocks;
     const std::string& name = user.op().name();
     if (!name.starts_with("aten.") && !name.starts_with("prims.") && name != "operator.getitem") return Reader::Blocks;
     if (absorbs(user)) {
-        // Boolean and byte indices with a CPU scalar to put are counted on the CPU.
+        // With a CPU scalar as value, index_put by a mask runs as masked_fill; a GPU scalar would make it synchronise.
         const bool puts = name.starts_with("aten.index_put");
         const Node* value = puts ? user.arg(2).node() : nullptr;
         bool mask = false;

@@ -90,7 +90,7 @@ std::string_view unlessBatchWaitsForMemory(const Match& m) {
 Value summedProducts(const Match& m, GraphBuilder& builder) {
     const Value a = builder.value(m.node("a")), b = builder.value(m.node("b"));
     const Value left = unsqueeze(a, a.rank()),
-                right = unsqueeze(b, b.rank() - 2);  // one after the other, for their order
+                right = unsqueeze(b, b.rank() - 2);  // not within left * right: C++ leaves that order open
     return convert(sum(left * right, {-2}, false), a.dtype());
 }
 Values buildSummed(const Match& m, GraphBuilder& builder) { return summedProducts(m, builder); }
@@ -191,7 +191,7 @@ std::string_view unlessContended(const Match& m) {
             std::to_string(static_cast<int64_t>(settingsOf(m, "partitioned_scatter").number("min_index_size", 4096))));
         return "too few values are added";
     }
-    // Where the index stands for more dims than one, they must be all in the values, to be counted through.
+    // An index of several dims is flattened together with the values, so these must have all of its dims.
     SymDims expected(x.sizes.begin(), x.sizes.begin() + static_cast<int64_t>(index.dim));
     expected.insert(expected.end(), at.sizes.begin(), at.sizes.end());
     expected.insert(expected.end(), x.sizes.begin() + static_cast<int64_t>(index.dim) + 1, x.sizes.end());

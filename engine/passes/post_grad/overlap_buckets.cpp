@@ -58,7 +58,7 @@ void OverlapBuckets::needAncestors() {
             }
 }
 
-/// Messages of a group, and the work that runs beside them, in their order.
+/// Links starts and waits of a group's collectives, and the units that run beside them, in their order.
 void OverlapBuckets::buildTimeline(const std::string& group) {
     std::vector<bool> hiding(m_order.size(), false);
     size_t previous = kNone;
@@ -119,7 +119,7 @@ OverlapBuckets::Place OverlapBuckets::unlink(size_t unit) {
         setBefore(m_events[place.next].unit, m_events[place.previous].unit);
     return place;
 }
-/// PyTorch puts the order behind the unit back only where nothing stands before it.
+/// Undoes unlink(). As in PyTorch, "unit before next" is put back only where nothing stands before the unit.
 void OverlapBuckets::relink(size_t unit, Place place) {
     const size_t at = m_eventOf[unit];
     m_events[at].previous = place.previous;
@@ -148,7 +148,7 @@ bool OverlapBuckets::hasPath(size_t from, size_t to) const {
                     if (std::find(sources.begin(), sources.end(), earlier) != sources.end()) return true;
                     if (seen[earlier]) continue;
                     seen[earlier] = true;
-                    // A path through what the source itself needs would be a cycle.
+                    // What the source itself needs cannot lead to it: that would be a cycle.
                     if (std::none_of(sources.begin(), sources.end(),
                                      [&](size_t source) { return needs(source, earlier); }))
                         pending.push_back(earlier);
@@ -290,8 +290,8 @@ void OverlapBuckets::addIntervals(const Event& event, std::vector<Interval>& run
     for (const size_t unit : each.hiding) hiding.emplace_back(positionOf(each.start), positionOf(unit));
 }
 
-/// Whether all that is hidden stays so: messages of a group arrive in the order in which they are sent, so that none
-/// may begin and be waited for while another is being hidden.
+/// Whether all that is hidden stays so: collectives of a group complete in the order in which they are started, so that
+/// none may be started and waited for while another is being hidden.
 bool OverlapBuckets::keepsHidden(const std::vector<size_t>& bucket, size_t candidate, size_t startAt,
                                  size_t waitAt) const {
     const OverlapCollective &first = collective(bucket[0]), &fresh = collective(candidate);

@@ -15,14 +15,14 @@ class OverlapBuckets {
 
     /// Numbers of collectives that become one, two and more each.
     std::vector<std::vector<size_t>> find();
-    /// By unit: what must come before it besides its operands, so that each group's messages, and the work that hides
-    /// them, keep their order.
+    /// By unit: the units that must come before it besides its operands, so that each group's starts and waits, and the
+    /// work that hides them, keep their order.
     const std::vector<std::vector<size_t>>& before() const { return m_before; }
 
   private:
     static constexpr size_t kNone = ~size_t{0};
     enum class Kind { Start, Wait, Work };
-    /// A unit in the order of one group's messages and the work beside them.
+    /// A unit in the order of one group's starts, waits and the work that hides them.
     struct Event {
         size_t unit = 0;
         Kind kind = Kind::Work;
@@ -66,7 +66,7 @@ class OverlapBuckets {
     std::vector<uint64_t> m_needs;            // operands, and what hiding demands
     size_t m_words = 0;
     std::vector<std::vector<size_t>> m_before;
-    std::vector<std::shared_ptr<std::vector<size_t>>> m_same;  // units that are one
+    std::vector<std::shared_ptr<std::vector<size_t>>> m_same;  // by unit: those that are joined with it, and itself
     std::vector<Event> m_events;
     std::map<std::string, size_t> m_heads;  // first event, by group
     std::vector<size_t> m_eventOf;          // by unit, of the group at hand

@@ -146,7 +146,7 @@ bool OverlapPlan::leadsToCollective(size_t unit) const {
         if (!isCheap(m_units.all()[unit])) return false;
     }
 }
-/// First collectives and what they need, last waits for collectives that are not hidden yet.
+/// Smaller comes first: 0 for what leads to a collective, 2 for waits whose collective is not hidden yet, 1 for others.
 size_t OverlapPlan::localPriority(size_t unit) const {
     if (const OverlapCollective* waited = waitedBy(unit)) return waited->isExposed() ? 2 : 1;
     return leadsToCollective(unit) ? 0 : 1;
@@ -156,7 +156,7 @@ void OverlapPlan::addReady(size_t unit) {
     else m_onPath.insert({{m_productAfter[unit], localPriority(unit), unit}, unit});
 }
 
-/// What no product needs waits until a place near its old one, or until its time is hidden.
+/// The next ready unit. Units that no product needs come only near their old place, or once their time is hidden.
 size_t OverlapPlan::nextUnit() {
     const auto pop = [](std::set<Ready>& queue) {
         const size_t unit = queue.begin()->unit;
@@ -214,7 +214,7 @@ void OverlapPlan::computeWithOverlap(size_t unit) {
 void OverlapPlan::start(size_t number) {
     OverlapCollective& collective = m_collectives[number];
     const auto joins = [&](size_t running) { return m_collectives[running].bucket == collective.bucket; };
-    // Joined with another into one message, it costs no latency of its own.
+    // Where it could be joined with a collective in flight, its own latency is not counted.
     if (m_limits.assumeBuckets && !collective.bucket.empty() &&
         std::any_of(m_inFlight.begin(), m_inFlight.end(), joins))
         collective.exposed =
@@ -226,7 +226,7 @@ void OverlapPlan::start(size_t number) {
 }
 
 void OverlapPlan::wait(size_t number) {
-    // Messages of a group arrive in the order in which they were sent.
+    // Collectives of a group complete in the order in which they were started.
     std::vector<size_t> earlier;
     for (const size_t running : m_inFlight) {
         if (running == number) break;
@@ -350,7 +350,7 @@ bool OverlapPlan::tryStart(size_t number, size_t unit) {
     const auto path = pathTo(collective, unit);
     if (!path) return false;
     for (const size_t step : *path) {
-        if (m_done[step]) continue;  // a wait has forced another
+        if (m_done[step]) continue;  // done meanwhile by a wait that had to come before
         if (m_waits[step] != kNever) wait(m_waits[step]);
         else compute(step);
     }

@@ -92,7 +92,7 @@ class OverlapPlan {
     std::vector<size_t> m_starts, m_waits;               // by unit: the collective that it starts or waits for
     std::vector<size_t> m_productAfter, m_scatterAfter;  // by unit: the first product, or reduce_scatter, that needs it
     std::vector<int64_t> m_originalBytes,
-        m_prefetched;  // by product: most memory before it as the graph stood; started ahead
+        m_prefetched;  // by product: peak memory before it in the old order; bytes of collectives started ahead
     int64_t m_allowedBytes = 0;
 
     OverlapMemory m_memory;

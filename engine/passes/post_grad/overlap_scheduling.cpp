@@ -78,7 +78,7 @@ class Reordering {
     }
 
   private:
-    /// The heaviest of the sequences that are in the old order as in the new one.
+    /// Marks nodes that stay: the heaviest common subsequence of both orders (collectives and waits weigh 2, others 3).
     void stay() {
         const size_t count = m_order.size();
         std::vector<size_t> oldPlace(m_graph.idLimit(), 0);
@@ -188,7 +188,7 @@ class Joining {
     static bool mayJoin(const std::vector<Node*>& starts) {
         if (!std::all_of(starts.begin(), starts.end(), [](const Node* start) { return isJoinable(*start); }))
             return false;
-        // What is not gathered from several need not be aligned for its dtype.
+        // A gather within a group of one member is only a copy, whose bytes may not be aligned for another dtype.
         const bool one = starts[0]->op().schema()->find("group_size") >= 0 && starts[0]->arg("group_size").asInt() == 1;
         return !one || std::all_of(starts.begin(), starts.end(), [&](const Node* start) {
             return start->tensor().dtype == starts[0]->tensor().dtype;

@@ -121,7 +121,7 @@ class Runs {
 
   private:
     void split(const std::vector<Node*>& span) {
-        std::map<NodeId, size_t> root;  // of a member: the first of its part, by place
+        std::map<NodeId, size_t> root;  // of a member: the place of its part's first member
         std::vector<size_t> parent(span.size());
         const auto find = [&](size_t at) {
             while (parent[at] != at) at = parent[at] = parent[parent[at]];
@@ -273,7 +273,7 @@ void OverlapUnits::addRun(const std::vector<Node*>& run) {
     for (const Node* node : nodes) m_values[index(node->id())].unit = at;
     make(at, results);
     if (results.size() < 2) return;
-    // Results are taken out of a tuple by getitem calls, each of which seems to read all of them.
+    // In PyTorch a run returns a tuple, and the getitem of each result counts as a reader of all results.
     for (const Node* result : results) {
         OverlapUnit item;
         item.inputs = {at};
@@ -307,7 +307,7 @@ void OverlapUnits::setStorages(const Node& node) {
     const std::vector<size_t>* shared = source ? &m_values[index(source->id())].storages : nullptr;
     if (node.isOutput()) return;
     if (shared && node.isCall("operator.getitem") && source->type().tuple()) {
-        // Items of a tuple stand one behind the other; those in front of it may be tuples themselves.
+        // A tuple's storages are those of its items in order; an item that is a tuple itself has several.
         const TupleType& items = *source->type().tuple();
         const auto position = node.arg(1).asInt();
         size_t at = 0;

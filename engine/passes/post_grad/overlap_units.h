@@ -8,8 +8,8 @@
 namespace cutaway {
 
 struct OverlapUnit {
-    /// In the order in which they shall stand. Empty for one result of a run of calls, which is a step of its own to
-    /// PyTorch.
+    /// In the order in which they are put into the graph. Empty for one result of a run of several results: PyTorch
+    /// schedules the getitem that takes it as a unit of its own.
     std::vector<Node*> nodes;
     std::vector<size_t> inputs, users;  // units, each once
     std::optional<double> ms;           // none: inputs and outputs of the graph
@@ -43,7 +43,7 @@ class OverlapUnits {
         for (size_t earlier = 0; earlier < unit; ++earlier)
             if (needs(unit, earlier)) visit(earlier);
     }
-    /// By the place of the unit's only node in the graph; none for what moves together with others.
+    /// The unit of which this is the only node; none for nodes of a run of calls.
     std::optional<size_t> unitOf(const Node& node) const;
 
   private:

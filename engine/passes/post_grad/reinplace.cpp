@@ -104,7 +104,7 @@ class Reinplacing {
         return why.empty() || refuse(why);
     }
 
-    /// Whether operand and result are certain to be in memory; else the write is computed in the kernel of its reader.
+    /// Whether operand and result are certain to be in memory; else the scatter is computed in its reader's kernel.
     static bool isWorthAWrite(const Node& node, const Refusing& refuse) {
         const Node* target = node.arg(0).node();
         constexpr std::string_view kWhy =

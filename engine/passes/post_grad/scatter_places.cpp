@@ -23,7 +23,7 @@ bool sameArgs(const std::vector<Argument>& view, const std::vector<Argument>& ar
         if (!sameConstant(view[i + 1], args[i])) return false;
     return true;
 }
-/// `view` shows of the scatter's operand what the scatter writes.
+/// Whether `view` is the part of the scatter's operand that the scatter writes.
 bool showsPlaceOf(const Node* view, const Node& scatter, const ScatterOp& row) {
     return view && view->isCall(row.view) && view->arg(0).node() == scatter.arg(0).node() &&
            sameArgs(view->args(), viewArgs(scatter));
@@ -39,7 +39,7 @@ struct ViewChain {
             views.push_back(base);
     }
 };
-/// The same, though the two may have reached the scatter's operand by views of their own.
+/// As showsPlaceOf, but also where view and scatter reach the same operand through equal chains of views.
 bool leadsToPlaceOf(const Node& view, const Node& scatter, const ScatterOp& row) {
     if (!view.isCall(row.view) || !sameArgs(view.args(), viewArgs(scatter))) return false;
     if (view.arg(0).node() == scatter.arg(0).node()) return true;
@@ -119,7 +119,7 @@ class Merging {
     }
 
     Result<void> merge(Node& outer, const ScatterOp& row, Node& inner) {
-        // What now is one place: the inner scatter may have had a place of its own before.
+        // All scatters that are one place after merging: the inner scatter's source may be nested scatters already.
         std::vector<Node*> scatters = scattersOf(inner);
         scatters.insert(scatters.begin(), &outer);
         for (size_t i = scatters.size() - 1; i-- > 0;) m_graph.moveBefore(*scatters[i], *scatters[i + 1]->next());

@@ -176,7 +176,7 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
     for (size_t at = 0; at < cat.items.size();) {
         const Piece first = pieceAt(*cat.items[at]);
         size_t end = at + 1;
-        if (first.split && !sameDim(*first.split, cat)) break;  // PyTorch looks no further
+        if (first.split && !sameDim(*first.split, cat)) break;  // as PyTorch, which ends its search here
         if (first.split) {
             while (end < cat.items.size()) {
                 const Piece next = pieceAt(*cat.items[end]);
@@ -190,7 +190,7 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
     return runs;
 }
 
-/// Why there are no long runs: of the longest one.
+/// Refuses with the length of the longest run, or with a split along another dim. Always false.
 bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refuse) {
     if (!refuse.watched()) return false;
     const Node* otherwise = nullptr;  // a split along another dim

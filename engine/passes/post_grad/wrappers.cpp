@@ -29,7 +29,7 @@ Node* laidOutCopy(GraphBuilder& builder, Node& value) {
     const TensorType& type = value.tensor();
     const Value copy = builder.call("aten.clone.default", {builder.value(value)});
     if (!copy || copy.type().strides == type.strides || numel(type.sizes) == SymInt(0)) return copy.node();
-    // Copies the memory from the first element to the last, and views the same elements of the copy.
+    // clone gave other strides: copies all memory from the first to the last element, and views the copy likewise.
     builder.graph().erase(*copy.node());
     SymInt length = 1;
     for (size_t i = 0; i < type.sizes.size(); ++i) length = length + (type.sizes[i] - SymInt(1)) * type.strides[i];
@@ -41,7 +41,7 @@ Node* laidOutCopy(GraphBuilder& builder, Node& value) {
 
 /// An operator inside a wrapper: what it is called with, and what it writes to.
 struct Wrapped {
-    /// A part of a base, or none, that the operator is given; the wrapper's keywords behind `prefix` say which part.
+    /// The part of a base that the operator is given, or none; keywords of the wrapper that begin with `prefix` say it.
     struct Part {
         std::optional<size_t> base;
         std::string prefix;
@@ -51,7 +51,7 @@ struct Wrapped {
         bool list = false;
         std::vector<Part> parts;
     };
-    /// A result of the wrapper behind those of the operator: a base, or a list of bases that are copied all or none.
+    /// A result of the wrapper, behind the operator's own: a base, or a list of bases that are all copied or none is.
     struct Slot {
         std::vector<size_t> bases;
         bool list = false;

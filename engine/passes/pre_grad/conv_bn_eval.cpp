@@ -59,7 +59,7 @@ Layer layerAt(const Node& node) {
     return Layer::None;
 }
 
-/// Whether the norm works on the dim that the layer's channels are in, and each channel has one line of the weight.
+/// Whether the norm works on the dim of the layer's channels, and each channel has a slice of the weight of its own.
 bool normsChannels(const Node& layer, Layer kind, const Refusing& no) {
     const TensorType *result = tensorType(&layer), *weight = tensorType(operand(layer, 1, "weight"));
     if (result == nullptr || weight == nullptr)
@@ -138,7 +138,7 @@ Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
         const Refusing no(rewriter, "efficient_conv_bn_eval", *node);
-        // Weights that are frozen are folded for good.
+        // With freezing the pass has nothing to do: frozen weights and norms are folded once, not in each run.
         const auto norm = rewriter.request().freeze ? (no("weights are frozen, and folded for good"), std::nullopt)
                                                     : normAt(*node, no);
         const Layer kind = norm ? scaledLayer(*node, *norm, no) : Layer::None;

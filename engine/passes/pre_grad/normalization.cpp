@@ -10,7 +10,7 @@ using namespace pregrad;
 
 constexpr std::string_view kRule = "normalization_pass";
 
-/// One call in its normal form; nothing if the call is in that form, or cannot be brought there.
+/// A call's normal form: the function, arguments and keywords that normalizationPass writes for it.
 struct Normal {
     std::string_view function;
     std::vector<Argument> args;

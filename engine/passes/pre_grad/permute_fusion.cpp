@@ -92,7 +92,7 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
         const Refusing no(rewriter, "permute_matmul_fusion", *node);
         if (!left || !right) no("its operands are not written as input and other or mat2");
         if (!left || !right) continue;
-        // If neither is such a permute, the refusal is about the operand that is a permute at all.
+        // If neither operand is such a permute, the refusal is about the one that is a permute of other dims.
         const bool sayLeft = isMethod(*left, "permute") || !isMethod(*right, "permute");
         Node *leftSource = permuted(left, {}), *rightSource = permuted(right, {});
         if (!leftSource && !rightSource) swapsLastTwo(sayLeft ? *left : *right, no);

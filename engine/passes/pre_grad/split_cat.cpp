@@ -93,7 +93,7 @@ Result<bool> mergeSplitsIn(Graph& graph, Rewriter& rewriter) {
 
 // ---------------------------------------------------------------- merge_getitem_cat_pass and mutate_cat_pass
 
-/// Concatenations along the split's dim of a run of its parts.
+/// Neighbouring parts of a split, `first` to `last`, that one concatenation joins along the split's dim.
 struct Run {
     std::vector<Node*> parts;
     int64_t first = 0, last = 0;

@@ -20,7 +20,7 @@ struct Reader {
     Node* node = nullptr;
     bool cat = false, stack = false;
     int64_t dim = 0;            // of the joined tensor
-    std::vector<Input> inputs;  // of other readers: each part that they read
+    std::vector<Input> inputs;  // operands of cat or stack; of other readers, each part that they read
 };
 
 bool isJoin(const Node& node) { return isFunction(node, {"torch.cat", "torch.stack"}); }

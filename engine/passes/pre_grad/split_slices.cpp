@@ -63,8 +63,8 @@ struct Piece {
     bool whole = false;  // all of the cut, which needs no slice
 };
 
-/// Writes a list of operands anew, in PyTorch's steps: parts wait until an operand of another kind, a part of another
-/// cut or the last operand arrives. Not every list survives that (Collector::Fate).
+/// Writes a list of operands anew, in PyTorch's steps: parts are held back until an operand of another kind, a part of
+/// another cut or the last operand is met. These steps may reorder or lose operands (Collector::Fate).
 class Collector {
   public:
     Collector(const Family& family, int64_t threshold) : m_family(family), m_threshold(threshold) {}
@@ -246,7 +246,7 @@ class SliceRewrite {
         const bool parity = m_rewriter.request().parity;
         const int64_t distance = std::abs(cut.dim - m_dim), rank = tensorType(cut.input)->rank();
         if (m_family.reshaped) {
-            // PyTorch finds the shape of the parts by the split that reads the whole.
+            // PyTorch takes the parts' shape from a split that is read as a whole, or is the only piece.
             return (alone || piece.whole) && cut.dim == m_cutDim &&
                    ((cut.dim == 0 && m_dim == 0) || (alone && parity && m_dim < rank));
         }

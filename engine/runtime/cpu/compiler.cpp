@@ -169,7 +169,7 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
     const auto work = [&] {
         for (size_t i = next++; i < jobs.size(); i = next++) {
             std::vector<std::string> arguments = jobs[i].arguments;
-            // Kernels are seen by the host program alone, too.
+            // Kernels are hidden, too: the host program alone calls them.
             arguments.insert(arguments.end(), {"-fPIC", "-fvisibility=hidden", "-c", jobs[i].source});
             done[i] = make(arguments, jobs[i].source, jobs[i].source + ".o", options, progress);
         }

@@ -23,7 +23,7 @@ class ConstantMemory {
     void forgetUnread(const ForgetBytes& forget);
     /// Whether something that was given back has readers.
     bool wantsGone() const;
-    /// Of all pieces; of those that are there.
+    /// Bytes of all pieces, and of those that were not given back.
     int64_t bytes() const;
     int64_t bytesHeld() const;
 

@@ -16,7 +16,7 @@
 
 namespace cutaway {
 
-/// One of the graphs.
+/// One graph of the program: it has one, or for training two.
 struct CpuProgram::Part {
     ScheduledProgram program;
     std::vector<PrintedKernel> printed;
@@ -165,7 +165,7 @@ std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& func
         if (value.kind == HostValue::Kind::Own) returned += bytes;
     }
     for (const int64_t number : function.results)
-        if (number >= 0)  // there, and on their way here
+        if (number >= 0)  // in the worker, and in its reply
             results += 2 * static_cast<double>(bound.values[static_cast<size_t>(number)].bytes);
     return {{"inputs and weights", static_cast<double>(bytesOf(inputs) + bytesOf(host.constants)) + own},
             {"values", static_cast<double>(bound.arenaBytes()) + returned},

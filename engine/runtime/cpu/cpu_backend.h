@@ -55,15 +55,15 @@ class CpuProgram {
 /// does not compute its kernel. KernelInfo: one per call in execution order; calls of one kernel share its source.
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options = {},
                             const Progress& progress = {});
-/// Forward and backward as two functions of one program, which has the weights that both read once: for a run of each.
-/// `saved`: TrainingHalves.
+/// Forward and backward as two functions of one program, which holds weights that both read once. `saved`: as
+/// TrainingHalves has it.
 struct CpuTraining {
     CpuProgram forward, backward;
 };
 Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::shared_ptr<const Module> backward,
                                   std::vector<int64_t> saved, const CpuBuildOptions& options = {},
                                   const Progress& progress = {});
-/// Of buildCpu without compiling: source and kernels only.
+/// The BuildInfo of buildCpu, without compiling: source and kernels only.
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress = {});
 
 struct CpuRunOptions {
@@ -73,7 +73,7 @@ struct CpuRunOptions {
     int64_t memoryBytes = 0;  // limit of the worker's address space; 0 = none
     /// Kernels use all threads however little there is to do: for tests, whose tensors are small.
     bool splitSmall = false;
-    /// Each value ends where memory of its own ends: for checkers of addresses.
+    /// Each value has memory of its own, which ends where the value ends, so that address sanitizers see overruns.
     bool apart = false;
 };
 struct CpuRun {

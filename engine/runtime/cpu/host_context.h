@@ -20,7 +20,7 @@ struct HostRun {
 /// one thing at a time.
 class HostContext {
   public:
-    /// `apart`: no arena, each value ends where memory of its own ends (for checkers of addresses).
+    /// `apart`: no arena; each value has memory of its own, which ends where it ends, so that sanitizers see overruns.
     HostContext(std::shared_ptr<LoadedProgram> program, size_t function, bool apart = false);
     ~HostContext();
     HostContext(const HostContext&) = delete;

@@ -32,13 +32,13 @@ struct TrainingHalves {
 Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vector<PrintedKernel>& printed);
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const TrainingHalves& halves);
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name);
-/// Its constants as they are held.
+/// The constants of a program as its graphs hold them.
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
 /// Copies constants and weights, by function, whose strides are not those that the program walks memory by; those that
 /// lie in one place once. `forget`, if it is there, is told of the originals that nothing else lies in.
 void layOut(const HostProgram& program, std::vector<Tensor>& constants, std::vector<std::vector<Tensor>>& weights,
             const ForgetBytes& forget);
-/// Its constants, laid out.
+/// The constants of a program, with the strides that it walks memory by.
 Result<std::vector<Tensor>> constantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
 
 }  // namespace cutaway

@@ -7,7 +7,7 @@
 namespace cutaway {
 namespace {
 
-/// Whether a library's plan of one serves the other, too: constants lie where they lie.
+/// Whether a library's plan for `a` serves `b`, too. Offsets count for constants alone: a plan knows their addresses.
 bool samePlan(const HostFunction& function, const HostStep& step, size_t number, const BoundFunction& a,
               const BoundFunction& b) {
     const BoundStep &x = a.steps[number], &y = b.steps[number];
@@ -25,7 +25,7 @@ bool samePlan(const HostFunction& function, const HostStep& step, size_t number,
     return true;
 }
 
-/// First and last step of each value's memory; the first is behind the last for what has none of a context's.
+/// First and last step that touch each value's memory; views count for what they view. First > last: no step does.
 std::vector<std::pair<size_t, size_t>> livesOf(const HostFunction& function) {
     std::vector<std::pair<size_t, size_t>> lives(function.values.size(), {function.steps.size() + 1, 0});
     const auto touch = [&](const std::vector<int64_t>& numbers, size_t step) {
@@ -151,7 +151,7 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
     const auto [first, end] = own.stepsOf(segment);
     for (size_t i = first; i < end; ++i) {
         if (own.steps[i].kind != HostStepKind::Library) continue;
-        // A number from data mostly changes offsets alone.
+        // A size found in data often changes offsets alone, so plans for other sizes may serve.
         const auto planned = std::find_if(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
             return kept.function == function && kept.segment == segment && kept.prepared->calls[i].plan &&
                    samePlan(own, own.steps[i], i, kept.prepared->bound, fresh->bound);
@@ -256,7 +256,7 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
     for (const int64_t operand : step.operands)
         if (const int64_t bytes = values.values[static_cast<size_t>(operand)].bytes; bytes >= kLarge)
             if (m_readPlainly.contains(constantAt(function, operand, nullptr))) alsoRead = std::max(alsoRead, bytes);
-    // A large weight that kernels read, too, is not packed beside itself, unless each run would have to.
+    // A large weight that kernels read, too, stays unpacked, so as not to be held twice, unless each run would pack it.
     if (alsoRead > 0)
         if (PreparedSegment::Call call = plan(function, step, bound, values, false);
             call.plan && call.plan->scratchBytes() < alsoRead)

@@ -35,7 +35,7 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
                       const Progress& progress);
     Result<Reply> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                             const Progress& progress);
-    /// By function the weights that `inputs` of one tell: the forward's are the backward's, too.
+    /// The weights of each function, from the inputs of one: a backward has those that it shares with the forward.
     std::vector<std::vector<Tensor>> weightsOf(size_t function, const std::vector<Tensor>& inputs) const;
     bool isLoaded(size_t function) const { return function < m_loaded.size() && m_loaded[function]; }
     void keepAlive();
@@ -52,7 +52,7 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     bool m_keepAll = false;  // weights that libraries have packed are wanted again, for other sizes
 };
 
-/// The worker's ends. `memory` is the request's.
+/// The worker's side of unloading, loading and running a program. `memory`: the request's.
 Result<Message> answerUnload();
 Result<Message> answerLoad(Message& request, const SharedMemory& memory);
 Result<Message> answerCompiled(Message& request, Board& board);

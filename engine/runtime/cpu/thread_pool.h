@@ -21,7 +21,7 @@ class ThreadPool {
     int m_size = 1;
 };
 
-/// So many threads of a pool, which outlives it, as a library is lent them for one call, which draws nothing.
+/// Lends a library so many threads of the pool for a call that draws no random numbers. The pool outlives it.
 CtParallel lentThreads(const ThreadPool& pool, int threads);
 
 }  // namespace cutaway

@@ -57,7 +57,7 @@ class GpuWorker {
         m_child->kill();
         return lost();
     }
-    /// The worker is of no use any more; what it said last.
+    /// Drops a worker that is of no use any more; the error has the last that it wrote to stderr.
     Error lost() {
         const ProcessEnd end = m_child->wait();
         m_child.reset();

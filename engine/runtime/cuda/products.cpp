@@ -32,8 +32,8 @@ Result<void> Products::open() {
     return m_device.driver().check(m_device.driver().memAlloc(&m_workspace, kWorkspaceBytes), "cuMemAlloc");
 }
 
-/// A row-major matrix is its transpose to cuBLASLt, which takes columns; `transposed` says that the operand is one to
-/// us already.
+/// cuBLASLt takes matrices column by column, to which a row-major one is its transpose. `transposed` becomes true for
+/// operands that are column-major here.
 Result<void*> Products::layout(const TensorType& type, bool& transposed) const {
     CT_TRY(const int code, typeCode(type.dtype));
     const size_t row = type.sizes.size() - 2;

@@ -216,7 +216,7 @@ Result<void> Program::product(const Node& node) {
         if (type.rank() == 1 && type.isContiguous() && type.sizes[0] == call.rightType.sizes[1]) {
             call.bias = bias;  // added in the product's own kernel, as PyTorch has it
         } else {
-            // Written to where the result will be, and added to. Dims of one are read again and again.
+            // The addend is copied to the result's place, repeated by strides of 0, and the product is added to it.
             TensorType spread = type;
             for (size_t i = 0; i < spread.sizes.size(); ++i) {
                 const SymInt& size = node.tensor().sizes[i + 2 - spread.sizes.size()];

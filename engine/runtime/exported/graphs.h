@@ -72,7 +72,7 @@ class GraphCall {
         for (const OwnTensor& tensor : owned) all.push_back(tensor.tensor());
         return all;
     }
-    /// Into `to`, which says what it must be.
+    /// Copies what a graph has made into `to`, whose dtype and sizes it must have. 0 on success.
     int32_t put(const CtTensor& made, const CtTensor& to) const {
         if (to.rank < 0) return 0;
         bool same = made.dtype == to.dtype && made.rank == to.rank;
@@ -145,7 +145,7 @@ class GraphCall {
         for (const CtTensor& tensor : tensors) all.push_back(item(tensor, number));
         return all;
     }
-    /// One item of the results from `first` on.
+    /// Stores what a graph has made for item `number`, from `skipped` on, into the results from `first` on. 0: done.
     int32_t giveItem(const Tensors& made, size_t skipped, size_t first, int64_t number) const {
         for (size_t i = skipped; i < made.size(); ++i) {
             if (first + i - skipped >= m_results->size())

@@ -217,14 +217,14 @@ class Frame {
         : m_context(&context), m_function(function), m_planned(steps) {}
 
     std::vector<std::vector<int64_t>> dims;  // of what was returned
-    /// Of the steps that come before a size that data gives, between two of those, ...
+    /// Memory of a segment's values. A segment ends with a step that finds a size in data.
     Memory& arena(size_t segment) { return at(m_arenas, segment); }
     const CtTensor* constants() const;
     /// Buffer `number` of those that the graph writes to.
     void* state(size_t number) const;
 
     int32_t fail(const std::string& where, const std::string& what);
-    /// Plans of other sizes are looked for again.
+    /// Begins a run with these symbols: where they differ from the latest run's, calls get other plans.
     void begin(const std::vector<int64_t>& now) {
         m_known = now.size();
         if (m_symbols.size() >= m_known && std::equal(now.begin(), now.end(), m_symbols.begin())) return;
@@ -259,7 +259,7 @@ class Frame {
         const bool counts = std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
         return counts || fail(name, "its sizes are negative for these inputs") == 0;
     }
-    /// One function of a kernel over its loop over parts; what went wrong in it.
+    /// Runs one function of a kernel over all parts of its loop; gives its fault (codegen/cpp_printer.h), 0 for none.
     int launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t range, int64_t nanoseconds) {
         if (range <= 0) return 0;
         struct State {
@@ -292,7 +292,7 @@ class Frame {
     /// A call whose results' sizes follow from its data. 0 on success: made(step, result) and foundSize() have them.
     int32_t find(size_t step, const char* node, const char* library, const CtCall& wanted);
     int64_t foundSize(size_t step, size_t result, size_t dim) const { return m_found.at(step).at(result).at(dim); }
-    /// What a step has found at these strides.
+    /// Moves a result that a step has found into memory with these strides.
     void restride(size_t step, size_t result, int32_t dtype, const int64_t* strides) {
         const std::vector<int64_t>& sizes = m_found.at(step).at(result);
         std::vector<int64_t> rows(sizes.size(), 1);
@@ -341,9 +341,9 @@ class Frame {
     std::vector<std::unique_ptr<Memory>> m_arenas;
     std::map<size_t, std::vector<std::unique_ptr<Memory>>> m_made;  // by step
     std::vector<int64_t> m_symbols;                                 // of the latest run
-    size_t m_known = 0;                                             // of them, so far in this run
+    size_t m_known = 0;                                             // how many of them are known so far
     std::map<size_t, std::vector<std::vector<int64_t>>> m_found;    // sizes of results, by step
-    std::vector<std::shared_ptr<Planned>> m_planned;                // by step, for these
+    std::vector<std::shared_ptr<Planned>> m_planned;                // by step, for these symbols
     std::vector<std::unique_ptr<Memory>> m_inputs;                  // that were given in another layout
 };
 

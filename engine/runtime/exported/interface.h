@@ -10,8 +10,8 @@
 
 namespace ct {
 
-/// This thread's. In a struct of its own: of a function that gives a std::string GCC and clang name the text inside
-/// differently, and a library may hold code of both.
+/// This thread's last failure. In a struct: within functions that give a std::string GCC and clang mangle the name of a
+/// local differently (ABI tags), and a library may hold code of both.
 struct Failure {
     std::string text;
 };

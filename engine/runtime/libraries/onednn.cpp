@@ -34,7 +34,7 @@ std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& 
     for (const auto& [op, planner] : kPlanners)
         if (op == call.op) {
             auto plan = std::make_unique<OneDnnPlan>(call, threads);
-            lendThreads(threads);  // for which a primitive chooses its way when it is made
+            lendThreads(threads);  // a primitive is made for a number of threads
             if (makesElements(call)) planner(CallReader(call), *plan);
             needs = plan->finish();
             return plan;

@@ -135,7 +135,7 @@ void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& l
     };
     steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, {elements}});
 }
-/// In a row-major copy, which packing forgets.
+/// The operand in a row-major copy; one made while packing lies in memory that is gone afterwards.
 OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& dense, std::vector<Step>& steps) {
     const CtTensor& tensor = m_call->operands[number];
     const Place from{Place::Kind::Operand, number, dense.desc()},

@@ -20,7 +20,7 @@ dnnl::memory::data_type typeIn(const dnnl::memory::desc& layout);
 struct DnnlLayout {
     dnnl::memory::data_type type = dnnl::memory::data_type::f32;
     Dims sizes, strides;
-    bool copied = false;  // of a copy without gaps
+    bool copied = false;  // this is the layout of a dense copy
 
     DnnlLayout() = default;
     DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides);
@@ -100,7 +100,7 @@ class OneDnnPlan final : public LibraryPlan {
     /// Where a primitive leaves a result, which is reordered into place behind it.
     Place result(int number, const DnnlLayout& given, const dnnl::memory::desc& made);
     Place scratch(const dnnl::memory::desc& layout);
-    /// The operand's elements at a place, in its layout; they may be there.
+    /// Copies the operand's elements to a place, in its layout, unless they lie there already.
     void copyOperand(int number, const DnnlLayout& given, const Place& to);
     /// Another place's elements times a factor.
     Place scaled(const Place& from, float factor);
@@ -124,7 +124,7 @@ class OneDnnPlan final : public LibraryPlan {
     /// Work of ours between primitives, with the addresses of its arguments.
     using Work = std::function<void(const std::vector<void*>& addresses, const LibraryRun& run)>;
     void add(Work work, Arguments arguments) { m_steps.push_back({{}, std::move(arguments), std::move(work), {}}); }
-    /// The library's name of the way in which such work uses it.
+    /// Records the library's name for the implementation that such work uses.
     void name(std::string implementation) { m_implementations.push_back(std::move(implementation)); }
 
   private:

@@ -44,7 +44,7 @@ DnnlLayout addend(const CtTensor& tensor, size_t rank) {
     return DnnlLayout(shaped);
 }
 DnnlLayout dense(const DnnlLayout& layout) { return {layout.type, layout.sizes, contiguousStridesOf(layout.sizes)}; }
-/// Where rows or columns lie without gaps between elements, as it lies; others, the library reads by its plain loops.
+/// The layout as it is where rows or columns are dense, else a row-major copy's: others are read by plain loops.
 DnnlLayout readable(const DnnlLayout& matrix, Type type) {
     const size_t rank = matrix.sizes.size();
     const auto dense = [&](size_t d) { return matrix.strides[d] == 1 || matrix.sizes[d] == 1; };
@@ -91,14 +91,14 @@ Product productOf(const CallReader& call) {
     return p;
 }
 
-/// What is computed of a product: what is added, and functions of each element.
+/// What follows a product (post-ops): an addend, and functions of each element.
 class Finish {
   public:
     Finish(const CallReader& call, const Product& p, Type type)
         : m_call(&call), m_alpha(call.real("alpha").value_or(1)) {
         const DnnlLayout out = p.out.as(type);
         if (p.added) {
-            // The library adds a row to a product; anything else is one more operand of what it computes of the result.
+            // A row is added by the product itself, as a bias; anything else is an operand of a post-op.
             m_row = m_alpha == 1 && isRow(p.addend, out.sizes.back());
             m_added = dense(p.addend).as(type);
             if (!m_row && m_added->sizes == out.sizes) m_added = out;

@@ -14,7 +14,7 @@ struct ProductSlice {
 /// An argument of the product as it lies where the primitive reads it, as many dims as the result.
 struct SlicedArgument {
     DnnlLayout layout;
-    bool follows = true;  // the slice's dim is the result's; weights have no rows, and the first factor no columns
+    bool follows = true;  // it is cut, too: along rows the weights are not, along columns the first factor is not
 
     DnnlLayout slice(const ProductSlice& slice) const;
     /// Bytes from one slice to the next.

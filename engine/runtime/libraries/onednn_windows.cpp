@@ -72,8 +72,8 @@ bool isDirect(std::string_view implementation) {
     return implementation.find("jit") != std::string_view::npos &&
            implementation.find("gemm") == std::string_view::npos;
 }
-/// As the first of the layouts is computed directly, else as the library chooses. Its own choice unfolds where channels
-/// last do not (windows of 5 by 5 and of 7 by 7 over single channels, groups of 6 channels), and the other way round.
+/// The first of the layouts that is computed directly, else the library's choice. Both are tried, since each unfolds
+/// windows where the other does not (windows of 5 by 5 and 7 by 7 over single channels, groups of 6 channels).
 template <class Describe>
 auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Describe&& describe) {
     for (const Layouts& way : ways) {
@@ -85,16 +85,16 @@ auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Descri
     }
     return describe(any);
 }
-/// The library's choice, and channels last: these first, where either of the two lies so.
+/// The library's choice and channels last; the latter first where input or result has it.
 std::vector<Layouts> waysOf(const Layouts& any, const DnnlLayout& x, const DnnlLayout& y, Type type) {
     const Layouts last{channelsLast(x).as(type).desc(), any.w, channelsLast(y).as(type).desc()};
     if (isChannelsLast(x) || isChannelsLast(y)) return {last, any};
     return {any, last};
 }
 
-/// What a packed convolution's arguments tell to compute of its sums, with another operand or without. Convolutions
-/// that read an operand of the result's sizes by themselves run by the library's plain loops, or unfold their windows:
-/// one that is added is laid where the sums go, to which the convolution adds; any other, a step behind it reads.
+/// The post-ops that a packed convolution's arguments name, with another operand or without. With an operand of the
+/// result's sizes in a post-op the library would use plain loops, or unfold windows. So one that is added is copied to
+/// where the sums go, and the convolution adds to it; any other is read by a step behind the convolution.
 class OtherOperand {
   public:
     OtherOperand(const CallReader& call, const DnnlLayout& y) : m_call(&call), m_number(call.operand("other")) {
@@ -104,7 +104,7 @@ class OtherOperand {
             throw LibraryRefusal("the other operand has another number of dims than the result");
         m_added = m_given.sizes == y.sizes && call.text("binary_attr") == "add";
     }
-    /// To be computed by the convolution.
+    /// Post-ops of the convolution itself.
     dnnl::post_ops within() const {
         dnnl::post_ops ops;
         if (!m_number) appendUnary(ops, *m_call, m_call->text("attr"));

@@ -98,7 +98,7 @@ void convolveAs(const Run& run, const Geometry& g, const Strided& input, const S
                 const T* const from = in.data() + (n * g.inChannels + channel) * inPlane;
                 const T* const kernel = w.data() + g.kernelAt(channel, o);
                 for (int64_t tap = 0; tap < taps; ++tap) {
-                    // Rising places of the smaller side are falling ones in the kernel, seen from the larger.
+                    // Sums go along rising places of the smaller side; transposed, these are falling taps.
                     const int64_t element = g.transposed ? taps - 1 - tap : tap;
                     const T factor = kernel[element];
                     g.forRows(element, [&](int64_t large, int64_t small, int64_t count) {

@@ -44,7 +44,7 @@ void drawAll(const Run& run, Draw draw) {
     drawAll(run, sourceOf(run), draw);
 }
 
-/// The largest number of the dtype below 1 where rounding would reach it.
+/// `u`, or the largest number of the dtype below 1 where rounding would make 1 of it.
 double belowOne(int32_t dtype, double u) {
     switch (dtype) {
         case CT_BF16: return std::min(u, 1 - 0x1.0p-8);

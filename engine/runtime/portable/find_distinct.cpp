@@ -33,7 +33,7 @@ Rows rowsOf(const Strided& tensor, int32_t dim) {
 struct Distinct {
     std::vector<int64_t> firsts, inverse, counts;  // a row of each; by row: which it is; of each: how many rows
 };
-/// Equal rows are one: all of them, in rising order, or those that follow each other.
+/// Makes one of equal rows: of all in rising order if `sorts`, else of those that follow each other.
 template <class T>
 Distinct distinctOf(const Rows& rows, bool sorts) {
     std::vector<T> elements(static_cast<size_t>(rows.count * rows.width));

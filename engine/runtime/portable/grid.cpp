@@ -201,7 +201,7 @@ int64_t sampleScratch(const CtCall& call, int32_t tasks) {
     return perTask(operandOf(call, 0), operandOf(call, 1), 1, 1) * tasks;
 }
 
-/// What one position's gradient adds. In planes channel by channel, in volumes tap by tap, as the judge sums.
+/// What one position's gradient adds. In planes channel by channel, in volumes tap by tap, as the interpreter sums.
 template <class T>
 void addGradients(const Shape& shape, const Taps<T>& taps, const T* planes, const T* g, T* forInput, T* forGrid) {
     const auto add = [&](int64_t k, const Tap<T>& tap) {

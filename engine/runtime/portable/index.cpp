@@ -43,8 +43,8 @@ int64_t product(const int64_t* sizes, int32_t rank) {
     return count;
 }
 
-/// body(first of a run of slices behind the index, one behind its last, offsets of the group before) for a part of all
-/// slices.
+/// body(place in the group before the index, first of a run of places in the group behind it, one behind its last) for
+/// slices [begin, end), which are counted over both groups.
 template <class Body>
 void forSlices(const Places& p, int64_t begin, int64_t end, Body&& body) {
     const int64_t after = p.counts[2];
@@ -305,7 +305,7 @@ void embedding(const Run& run) {
         }
     });
 }
-/// No group of the dims that are not indexed has more elements, also where the tensor has none.
+/// A bound on the elements of each group of dims that are not indexed; at least 1, also for an empty tensor.
 int64_t boundOf(const Strided& tensor, const bool* indexed) {
     int64_t bound = 1;
     for (int32_t d = 0; d < tensor.rank; ++d) bound *= indexed[d] ? 1 : std::max<int64_t>(tensor.sizes[d], 1);

@@ -234,7 +234,7 @@ void inverse(const Run& run) {
         call.store(1, k, std::vector<int64_t>{info});
     });
 }
-/// PyTorch saves itself a copy of what is row by row already: the factors are those of the transpose.
+/// Whether the matrices are row-major: PyTorch then spares a copy, and the factors are those of the transposes.
 bool isRowByRow(const Strided& tensor) {
     int64_t stride = 1;
     bool rows = true;

@@ -154,7 +154,7 @@ bool comparesDoubles(const Run& run) {
     });
     return doubles;
 }
-/// Of complex numbers, or of nothing.
+/// eq and ne of complex numbers, or of tensors without elements.
 template <bool equal>
 void compare(const Run& run) {
     const Strided out = run.out();

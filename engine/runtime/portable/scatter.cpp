@@ -107,7 +107,7 @@ void scatterLines(const Run& run, const Scatter& s) {
 void scatter(const Run& run, Scatter s) {
     const Strided self = run.in(0);
     s.dim = dimOf(*run.call, 1, self);
-    // Nowhere to land. What has no elements may be of any rank.
+    // No place of a dim of size 0 can be written to. An index without elements may have any rank.
     if (self.elements() == 0 && s.index.elements() > 0 && self.sizes[s.dim] == 0) failOutside(0, s.dim, 0);
     withNumber(self.dtype, [&](auto tag) { scatterLines<decltype(tag)>(run, s); });
 }
