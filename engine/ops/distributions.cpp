@@ -12,7 +12,7 @@
 namespace cutaway {
 namespace {
 
-/// From 1 to the next number.
+/// The distance from 1 to the next larger number of the dtype.
 double epsilonOf(DType dtype) {
     switch (dtype) {
         case DType::F64: return 0x1p-52;
@@ -60,7 +60,7 @@ EvalResult evalNormalAround(const EvalContext& c) {
     return out;
 }
 
-/// A distribution's parameter; the default stays the integer that PyTorch's rules have for it.
+/// A distribution's parameter; the default is an integer literal, as PyTorch's decompositions write it.
 OperandValue parameter(Decomposition& d, const char* name, int64_t fallback) {
     const double value = d.real(name, static_cast<double>(fallback));
     return value == static_cast<double>(fallback) ? OperandValue(fallback) : OperandValue(value);
@@ -220,8 +220,12 @@ EvalResult evalBernoulli(const EvalContext& c) {
     const std::vector<double> chances = spread(c, c.in("p"));
     for (const double p : chances)
         if (!(p >= 0 && p <= 1)) return c.fail("the probabilities must lie between 0 and 1");
-    size_t at = 0;
-    return drawnFromRun(c, [&](const auto& bits) { return uniform(bits) < chances[at++] ? 1.0 : 0.0; });
+    const uint64_t key = nextKey(c);
+    std::vector<double> numbers(chances.size());
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = uniform(philox(key, i)) < chances[i] ? 1.0 : 0.0;
+    Tensor out = c.result();
+    unpackElements(numbers, out);
+    return out;
 }
 
 Result<ValueType> inferCounts(const InferContext& c) {
@@ -313,7 +317,7 @@ constexpr OpDef kOps[] = {
      .eval = evalBernoulli,
      .derive = deriveNothing,
      .samples = "f32[2, 3], f32[3]%\ni64[4], f64[4]%"},
-    // How often something happens at a rate, or of so many times at a chance.
+    // Counts: of events at the rate `self` (poisson), of successes in `count` trials at the chance `prob` (binomial).
     {.schema = "aten.poisson.default(Tensor self, Generator? generator=None) -> Tensor",
      .tags = Tag::Random,
      .infer = inferCounts,
@@ -326,7 +330,7 @@ constexpr OpDef kOps[] = {
      .eval = evalBinomial,
      .derive = deriveNothing,
      .samples = "f32[2, 3]>0, f32[3]%\nf64[4]>0, f64[1]%"},
-    // Waiting times. The logarithm of a number that rounds to 1 is taken half a step below, so that no time is 0.
+    // -log(u) / lambd. For u within half an epsilon of 1 the logarithm is taken as -epsilon / 2: no result is 0.
     shorthand(
         "aten.exponential.default(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
         [](Decomposition& d) -> Values {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kDepth = 256;  // rows of b that are packed at a time: a panel of them fits into the first cache
 
-/// Two vectors of columns; the widest that the processor has.
+/// A panel is two vectors of kLanes doubles wide; kLanes is the most that the processor has.
 template <int kLanes>
 struct Lanes {
     using Vector [[gnu::vector_size(kLanes * sizeof(double))]] = double;
@@ -90,7 +90,7 @@ template <int kLanes>
             packPanel<kColumns>(s.b, p, j, depth, columns, panel.data());
             int64_t row = 0;
             const double* a = s.a + p;
-            if constexpr (kLanes == 8)  // of 32 registers
+            if constexpr (kLanes == 8)  // AVX-512 has the registers for 8 rows
                 row = addTiles<kLanes, 8>(row, s.m, a, s.aStride, panel.data(), depth, s.c + j, s.cStride, columns);
             row = addTiles<kLanes, 4>(row, s.m, a, s.aStride, panel.data(), depth, s.c + j, s.cStride, columns);
             addTiles<kLanes, 1>(row, s.m, a, s.aStride, panel.data(), depth, s.c + j, s.cStride, columns);
@@ -121,7 +121,7 @@ void addDoubleProduct(int64_t m, int64_t n, int64_t k, const double* a, int64_t 
     const double nanoseconds =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / kOperationsPerNanosecond;
     const int threads = threadsWorth(static_cast<int64_t>(std::min(nanoseconds, 1e12)), threadCount());
-    // Columns are packed once by the thread whose they are, rows of b by each thread.
+    // Split by columns, each thread packs its own columns of b; split by rows, each thread packs all of b.
     constexpr int64_t kUnit = 16;
     if (n >= 4 * kUnit * threads)
         runRange(n, kUnit, threads, [&](int64_t begin, int64_t end) {
@@ -132,7 +132,7 @@ void addDoubleProduct(int64_t m, int64_t n, int64_t k, const double* a, int64_t 
                       aStride,
                       {b.data + begin * b.columnStride, b.rowStride, b.columnStride},
                       c + begin,
-                      n});
+                      cStride});
         });
     else
         runRange(m, 8, threads, [&](int64_t begin, int64_t end) {

@@ -74,6 +74,20 @@ class DoubleProductTest : public QObject {
         QCOMPARE(firstDifference(c, expected), QString());
     }
 
+    /// Into columns of a wider matrix, by several threads that share columns, or rows.
+    void productsIntoColumns() {
+        const int64_t wider = 9, k = 64;
+        for (const auto& [m, n] : {std::pair<int64_t, int64_t>{48, 1024}, {4096, 24}}) {
+            const Tensor a = filled({m, k}, 1), b = filled({k, n}, 2);
+            Tensor c = Tensor::zeros(DType::F64, {m, n}), all = Tensor::zeros(DType::F64, {m, n + wider}).clone();
+            multiplyMatrices(a, b, c);
+            addDoubleProduct(m, n, k, a.as<double>(), k, {b.as<double>(), n, 1}, all.as<double>() + wider, n + wider);
+            for (int64_t i = 0; i < m; ++i)
+                for (int64_t j = -wider; j < n; ++j)
+                    QCOMPARE(all.as<double>()[i * (n + wider) + wider + j], j < 0 ? 0.0 : c.as<double>()[i * n + j]);
+        }
+    }
+
     void convolutions_data() {
         QTest::addColumn<QList<int>>("channels");  // batch, in, out, groups
         QTest::addColumn<QList<int>>("spatial");   // in, kernel, stride, padding, dilation of both dims

@@ -51,9 +51,25 @@ class RandomTest : public QObject {
     void distribution();
     void dropout();
     void permutation();
+    void chancesAreOfTheirElements();
     void seedsDrawTheSame_data();
     void seedsDrawTheSame();
 };
+
+/// Each element has its own probability, also where there are enough of them for several threads.
+void RandomTest::chancesAreOfTheirElements() {
+    auto sample = buildSample(requireOp("aten.bernoulli.Tensor"), "f32[300, 1000], f32[1000]");
+    QVERIFY(bool(sample));
+    Tensor chances = Tensor::zeros(DType::F32, {1000}).clone();
+    for (int64_t i = 0; i < 1000; i += 3) chances.as<float>()[i] = 1;
+    NodeValues values;
+    values.set(*(*sample)->placeholders[0], {(*sample)->inputs[0]});
+    values.set(*(*sample)->placeholders[1], {chances});
+    const auto result = evaluateNode(*(*sample)->call, values);
+    QVERIFY(bool(result));
+    const std::vector<double> numbers = elements((*result)[0]);
+    for (size_t i = 0; i < numbers.size(); ++i) QCOMPARE(numbers[i], i % 1000 % 3 == 0 ? 1.0 : 0.0);
+}
 
 /// What passes make of random calls draws what they would have drawn, interpreted and compiled.
 void RandomTest::seedsDrawTheSame_data() {
