@@ -81,8 +81,8 @@ EvalResult evalByteMaxPool(const EvalContext& c) {
     return values;
 }
 
-/// Where the kernel stands, in the whole kernel: at the first maximum; at the last NaN, if there is one, as PyTorch's
-/// loop leaves it; and never beside the input, where -inf stands for what is not there.
+/// Offset of the maximum in the whole kernel: the first maximum, or the last NaN if there is one, as PyTorch's loop
+/// leaves it. Never an element in the padding before the input, which is read as -inf and could be the first.
 Expr maximumOffset(LowerContext& c, const Windows& windows, const SymDims& kernel, size_t lead,
                    const LowerContext::Body& element) {
     const auto flat = [&](const std::vector<Expr>& at) {
@@ -114,7 +114,7 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
     if (!windows) return Expr();
     const size_t lead = self.sizes.size() - spatial;
     SymDims kernel;
-    // Offsets count in the whole kernel.
+    // Maxima need only the kernel elements that can meet the input; offsets count in the whole kernel.
     for (size_t d = 0; d < spatial; ++d)
         kernel.push_back(c.resultNumber() == 0 ? windows->reach(d) : windows->kernel[d]);
     const bool floating = isFloating(self.dtype);
@@ -164,7 +164,7 @@ Result<ValueType> inferOffsetsToIndices(const InferContext& c) {
     CT_TRY(const SymDims sizes, c.sizes("input_size"));
     if (static_cast<int64_t>(sizes.size()) > offsets.rank())
         return c.fail("more input sizes than the offsets have dims");
-    numel(sizes);  // positions in the plane are counted
+    numel(sizes);  // throws SizeError where a position in the plane does not fit into 64 bits
     for (const char* param : {"kernel_size", "stride", "padding", "dilation"}) {
         CT_TRY(const std::vector<int64_t> values, c.integers(param));
         if (values.size() != sizes.size())
@@ -203,7 +203,7 @@ EvalResult evalOffsetsToIndices(const EvalContext& c) {
     for (size_t i = 0; i < in.size(); ++i) {
         int64_t kernel = in[i], place = static_cast<int64_t>(i), position = 0, scale = 1;
         for (size_t d = spatial; d-- > 0;) {
-            const int64_t tap = d == 0 ? kernel : kernel % w.kernel[d];  // beyond the kernel as PyTorch counts
+            const int64_t tap = d == 0 ? kernel : kernel % w.kernel[d];  // dim 0 is not wrapped, as in PyTorch
             const int64_t at = place % outSizes[d] * w.stride[d] - w.padding[d] + tap * w.dilation[d];
             position += at * scale;
             scale *= w.in[d];
@@ -272,6 +272,7 @@ f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1]
 f32[1, 2, 8, 8], 2
 f32[2, 6, 7], [2, 3], [1, 2]
 f32[1, 2, 7, 7], 3, 2, 0, 1, True
+f32[1, 2, 3, 5], 2, 2, 1, 1, True
 f32[1, 2, 9, 9], 3, 2, 1, 2
 f64[1, 1, 4, 4], 2, 1
 bf16[1, 2, 8, 8], 2, 2

@@ -103,7 +103,7 @@ Expr divisorOf(LowerContext& c, const Windows& w, const TensorType& self, const 
     return Expr::cast(count, dtype);
 }
 
-/// Of each element, the windows that cover it: along a dim, those from the last that begins at or before it backwards.
+/// Each element sums over the windows that cover it: along a dim, backwards from the last that begins at or before it.
 template <size_t spatial>
 Expr lowerAverageBackward(LowerContext& c) {
     const TensorType self = c.in("self");
@@ -214,7 +214,7 @@ EvalResult evalAdaptive(const EvalContext& c) {
     return to;
 }
 
-/// A single output element per plane is a mean. It keeps a channels-last look, as PyTorch's does.
+/// A single output element per plane is a mean. It keeps the channels-last memory format, as PyTorch's does.
 Values decomposeAdaptive(Decomposition& d) {
     const Value self = d.in(0);
     auto wanted = d.sizes("output_size");
@@ -250,6 +250,7 @@ constexpr OpDef kOps[] = {
 f32[1, 2, 8, 8], [2, 2]
 f32[2, 7, 6], [3, 2], [2, 1], [1, 1]
 f32[1, 2, 7, 7], [3, 3], [2, 2], [1, 1], True
+f32[1, 2, 3, 5], [2, 2], [2, 2], [1, 1], True
 f32[1, 2, 7, 7], [3, 3], [2, 2], [1, 1], True, False
 f32[1, 2, 7, 7], [3, 3], [2, 2], [1, 1], False, False
 f32[1, 1, 4, 4], [2, 2], [2, 2], [0, 0], False, True, 3

@@ -30,14 +30,14 @@ int64_t product(const std::vector<int64_t>& sizes) {
     return count;
 }
 
-/// Number of windows along a dim. In ceil mode a window may start in the padding's end, but not beyond it.
+/// Number of windows along a dim. In ceil mode the last may end beyond the padding, but starts before the input ends.
 SymInt windowCount(const SymInt& in, const Windows& w, size_t d, bool ceil) {
     const SymInt room = in + SymInt(2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1);
     const SymInt stride(w.stride[d]);
     SymInt count = floorDiv(ceil ? room + stride - SymInt(1) : room, stride) + SymInt(1);
-    if (ceil && count.isInt() && in.isInt() &&
-        checkedMul(count.value() - 1, w.stride[d]) >= checkedAdd(in.value(), w.padding[d]))
-        count = count - SymInt(1);
+    // Where padding and stride are within the window's reach the last starts early enough.
+    if (ceil && w.padding[d] + w.stride[d] > w.dilation[d] * (w.kernel[d] - 1) + 1)
+        count = min(count, floorDiv(in + SymInt(w.padding[d] + w.stride[d] - 1), stride));
     return count;
 }
 
