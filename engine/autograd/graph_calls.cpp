@@ -106,8 +106,7 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
                                                        const Rewriter& rewriter) {
     CT_TRY(const GraphCall read, readGraphCall(module, call));
     using Kind = GraphCall::Kind;
-    const bool keepsDraws = read.kind == Kind::Scan || read.kind == Kind::Map || read.kind == Kind::Cond;
-    CT_TRY_VOID(refuseDraws(call, read, keepsDraws));
+    CT_TRY_VOID(refuseDraws(call, read, read.kind != Kind::AssociativeScan));
     if (read.isLoop()) return pullBackLoop(module, call, builder, arrived, needed, rewriter, read);
     std::vector<std::vector<Argument>> lists = read.lists;
     std::vector<std::vector<bool>> wanted;

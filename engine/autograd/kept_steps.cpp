@@ -26,6 +26,17 @@ size_t positionOf(const Node& item, size_t count) {
     return static_cast<size_t>(position < 0 ? position + static_cast<int64_t>(count) : position);
 }
 
+/// What a graph of the forward draws there.
+Value drawnIn(GraphBuilder& builder, const Drawn& one) {
+    const Value value = builder.value(*builder.graph().find(one.call));
+    return value.node()->type().tuple() ? value[static_cast<int64_t>(one.item)] : value;
+}
+/// In the place of draws that were not made.
+Node* zerosFor(GraphBuilder& builder, const Drawn& one) {
+    const TensorType& type = one.input->tensor();
+    return full(builder, type.sizes, Scalar(int64_t{0}), type.dtype, type.device).node();
+}
+
 /// A name for a size that only a run tells. A module and its bodies share their symbols, so those of bodies start at
 /// other numbers.
 SymInt freshSize(const Module& module) {
@@ -94,10 +105,7 @@ Result<std::vector<Node*>> keepCollected(Module& module, Node& call, const Graph
         if (!inside.error()) types.emplace_back(stacked(value.type(), count));
     };
     for (const size_t place : carried) keep(inside.value(*inputs[0][place]));
-    for (const Drawn& one : drawn) {
-        const Value value = inside.value(*step->graph().find(one.call));
-        keep(value.node()->type().tuple() ? value[static_cast<int64_t>(one.item)] : value);
-    }
+    for (const Drawn& one : drawn) keep(drawnIn(inside, one));
     if (inside.error()) return *inside.error();
     Rewriter whole(rewriter.pass(), rewriter.context());
     CT_TRY(step, finishedGraph(std::move(step), outputs, whole));
@@ -138,14 +146,7 @@ Result<std::vector<Node*>> keepDrawnByBranches(Module& module, Node& call, const
         std::vector<Argument> outputs = branch->graph().outputs();
         for (size_t from = 0; from < drawn.size(); ++from)
             for (const Drawn& one : drawn[from]) {
-                if (from == i) {
-                    const Value value = inside.value(*branch->graph().find(one.call));
-                    const bool several = value.node()->type().tuple() != nullptr;
-                    outputs.emplace_back(returned(inside, several ? value[static_cast<int64_t>(one.item)] : value));
-                } else {
-                    const TensorType& type = one.input->tensor();
-                    outputs.emplace_back(full(inside, type.sizes, Scalar(int64_t{0}), type.dtype, type.device).node());
-                }
+                outputs.emplace_back(from == i ? returned(inside, drawnIn(inside, one)) : zerosFor(inside, one));
                 if (inside.error()) return *inside.error();
             }
         CT_TRY(branch, finishedGraph(std::move(branch), outputs, whole));
@@ -160,7 +161,8 @@ Result<std::vector<Node*>> keepDrawnByBranches(Module& module, Node& call, const
     return kept;
 }
 
-Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const Rewriter& rewriter) {
+Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const std::vector<Drawn>& drawn,
+                                  const Rewriter& rewriter) {
     const size_t carried = read.carried();
     Rewriter whole(rewriter.pass(), rewriter.context());
     const TensorType counter = TensorType::contiguous(DType::I64, {});
@@ -168,10 +170,15 @@ Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& r
     for (size_t i = 0; i < read.graphs.size(); ++i) {
         auto step = std::make_unique<Module>(*read.graphs[i]);
         Graph& graph = step->graph();
-        Node& counted = graph.placeholder("steps", counter, behindList(graph, inputsByList(read, *step), 0));
+        Node* const place = behindList(graph, inputsByList(read, *step), 0);
+        Node& counted = graph.placeholder("steps", counter, place);
+        for (const Drawn& one : drawn) graph.placeholder("drawn", one.input->type(), place);
         GraphBuilder inside(graph, graph.outputNode());
         std::vector<Argument> outputs = graph.outputs();
-        if (i == read.body()) outputs.emplace_back(inside.value(counted) + 1);
+        if (i == read.body()) {
+            outputs.emplace_back(inside.value(counted) + 1);
+            for (const Drawn& one : drawn) outputs.emplace_back(returned(inside, drawnIn(inside, one)));
+        }
         if (inside.error()) return *inside.error();
         CT_TRY(step, finishedGraph(std::move(step), outputs, whole));
         names.push_back(addGraph(module, read.names[i] + "_kept", std::move(step)));
@@ -179,12 +186,14 @@ Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& r
     GraphBuilder front = besideCall(call, &call);
     std::vector<std::vector<Argument>> lists = read.lists;
     lists[0].emplace_back(full(front, {}, Scalar(int64_t{0}), DType::I64, Device{}));
+    for (const Drawn& one : drawn) lists[0].emplace_back(zerosFor(front, one));
     if (front.error()) return *front.error();
     KeptSteps out;
     out.rows = freshSize(module);
     TupleType types;
     for (const ValueType& result : read.results) types.emplace_back(stacked(*result.tensor(), out.rows));
     types.emplace_back(stacked(counter, out.rows));
+    for (const Drawn& one : drawn) types.emplace_back(stacked(one.input->tensor(), out.rows));
     std::vector<Argument> args = {Argument(SubgraphRef{names[0]}), Argument(SubgraphRef{names[1]})};
     for (auto& list : lists) args.emplace_back(std::move(list));
     Graph& graph = module.graph();
@@ -193,7 +202,7 @@ Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& r
     for (const std::string& name : read.names) dropUnnamedGraph(module, name);
     const std::vector<Node*> readers = call.users();
     for (size_t i = 0; i < readers.size(); ++i)
-        if (Node* const one = resultOfCall(call, positionOf(*readers[i], carried + 1)); one != readers[i]) {
+        if (Node* const one = resultOfCall(call, positionOf(*readers[i], carried)); one != readers[i]) {
             graph.replaceUses(*readers[i], *one);
             graph.erase(*readers[i]);
         }
@@ -216,6 +225,7 @@ Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& r
         if (i == carried) out.count = own.node();
     }
     out.stacks.pop_back();
+    for (size_t i = 0; i < drawn.size(); ++i) out.drawn.push_back(resultOfCall(call, carried + 1 + i));
     return out;
 }
 

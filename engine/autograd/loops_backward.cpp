@@ -333,7 +333,7 @@ class LoopBackward {
         carrySums();
         if (m_builder.error()) return *m_builder.error();
         CT_TRY(auto step, m_step.finish(m_outputs, m_carriedInputs));
-        CT_TRY(const KeptSteps kept, keepInWhileLoop(m_module, m_call, m_read, m_rewriter));
+        CT_TRY(const KeptSteps kept, keepInWhileLoop(m_module, m_call, m_read, m_step.drawn(), m_rewriter));
         m_carried[0] = Argument(kept.count);
         std::vector<Node*> inputs = m_carriedInputs;
         std::vector<Argument> others;
@@ -345,6 +345,10 @@ class LoopBackward {
             const Value all = m_builder.call("aten.cat.default",
                                              {Argument(std::vector<Argument>{first, Argument(kept.stacks[i])}), 0});
             others.emplace_back(m_builder.call("aten.slice.Tensor", {all, 0, 0, -1}));
+        }
+        for (size_t i = 0; i < kept.drawn.size(); ++i) {
+            inputs.push_back(&readAtStep(step->graph(), *m_step.drawn()[i].input, *now.node(), kept.rows));
+            others.emplace_back(kept.drawn[i]);
         }
         addRead(inputs, others);
         StepBackward::order(*step, inputs);
@@ -365,8 +369,8 @@ class LoopBackward {
         while (node->isPlaceholder()) node = node->next();
         return *node;
     }
-    /// In place of an input that is carried into the step, what stands in a stack at the step's number. The stack is
-    /// the input that takes its place.
+    /// In place of an input of the step, what stands in a stack at the step's number. The stack is the input that takes
+    /// its place.
     static Node& readAtStep(Graph& graph, Node& input, Node& number, const SymInt& rows) {
         const TensorType type = input.tensor();
         Node& stack = graph.placeholder("kept", stacked(type, rows), &input);

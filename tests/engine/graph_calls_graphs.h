@@ -276,6 +276,54 @@ def no(x: "f64[4]"):
     s: "f64[4]" = aten.mul.Tensor(y, x)
     return (s,)
 )fx";
+// A step's draws are of another dtype and another shape than what is carried, and one is not read backwards.
+inline const std::string kDrawsInSteps = R"fx(def forward(p: "b8[]", x: "f64[3]", w: "f64[3]"):
+    n: "i64[]" = aten.full.default([], 0, dtype=torch.int64)
+    z: "f64[3]" = aten.zeros_like.default(x)
+    c = higher_order.while_loop(more, body, [n, x, z], [w])
+    a: "f64[3]" = c[1]
+    b: "f64[3]" = c[2]
+    r: "f64[3]" = aten.mul.Tensor(a, b)
+    return (r,)
+
+def more(n: "i64[]", x: "f64[3]", z: "f64[3]", w: "f64[3]"):
+    t: "b8[]" = aten.lt.Scalar(n, 4)
+    return t
+
+def body(n: "i64[]", x: "f64[3]", z: "f64[3]", w: "f64[3]"):
+    m: "i64[]" = aten.add.Tensor(n, 1)
+    r: "f64[2, 3]" = aten.rand.default([2, 3], dtype=torch.float64)
+    i: "i64[3]" = aten.randint.low(1, 3, [3])
+    h: "f64[3]" = aten.randn.default([3], dtype=torch.float64)
+    v: "f64[2, 3]" = aten.mul.Tensor(r, x)
+    y: "f64[3]" = aten.sum.dim_IntList(v, [0])
+    s: "f64[3]" = aten.sin.default(y)
+    q: "f64[3]" = aten.mul.Tensor(w, i)
+    e: "f64[3]" = aten.add.Tensor(s, h)
+    d = aten.native_dropout.default(e, 0.3, True)
+    f: "f64[3]" = d[0]
+    g: "f64[3]" = aten.mul.Tensor(f, q)
+    u: "f64[3]" = aten.add.Tensor(z, g)
+    return (m, s, u)
+)fx";
+// The loop draws, and takes no step.
+inline const std::string kDrawsInNoStep = R"fx(def forward(p: "b8[]", x: "f64[4]"):
+    n: "i64[]" = aten.full.default([], 9, dtype=torch.int64)
+    c = higher_order.while_loop(more, body, [n, x], [])
+    a: "f64[4]" = c[1]
+    s: "f64[4]" = aten.sin.default(a)
+    return (s,)
+
+def more(n: "i64[]", x: "f64[4]"):
+    t: "b8[]" = aten.lt.Scalar(n, 4)
+    return t
+
+def body(n: "i64[]", x: "f64[4]"):
+    m: "i64[]" = aten.add.Tensor(n, 1)
+    r: "f64[4]" = aten.rand_like.default(x)
+    y: "f64[4]" = aten.mul.Tensor(x, r)
+    return (m, y)
+)fx";
 // The branch draws in a branch of its own, which is not looked into.
 inline const std::string kDrawsInside = R"fx(def forward(p: "b8[]", x: "f64[4]"):
     c = higher_order.cond(p, outer, outer, [p, x])
@@ -291,6 +339,17 @@ def outer(p: "b8[]", x: "f64[4]"):
         r: "f64[4]" = aten.rand_like.default(x)
         y: "f64[4]" = aten.mul.Tensor(x, r)
         return (y,)
+)fx";
+inline const std::string kAssociativeDraws = R"fx(def forward(p: "b8[]", x: "f64[4, 2]"):
+    c = higher_order.associative_scan(both, [x], [])
+    a: "f64[4, 2]" = c[0]
+    return (a,)
+
+def both(a: "f64[2]", b: "f64[2]"):
+    r: "f64[2]" = aten.rand_like.default(a)
+    m: "f64[2]" = aten.mul.Tensor(a, r)
+    k: "f64[2]" = aten.add.Tensor(m, b)
+    return (k,)
 )fx";
 
 }  // namespace cutaway::testing

@@ -108,6 +108,8 @@ class GraphCallsTest : public QObject {
         row("cond with a branch that draws", kOneDraws, false);
         row("cond beside a branch that draws", kOneDraws, true);
         row("cond with the same branch twice, which draws", kRandom, true);
+        row("while_loop that draws", kDrawsInSteps, true);
+        row("while_loop that would draw, without a step", kDrawsInNoStep, true);
     }
     void gradientsAreDifferences() {
         QFETCH(QString, text);
@@ -202,6 +204,7 @@ class GraphCallsTest : public QObject {
             QTest::newRow(name) << QString::fromStdString(text) << forward << QString::fromLatin1(says);
         };
         row("draws in a branch of a branch, backwards", kDrawsInside, false, "outer draws random numbers");
+        row("draws in an associative scan, backwards", kAssociativeDraws, false, "both draws random numbers");
         row("draws forwards", kRandom, true, "yes draws random numbers");
     }
     void whatCannotBeDifferentiated() {
