@@ -41,7 +41,7 @@ bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) 
     return !libraries.empty();
 }
 
-/// oneDNN as this program has it: where only the library is installed nothing else names it.
+/// The path of the oneDNN that this program runs on: without the library's development files -ldnnl finds nothing.
 std::string oneDnnPath() {
     Dl_info info{};
     const auto* const function = reinterpret_cast<const void*>(&dnnl_version);
@@ -152,7 +152,7 @@ class Writer {
     ExportedFolder m_made;
 };
 
-/// Nothing of anybody else's is written over.
+/// Refuses a folder that holds anything but an earlier export, so that nobody else's files are overwritten.
 Result<void> checkFolder(const fs::path& folder) {
     std::error_code failed;
     if (!fs::exists(folder, failed)) return {};
@@ -165,27 +165,68 @@ Result<void> checkFolder(const fs::path& folder) {
                  {"name a new or empty folder, or one that an export is to replace"}};
 }
 
-/// What fails leaves nothing that was not there.
-Result<void> moveInto(const fs::path& from, const fs::path& folder, const std::vector<std::string>& files) {
+Error cannotWrite(const std::error_code& failed, const fs::path& file) {
+    return invalidInput("cannot write: " + failed.message(), file.string());
+}
+
+/// Moves a file, to another disk if need be.
+std::error_code moveFile(const fs::path& from, const fs::path& to) {
+    std::error_code failed;
+    fs::create_directories(to.parent_path(), failed);
+    if (failed) return failed;
+    fs::rename(from, to, failed);
+    if (failed) fs::copy_file(from, to, failed);
+    return failed;
+}
+
+/// Puts each entry of `made` into the folder, and what the folder has under its name into `old`; on failure all are
+/// where they were. All three are on one disk.
+Result<void> exchange(const fs::path& made, const fs::path& old, const fs::path& folder,
+                      const std::set<std::string>& entries) {
+    std::vector<std::pair<fs::path, fs::path>> moved;
     std::error_code failed, none;
-    const bool known = fs::exists(folder, none);
-    std::vector<fs::path> fresh;
-    for (const std::string& file : files) {
-        const fs::path to = folder / file;
-        if (!fs::exists(to, none)) fresh.push_back(to);
-        fs::create_directories(to.parent_path(), failed);
-        if (!failed) fs::rename(from / file, to, failed);
-        if (failed) {  // another disk
-            failed.clear();
-            fs::copy_file(from / file, to, fs::copy_options::overwrite_existing, failed);
-        }
+    const auto move = [&](const fs::path& from, const fs::path& to) {
+        if (failed) return;
+        fs::rename(from, to, failed);
+        if (!failed) moved.emplace_back(from, to);
+    };
+    for (const std::string& entry : entries) {
+        const fs::file_status there = fs::symlink_status(folder / entry, none);
+        // A folder that has a file's name is no export's: it stays, and the file cannot be written.
+        const bool stays = fs::is_directory(there) && !fs::is_directory(made / entry, none);
+        if (fs::exists(there) && !stays) move(folder / entry, old / entry);
+        move(made / entry, folder / entry);
         if (!failed) continue;
-        for (const fs::path& own : fresh) fs::remove(own, none);
-        fs::remove_all(folder / "src", none);
-        if (!known) fs::remove_all(folder, none);
-        return invalidInput("cannot write: " + failed.message(), to.string());
+        for (auto back = moved.rbegin(); back != moved.rend(); ++back) fs::rename(back->second, back->first, none);
+        return cannotWrite(failed, folder / entry);
     }
     return {};
+}
+
+/// Moves the files into the folder, in place of an earlier export's: its sources go, which may be others. On failure
+/// everything is as it was.
+Result<void> moveInto(const fs::path& from, const fs::path& folder, const std::vector<std::string>& files) {
+    std::error_code none;
+    fs::path fresh;  // the outermost folder that is made here
+    for (fs::path at = folder; !at.empty() && !fs::exists(at, none); at = at.parent_path()) fresh = at;
+    // Within the folder, so on its disk: once all files are there, nothing but renaming is left to do.
+    const fs::path space = folder / ".cutaway-export", made = space / "made", old = space / "old";
+    const auto filled = [&]() -> Result<void> {
+        fs::remove_all(space, none);  // of an export that was killed
+        std::error_code failed;
+        fs::create_directories(old, failed);
+        if (failed) return cannotWrite(failed, folder);
+        std::set<std::string> entries;
+        for (const std::string& file : files) {
+            failed = moveFile(from / file, made / file);
+            if (failed) return cannotWrite(failed, folder / file);
+            entries.insert(fs::path(file).begin()->string());
+        }
+        return exchange(made, old, folder, entries);
+    }();
+    fs::remove_all(space, none);
+    if (!filled && !fresh.empty()) fs::remove_all(fresh, none);
+    return filled;
 }
 
 }  // namespace
@@ -207,8 +248,6 @@ Result<ExportedFolder> writeExport(const std::string& folder, const ExportConten
     CT_TRY_VOID(checkFolder(folder));
     CT_TRY(const TempDir space, TempDir::create("export"));
     CT_TRY(ExportedFolder made, Writer(space.path(), contents).run(compiler, progress));
-    std::error_code none;
-    fs::remove_all(fs::path(folder) / "src", none);  // of an earlier export, whose sources are not these
     CT_TRY_VOID(moveInto(space.path(), folder, made.files));
     made.library = (fs::path(folder) / made.library).string();
     return made;

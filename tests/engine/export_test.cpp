@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <QDirIterator>
 #include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
@@ -36,6 +37,18 @@ Ended buildMain(const QString& folder, const QString& name) {
                {"-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "main.c", "-L.", "-l" + name,
                 "-Wl,-rpath," + folder, "-lm", "-o", "program"},
                folder);
+}
+
+/// All that a folder holds: bytes of files by their paths, nothing of folders.
+QMap<QString, QByteArray> contents(const QString& folder) {
+    QMap<QString, QByteArray> all;
+    QDirIterator each(folder, QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot, QDirIterator::Subdirectories);
+    while (each.hasNext()) {
+        QFile file(each.next());
+        all[QDir(folder).relativeFilePath(file.fileName())] =
+            file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+    }
+    return all;
 }
 
 NamedTensors readAll(const QString& path) {
@@ -318,6 +331,34 @@ class ExportTest : public QObject {
                  (QStringList{"manifest.json", "model.h"}));
         QVERIFY(QDir(in("half/model.h")).removeRecursively());
         QVERIFY(exported(model, "half"));
+    }
+
+    /// An earlier export that cannot be replaced is as it was, whichever file cannot be written.
+    void aFailureLeavesTheEarlierExport() {
+        const QString other = written("other.py",
+                                      "def forward(x: \"f32[4]\"):\n    a = aten.cumsum.default(x, 0)\n"
+                                      "    return (a,)\n");
+        QVERIFY(exported(
+            written("earlier.py", "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n"),
+            "earlier"));
+        for (const QString file : {"CMakeLists.txt", "weights.safetensors"}) {
+            QVERIFY(QFile::rename(in("earlier/" + file), in("kept")));
+            QVERIFY(QDir().mkpath(in("earlier/" + file + "/in the way")));
+            const QMap<QString, QByteArray> before = contents(in("earlier"));
+            const auto report = exported(other, "earlier");
+            QVERIFY(!report);
+            QVERIFY2(QString::fromStdString(report.error().text()).contains("earlier/" + file + ": cannot write"),
+                     report.error().text().c_str());
+            const QMap<QString, QByteArray> after = contents(in("earlier"));
+            QCOMPARE(after.keys(), before.keys());
+            QVERIFY(after == before);
+            QVERIFY(QDir(in("earlier/" + file)).removeRecursively());
+            QVERIFY(QFile::rename(in("kept"), in("earlier/" + file)));
+        }
+        QVERIFY(exported(other, "earlier"));
+        const QMap<QString, QByteArray> replaced = contents(in("earlier"));
+        QVERIFY(replaced.contains("src/engine/runtime/portable/scan.cpp"));
+        QVERIFY(!replaced.contains(".cutaway-export"));
     }
 
     /// An earlier export is replaced, sources that are no longer its own go.
