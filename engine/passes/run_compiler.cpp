@@ -60,7 +60,7 @@ class BodyRounds {
         return static_cast<int>(std::count_if(m_passes.begin(), m_passes.end(),
                                               [&](const PlannedPass& each) { return each.pass->name == name; }));
     }
-    static constexpr int kMost = 16;  // PyTorch goes on until Python's stack ends
+    static constexpr int kMost = 16;  // rounds; PyTorch has no limit but Python's recursion limit
     const Stage* m_stage = nullptr;
     std::string_view m_track;
     std::vector<PlannedPass> m_passes;  // of the first round
@@ -113,7 +113,7 @@ class Run {
         m_trace.rounds = other.rounds;
         for (size_t i = 0; i < steps; ++i) {
             const Step& step = other.steps[i];
-            if (!step.pass->required) m_used += step.info.rewrites;
+            if (!step.required) m_used += step.info.rewrites;
             m_graphs[step.info.track] = step.after;
             for (const auto& [track, graph] : step.made) m_graphs[track] = graph;
             record(step, step.before);
@@ -121,7 +121,7 @@ class Run {
         }
     }
 
-    /// What the trace holds after an error was done all the same.
+    /// Runs the passes of the plan, recording each step. After an error the trace holds the steps that were done.
     Result<void> run(std::vector<PlannedPass> plan) {
         const Clock::time_point start = Clock::now();
         const std::string track(plan.empty() ? "main" : plan.front().track);
@@ -189,7 +189,8 @@ class Run {
         step.info.track = std::string(one.track);
         step.info.stage = std::string(one.stage->name);
         step.info.occurrence = one.occurrence;
-        if (!one.required()) m_used += step.info.rewrites;
+        step.required = one.required();
+        if (!step.required) m_used += step.info.rewrites;
         if (one.stage == &kFreeze || one.stage == &kLayout) {
             step.info.constantBytesBefore = constantBytes(*step.before);
             step.info.constantBytesAfter =

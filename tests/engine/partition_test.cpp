@@ -398,13 +398,19 @@ class PartitionTest : public QObject {
 
     /// A derived run shares the steps before the partition and is, from there on, the run that a compilation with that
     /// budget would have made.
+    void derivedRuns_data() {
+        QTest::addColumn<int>("fuel");
+        for (const int fuel : {-1, 40}) QTest::addRow("fuel %d", fuel) << fuel;  // -1: any number
+    }
     void derivedRuns() {
+        QFETCH(int, fuel);
         Session session;
         QVERIFY(session.open(testing::testFile("../resources/models/tiny_transformer.pt2").toStdString()));
-        QVERIFY(session.compile(training()));
+        CompileRequest again = training();
+        if (fuel >= 0) again.fuel = fuel;
+        QVERIFY(session.compile(again));
         const auto derived = session.deriveWithBudget(0, 0.25);
         QVERIFY2(derived, derived ? "" : derived.error().text().c_str());
-        CompileRequest again = training();
         again.memoryBudget = 0.25;
         QVERIFY(session.compile(again));
         QCOMPARE(*session.requestOf(*derived), again);
@@ -414,6 +420,7 @@ class PartitionTest : public QObject {
         QCOMPARE(shared.steps.size(), anew.steps.size());
         for (size_t i = 0; i < shared.steps.size(); ++i) {
             QCOMPARE(shared.steps[i].info.key(), anew.steps[i].info.key());
+            QCOMPARE(shared.steps[i].info.rewrites, anew.steps[i].info.rewrites);
             if (static_cast<int>(i) < cut) QVERIFY(shared.steps[i].after == first.steps[i].after);
         }
         for (const char* track : {"forward", "backward"})
