@@ -28,11 +28,11 @@ class Matcher {
         bool swapped;  // operands 0 and 1 in the other order
         const Frame* rest;
         size_t at = 0;
-        int each = -1;             // the values are items that the call of this slot stands for, one after the other
+        int each = -1;             // slot of the `each` call that matches the values one after the other; -1: none
         size_t matched = 0;        // how many of them it has matched
-        const Node* of = nullptr;  // whose arguments the values are, and by which parameters
+        const Node* of = nullptr;  // the node whose arguments the values are, for reasons; then its schema's parameters
         const Schema* parameters = nullptr;
-        bool items = false;  // they are items of the list before the place where `rest` goes on
+        bool items = false;  // the values are items of a list argument
     };
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
@@ -43,16 +43,23 @@ class Matcher {
         return name[0] == '%' ? "an operand" : "'" + name + "'";
     }
 
+    /// How a reason begins that is about a sibling. Once all siblings have matched (m_sibling <= m_furthest) it is that
+    /// of a later check.
+    std::string ofSibling() const {
+        if (!m_siblings || m_sibling <= m_furthest) return {};
+        return "`" + (*m_siblings)[m_sibling - 1]->name() + "`, which reads what `" + m_match.root().name() +
+               "` reads, does not match: ";
+    }
     /// Notes why this attempt failed; `sentence` is composed only when explaining.
     template <class Sentence>
     bool fail(const Node* about, Sentence&& sentence, bool sayBothOrders = false) {
         if (m_trace && m_progress > m_trace->progress) {
             m_trace->progress = m_progress;
-            m_trace->reason = sentence();
+            m_trace->reason = ofSibling() + sentence();
             m_trace->node = about ? about->id() : NodeId::None;
             m_bothOrders = m_otherOrder || !sayBothOrders;
         } else if (m_trace && m_progress == m_trace->progress && m_otherOrder && sayBothOrders && !m_bothOrders) {
-            if (const std::string again = sentence(); again != m_trace->reason)
+            if (const std::string again = sentence(); ofSibling() + again != m_trace->reason)
                 m_trace->reason += "; with the operands exchanged, it " + again;
             m_bothOrders = true;
         }
@@ -187,7 +194,7 @@ class Matcher {
         --m_progress;
         return ok;
     }
-    /// The matches of the call of this slot, and of the calls that only it reads, for one item or sibling.
+    /// Moves what this slot's call, and the calls that only it reads, have matched for one item or sibling to m_items.
     void putAside(int slot) {
         for (const PatternCall& call : m_pattern.calls) {
             const bool others = call.each != PatternCall::Each::No && call.slot != slot;
@@ -374,13 +381,7 @@ class Matcher {
     bool matchSibling(int slot) {
         Node* node = (*m_siblings)[m_sibling++];
         ++m_progress;
-        const std::string before = m_trace ? m_trace->reason : "";
         const bool ok = matchCall(slot, own(node), nullptr);
-        const std::string prefix =
-            "`" + node->name() + "`, which reads what `" + m_match.root().name() + "` reads, does not match: ";
-        // Once: the reason may be that of a sibling behind this one, or of all of them together.
-        if (!ok && m_trace && m_trace->reason != before && m_sibling > m_furthest)
-            m_trace->reason = prefix + m_trace->reason;
         --m_progress;
         --m_sibling;
         return ok;
@@ -394,7 +395,7 @@ class Matcher {
         bound(slot) = own(Argument(std::move(all)));
         return finish();
     }
-    /// Readers of values that the result's pattern shares with what is bound, outward from the operands (O-1).
+    /// Candidates for this result: readers of bound values that its pattern reads too, from the operands outward (O-1).
     void collectCandidates(int slot, std::vector<Node*>& out) {
         const PatternCall& call = m_pattern.callAt(slot);
         std::vector<Node*> anchors;
@@ -480,9 +481,9 @@ class Matcher {
     int m_progress = 0, m_tries = 0;
     bool m_probing = false;
     std::optional<std::vector<Node*>> m_siblings;  // of the root, while they are matched
-    size_t m_sibling = 0, m_furthest = 0;  // those that have been begun; those that were once matched up to the end
+    size_t m_sibling = 0, m_furthest = 0;  // siblings begun; most siblings that were begun when all of them matched
     bool m_otherOrder = false,
-         m_bothOrders = false;  // inside a call whose operands are exchanged; the trace has both orders
+         m_bothOrders = false;  // operands of a call are exchanged just now; the trace has reasons of both orders
 };
 
 bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match, MatchTrace* trace) {

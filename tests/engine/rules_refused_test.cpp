@@ -50,6 +50,10 @@ class RulesRefusedTest : public QObject {
             << "r: repeated = aten.mul.Tensor(a, 2); return r"
             << "m = aten.mul.Tensor(x, 3); p = aten.mul.Tensor(x, 2); return (p, m)"
             << "`m`, which reads what `p` reads, does not match: needs 'other' of `m` to be 2, but it is 3";
+        QTest::newRow("the second sibling does not match")
+            << "r: repeated = aten.mul.Tensor(a, 2); return r"
+            << "m = aten.mul.Tensor(x, 2); n = aten.mul.Tensor(x, 3); p = aten.mul.Tensor(x, 2); return (p, m, n)"
+            << "`n`, which reads what `p` reads, does not match: needs 'other' of `n` to be 2, but it is 3";
         QTest::newRow("siblings that match") << "r: repeated = aten.mul.Tensor(a, 2); return r"
                                              << "m = aten.mul.Tensor(x, 2); p = aten.mul.Tensor(x, 2); return (p, m)"
                                              << "";
