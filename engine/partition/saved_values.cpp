@@ -57,7 +57,7 @@ void SavedValuesSearch::saveResults(int node, std::vector<int>& saved) const {
         if (m_facts[user].node->isCall("operator.getitem")) saveResults(user, saved);
 }
 
-SavedValues SavedValuesSearch::inputsAlone(double budget) const {
+SavedValues SavedValuesSearch::inputsAlone(double budget, const std::vector<int>& also) const {
     SavedValues only{budget, m_facts.inputs, nullptr, "the inputs alone", 0};
     // PyTorch draws again, and its gradients are those of other numbers.
     for (size_t i = 0; i + 1 < m_facts.nodes.size() && !m_parity; ++i)
@@ -65,6 +65,8 @@ SavedValues SavedValuesSearch::inputsAlone(double budget) const {
             saveResults(static_cast<int>(i), only.saved);
             only.attempt = "the inputs, and draws of random numbers";
         }
+    only.saved.insert(only.saved.end(), also.begin(), also.end());
+    std::sort(only.saved.begin() + static_cast<std::ptrdiff_t>(m_facts.inputs.size()), only.saved.end());
     return only;
 }
 
@@ -117,11 +119,7 @@ Result<SavedValues> SavedValuesSearch::choose(double budget) {
     if (ratio(third->saved) < budget)
         return made(budget, *third, "all is computed again but products and random numbers");
     if (!m_knapsack) findCandidates(*third);
-    if (m_candidates.empty()) {
-        SavedValues only = inputsAlone(budget);
-        only.saved.insert(only.saved.end(), m_mustSave.begin(), m_mustSave.end());
-        return only;
-    }
+    if (m_candidates.empty()) return inputsAlone(budget, m_mustSave);
     std::vector<bool> allowed(m_facts.nodes.size());
     for (const int node : m_candidates) allowed[static_cast<size_t>(node)] = true;
     double recomputed = 0;

@@ -9,12 +9,13 @@
 
 namespace cutaway {
 
-/// The saved values for one budget, by number in JointFacts, in the order of the graph.
+/// The saved values for one budget, by number in JointFacts, in the order of the graph. Where all inputs are saved,
+/// whatever else is, they come first, in PyTorch's order (JointFacts::inputs).
 struct SavedValues {
     double budget = 1;
     std::vector<int> saved;
-    /// Whose network the values are the cut of; null where nothing was cut (budget 0, or nothing may be computed
-    /// again).
+    /// The flow network of which the values are the minimum cut; null where none was cut (budget 0, or nothing may be
+    /// computed again).
     std::shared_ptr<const BannedNetwork> network;
     /// Which of PyTorch's attempts gave them: "the fastest", ...
     std::string_view attempt;
@@ -34,7 +35,7 @@ class SavedValuesSearch {
     /// What computing again costs if nothing is saved that a budget may choose. Errors: as choose.
     Result<double> allRecomputed();
 
-    /// For the first knapsack, whose runtime it estimates: how many values may be computed again.
+    /// Values among which the knapsack chooses, by number; empty until a budget has needed a knapsack.
     const std::vector<int>& candidates() const { return m_candidates; }
     /// Bytes, as the budget counts them, at 0 and at 1.
     double leastBytes() const { return m_least; }
@@ -53,7 +54,7 @@ class SavedValuesSearch {
     double bytes(const std::vector<int>& values) const;
     /// Where between the inputs alone (0) and what is fastest (1) these values are.
     double ratio(const std::vector<int>& values) const { return (bytes(values) - m_least) / (m_most - m_least); }
-    SavedValues inputsAlone(double budget) const;
+    SavedValues inputsAlone(double budget, const std::vector<int>& also = {}) const;
     void saveResults(int node, std::vector<int>& saved) const;
     void findCandidates(const Attempt& leastBanned);
     SavedValues made(double budget, const Attempt& attempt, std::string_view name) const;

@@ -142,6 +142,43 @@ class PartitionGoldenTest : public QObject {
         if (recorded.contains("edges")) compareEdges(facts, *saved, recorded);
     }
 
+    /// Draws, which PyTorch would repeat, and what the user wants saved beside the inputs: in the order of the graph.
+    void savedInOrder_data() {
+        QTest::addColumn<QString>("calls");
+        QTest::addColumn<QString>("saved");
+        const QString marked =
+            "        # recompute: MUST_SAVE\n"
+            "        a: \"f32[4, 4]\" = torch.ops.aten.sin.default(primals_1)\n"
+            "        # No stacktrace found for following nodes\n";
+        const QString draw = "        b: \"f32[4, 4]\" = torch.ops.aten.rand.default([4, 4])\n";
+        QTest::newRow("the draw is first") << draw + marked << "primals_1 b a";
+        QTest::newRow("the draw is last") << marked + draw << "primals_1 a b";
+    }
+    void savedInOrder() {
+        QFETCH(QString, calls);
+        QFETCH(QString, saved);
+        const QString text =
+            "class joint(torch.nn.Module):\n    def forward(self, primals, tangents):\n"
+            "        primals_1: \"f32[4, 4]\"; tangents_1: \"f32[4, 4]\"; \n\n        primals_1, tangents_1, = "
+            "fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)\n" +
+            calls +
+            "        y: \"f32[4, 4]\" = torch.ops.aten.mul.Tensor(a, b)\n"
+            "        d: \"f32[4, 4]\" = torch.ops.aten.mul.Tensor(tangents_1, b)\n"
+            "        g: \"f32[4, 4]\" = torch.ops.aten.mul.Tensor(d, a)\n"
+            "        return pytree.tree_unflatten([y, g], self._out_spec)\n";
+        const auto joint = parseText(text.toStdString());
+        QVERIFY2(joint, joint ? "" : joint.error().text().c_str());
+        CompileRequest request;
+        request.mode = Mode::Training;
+        const auto partitioner = Partitioner::make(**joint, PassContext(request));
+        QVERIFY2(partitioner, partitioner ? "" : partitioner.error().text().c_str());
+        const auto chosen = (*partitioner)->choose(0.1);
+        QVERIFY2(chosen, chosen ? "" : chosen.error().text().c_str());
+        std::vector<const Node*> nodes;
+        for (const int value : chosen->saved) nodes.push_back((*partitioner)->facts()[value].node);
+        QCOMPARE(names(nodes), saved);
+    }
+
   private:
     /// The network edge by edge, with PyTorch's reason for each value that is not computed again.
     void compareEdges(const JointFacts& facts, const SavedValues& saved, const QJsonObject& recorded) {
