@@ -15,7 +15,7 @@ struct Snippet {
     std::string_view text;
 };
 
-// What is no number stays.
+// Bounds that let NaN through.
 constexpr std::string_view kBounds = R"(#if defined(__AVX512F__) && !defined(__clang__)
 FN V_f32 atMost(V_f32 x, float most) { return __builtin_ia32_minps512_mask(bc_f32(most), x, x, (unsigned short)-1, 4); }
 FN V_f32 atLeast(V_f32 x, float least) { return __builtin_ia32_maxps512_mask(bc_f32(least), x, x, (unsigned short)-1, 4); }
@@ -43,17 +43,25 @@ FN V_f32 f_exp(V_f32 x) {
     return scale2(fma_(p * r, r, r) + 1.f, n);
 }
 )";
-constexpr std::string_view kExpm1 = R"(FN V_f32 f_expm1(V_f32 x) {
-    const V_f32 big = f_exp(x);
-    const V_f32 c = atLeast(atMost(x, 88.f), -30.f);
+// expm1Within: of numbers from -30 to 88.
+constexpr std::string_view kExpm1 = R"(#if defined(__AVX512F__) && !defined(__clang__)
+FN V_f32 power2(V_f32 n) { return scale2(bc_f32(1.f), n); }
+#else
+FN V_f32 power2(V_f32 n) { return (V_f32)((CONV(sel(eq(n, n), n, bc_f32(0)), V_i32) + 127) << 23); }
+#endif
+FN V_f32 expm1Within(V_f32 c) {
     const V_f32 n = round_(c * 1.44269504f);
     const V_f32 r = fma_(n, bc_f32(-1.42860677e-6f), fma_(n, bc_f32(-0.693145751953125f), c));
     V_f32 p = fma_(r, bc_f32(2.48015873e-5f), 1.98412698e-4f);
     p = fma_(p, r, 1.38888889e-3f);
     p = fma_(p, r, 8.33333333e-3f); p = fma_(p, r, 4.16666667e-2f); p = fma_(p, r, 1.66666667e-1f); p = fma_(p, r, 0.5f);
     p = fma_(p * r, r, r);
-    const V_f32 s = (V_f32)((CONV(sel(eq(n, n), n, bc_f32(0)), V_i32) + 127) << 23);
-    return sel(gt(x, 88.f), big, sel(eq(x, 0.f), x, fma_(s, p, s - 1.f)));
+    const V_f32 s = power2(n);
+    return fma_(s, p, s - 1.f);
+}
+FN V_f32 f_expm1(V_f32 x) {
+    const V_f32 big = f_exp(x);
+    return sel(gt(x, 88.f), big, sel(eq(x, 0.f), x, expm1Within(atLeast(atMost(x, 88.f), -30.f))));
 }
 )";
 constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
@@ -81,6 +89,52 @@ constexpr std::string_view kErf = R"(FN V_f32 f_erf(V_f32 x) {
     q = fma_(q, z, 1.52062332e-2f); q = fma_(q, z, 1.15345286e-1f); q = fma_(q, z, 5.04847513e-1f); q = fma_(q, z, 1.f);
     return atLeast(atMost(c * p / q, 1.f), -1.f);
 }
+)";
+
+// The rows of a matrix as columns: squares of vectors, whose halves are zipped until each has one column.
+constexpr std::string_view kTurn = R"(#if defined(__clang__) || __GNUC__ >= 12
+template <int k, class V> FN V zipped(V x, V y) {
+    constexpr int N = Of<V>::N;
+    if constexpr (N == 16) return SHUFFLE(x, y, k, k + 16, k + 1, k + 17, k + 2, k + 18, k + 3, k + 19, k + 4, k + 20, k + 5, k + 21, k + 6, k + 22, k + 7, k + 23);
+    else if constexpr (N == 8) return SHUFFLE(x, y, k, k + 8, k + 1, k + 9, k + 2, k + 10, k + 3, k + 11);
+    else if constexpr (N == 4) return SHUFFLE(x, y, k, k + 4, k + 1, k + 5);
+    else return SHUFFLE(x, y, k, k + 2);
+}
+template <int side, class V, int done = 1> FN void zipAll(V (&r)[side]) {
+    if constexpr (done < side) {
+        V q[side];
+#pragma GCC unroll 8
+        for (int i = 0; i < side / 2; ++i) {
+            q[2 * i] = zipped<0>(r[i], r[i + side / 2]);
+            q[2 * i + 1] = zipped<side / 2>(r[i], r[i + side / 2]);
+        }
+        zipAll<side, V, 2 * done>(q);
+#pragma GCC unroll 16
+        for (int i = 0; i < side; ++i) r[i] = q[i];
+    }
+}
+template <int rows, int columns, class T> FN void turn(const T* from, T* to) {
+    constexpr int most = REGISTER / sizeof(T), side = most < 16 ? most : 16;
+    typedef Vec<T, side> V;
+    constexpr int wholeRows = rows / side * side, whole = columns / side * side;
+    for (int i = 0; i < wholeRows; i += side)
+        for (int j = 0; j < whole; j += side) {
+            V r[side];
+#pragma GCC unroll 16
+            for (int k = 0; k < side; ++k) r[k] = loaded<V>(from + (i + k) * columns + j);
+            zipAll<side>(r);
+#pragma GCC unroll 16
+            for (int k = 0; k < side; ++k) stored(to + (j + k) * rows + i, r[k]);
+        }
+    for (int i = 0; i < rows; ++i)
+        for (int j = i < wholeRows ? whole : 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+}
+#else
+template <int rows, int columns, class T> FN void turn(const T* from, T* to) {
+    for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+}
+#endif
 )";
 
 // By the processor's own instructions for whole vectors where it has them: set lane by lane results pass memory.
@@ -243,7 +297,17 @@ template <class V> FN V firstIfSame(V, V, V m) { return m; }
 #endif
 template <class V> FN V minV(V a, V b) { return firstIfSame(a, b, sel((lt(b, a) | ne(b, b)) & eq(a, a), b, a)); }
 template <class V> FN V maxV(V a, V b) { return firstIfSame(a, b, sel((gt(b, a) | ne(b, b)) & eq(a, a), b, a)); }
+#if defined(__AVX512F__) && !defined(__clang__) && __GNUC__ >= 12
+// The instructions give a wherever they cannot tell: of equal ones, and where one is no number.
+FN V_f32 orNan(V_f32 a, V_f32 b, V_f32 m) {
+    const unsigned short number = __builtin_ia32_cmpps512_mask(a, a, 7, (unsigned short)-1, 4);
+    return __builtin_ia32_movaps512_mask(b, m, __builtin_ia32_cmpps512_mask(b, b, 3, number, 4));
+}
+FN V_f32 minV(V_f32 a, V_f32 b) { return orNan(a, b, __builtin_ia32_minps512_mask(b, a, a, (unsigned short)-1, 4)); }
+FN V_f32 maxV(V_f32 a, V_f32 b) { return orNan(a, b, __builtin_ia32_maxps512_mask(b, a, a, (unsigned short)-1, 4)); }
+#endif
 )"},
+        {"turn", "", kTurn},
         {"floormod", "round", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
 FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }
 FN float floorModF(float a, float b) { const float m = __builtin_fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
@@ -261,7 +325,7 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorMod
 }
 )"},
         {"tanh", "expm1", R"(FN V_f32 f_tanh(V_f32 x) {
-    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), t = f_expm1(sel(gt(a, 10.f), bc_f32(10.f), a) * 2.f), r = t / (t + 2.f);
+    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), t = expm1Within(atMost(a, 10.f) * 2.f), r = t / (t + 2.f);
     return (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000));
 }
 )"},

@@ -74,10 +74,10 @@ class CppPrinter {
         line("for (; " + at + " + " + lanes + " <= " + limit + "; " + at + " += " + lanes + ") " + name + "(" + at +
              ", " + lanes + ");");
         const auto first = loop.from.asInt(), last = loop.to.asInt();
-        const bool whole = !parts && first && last && (*last - *first) % loop.lanes == 0;
+        const bool whole = loop.whole || (!parts && first && last && (*last - *first) % loop.lanes == 0);
         if (!whole) line("if (" + at + " < " + limit + ") " + name + "(" + at + ", int(" + limit + " - " + at + "));");
     }
-    /// A bound of a loop over parts, and what of it was handed out.
+    /// A bound of a loop over parts, cut to the part [begin, end) that the function is called for.
     std::string within(const Expr& bound, const SymInt& range, const std::string& handed) {
         if (bound.asInt() == 0 || bound == range.expr()) return handed;
         const std::string own = value(bound).text;
@@ -104,7 +104,12 @@ class CppPrinter {
         const Code code = value(expr);
         return var.lanes > 1 ? widened(code, var.dtype).text : code.text;
     }
-    void on(const Barrier&) {}  // lanes go together
+    void on(const Barrier&) {}  // one thread runs all lanes
+    void on(const Turn& turn) {
+        m_helpers.insert("turn");
+        line("turn<" + std::to_string(turn.rows) + ", " + std::to_string(turn.columns) + ">(" + bufferName(turn.from) +
+             ", " + bufferName(turn.to) + ");");
+    }
     template <class S>
     void on(const S&) {
         if constexpr (!std::is_same_v<S, Store>) CT_CHECK(false, "reductions are lowered before nests are printed");

@@ -117,6 +117,11 @@ class CudaPrinter {
     }
     void on(const Set& set) { line(t(set.var) + " = " + value(set.value) + ";"); }
     void on(const Barrier&) { line("__syncthreads();"); }
+    void on(const Turn& turn) {
+        const std::string rows = std::to_string(turn.rows), columns = std::to_string(turn.columns);
+        line("for (int e = k; e < " + rows + " * " + columns + "; e += " + lanes() + ") " + bufferName(turn.to) +
+             "[e % " + columns + " * " + rows + " + e / " + columns + "] = " + bufferName(turn.from) + "[e];");
+    }
     template <class S>
     void on(const S&) {
         if constexpr (!std::is_same_v<S, Store>) CT_CHECK(false, "reductions are lowered before nests are printed");
@@ -129,7 +134,7 @@ class CudaPrinter {
              "] = " + value(store.value) + ";");
     }
 
-    /// Lanes of a vector for all threads.
+    /// Puts the lanes of a vector, one of each thread, into shared memory for all threads of the block.
     void share(const Expr& vector) {
         const std::string own = "s" + std::to_string(vector->integer);
         if (m_isShared.insert(vector->integer).second)

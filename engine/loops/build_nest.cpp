@@ -22,11 +22,11 @@ Expr times(const Expr& a, int64_t b) { return times(a, number(b)); }
 /// ceil(size / step).
 SymInt blocks(const SymInt& size, int64_t step) { return floorDiv(size + SymInt(step - 1), SymInt(step)); }
 
-/// A body that is open: what is appended to it stands before the loop that is being built inside.
+/// The body of a loop that is still being built. Statements appended to it stand before the loops inside that are open.
 struct Scope {
     Body body;
-    std::set<int> axes;                              // that it binds
-    std::unordered_map<const ExprNode*, Expr> done;  // reductions, and the variables that hold them
+    std::set<int> axes;                              // bound by the loop
+    std::unordered_map<const ExprNode*, Expr> done;  // reductions computed here, and the variables with their results
 };
 
 /// One nest, statement by statement.
@@ -42,7 +42,7 @@ class NestBuilder {
     LoopNest& nest() { return m_nest; }
 
     void open(std::set<int> axes) { m_scopes.push_back({{}, std::move(axes), {}}); }
-    /// The loop around what was appended since the last open().
+    /// Ends the scope of the last open(): what was appended since is the body of `loop`, which is appended outside.
     void closeInto(For loop) {
         loop.body = std::move(m_scopes.back().body);
         m_scopes.pop_back();
@@ -64,7 +64,7 @@ class NestBuilder {
         m_scopes.back().axes.insert(axis);
     }
 
-    /// The expression with its reductions computed where they belong.
+    /// The expression with variables for its reductions; emits those that are not computed yet.
     Expr ready(const Expr& expr) {
         return rewriteShared(expr, [&](const Expr& e) -> Expr {
             for (const auto& [element, load] : m_kept)
@@ -74,7 +74,7 @@ class NestBuilder {
     }
     void computeWalk(const Walk& walk) {
         const std::vector<Expr> reductions = reductionsOfWalk(walk);
-        const std::vector<States> states = accumulate(reductions, std::nullopt);
+        const std::vector<States> states = accumulate(reductions, std::nullopt, walk.chains);
         for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], states[i]);
     }
     std::vector<Expr> reductionsOfWalk(const Walk& walk) const {
@@ -83,24 +83,24 @@ class NestBuilder {
         return reductions;
     }
     void storeWalk(const Walk& walk, const std::optional<std::pair<Expr, Expr>>& range) {
-        // Outside of the loops: a reduction that no walk makes is the same for all of them.
+        // Called for its effect: computes, before the loops, reductions that are in no walk and so do not vary in them.
         for (const int s : walk.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
-        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, [&] {
+        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, 1, [&] {
             for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
         });
     }
     void store(const KernelStore& own) { append(Store{own.buffer, ready(own.index), Expr(), ready(own.value)}); }
 
     using States = std::vector<int>;  // the variables of one reduction
-    /// The loops of these reductions, which are equal, over all elements or over the given range of the first loop.
+    /// Emits the loops (equal for all) that compute these reductions, over `range` of the first. Returns their states.
     std::vector<States> accumulate(const std::vector<Expr>& reductions,
-                                   const std::optional<std::pair<Expr, Expr>>& range) {
+                                   const std::optional<std::pair<Expr, Expr>>& range, int chains) {
         for (const Expr& r : reductions)
             for (const Expr& operand : r->operands) ready(operand);
         std::vector<States> states;
         for (const Expr& r : reductions) states.push_back(allocate(r));
         const std::vector<Loop> own = reduceLoops(reductions[0]);
-        loops(own, range, [&] {
+        loops(own, range, chains, [&] {
             for (size_t i = 0; i < reductions.size(); ++i) {
                 const Expr& r = reductions[i];
                 const Expr element = ready(r->operands[0]);
@@ -130,7 +130,7 @@ class NestBuilder {
         append(Alloc{static_cast<int>(reduction->integer), body, states});
         return states;
     }
-    /// Names the result; from here on the reduction is its variable.
+    /// Emits the result of a reduction from its states as a variable; ready() uses that from here on.
     void conclude(const Expr& reduction, const States& states) {
         std::vector<Expr> values;
         for (const int state : states) values.push_back(m_nest.var(state));
@@ -146,7 +146,8 @@ class NestBuilder {
         return at;
     }
     template <class Inside>
-    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, Inside&& inside) {
+    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, int chains,
+               Inside&& inside) {
         std::vector<For> fors;
         for (size_t i = 0; i < own.size(); ++i) {
             const bool vector = m_plan->vectors == VectorOver::Walks && i + 1 == own.size();
@@ -156,7 +157,8 @@ class NestBuilder {
                             ranged ? range->second : ready(own[i].size.expr()),
                             vector ? m_plan->lanes : 1,
                             Map::Serial,
-                            {}});
+                            {},
+                            vector ? chains : 1});
         }
         for (const For& loop : fors) open({loop.axis});
         const auto outside = m_kept;
@@ -165,7 +167,7 @@ class NestBuilder {
         m_kept = outside;
         for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
     }
-    /// What walks before this one have kept, at the axis of this one.
+    /// Makes ready() read the elements that earlier walks have kept in scratch memory, at the axis of this walk's loop.
     void readKept(const Loop& own) {
         for (const auto& [reduction, scratch] : m_keeps) {
             const Loop loop = reduceLoops(reduction)[0];
@@ -192,7 +194,7 @@ class NestBuilder {
         std::vector<Scope> inner(std::make_move_iterator(m_scopes.begin() + static_cast<std::ptrdiff_t>(home) + 1),
                                  std::make_move_iterator(m_scopes.end()));
         m_scopes.resize(home + 1);
-        conclude(reduction, accumulate({reduction}, std::nullopt)[0]);
+        conclude(reduction, accumulate({reduction}, std::nullopt, 1)[0]);
         const Expr result = m_scopes.back().done.at(&*reduction);
         m_scopes.insert(m_scopes.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
         return result;
@@ -301,11 +303,12 @@ class KernelBuilder {
         builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
         add(builder, range);
     }
-    // ---- tiles: `tile` rows by `lanes` columns at a time. What is contiguous along the rows is read along them into
-    // scratch memory, and from there along the columns.
+    // ---- tiles: `tile` rows by as many columns, or by a vector of them. Loads that are contiguous along the rows are
+    // copied so to scratch memory and turned there, so that all that is read or written lies side by side.
+    int columnsOfTile() const { return std::max(m_plan->tile, m_plan->lanes); }
     struct Staged {
         Expr load;
-        int scratch;
+        int rows, columns;  // scratch arrays: as it is read along the rows, and turned
     };
     std::vector<Staged> stagedLoads(LoopNest& nest, int rowAxis, int columnAxis) const {
         std::vector<Staged> staged;
@@ -316,8 +319,9 @@ class KernelBuilder {
             const auto along = affineIn(e->operands[0], columnAxis), across = affineIn(e->operands[0], rowAxis);
             if (!along || !across || along->coefficient.asInt().value_or(2) < 2 || across->coefficient.asInt() != 1)
                 return;
-            staged.push_back({e, ~static_cast<int>(nest.scratch.size())});
-            nest.scratch.push_back({e->dtype, int64_t{m_plan->tile} * m_plan->lanes});
+            const int first = static_cast<int>(nest.scratch.size());
+            staged.push_back({e, ~first, ~(first + 1)});
+            nest.scratch.insert(nest.scratch.end(), 2, {e->dtype, int64_t{m_plan->tile} * columnsOfTile()});
         });
         return staged;
     }
@@ -326,9 +330,10 @@ class KernelBuilder {
         const int parts = builder.newAxis(), columns = builder.newAxis(), lane = builder.newAxis();
         openFlat(builder, parts, flat);
         builder.open({columns});
-        const Expr firstRow = times(Expr::axis(block), m_plan->tile), first = times(Expr::axis(columns), m_plan->lanes);
+        const Expr firstRow = times(Expr::axis(block), m_plan->tile),
+                   first = times(Expr::axis(columns), columnsOfTile());
         const Expr lastRow = minimum(sum(firstRow, number(m_plan->tile)), tiled.size.expr());
-        const Expr last = minimum(sum(first, number(m_plan->lanes)), vector.size.expr());
+        const Expr last = minimum(sum(first, number(columnsOfTile())), vector.size.expr());
         const Expr row = Expr::make(ExprKind::Sub, {Expr::axis(tiled.axis), firstRow});
         const std::vector<Staged> staged = stagedLoads(builder.nest(), tiled.axis, vector.axis);
         if (!staged.empty()) {
@@ -338,11 +343,13 @@ class KernelBuilder {
             for (const Staged& own : staged) {
                 const Expr value = replaceAxes(
                     own.load, [&](int axis) { return axis == vector.axis ? sum(first, Expr::axis(lane)) : Expr(); });
-                builder.append(Store{own.scratch, sum(times(Expr::axis(lane), m_plan->tile), row), Expr(), value});
+                builder.append(Store{own.rows, sum(times(Expr::axis(lane), m_plan->tile), row), Expr(), value});
             }
             builder.closeInto({tiled.axis, firstRow, lastRow, m_plan->lanes, Map::Serial, {}});
             const Expr there = Expr::make(ExprKind::Sub, {last, first});
             builder.closeInto({lane, number(0), there, 1, Map::Serial, {}});
+            builder.append(Barrier{});
+            for (const Staged& own : staged) builder.append(Turn{own.columns, own.rows, columnsOfTile(), m_plan->tile});
             builder.append(Barrier{});
         }
         builder.open({tiled.axis});
@@ -352,14 +359,14 @@ class KernelBuilder {
             const Expr value = rewriteShared(store.value, [&](const Expr& e) {
                 for (const Staged& own : staged)
                     if (e == own.load)
-                        return Expr::load(bufferName(own.scratch), sum(times(column, m_plan->tile), row), e->dtype);
+                        return Expr::load(bufferName(own.columns), sum(times(row, columnsOfTile()), column), e->dtype);
                 return Expr();
             });
             builder.append(Store{store.buffer, store.index, Expr(), value});
         }
         builder.closeInto({vector.axis, first, last, m_plan->lanes, Map::Serial, {}});
         builder.closeInto({tiled.axis, firstRow, lastRow, 1, Map::Serial, {}});
-        builder.closeInto({columns, number(0), blocks(vector.size, m_plan->lanes).expr(), 1, Map::Serial, {}});
+        builder.closeInto({columns, number(0), blocks(vector.size, columnsOfTile()).expr(), 1, Map::Serial, {}});
         const SymInt range = product(flat);
         builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
         add(builder, range);
@@ -396,7 +403,7 @@ class KernelBuilder {
         builder.closeInto({flat, number(0), product(m_rows).expr(), 1, Map::Parts, {}});
         add(builder, product(m_rows));
     }
-    /// What the part has of the first loop; whole vectors where that loop is one.
+    /// The range of the first loop that a part covers; a multiple of the lanes where that loop is the vector loop.
     std::pair<Expr, Expr> rangeOf(const std::vector<Loop>& loops, int part) const {
         const int64_t unit = loops.size() == 1 ? m_plan->lanes : 1;
         const SymInt length = blocks(loops[0].size, m_plan->parts * unit) * SymInt(unit);
@@ -405,7 +412,7 @@ class KernelBuilder {
     }
     void statesOfPart(NestBuilder& builder, const Walk& walk, int flat, const std::pair<Expr, Expr>& range) {
         const std::vector<Expr> reductions = builder.reductionsOfWalk(walk);
-        const auto states = builder.accumulate(reductions, range);
+        const auto states = builder.accumulate(reductions, range, walk.chains);
         for (size_t i = 0; i < reductions.size(); ++i) {
             std::vector<int> buffers;
             for (const int state : states[i]) {

@@ -9,7 +9,7 @@
 namespace cutaway {
 namespace {
 
-/// Of one load or store, by the step between lanes; no step: each lane has an index of its own.
+/// Instructions of one vector load or store, by the step between lanes; nullopt: each lane has an index of its own.
 double costOfStride(std::optional<int64_t> stride) {
     if (!stride) return 12;
     if (*stride == 1) return 1;
@@ -43,6 +43,8 @@ bool lengthVaries(const Expr& reduction, int axis) {
     return false;
 }
 
+constexpr int kChainRegisters = 20;  // of 32 for states; the rest is for what goes into them
+
 class Planner {
   public:
     Planner(const Kernel& kernel, const LoopTarget& target)
@@ -53,6 +55,7 @@ class Planner {
         chooseVectors();
         chooseWalks();
         chooseParts();
+        chooseChains();
         chooseKeeps();
         chooseTile();
         return std::move(m_plan);
@@ -73,7 +76,7 @@ class Planner {
                         [&](const Expr& e) { count += !e->operands.empty() && e->kind != ExprKind::Load; });
         return count;
     }
-    /// Where the kernel's stores write and read.
+    /// The indices of all stores, and of the loads in their values.
     std::vector<Expr> allIndices() const {
         std::vector<Expr> indices;
         for (const KernelStore& store : m_kernel->stores) {
@@ -113,7 +116,7 @@ class Planner {
         if (across < along) vectors(VectorOver::Rows, "several rows at a time: " + figures(across, along));
         else vectors(VectorOver::Walks, "along each row: " + figures(along, across));
     }
-    /// Of rows without walks the last loop is vectors; where it is short, the loop that fills them at the least cost.
+    /// Chooses the vector loop of rows without walks: the last loop or, if that is shorter than a vector, the cheapest.
     void chooseLast() {
         const std::vector<Expr> accesses = allIndices();
         const double operations = allOperations();
@@ -223,20 +226,47 @@ class Planner {
                              std::to_string(longest) + " elements are too few for all cores");
     }
 
-    // ---- keeps
-    static bool isDear(const Expr& e) {
-        return e->kind == ExprKind::Pow ||
-               (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" && e->name != "checked_index");
+    // ---- chains
+    /// Registers that the states of a walk take, of which a vector of 4-byte lanes fills one.
+    int registersOf(const Walk& walk) const {
+        int count = 0;
+        for (const int r : walk.reductions) {
+            const Expr& reduction = m_reductions[static_cast<size_t>(r)];
+            for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype))
+                count += byteSize(state) == 8 ? 2 : 1;
+        }
+        return count;
     }
+    void chooseChains() {
+        if (m_plan.vectors != VectorOver::Walks || m_target.chains < 2) return;
+        for (Walk& walk : m_plan.walks) {
+            if (walk.reductions.empty()) continue;
+            bool waits = false, dear = false;
+            for (const int r : walk.reductions) {
+                const Expr& reduction = m_reductions[static_cast<size_t>(r)];
+                waits |= reducerOf(reduction).waits;
+                dear |= costsMuch(reduction->operands[0]);
+            }
+            const int64_t length = loopsOf(walk, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
+            const bool few = length / m_plan.parts < 2 * m_target.chains * m_plan.lanes;
+            const int chains = std::min(m_target.chains, kChainRegisters / registersOf(walk));
+            if (!waits || dear || few || chains < 2) continue;
+            walk.chains = chains;
+            m_plan.why.push_back("chains: a step of r" + std::to_string(walk.reductions[0]) +
+                                 " takes longer than the next element's coming");
+        }
+    }
+
+    // ---- keeps
     void chooseKeeps() {
         if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1) return;
         for (size_t w = 0; w < m_plan.walks.size(); ++w)
             for (const int r : m_plan.walks[w].reductions) {
                 const Expr& reduction = m_reductions[static_cast<size_t>(r)];
                 const std::vector<Loop> loops = reduceLoops(reduction);
-                bool dear = false;
-                forEachExpr({reduction->operands[0]}, [&](const Expr& e) { dear |= isDear(e); });
-                if (!dear || loops.size() != 1 || loops[0].size.asInt().value_or(kMostKept + 1) > kMostKept) continue;
+                if (!costsMuch(reduction->operands[0]) || loops.size() != 1 ||
+                    loops[0].size.asInt().value_or(kMostKept + 1) > kMostKept)
+                    continue;
                 if (!computedAgain(reduction, loops[0], w + 1)) continue;
                 m_plan.keeps.push_back(r);
                 m_plan.why.push_back("keep: the elements of r" + std::to_string(r) +

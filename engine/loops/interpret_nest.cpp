@@ -71,6 +71,15 @@ class NestInterpreter {
             writeElement(buffer, dtype, store.step ? index[0].whole + k * step : lane(index, k).whole, lane(value, k));
     }
     void on(const Barrier&) {}  // lanes go together
+    void on(const Turn& turn) {
+        const int64_t size = byteSize(m_nest->memoryOf(turn.from));
+        const auto *from = static_cast<const char*>(memory(turn.from)), *const begin = from;
+        for (int64_t row = 0; row < turn.rows; ++row)
+            for (int64_t column = 0; column < turn.columns; ++column) {
+                from = begin + (row * turn.columns + column) * size;
+                std::copy(from, from + size, static_cast<char*>(memory(turn.to)) + (column * turn.rows + row) * size);
+            }
+    }
     template <class S>
     void on(const S&) {
         CT_CHECK(false, "reductions are lowered before nests are run");

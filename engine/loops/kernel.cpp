@@ -95,6 +95,15 @@ Expr replaceAxes(const Expr& root, const std::function<Expr(int)>& replace) {
     });
 }
 
+bool costsMuch(const Expr& value) {
+    bool dear = false;
+    forEachExpr({value}, [&](const Expr& e) {
+        dear |= e->kind == ExprKind::Pow ||
+                (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" && e->name != "checked_index");
+    });
+    return dear;
+}
+
 std::string structureKey(const Kernel& kernel) {
     // Expressions are named by their structural hashes: their text would grow with every shared use.
     Hasher hasher;

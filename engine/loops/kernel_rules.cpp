@@ -8,7 +8,7 @@ namespace {
 constexpr KernelRule kRules[] = {
     {"one_pass_variance", "a long row is read once for its mean and its variance", onePassVariance},
     {"online_softmax", "a long row is read once for its maximum and the sum of its exponentials", onlineSoftmax},
-    {"split_axes", "no index divides, so that lanes read along memory", splitAxes},
+    {"split_axes", "indices are left without divisions, so vector loads are contiguous", splitAxes},
 };
 
 }  // namespace

@@ -34,6 +34,8 @@ struct For {
     int lanes = 1;
     Map map = Map::Serial;
     Body body;
+    int chains = 1;  // of states that its vectors go to in turn, so that none waits for the one before; until abreast
+    bool whole = false;  // its last vector has all lanes
 };
 struct If {
     Expr condition;  // Bool, one lane
@@ -48,7 +50,7 @@ struct Let {
     int var = 0;
     Expr value;
 };
-/// States of a reduction, at their identity. Until lowerReductions.
+/// Declares the states of a reduction, with the reducer's identity. These three are gone after lowerReductions.
 struct Alloc {
     int reducer = 0;
     DType body = DType::F32;
@@ -60,7 +62,7 @@ struct Update {
     std::vector<int> states;
     Expr value, at, active;
 };
-/// States that were stored for a part (as expressions) into these.
+/// Merges other states of the same reducer, given as expressions, into these: those of a part, or of other lanes.
 struct Merge {
     int reducer = 0;
     std::vector<int> states;
@@ -79,10 +81,15 @@ struct Store {
     int buffer = 0;           // or below zero: ~buffer is the number of a scratch array
     Expr index, step, value;  // step: null for one element or for a vector of indices
 };
-/// What lanes have stored to scratch memory is there for all of them.
+/// From here on all lanes see what any lane has stored to scratch memory (on GPUs, a barrier of the block).
 struct Barrier {};
+/// A matrix of scratch memory, `rows` by `columns`, into another array with its columns as rows.
+struct Turn {
+    int to = 0, from = 0;  // ~buffer, as of Store
+    int rows = 1, columns = 1;
+};
 struct Stmt {
-    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier> node;
+    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Turn> node;
 };
 
 struct NestVar {
@@ -160,7 +167,7 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 each(own.active);
             } else if constexpr (std::is_same_v<S, Merge>) {
                 for (Expr& with : own.with) each(with);
-            } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier>) {
+            } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier> && !std::is_same_v<S, Turn>) {
                 each(own.value);
             }
         },

@@ -76,13 +76,17 @@ class Checker {
                 if (s < 0 || static_cast<size_t>(s) >= m_kernel->stores.size() || !stores.insert(s).second)
                     return "walks name each store with inner loops once";
             if (!loopsAreEqual(walk)) return "what shares a walk has equal loops";
+            if (walk.chains < 1 || walk.chains > kMostChains)
+                return "a walk has from 1 to " + std::to_string(kMostChains) + " chains";
+            if (walk.chains > 1 && (walk.reductions.empty() || m_plan->vectors != VectorOver::Walks))
+                return "chains are of reductions whose walks are vectors";
         }
         for (size_t s = 0; s < m_kernel->stores.size(); ++s)
             if (m_kernel->stores[s].inner.empty() == stores.contains(static_cast<int>(s)))
                 return "walks name each store with inner loops once";
         return {};
     }
-    /// Whether what is in no walk is the same for all rows, and what a walk needs is computed before.
+    /// Why not, unless reductions in no walk are the same for all rows and those that a walk reads come before it.
     std::string needs() {
         const std::set<int> rows = rowAxes(*m_plan);
         for (size_t i = 0; i < m_reductions.size(); ++i) {
@@ -185,7 +189,11 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         Walk walk;
         for (size_t i = 1; i < words.size(); ++i) {
             const auto r = lettered(words[i], 'r'), s = lettered(words[i], 's');
-            if (!r && !s) return "a walk lists reductions or stores: walk r0 r1";
+            if (words[i] == "chains" && number(i + 1) && i + 2 == words.size()) {
+                walk.chains = *number(i + 1);
+                break;
+            }
+            if (!r && !s) return "a walk lists reductions or stores: walk r0 r1 chains 4";
             (r ? walk.reductions : walk.stores).push_back(r ? *r : *s);
         }
         plan.walks.push_back(std::move(walk));
@@ -223,7 +231,9 @@ std::string text(const LoopPlan& plan) {
     all += "vectors " + std::string(kOver[static_cast<size_t>(plan.vectors)]);
     if (plan.lanes > 1) all += " " + std::to_string(plan.lanes);
     all += "\n";
-    for (const Walk& walk : plan.walks) all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') + "\n";
+    for (const Walk& walk : plan.walks)
+        all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') +
+               (walk.chains > 1 ? " chains " + std::to_string(walk.chains) : "") + "\n";
     for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
     if (plan.tiled >= 0) all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) + "\n";

@@ -15,6 +15,7 @@ namespace cutaway {
 struct Walk {
     std::vector<int> reductions;  // numbers in reductionsOf(kernel)
     std::vector<int> stores;      // numbers in kernel.stores; a walk has the one or the other
+    int chains = 1;               // states of each reduction, which vectors go to in turn: one alone waits for itself
     bool operator==(const Walk&) const = default;
 };
 
@@ -24,6 +25,8 @@ enum class VectorOver : uint8_t {
     Walks,  // the innermost loop of every walk
 };
 
+/// More would not stay in registers.
+constexpr int kMostChains = 8;
 /// Elements of a row that scratch memory may hold: more would not stay in the cache.
 constexpr int64_t kMostKept = 8192;
 

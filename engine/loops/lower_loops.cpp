@@ -12,8 +12,8 @@ struct NestStep {
 };
 /// In this order. None of them chooses: what can be chosen is in the plan.
 constexpr NestStep kSteps[] = {
-    {"guards", splitGuards},       {"vectorise", vectorise}, {"reductions", lowerReductions},
-    {"divisions", plainDivisions}, {"share", shareValues},
+    {"guards", splitGuards},         {"vectorise", vectorise},      {"abreast", takeAbreast},
+    {"reductions", lowerReductions}, {"divisions", plainDivisions}, {"share", shareValues},
 };
 
 bool neverNegative(const Expr& e) {

@@ -139,6 +139,7 @@ class NestReader {
         if (word == "let" || word == "var") return define(in, word == "var");
         if (word == "alloc" || word == "update" || word == "merge") return reduce(in, word);
         if (word == "barrier") return append(Barrier{});
+        if (word == "turn") return turn(in);
         if (const auto axis = numberAfter('x', word)) {
             in.expect("=");
             return append(Index{*axis, in.expression()});
@@ -154,7 +155,7 @@ class NestReader {
         const auto buffer = numberAfter('b', word), array = numberAfter('c', word);
         if (buffer || array) return store(in, buffer ? *buffer : ~*array);
         in.fail(
-            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier,");
+            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, turn,");
     }
     void loop(LineReader& in, std::string_view word, size_t indent) {
         For made;
@@ -164,6 +165,14 @@ class NestReader {
         }
         if (word == "vector") {
             made.lanes = count(in, 1024);
+            word = in.word();
+        }
+        if (word == "chains") {
+            made.chains = count(in, kMostChains);
+            word = in.word();
+        }
+        if (word == "whole") {
+            made.whole = true;
             word = in.word();
         }
         const auto axis = word == "for" ? numberAfter('x', in.word()) : std::nullopt;
@@ -202,7 +211,7 @@ class NestReader {
         return number;
     }
     void define(LineReader& in, bool changes) {
-        // What it is made of does not read it.
+        // Out of scope while its own value is read.
         const auto var = declare(in, changes);
         if (!var || !in.error.empty()) return;
         const NestVar own = m_names.vars.extract(*var).mapped();
@@ -252,6 +261,23 @@ class NestReader {
         const Expr active = in.takeWord("where") ? in.expression() : Expr();
         append(Update{*number, std::move(states), with[0], at, active});
     }
+    void turn(LineReader& in) {
+        const auto to = numberAfter('c', in.word());
+        const auto from = in.takeWord("with") ? numberAfter('c', in.word()) : std::nullopt;
+        if (!to || !from || !in.takeWord("of")) return in.fail("a turned matrix, turn c1 with c0 of 16 by 64");
+        Turn made{~*to, ~*from, count(in, 1 << 16), 1};
+        if (!in.takeWord("by")) return in.fail("by and the number of columns");
+        made.columns = count(in, 1 << 16);
+        for (const int number : {*to, *from}) {
+            const auto& arrays = m_names.scratch;
+            const bool known = static_cast<size_t>(number) < arrays.size();
+            if (!known || arrays[static_cast<size_t>(number)].count < int64_t{made.rows} * made.columns)
+                return in.say("c" + std::to_string(number) + " does not hold so many elements");
+            if (arrays[static_cast<size_t>(number)].dtype != arrays[static_cast<size_t>(*to)].dtype || *to == *from)
+                return in.say("a matrix is turned into another array of its dtype");
+        }
+        append(made);
+    }
     void store(LineReader& in, int buffer) {
         const auto memory = in.memoryOf(buffer);
         if (!memory) return;
@@ -271,7 +297,7 @@ class NestReader {
 
     LoopNest m_nest;
     TextNames m_names;
-    std::map<int, NestVar> m_vars;  // all; m_names has those in reach
+    std::map<int, NestVar> m_vars;  // all that were declared; m_names has those in scope
     std::vector<Open> m_open;
     Body m_body;  // of what is open
 };

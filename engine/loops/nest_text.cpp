@@ -77,7 +77,9 @@ class Writer {
     }
     void on(For& loop, int depth) {
         const std::string how = std::string(loop.map == Map::Parts ? "parts " : "") +
-                                (loop.lanes > 1 ? "vector " + std::to_string(loop.lanes) + " " : "");
+                                (loop.lanes > 1 ? "vector " + std::to_string(loop.lanes) + " " : "") +
+                                (loop.chains > 1 ? "chains " + std::to_string(loop.chains) + " " : "") +
+                                (loop.whole ? "whole " : "");
         line(depth, how + "for " + x(loop.axis) + " in " + shown(loop.from) + " .. " + shown(loop.to) + ":");
         body(loop.body, depth + 1);
     }
@@ -100,6 +102,10 @@ class Writer {
                         (update.active ? " where " + shown(update.active) : ""));
     }
     void on(const Barrier&, int depth) { line(depth, "barrier"); }
+    void on(const Turn& turn, int depth) {
+        line(depth, "turn " + bufferName(turn.to) + " with " + bufferName(turn.from) + " of " +
+                        std::to_string(turn.rows) + " by " + std::to_string(turn.columns));
+    }
     void on(const Merge& merge, int depth) {
         std::string with;
         for (const Expr& e : merge.with) with += (with.empty() ? "" : ", ") + shown(e);

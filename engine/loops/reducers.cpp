@@ -94,7 +94,7 @@ Expr isLowest(const Expr& e) { return compare(ExprKind::Eq, e, lowest(e->dtype))
 Expr expOf(const Expr& a, const Expr& b) { return call1("exp", two<ExprKind::Sub>(a, b)); }
 States sumExpStep(const States& a, const Expr& value, const Expr&) {
     const Expr larger = compare(ExprKind::Gt, value, a[0]);
-    // One exponential serves both: of what was summed if the element is larger, else of the element.
+    // exp(low - high) serves both cases: it rescales the sum if the element is larger, else it is what is added.
     const Expr low = Expr::where(larger, a[0], value), high = Expr::where(larger, value, a[0]);
     const Expr scale = Expr::cast(
         Expr::where(isLowest(low), constantOf(Scalar(int64_t{0}), value->dtype), expOf(low, high)), a[1]->dtype);
@@ -110,7 +110,7 @@ States sumExpMerge(const States& a, const States& b) {
     };
     return {most, two<ExprKind::Add>(part(a), part(b))};
 }
-/// Infinity minus infinity is no number, and neither is what is summed of it.
+/// NaN where the maximum is infinite or NaN, since x - max(x) is NaN then.
 Expr sumExpResult(const States& states, DType body) {
     const Expr finite = compare(ExprKind::Lt, call1("abs", states[0]), highest(body));
     const Expr nan = Expr::real(std::numeric_limits<double>::quiet_NaN(), body);
@@ -121,15 +121,15 @@ using K = ExprKind;
 constexpr Reducer kRows[] = {
     {"sum", oneState<wide>, same, zero, fold<K::Add>, join<K::Add>, first},
     {"prod", oneState<same>, same, one, fold<K::Mul>, join<K::Mul>, first},
-    {"max", oneState<same>, same, onlyWorst<lowest>, fold<K::Max>, join<K::Max>, first},
-    {"min", oneState<same>, same, onlyWorst<highest>, fold<K::Min>, join<K::Min>, first},
-    {"argmax", valueAndPosition, toI64, nothingSeen<lowest>, bestStep<K::Gt>, bestMerge<K::Gt>, second, true},
-    {"argmin", valueAndPosition, toI64, nothingSeen<highest>, bestStep<K::Lt>, bestMerge<K::Lt>, second, true},
+    {"max", oneState<same>, same, onlyWorst<lowest>, fold<K::Max>, join<K::Max>, first, false, true},
+    {"min", oneState<same>, same, onlyWorst<highest>, fold<K::Min>, join<K::Min>, first, false, true},
+    {"argmax", valueAndPosition, toI64, nothingSeen<lowest>, bestStep<K::Gt>, bestMerge<K::Gt>, second, true, true},
+    {"argmin", valueAndPosition, toI64, nothingSeen<highest>, bestStep<K::Lt>, bestMerge<K::Lt>, second, true, true},
     {"any", oneState<toBool>, toBool, onlyWorst<lowest>, fold<K::Or>, join<K::Or>, first},
     {"all", oneState<toBool>, toBool, onlyWorst<highest>, fold<K::And>, join<K::And>, first},
     {"sum_exp", valueAndSum, same, nothingSummed, sumExpStep, sumExpMerge, sumExpResult},
 };
-static_assert(std::size(kRows) == static_cast<size_t>(ReduceKind::All) + 2);  // sum_exp is a rule's alone
+static_assert(std::size(kRows) == static_cast<size_t>(ReduceKind::All) + 2);  // sum_exp has no ReduceKind
 
 }  // namespace
 

@@ -21,6 +21,7 @@ struct Reducer {
     std::vector<Expr> (*merge)(const std::vector<Expr>& a, const std::vector<Expr>& b);
     Expr (*finish)(const std::vector<Expr>& states, DType body);
     bool position = false;  // reads `at`
+    bool waits = false;     // a step takes longer than the next element's coming
 };
 
 /// Rows of ReduceKind come first, in its order.

@@ -110,9 +110,7 @@ class Splitter {
         bool found = false;
         forEachExpr(roots(), [&](const Expr& e) {
             if (!isReduce(e) || reduceLoops(e).size() != 1 || !(reduceLoops(e)[0].size == loop.size)) return;
-            forEachExpr({e->operands[0]}, [&](const Expr& part) {
-                found |= part->kind == ExprKind::Pow || (part->kind == ExprKind::Call && part->name != "checked_index");
-            });
+            found |= costsMuch(e->operands[0]);
         });
         return found;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// What plans are made for. A value that is handed down from scheduling on: no plan and no nest knows a machine by name.
+// The machine for which plans are made, as a value that scheduling passes down: no plan and no nest asks the machine.
 #include <cstdint>
 
 namespace cutaway {
@@ -9,9 +9,10 @@ struct LoopTarget {
     int64_t elementsPerPart = 16384;  // what one part of a split walk has at least; fixed, so that bits do not depend
                                       // on how many threads there are
     int maxParts = 64;
-    int64_t rowBytes = 256 << 10;  // from which on a row is worth less arithmetic of another kind than a second walk
+    int64_t rowBytes = 256 << 10;  // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
     bool onlineSoftmax = false;  // whether long rows scale their sums of exponentials: on CPUs an exponential for each
                                  // element costs more than reading it again (rows of 16 MiB: 26 without, 28 ms with)
+    int chains = 4;              // states of a reduction in registers: as many as an operation takes cycles
     int tile = 64;               // elements that a transpose reads along memory at once: some cache lines of each page
     bool operator==(const LoopTarget&) const = default;
 };

@@ -75,6 +75,7 @@ class Vectoriser {
     void on(Set& set) { set.value = vector(set.value); }
     void on(Alloc&) {}
     void on(Barrier&) {}
+    void on(Turn&) {}
     void on(Update& update) {
         update.value = vector(update.value);
         if (update.at) update.at = vector(update.at);
@@ -84,7 +85,7 @@ class Vectoriser {
             widen(update.states);
             m_shared.insert(update.states[0]);
         }
-        // A state of each lane's own row may take what is not there: nobody reads it.
+        // A state that lanes share must skip inactive lanes; that of an inactive lane's own row is never read.
         if (m_shared.contains(update.states[0]))
             update.active = Expr::call("active", {Expr::axis(m_axis)}, DType::Bool);
     }
@@ -108,8 +109,8 @@ class Vectoriser {
             if (auto found = m_scalarOf.find(state); found != m_scalarOf.end()) state = found->second;
     }
 
-    /// After the loop: the lanes into variables of one lane, which take the place of the vectors. Half of the lanes
-    /// meet the other half, a quarter the next, and so on: one after the other they would wait for each other.
+    /// After the loop: merges the lanes of vector states by halves until one is left, with fewer dependent steps than
+    /// lane by lane. Variables of one lane take the place of the vectors.
     void joinLanes(const Alloc& alloc, Body& body) {
         m_joined.insert(alloc.states[0]);
         CT_CHECK((m_lanes & (m_lanes - 1)) == 0, "lanes are halved until one is left");
@@ -160,8 +161,8 @@ class Vectoriser {
             const Expr along = Expr::make(ExprKind::Mul, {affine->coefficient, Expr::axis(m_axis)});
             return {Expr::make(ExprKind::Add, {affine->rest, along}), affine->coefficient};
         }
-        // One of two indices, as a condition says that all lanes share: padding before or behind other axes than the
-        // vector's. The other index is the same in all lanes: a step of 0.
+        // Where(c, index, other) whose condition is the same for all lanes, as padding along other axes than the
+        // vector's gives it. `other` is the same in all lanes, too, so its step is 0.
         if (index->kind == ExprKind::Where && !varies(index->operands[0]) && !varies(index->operands[2])) {
             const auto [first, step] = address(index->operands[1], true);
             const Expr condition = vector(index->operands[0]);
@@ -212,7 +213,7 @@ class ReductionLowerer {
             for (size_t i = 0; i < next.size(); ++i) next[i] = Expr::where(update.active, next[i], states[i]);
         assign(update.states, next, body);
     }
-    /// All at once: none sees what another has become.
+    /// Assigns all states at once: each next value reads the old values of all.
     void assign(const std::vector<int>& states, const std::vector<Expr>& next, Body& body) {
         if (states.size() == 1) {
             body.push_back({Set{states[0], next[0]}});

@@ -9,6 +9,9 @@ void splitGuards(LoopNest& nest);
 /// Loops with several lanes get vector expressions: loads and stores along the lanes by address and step, the loop's
 /// axis as a ramp. States that lanes share are vectors, joined lane by lane after the loop.
 void vectorise(LoopNest& nest);
+/// Vector loops with chains take as many vectors abreast, from as many stretches of their range, each with states of
+/// its own; what is left over goes to the first.
+void takeAbreast(LoopNest& nest);
 /// Alloc, Update and Merge by the rows of the reducers' table.
 void lowerReductions(LoopNest& nest);
 /// Divisions of what is never negative by a positive number need no care for signs: Call "quotient", "remainder".

@@ -35,6 +35,8 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
         }
         plan.walks = walks;
     }
+    for (Walk& walk : plan.walks)
+        walk.chains = random() % 2 || walk.reductions.empty() ? 1 : static_cast<int>(1 + random() % 5);
     return plan;
 }
 
@@ -45,7 +47,7 @@ struct Sample {
 };
 std::vector<Sample> samples() {
     std::vector<Sample> all;
-    for (const int64_t n : {1, 15, 16, 17, 40}) {
+    for (const int64_t n : {1, 15, 16, 17, 40, 150}) {
         const auto elements = static_cast<size_t>(n * 9);
         all.push_back({"softmax", softmax(9, n), elements});
         all.push_back({"transpose", transpose(9, n), elements});
@@ -70,11 +72,11 @@ class LoopsTest : public QObject {
         QTest::addColumn<int>("which");
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
-            << 0 << "order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\nkeep r1\n";
+            << 0 << "order x0\nvectors walks 16\nwalk r0 chains 4\nwalk r1\nwalk s0\nkeep r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 64\n";
-        QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1\n";
+        QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nwalk r0\n";
-        QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1\nparts 32\n";
+        QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\nparts 32\n";
         QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
         QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
     }
@@ -105,7 +107,9 @@ class LoopsTest : public QObject {
         QTest::newRow("vectors") << "vectors columns 16"
                                  << "vectors are over nothing, rows or walks: vectors rows 16";
         QTest::newRow("walk") << "walk t0"
-                              << "a walk lists reductions or stores: walk r0 r1";
+                              << "a walk lists reductions or stores: walk r0 r1 chains 4";
+        QTest::newRow("chains") << "walk r0 chains"
+                                << "a walk lists reductions or stores: walk r0 r1 chains 4";
         QTest::newRow("parts") << "parts many"
                                << "parts is a number: parts 8";
         QTest::newRow("tile") << "tile x0"
@@ -137,6 +141,12 @@ class LoopsTest : public QObject {
                                << "walks name each reduction of the kernel at most once";
         QTest::newRow("different loops") << "order x0\nvectors walks 16\nwalk r0 r1\nwalk s0\n"
                                          << "what shares a walk has equal loops";
+        QTest::newRow("chains of stores") << "order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0 chains 2\n"
+                                          << "chains are of reductions whose walks are vectors";
+        QTest::newRow("chains of rows") << "order x0\nvectors rows 16\nwalk r0 chains 2\nwalk r1\nwalk s0\n"
+                                        << "chains are of reductions whose walks are vectors";
+        QTest::newRow("many chains") << "order x0\nvectors walks 16\nwalk r0 chains 9\nwalk r1\nwalk s0\n"
+                                     << "a walk has from 1 to 8 chains";
         QTest::newRow("parts of rows") << "order x0\nvectors rows 16\n" + rest + "parts 4\n"
                                        << "parts need vectors along rows, or none";
         QTest::newRow("keep of nothing") << "order x0\nvectors walks 16\n" + rest + "keep r7\n"
@@ -250,10 +260,10 @@ class LoopsTest : public QObject {
         lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), {}), &steps);
         QStringList names;
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
-        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "reductions", "divisions", "share"}));
+        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "abreast", "reductions", "divisions", "share"}));
         QVERIFY(steps[0].text.find("update sum t2 with") != std::string::npos);
         QVERIFY(steps[2].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
-        QVERIFY(steps[3].text.find("update") == std::string::npos);
+        QVERIFY(steps[4].text.find("update") == std::string::npos);
     }
 };
 

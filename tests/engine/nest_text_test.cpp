@@ -107,7 +107,7 @@ class NestTextTest : public QObject {
         row("nothing", "", "line 1: a nest begins with its name and buffers: sums(b0: f32!, b1: f32)");
         row("statement", head + "    foo = 3",
             "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, "
-            "barrier, expected before '= 3'");
+            "barrier, turn, expected before '= 3'");
         row("lanes too late", head + "    lanes 16",
             "line 3: lanes, range and scratch arrays stand before all statements");
         row("lanes", "k(b0: f32!)\n  lanes 0", "line 2: a number from 1 to 1024 is expected");

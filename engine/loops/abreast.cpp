@@ -1,0 +1,140 @@
+// Reductions with several states: a step of one does not wait for the step before.
+#include <map>
+
+#include "engine/loops/vectorise.h"
+
+namespace cutaway {
+namespace {
+
+Expr number(int64_t value) { return Expr::integer(value); }
+Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
+
+class Abreast {
+  public:
+    explicit Abreast(LoopNest& nest) : m_nest(&nest) {
+        find(nest.body);
+        run(nest.body);
+    }
+
+  private:
+    /// The states that loops with chains step. Loops with others inside have none: a copy is of statements alone.
+    void find(Body& body) {
+        for (Stmt& stmt : body) {
+            if (auto* branch = std::get_if<If>(&stmt.node)) find(branch->body);
+            auto* loop = std::get_if<For>(&stmt.node);
+            if (loop == nullptr) continue;
+            find(loop->body);
+            for (const Stmt& inner : loop->body)
+                if (std::holds_alternative<For>(inner.node) || std::holds_alternative<If>(inner.node)) loop->chains = 1;
+            if (loop->chains == 1) continue;
+            for (const Stmt& inner : loop->body)
+                if (const auto* update = std::get_if<Update>(&inner.node)) m_chains[update->states[0]] = loop->chains;
+        }
+    }
+
+    void run(Body& body) {
+        Body result;
+        std::vector<Alloc> allocs;  // of this body, whose states have copies
+        for (Stmt& stmt : body) {
+            if (const auto* alloc = std::get_if<Alloc>(&stmt.node); alloc && m_chains.contains(alloc->states[0])) {
+                allocs.push_back(*alloc);
+                addStates(*alloc, result);
+                continue;
+            }
+            // Lanes are joined when all chains are in the first.
+            if (const auto* let = std::get_if<Let>(&stmt.node); let && let->value->kind == ExprKind::Call &&
+                                                                let->value->name == "lanes_from" && !allocs.empty()) {
+                for (const Alloc& alloc : allocs) joinChains(alloc, result);
+                allocs.clear();
+            }
+            if (auto* branch = std::get_if<If>(&stmt.node)) run(branch->body);
+            auto* loop = std::get_if<For>(&stmt.node);
+            if (loop && loop->chains > 1) {
+                split(std::move(*loop), result);
+                continue;
+            }
+            if (loop) run(loop->body);
+            result.push_back(std::move(stmt));
+        }
+        body = std::move(result);
+    }
+    void addStates(const Alloc& alloc, Body& body) {
+        body.push_back({alloc});
+        for (int chain = 1; chain < m_chains.at(alloc.states[0]); ++chain) {
+            Alloc own = alloc;
+            for (int& state : own.states) {
+                const NestVar type = m_nest->vars[static_cast<size_t>(state)];
+                const int first = std::exchange(state, m_nest->newVar(type.dtype, type.lanes, true));
+                m_states[{first, chain}] = state;
+            }
+            body.push_back({std::move(own)});
+        }
+    }
+    void joinChains(const Alloc& alloc, Body& body) {
+        for (int chain = 1; chain < m_chains.at(alloc.states[0]); ++chain) {
+            Merge merge{alloc.reducer, alloc.states, {}};
+            for (const int state : alloc.states) merge.with.push_back(m_nest->var(m_states.at({state, chain})));
+            body.push_back({std::move(merge)});
+        }
+    }
+
+    /// The stretches in one loop, and what is left of the range in another.
+    void split(For loop, Body& body) {
+        const int64_t chains = std::exchange(loop.chains, 1), step = chains * loop.lanes;
+        const auto from = loop.from.asInt(), to = loop.to.asInt();
+        if (from && to && *to - *from < step) {
+            body.push_back({std::move(loop)});
+            return;
+        }
+        const Expr length = make(ExprKind::Max, make(ExprKind::Sub, loop.to, loop.from), number(0));
+        const Expr stretch = make(ExprKind::Mul, make(ExprKind::FloorDiv, length, number(step)), number(loop.lanes));
+        For abreast = loop;
+        abreast.to = make(ExprKind::Add, loop.from, stretch);
+        abreast.whole = true;
+        abreast.body.clear();
+        for (int chain = 0; chain < chains; ++chain)
+            appendCopy(loop, chain, make(ExprKind::Mul, stretch, number(chain)), abreast.body);
+        body.push_back({std::move(abreast)});
+        if (from && to && (*to - *from) % step == 0) return;
+        loop.from = make(ExprKind::Add, loop.from, make(ExprKind::Mul, stretch, number(chains)));
+        body.push_back({std::move(loop)});
+    }
+    /// The body of the loop `further` on, with the states of the chain.
+    void appendCopy(const For& loop, int chain, const Expr& further, Body& to) {
+        std::map<int, int> vars;
+        for (Stmt stmt : loop.body) {
+            forEachValue(stmt, [&](Expr& value) {
+                value = rewriteShared(value, [&](const Expr& e) { return moved(e, loop.axis, further, vars); });
+            });
+            if (auto* update = std::get_if<Update>(&stmt.node)) {
+                update->active = Expr();  // all lanes are
+                if (chain > 0)
+                    for (int& state : update->states) state = m_states.at({state, chain});
+            }
+            if (auto* let = std::get_if<Let>(&stmt.node); let && chain > 0) {
+                const NestVar type = m_nest->vars[static_cast<size_t>(let->var)];
+                const int own = m_nest->newVar(type.dtype, type.lanes);
+                vars[std::exchange(let->var, own)] = own;
+            }
+            to.push_back(std::move(stmt));
+        }
+    }
+    static Expr moved(const Expr& e, int axis, const Expr& further, const std::map<int, int>& vars) {
+        const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
+        if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
+            return further.asInt() == 0 ? e : make(ExprKind::Add, e, further);
+        if (e->kind != ExprKind::Var) return Expr();
+        const auto own = vars.find(static_cast<int>(e->integer));
+        return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
+    }
+
+    LoopNest* m_nest;
+    std::map<int, int> m_chains;                  // by the first state of a reduction
+    std::map<std::pair<int, int>, int> m_states;  // (state, chain from 1 on): the chain's own
+};
+
+}  // namespace
+
+void takeAbreast(LoopNest& nest) { Abreast run(nest); }
+
+}  // namespace cutaway
