@@ -77,7 +77,7 @@ Result<Compiled> openAndStop(const std::string& path, const CompileArguments& ar
     CT_TRY(const CompileRequest request, arguments.resolved());
     CT_TRY_VOID(compiled.session.open(path, settings));
     CT_TRY(const StoppedRun stopped,
-           compileToBreakpoint(compiled.session, request, breakpoints, 0, arguments.services));
+           compileToBreakpoint(compiled.session, request, breakpoints, {}, arguments.services));
     compiled.run = stopped.run;
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
     if (!stopped.stop) return compiled;

@@ -58,7 +58,7 @@ class Condition {
         return condition;
     }
     const Breakpoint& breakpoint() const { return m_breakpoint; }
-    /// Counts a step at which it holds; true from the one on that is wanted.
+    /// Counts a step at which it holds; true from the `hits`-th on.
     bool count() { return ++m_count >= m_breakpoint.hits; }
 
     bool holdsForPass(const StepInfo& step) const {
@@ -104,12 +104,12 @@ class Condition {
 /// Looks at every step of a run as it is made.
 class Watch {
   public:
-    Watch(Session::State& state, std::vector<Condition> conditions, std::vector<size_t> numbers, int passOver,
-          const Progress& progress)
+    Watch(Session::State& state, std::vector<Condition> conditions, std::vector<size_t> numbers,
+          const std::optional<Place>& past, const Progress& progress)
         : m_state(state),
           m_conditions(std::move(conditions)),
           m_numbers(std::move(numbers)),
-          m_passOver(passOver),
+          m_past(past),
           m_progress(progress) {}
 
     /// Whether the run ends behind its last step.
@@ -119,12 +119,12 @@ class Watch {
         std::optional<BreakpointStop> first;
         for (size_t i = 0; i < m_conditions.size(); ++i) {
             auto stop = lookFor(m_conditions[i], trace, step);
-            if (!stop || !m_conditions[i].count() || (first && first->place.rewrites <= stop->place.rewrites)) continue;
+            if (!stop || !m_conditions[i].count() || !isPast(stop->place)) continue;
+            if (first && first->place.rewrites <= stop->place.rewrites) continue;
             stop->breakpoint = m_numbers[i];
             first = std::move(stop);
         }
-        if (!first || m_stops++ < m_passOver) return false;
-        first->stops = m_stops;
+        if (!first) return false;
         if (first->place.rewrites == step.info.rewrites) first->place.rewrites = -1;
         m_stop = std::move(first);
         return true;
@@ -132,6 +132,10 @@ class Watch {
     const std::optional<BreakpointStop>& stop() const { return m_stop; }
 
   private:
+    bool isPast(const Place& place) const {
+        if (!m_past || place.step != m_past->step) return !m_past || place.step > m_past->step;
+        return m_past->rewrites >= 0 && place.rewrites > m_past->rewrites;
+    }
     std::optional<BreakpointStop> lookFor(const Condition& condition, const CompileTrace& trace, const Step& step) {
         BreakpointStop stop;
         stop.place = {0, step.info.index, step.info.rewrites};
@@ -185,8 +189,8 @@ class Watch {
 
     Session::State& m_state;
     std::vector<Condition> m_conditions;
-    std::vector<size_t> m_numbers;  // of the breakpoints that they are
-    int m_passOver, m_stops = 0;
+    std::vector<size_t> m_numbers;  // of each condition, the number of its breakpoint
+    std::optional<Place> m_past;
     const Progress& m_progress;
     std::optional<BreakpointStop> m_stop;
     std::map<Snapshot, std::optional<int64_t>> m_nonFinite;  // lookups only
@@ -231,7 +235,7 @@ Result<Breakpoint> parseBreakpoint(std::string_view text) {
 }
 
 Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& request,
-                                       const std::vector<Breakpoint>& breakpoints, int passOver,
+                                       const std::vector<Breakpoint>& breakpoints, const std::optional<Place>& past,
                                        const CompileServices& services,
                                        const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
     return guarded([&]() -> Result<StoppedRun> {
@@ -246,7 +250,7 @@ Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& r
             numbers.push_back(i);
         }
         Session::State& state = session.state();
-        Watch watch(state, std::move(conditions), std::move(numbers), passOver, progress);
+        Watch watch(state, std::move(conditions), std::move(numbers), past, progress);
         CompileServices lent = services;
         CT_TRY_VOID(lendMeasuring(request, lent));
         CT_TRY(CompileTrace trace, runPipelineWatched(state.input, request, lent, ended, progress,

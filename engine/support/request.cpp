@@ -88,7 +88,7 @@ Error misshapen(std::string_view option, const std::string& value, std::string_v
 
 Result<void> addRules(CompileRequest& request, const std::string& path) {
     CT_TRY(std::string text, readTextFile(path, kMaxSettingsFile));
-    request.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(text)});
+    request.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(text), path});
     return {};
 }
 
@@ -96,7 +96,7 @@ Result<void> addRules(CompileRequest& request, const std::string& path) {
 struct Option {
     std::string_view key;
     Result<void> (*read)(CompileRequest& request, const std::string& value);
-    /// The values that say what the request holds.
+    /// The option's values in this request: one for each time that it would be given, none if it has its initial value.
     std::vector<std::string> (*write)(const CompileRequest& request);
 };
 

@@ -46,6 +46,15 @@ class BreakpointsWindowTest : public QObject {
     void settle(size_t runs) {
         QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == runs && m_main->isSettled(), kPatience);
     }
+    void setList(const QStringList& texts) {
+        while (!breakpoints().all().empty()) breakpoints().remove(0);
+        for (const QString& text : texts) {
+            const bool off = text.startsWith("off ");
+            Breakpoint one = *parseBreakpoint(text.mid(off ? 4 : 0).toStdString());
+            one.enabled = !off;
+            breakpoints().add(one);
+        }
+    }
     QString place() { return controller().placeName(m_main->selection().place()); }
     void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(m_main.get(), key, modifiers); }
 
@@ -92,7 +101,7 @@ class BreakpointsWindowTest : public QObject {
         QVERIFY(!model().setData(model().index(0, 0), "pass"));
         QVERIFY(said.size() == 1 && said[0][0].toString().contains("needs to know which"));
         QVERIFY(model().setData(model().index(0, 0), "born=neg"));
-        QCOMPARE(model().index(0, 0).data().toString(), "node neg is born");
+        QCOMPARE(model().index(0, 0).data().toString(), "node neg is created");
         type(3, "colour=red");
         QCOMPARE(model().rowCount(), 4);
         QVERIFY(window().findChild<QLabel*>()->text().contains("no field \"colour\""));
@@ -120,6 +129,63 @@ class BreakpointsWindowTest : public QObject {
         QTest::mouseClick(button("Continue"), Qt::LeftButton);
         settle(3);
         QVERIFY(!controller().runs()[2].stopped);
+        QVERIFY(!button("Continue")->isEnabled());
+    }
+
+    /// It goes on from the place where it stopped, whatever has become of the list.
+    void goesOnWithAnotherList_data() {
+        QTest::addColumn<QStringList>("before");
+        QTest::addColumn<QStringList>("after");
+        QTest::addColumn<QString>("where");  // empty: to the end
+        const QStringList both = {"pass=decompose", "dies=a"}, one = {"dies=a"};
+        QTest::newRow("the same") << both << both << "remove_noop_ops, rewrite 1 (run 2)";
+        QTest::newRow("without the one that stopped") << both << one << "remove_noop_ops, rewrite 1 (run 2)";
+        QTest::newRow("the one that stopped is off")
+            << both << QStringList({"off pass=decompose", "dies=a"}) << "remove_noop_ops, rewrite 1 (run 2)";
+        QTest::newRow("one more that holds earlier") << one << both << "";
+        QTest::newRow("one more that holds later")
+            << one << QStringList({"dies=a", "dies=c"}) << "remove_noop_ops (run 2)";
+        QTest::newRow("none") << both << QStringList() << "";
+    }
+    void goesOnWithAnotherList() {
+        QFETCH(QStringList, before);
+        QFETCH(QStringList, after);
+        QFETCH(QString, where);
+        setList(before);
+        controller().compile({});
+        settle(1);
+        QVERIFY(controller().runs()[0].stopped);
+        setList(after);
+        QVERIFY(button("Continue")->isEnabled());
+        controller().goOn();
+        settle(2);
+        QCOMPARE(controller().runs()[1].stopped, !where.isEmpty());
+        if (!where.isEmpty()) QCOMPARE(place(), where);
+    }
+
+    /// What stopped a compile is of the list that it was given.
+    void theListChangesMeanwhile() {
+        setList({"pass=decompose", "dies=a"});
+        QSignalSpy messages(&controller(), &SessionController::message);
+        controller().compile({});
+        breakpoints().remove(0);
+        settle(1);
+        QStringList said;
+        for (const auto& message : messages) said << message[0].toString();
+        QVERIFY2(said.contains("Stopped at pass=decompose: the pass has run"), qPrintable(said.join('\n')));
+        QCOMPARE(model().index(0, 2).data().toString(), "");
+        setList({"dies=c", "pass=decompose"});
+        QCOMPARE(model().index(0, 2).data().toString(), "");
+        QCOMPARE(model().index(1, 2).data().toString(), "the pass has run");
+    }
+
+    void anotherModelHasNoStop() {
+        setList({"pass=decompose"});
+        controller().compile({});
+        settle(1);
+        QVERIFY(button("Continue")->isEnabled());
+        m_main->open(m_file);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().empty() && m_main->isSettled(), kPatience);
         QVERIFY(!button("Continue")->isEnabled());
     }
 

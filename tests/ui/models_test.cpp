@@ -131,7 +131,7 @@ class ModelsTest : public QObject {
         };
         QCOMPARE(item("Constant").siblingAtColumn(1).data().toString(), "2.0 KiB, from 2 tensors");
         QCOMPARE(rows(item("Constant")),
-                 "Made from: conv.weight  f32[4]\nMade from: bn.bias  f32[4]\n"
+                 "Computed from: conv.weight  f32[4]\nComputed from: bn.bias  f32[4]\n"
                  "Computed as: mul: \"f32[4]\" = aten.mul.Tensor(conv_weight, bn_bias)");
         QVERIFY(!item("Values").isValid());
         facts.values = ValueSummary{8, 2, 1, -1, 3, 0.5, {1, 0, 6}, {-1, 0}, true, {}};
@@ -139,12 +139,12 @@ class ModelsTest : public QObject {
         model.setFacts(facts);
         QCOMPARE(item("Values").siblingAtColumn(1).data().toString(), "-1 to 3");
         QCOMPARE(rows(item("Values")),
-                 QString::fromUtf8("Least: -1\nMost: 3\nMean: 0.5\nZeros: 25.0 %\nNot finite: 1\nHistogram: ▂ █\n"
+                 QString::fromUtf8("Min: -1\nMax: 3\nMean: 0.5\nZeros: 25.0 %\nNot finite: 1\nHistogram: ▂ █\n"
                                    "First: -1, 0, …\nData: made up: the file has none"));
         // Beside them those of what it is made from.
         const QModelIndex source = model.index(0, 0, item("Constant"));
         QCOMPARE(source.siblingAtColumn(1).data().toString(), "conv.weight  f32[4]  -2 to 6");
-        QCOMPARE(rows(source), "Least: -2\nMost: 6\nMean: 1.5\nZeros: 0.0 %\nFirst: -2, 6, 1, 1");
+        QCOMPARE(rows(source), "Min: -2\nMax: 6\nMean: 1.5\nZeros: 0.0 %\nFirst: -2, 6, 1, 1");
         QCOMPARE(model.rowCount(model.index(1, 0, item("Constant"))), 0);
     }
 
@@ -347,6 +347,32 @@ class ModelsTest : public QObject {
     void quantitiesAreWrittenInOneWay() {
         QFETCH(QString, said);
         QTEST(said, "expected");
+    }
+
+    void numbersAreReadAsTyped_data() {
+        QTest::addColumn<QString>("locale");
+        QTest::addColumn<double>("number");  // -1: none
+        QTest::addColumn<QString>("typed");
+        QTest::newRow("point") << "en_US" << 0.001 << " 0.001 ";
+        QTest::newRow("exponent") << "en_US" << 0.001 << "1e-3";
+        QTest::newRow("point where commas are usual") << "de_DE" << 0.001 << "0.001";
+        QTest::newRow("comma") << "de_DE" << 0.001 << "0,001";
+        QTest::newRow("comma and exponent") << "de_DE" << 0.0025 << "2,5e-3";
+        QTest::newRow("a comma that parts thousands") << "en_US" << -1.0 << "1,000";
+        QTest::newRow("nothing") << "de_DE" << -1.0 << "";
+        QTest::newRow("a word") << "de_DE" << -1.0 << "small";
+        QTest::newRow("below 0") << "de_DE" << -1.0 << "-0,5";
+        QTest::newRow("without end") << "en_US" << -1.0 << "inf";
+        QTest::newRow("no number") << "en_US" << -1.0 << "nan";
+    }
+    void numbersAreReadAsTyped() {
+        QFETCH(QString, locale);
+        QFETCH(QString, typed);
+        const QLocale before;
+        QLocale::setDefault(QLocale(locale));
+        const double read = typedNumber(typed).value_or(-1);
+        QLocale::setDefault(before);
+        QTEST(read, "number");
     }
 
     /// In every table: on the right, below a header on the right, in digits of one width.

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSpinBox>
 #include <QTabBar>
@@ -23,6 +24,8 @@
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/minify_settings.h"
+#include "ui/windows/rules_page.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/theme.h"
@@ -151,7 +154,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         m_main->controller().compile(asked);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
         QCOMPARE(m_main->controller().runs()[1].title(),
-                 "Run 2: training, CPU, with mine, 1 pass more, 1 pass moved, 7 rewrites, 1 pass off");
+                 "Run 2: training, CPU, with mine, 1 optional pass on, 1 pass moved, fuel 7, 1 pass off");
         // The next time it starts from there.
         CompileDialog again(passes, asked);
         list = passList(again);
@@ -161,6 +164,82 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(again.options().userRules.size(), size_t(1));
         QCOMPARE(again.options().moves.size(), size_t(1));
         QVERIFY(again.options().mode == Mode::Training);
+    }
+
+    /// Files of one name are told apart, and a file is known by another path to it.
+    void filesWithRulesAreKnownByTheirPaths() {
+        QTemporaryDir folder;
+        const QDir inside(folder.path());
+        for (const char* name : {"a", "b"}) {
+            QVERIFY(inside.mkdir(name));
+            QFile file(folder.filePath(name + QString("/x.txt")));
+            QVERIFY(file.open(QIODevice::WriteOnly));
+        }
+        QVERIFY(QFile::link(folder.filePath("a"), folder.filePath("link")));
+        RulesPage page({}, {});
+        page.addFile(folder.filePath("a/x.txt"), true);
+        page.addFile(folder.filePath("b/x.txt"), false);
+        page.remember();
+        CompileRequest asked;
+        QCOMPARE(page.addTo(asked), "");
+        for (const char* used : {"a/x.txt", "link/x.txt"}) {
+            asked.userRules[0].path = folder.filePath(used).toStdString();
+            const RulesPage again({}, asked);
+            const auto* list = again.findChild<QListWidget*>();
+            QCOMPARE(list->count(), 2);
+            QCOMPARE(list->item(0)->checkState(), Qt::Checked);
+            QCOMPARE(list->item(1)->checkState(), Qt::Unchecked);
+        }
+    }
+
+    void filesWithRulesThatCannotBeRead_data() {
+        QTest::addColumn<QString>("file");
+        QTest::addColumn<QString>("shown");
+        QTest::newRow("missing") << "none.txt"
+                                 << "# This file cannot be read. It does not exist.";
+        QTest::newRow("a folder") << "folder.txt"
+                                  << "# This file cannot be read. It is not a regular file.";
+        QTest::newRow("one that can") << "rules.txt"
+                                      << "rule a";
+    }
+    void filesWithRulesThatCannotBeRead() {
+        QFETCH(QString, file);
+        QTemporaryDir folder;
+        QVERIFY(QDir(folder.path()).mkdir("folder.txt"));
+        QFile rules(folder.filePath("rules.txt"));
+        QVERIFY(rules.open(QIODevice::WriteOnly) && rules.write("rule a") > 0);
+        rules.close();
+        RulesPage page({}, {});
+        page.addFile(folder.filePath(file), false);
+        page.findChild<QListWidget*>()->setCurrentRow(0);
+        QTEST(page.findChild<QPlainTextEdit*>()->toPlainText(), "shown");
+    }
+
+    /// With a point or as the locale has it, in both places.
+    void tolerancesAreTyped_data() {
+        QTest::addColumn<QString>("typed");
+        QTest::newRow("point") << "0.001";
+        QTest::newRow("comma") << "0,001";
+    }
+    void tolerancesAreTyped() {
+        QFETCH(QString, typed);
+        const QLocale before;
+        QLocale::setDefault(QLocale(QStringLiteral("de_DE")));
+        BisectDialog bisect;
+        MinifySettings minify;
+        minify.follow(MinifyCheck::Numbers);
+        for (auto* field : bisect.findChildren<QLineEdit*>())
+            if (field->text() == "1e-4") field->setText(typed);
+        for (auto* field : minify.findChildren<QLineEdit*>())
+            if (field->placeholderText() == "0.0001") field->setText(typed);
+        MinifyOptions options;
+        minify.fill(options, {});
+        const double found = bisect.options().tolerance;
+        const QString problem = minify.problem() + bisect.findChild<QLabel*>("problem")->text();
+        QLocale::setDefault(before);
+        QCOMPARE(problem, "");
+        QCOMPARE(found, 0.001);
+        QCOMPARE(options.tolerance, 0.001);
     }
 
     /// Nothing is offered that cannot be done, and the tips say why.

@@ -6,8 +6,8 @@ QString sentenceOf(const Breakpoint& breakpoint) {
     const QString what = QString::fromStdString(breakpoint.what);
     switch (breakpoint.kind) {
         case Breakpoint::Kind::Pass: return QObject::tr("pass %1 has run").arg(what);
-        case Breakpoint::Kind::NodeBorn: return QObject::tr("node %1 is born").arg(what);
-        case Breakpoint::Kind::NodeDies: return QObject::tr("node %1 dies").arg(what);
+        case Breakpoint::Kind::NodeBorn: return QObject::tr("node %1 is created").arg(what);
+        case Breakpoint::Kind::NodeDies: return QObject::tr("node %1 is removed").arg(what);
         case Breakpoint::Kind::OpAppears: return QObject::tr("a node appears with %1").arg(what);
         case Breakpoint::Kind::OpDisappears: return QObject::tr("a node disappears with %1").arg(what);
         case Breakpoint::Kind::NonFinite: return QObject::tr("a result is NaN or infinite for the first time");
@@ -35,7 +35,7 @@ QVariant BreakpointsModel::headerData(int section, Qt::Orientation orientation, 
     if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
     switch (section) {
         case Condition: return tr("Stop when");
-        case Hits: return tr("From time");
+        case Hits: return tr("From hit no.");
         case Stopped: return tr("Last stop");
         default: return {};
     }
@@ -52,7 +52,7 @@ QVariant BreakpointsModel::data(const QModelIndex& at, int role) const {
     if (!at.isValid() || at.row() >= rowCount()) return {};
     const Breakpoint& one = m_breakpoints.all()[static_cast<size_t>(at.row())];
     const auto& stop = m_breakpoints.stop();
-    const bool here = stop && stop->breakpoint == static_cast<size_t>(at.row());
+    const bool here = stop && m_breakpoints.stoppedRow() == at.row();
     if (at.column() == Condition) {
         if (role == Qt::DisplayRole) return sentenceOf(one);
         if (role == Qt::EditRole) {
@@ -62,7 +62,7 @@ QVariant BreakpointsModel::data(const QModelIndex& at, int role) const {
         }
         if (role == Qt::CheckStateRole) return one.enabled ? Qt::Checked : Qt::Unchecked;
         if (role == Qt::ToolTipRole && one.kind == Breakpoint::Kind::NonFinite)
-            return tr("Runs every graph in the reference interpreter, which takes its time");
+            return tr("Runs every graph in the reference interpreter; slow");
     }
     if (at.column() == Hits && (role == Qt::DisplayRole || role == Qt::EditRole)) return one.hits;
     if (at.column() == Stopped && role == Qt::DisplayRole && here) return QString::fromStdString(stop->detail);

@@ -1,5 +1,8 @@
 #include "ui/models/units.h"
 
+#include <QLocale>
+#include <cmath>
+
 namespace cutaway::ui {
 namespace {
 
@@ -31,5 +34,16 @@ QString durationText(double milliseconds) {
 }
 
 QString shareText(double share) { return QStringLiteral("%1 %").arg(100 * share, 0, 'f', 1); }
+
+std::optional<double> typedNumber(const QString& text) {
+    bool read = false;
+    double number = text.trimmed().toDouble(&read);
+    if (!read) {
+        QLocale locale;
+        locale.setNumberOptions(QLocale::RejectGroupSeparator);
+        number = locale.toDouble(text.trimmed(), &read);
+    }
+    return read && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace cutaway::ui

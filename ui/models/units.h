@@ -1,7 +1,9 @@
 #pragma once
-// How counts and times are written, in every window: in decimal multiples. Sizes in bytes: cutaway/words.h.
+// How counts and times are written, in every window: in decimal multiples. Sizes in bytes: cutaway/words.h. And how
+// a number that was typed is read.
 #include <QString>
 #include <cstdint>
+#include <optional>
 
 namespace cutaway::ui {
 
@@ -11,5 +13,9 @@ QString countText(int64_t count);
 QString durationText(double milliseconds);
 /// "12.5 %".
 QString shareText(double share);
+
+/// A finite number that is 0 or more, typed with a decimal point, as the command line takes it, or as the user's locale
+/// writes it. The thousands' sign is refused: it is another locale's decimal sign.
+std::optional<double> typedNumber(const QString& text);
 
 }  // namespace cutaway::ui

@@ -29,11 +29,7 @@ void Breakpoints::change(int row, const Breakpoint& breakpoint) {
 
 void Breakpoints::remove(int row) {
     m_all.erase(m_all.begin() + row);
-    // The stop names its breakpoint by its place in the list.
-    if (m_stop && m_stop->breakpoint == static_cast<size_t>(row)) m_stop.reset();
-    else if (m_stop && m_stop->breakpoint > static_cast<size_t>(row)) --m_stop->breakpoint;
     emit changed();
-    emit stopChanged();
 }
 
 bool Breakpoints::toggle(Breakpoint::Kind kind, const std::string& what) {
@@ -43,31 +39,40 @@ bool Breakpoints::toggle(Breakpoint::Kind kind, const std::string& what) {
     return row < 0;
 }
 
-void Breakpoints::setStop(std::optional<BreakpointStop> stop, const CompileRequest& request) {
-    m_stop = std::move(stop);
+int Breakpoints::stoppedRow() const { return m_stop ? find(m_stoppedBy.kind, m_stoppedBy.what) : -1; }
+
+void Breakpoints::setStop(const BreakpointStop& stop, const Breakpoint& breakpoint, const CompileRequest& request) {
+    m_stop = stop;
+    m_stoppedBy = breakpoint;
     m_request = request;
     emit stopChanged();
 }
 
-// The controller's part of it.
+void Breakpoints::clearStop() {
+    m_stop.reset();
+    emit stopChanged();
+}
+
+// The part of SessionController that deals with breakpoints.
 
 void SessionController::compile(const CompileRequest& options, std::optional<RunId> comparedWith) {
-    compileFrom(options, 0, comparedWith);
+    compileFrom(options, {}, comparedWith);
 }
 
 void SessionController::goOn() {
-    if (const auto& stop = m_breakpoints->stop()) compileFrom(m_breakpoints->stoppedRequest(), stop->stops, {});
+    if (const auto& stop = m_breakpoints->stop()) compileFrom(m_breakpoints->stoppedRequest(), stop->place, {});
 }
 
-void SessionController::compileFrom(const CompileRequest& options, int passOver, std::optional<RunId> comparedWith) {
-    AfterCompile then{comparedWith, {}, {}, std::make_shared<std::optional<BreakpointStop>>()};
+void SessionController::compileFrom(const CompileRequest& options, const std::optional<Place>& past,
+                                    std::optional<RunId> comparedWith) {
+    AfterCompile then{comparedWith, {}, {}, std::make_shared<std::optional<BreakpointStop>>(), m_breakpoints->all()};
     Compiler compiler = [options](Source& source, const auto& ended, const Progress& progress) {
         return source.compile(options, ended, progress);
     };
     if (m_breakpoints->anyEnabled())
-        compiler = [options, passOver, breakpoints = m_breakpoints->all(), stop = then.stop](
+        compiler = [options, past, breakpoints = then.breakpoints, stop = then.stop](
                        Source& source, const auto& ended, const Progress& progress) -> Result<RunId> {
-            CT_TRY(StoppedRun stopped, source.compileToBreakpoint(options, breakpoints, passOver, ended, progress));
+            CT_TRY(StoppedRun stopped, source.compileToBreakpoint(options, breakpoints, past, ended, progress));
             *stop = std::move(stopped.stop);
             return stopped.run;
         };
@@ -77,14 +82,15 @@ void SessionController::compileFrom(const CompileRequest& options, int passOver,
 /// Where the run that has just ended was stopped, if it was.
 bool SessionController::showStop(const Run& run, const AfterCompile& then, bool show) {
     if (!then.stop) return false;
-    m_breakpoints->setStop(*then.stop, run.options);
-    const auto& stop = m_breakpoints->stop();
-    if (!stop) return false;
-    // The list may have changed meanwhile.
-    const auto& all = m_breakpoints->all();
-    const QString condition =
-        stop->breakpoint < all.size() ? QString::fromStdString(all[stop->breakpoint].text()) : tr("a breakpoint");
-    const QString said = tr("Stopped at %1: %2").arg(condition, QString::fromStdString(stop->detail));
+    const std::optional<BreakpointStop>& stop = *then.stop;
+    if (!stop) {
+        m_breakpoints->clearStop();
+        return false;
+    }
+    const Breakpoint& breakpoint = then.breakpoints[stop->breakpoint];
+    m_breakpoints->setStop(*stop, breakpoint, run.options);
+    const QString said =
+        tr("Stopped at %1: %2").arg(QString::fromStdString(breakpoint.text()), QString::fromStdString(stop->detail));
     m_log.append({LogEntry::Level::Note, said, placeName(stop->place), {}, stop->place, stop->node});
     if (!show) return false;
     emit message(said);

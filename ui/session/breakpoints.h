@@ -25,9 +25,12 @@ class Breakpoints : public QObject {
 
     /// Of the last compile; none: it went on to its end.
     const std::optional<BreakpointStop>& stop() const { return m_stop; }
+    /// The row of the breakpoint that stopped it; -1 if it is no longer in the list, which the stop outlives.
+    int stoppedRow() const;
     /// What that compile was asked for.
     const CompileRequest& stoppedRequest() const { return m_request; }
-    void setStop(std::optional<BreakpointStop> stop, const CompileRequest& request);
+    void setStop(const BreakpointStop& stop, const Breakpoint& breakpoint, const CompileRequest& request);
+    void clearStop();
 
   signals:
     void changed();
@@ -36,6 +39,7 @@ class Breakpoints : public QObject {
   private:
     std::vector<Breakpoint> m_all;
     std::optional<BreakpointStop> m_stop;
+    Breakpoint m_stoppedBy;
     CompileRequest m_request;
 };
 

@@ -1,4 +1,4 @@
-// Nothing is open any more.
+// Closing the open model.
 #include "ui/session/session_controller.h"
 
 namespace cutaway::ui {
@@ -14,6 +14,7 @@ void SessionController::close() {
     m_graph.clear();
     m_graphs.clear();
     m_runs.clear();
+    m_breakpoints->clearStop();
     m_rules.reset();
     m_rulesOf = -1;
     m_shown.reset();

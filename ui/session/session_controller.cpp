@@ -11,7 +11,7 @@ namespace {
 
 const QString kOpen = QStringLiteral("open");
 
-/// What a pass did by other means than rules: named by its rewrites alone.
+/// Adds what only the rewrites of a pass name: no table has it as a rule, and nobody counted how often it was tried.
 void addUncounted(std::vector<RuleUse>& uses, const std::vector<RewriteInfo>& rewrites) {
     const size_t counted = uses.size();
     std::map<std::string, size_t> known;
@@ -75,7 +75,7 @@ void SessionController::fail(const Error& error, const QString& doing) {
 QVector<Activity> SessionController::activities() const {
     QVector<Activity> list;
     for (const Pending& pending : m_pending) {
-        // Looking is one activity, since its first part was asked for.
+        // All looks together are one activity, which began with the earliest of them.
         const auto known =
             std::find_if(list.begin(), list.end(), [&](const Activity& one) { return one.tag == pending.shown.tag; });
         if (known == list.end()) list.append(pending.shown);
@@ -153,6 +153,7 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_path = path;
     m_model = std::move(info);
     m_runs.clear();
+    m_breakpoints->clearStop();
     m_rulesOf = -1;
     m_rules.reset();
     m_shown.reset();

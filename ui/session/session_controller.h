@@ -223,13 +223,15 @@ class SessionController : public QObject {
         std::optional<int> step;
         std::optional<RunId> derivedFrom;  // it has another memory budget and shares the joint graph
         std::shared_ptr<std::optional<BreakpointStop>> stop = {};  // set when it ends; null: it knows no breakpoints
+        std::vector<Breakpoint> breakpoints = {};                  // that it was given; the list may change meanwhile
     };
     using Compiler =
         std::function<Result<RunId>(Source&, const std::function<void(const StepInfo&)>& ended, const Progress&)>;
     void compileBy(Compiler compiler, const CompileRequest& options, const AfterCompile& then);
     void finishCompile(Run run, const AfterCompile& then, bool show);
     // breakpoints.cpp
-    void compileFrom(const CompileRequest& options, int passOver, std::optional<RunId> comparedWith);
+    void compileFrom(const CompileRequest& options, const std::optional<Place>& past,
+                     std::optional<RunId> comparedWith);
     bool showStop(const Run& run, const AfterCompile& then, bool show);
     // session_partition.cpp
     void loadPartition();
@@ -244,13 +246,13 @@ class SessionController : public QObject {
     std::vector<GraphSummary> m_graphs;
     std::vector<Run> m_runs;
     std::optional<Run> m_compiling;
-    int m_compile = 0;  // counts them: what an earlier one still says is not heard
+    int m_compile = 0;  // number of the latest: reports of earlier ones are dropped
     std::shared_ptr<const Shown> m_shown;
-    std::shared_ptr<const SideBySide> m_beside;  // of m_shown, if it is that
+    std::shared_ptr<const SideBySide> m_beside;  // of m_shown, where it is a forward beside its backward
     NodeKey m_shownNode = NodeKey::None;
     bool m_returning = false;  // to what is on show already
     int m_awaited = 0;         // m_moves when the compile was asked for
-    int m_moves = 0;           // of the current place: who has moved on is not taken elsewhere by what ends then
+    int m_moves = 0;           // changes of the place: work that ends does not move a user who has moved on
     std::shared_ptr<const std::vector<RuleInfo>>
         m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
     RunId m_rulesOf = -1;
@@ -264,11 +266,11 @@ class SessionController : public QObject {
     QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void
     std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)>
-        m_queues;  // last: their threads use the source
+        m_queues;  // behind m_source, so destroyed before it: their threads use it
     std::unique_ptr<Breakpoints> m_breakpoints = std::make_unique<Breakpoints>();
-    std::unique_ptr<CheckedRuns> m_checkedRuns;    // so does its own
-    std::unique_ptr<MinifySearch> m_minifySearch;  // and this one's
-    std::unique_ptr<LoopLooks> m_loopLooks;        // and these
+    std::unique_ptr<CheckedRuns> m_checkedRuns;    // likewise
+    std::unique_ptr<MinifySearch> m_minifySearch;  // likewise
+    std::unique_ptr<LoopLooks> m_loopLooks;        // likewise
     std::unique_ptr<MemoryLooks> m_memoryLooks;
 };
 

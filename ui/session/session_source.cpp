@@ -21,9 +21,10 @@ class SessionSource : public Source {
         return session()->compileWatched(request, {}, ended, progress);
     }
     Result<StoppedRun> compileToBreakpoint(const CompileRequest& request, const std::vector<Breakpoint>& breakpoints,
-                                           int passOver, const std::function<void(const StepInfo&)>& ended,
+                                           const std::optional<Place>& past,
+                                           const std::function<void(const StepInfo&)>& ended,
                                            const Progress& progress) override {
-        return cutaway::compileToBreakpoint(*session(), request, breakpoints, passOver, {}, ended, progress);
+        return cutaway::compileToBreakpoint(*session(), request, breakpoints, past, {}, ended, progress);
     }
     Result<bool> wasCancelled(RunId run) override { return session()->wasCancelled(run); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return session()->steps(run); }

@@ -28,10 +28,10 @@ class Source {
     /// `ended` is called after each step. When cancelled, the steps done so far become the run, if there are any.
     virtual Result<RunId> compile(const CompileRequest& request, const std::function<void(const StepInfo&)>& ended,
                                   const Progress& progress) = 0;
-    /// The same up to a breakpoint, for the (passOver + 1)-th time.
+    /// The same up to a breakpoint that holds past a place, if there is one.
     virtual Result<StoppedRun> compileToBreakpoint(const CompileRequest&, const std::vector<Breakpoint>&,
-                                                   int /*passOver*/, const std::function<void(const StepInfo&)>&,
-                                                   const Progress&) {
+                                                   const std::optional<Place>& /*past*/,
+                                                   const std::function<void(const StepInfo&)>&, const Progress&) {
         return unsupported("compiles cannot be stopped here", {}, {});
     }
     virtual Result<bool> wasCancelled(RunId run) = 0;

@@ -11,7 +11,8 @@
 #include <QSpinBox>
 #include <QToolButton>
 #include <QVBoxLayout>
-#include <cmath>
+
+#include "ui/models/units.h"
 
 namespace cutaway::ui {
 namespace {
@@ -38,9 +39,9 @@ MinifySettings::MinifySettings(QWidget* parent)
       m_match(new QLineEdit),
       m_inputs(new QLineEdit),
       m_seconds(makeNumber(1, 86400, 60, {}, tr(" s"))),
-      m_megabytes(makeNumber(0, 1 << 24, 0, tr("What the machine has left"), tr(" MiB"))),
+      m_megabytes(makeNumber(0, 1 << 24, 0, tr("All free memory"), tr(" MiB"))),
       m_repeats(makeNumber(1, 1000, 1, {}, {})),
-      m_jobs(makeNumber(0, 1024, 0, tr("One a core"), {})),
+      m_jobs(makeNumber(0, 1024, 0, tr("One per core"), {})),
       m_strategies(new QListWidget) {
     m_more->setText(tr("F&urther settings"));
     m_more->setCheckable(true);
@@ -65,16 +66,16 @@ MinifySettings::MinifySettings(QWidget* parent)
 }
 
 void MinifySettings::addFields(QFormLayout& rows) {
-    m_graph->addItem(tr("As it was opened"));
-    m_graph->addItem(tr("Of the step that is shown"));
-    m_graph->setToolTip(tr("Of a graph within a run, only what the compiler does from its stage on is tried"));
+    m_graph->addItem(tr("As opened"));
+    m_graph->addItem(tr("At the step shown"));
+    m_graph->setToolTip(tr("For a graph inside a run, only its stage and later ones are tried"));
     m_tolerance->setPlaceholderText(QString::number(MinifyOptions().tolerance));
     m_tolerance->setToolTip(tr("Largest difference that still counts as equal"));
     m_match->setPlaceholderText(tr("Its exit status decides"));
     m_match->setToolTip(tr("The command has failed if its output holds this text"));
     m_inputs->setPlaceholderText(tr("The model's samples, or random ones"));
-    m_repeats->setToolTip(tr("A graph fails if one of so many trials of it does: for failures that come and go"));
-    m_jobs->setToolTip(tr("The result does not depend on it"));
+    m_repeats->setToolTip(tr("A graph fails if any of its trials does (for flaky failures)"));
+    m_jobs->setToolTip(tr("Affects speed only"));
     auto* browse = new QPushButton(tr("Choose…"));
     browse->setAutoDefault(false);
     browse->setAccessibleName(tr("Choose a file of inputs"));
@@ -91,7 +92,7 @@ void MinifySettings::addFields(QFormLayout& rows) {
     rows.addRow(label, inputs);
     add(tr("Time of a trial, at most"), m_seconds);
     add(tr("Memory of a trial, at most"), m_megabytes);
-    add(tr("Trials of a graph"), m_repeats);
+    add(tr("Trials per graph"), m_repeats);
     add(tr("Trials at once"), m_jobs);
 }
 
@@ -121,16 +122,13 @@ void MinifySettings::follow(MinifyCheck check) {
 
 QString MinifySettings::problem() const {
     if (!m_tolerance->isEnabled() || m_tolerance->text().trimmed().isEmpty()) return {};
-    bool read = false;
-    const double tolerance = m_tolerance->text().trimmed().toDouble(&read);
-    if (read && std::isfinite(tolerance) && tolerance >= 0) return {};
+    if (typedNumber(m_tolerance->text())) return {};
     return tr("The tolerance is a number that is 0 or more, not '%1'.").arg(m_tolerance->text().trimmed());
 }
 
 void MinifySettings::fill(MinifyOptions& options, const std::optional<Place>& shown) const {
     if (m_graph->currentIndex() > 0) options.place = shown;
-    if (m_tolerance->isEnabled() && !m_tolerance->text().trimmed().isEmpty())
-        options.tolerance = m_tolerance->text().trimmed().toDouble();
+    if (m_tolerance->isEnabled()) options.tolerance = typedNumber(m_tolerance->text()).value_or(options.tolerance);
     if (m_match->isEnabled()) options.match = m_match->text().toStdString();
     if (m_inputs->isEnabled()) options.inputsFile = m_inputs->text().trimmed().toStdString();
     options.timeoutSeconds = m_seconds->value();

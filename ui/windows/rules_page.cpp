@@ -20,9 +20,28 @@ namespace cutaway::ui {
 namespace {
 
 constexpr int kKnownFiles = 10;
-constexpr qint64 kShownBytes = 1 << 20;  // of a file that somebody took for rules
+constexpr qint64 kShownBytes = 1 << 20;  // that are read at most, since the file may be none of rules
 
 QString filesKey() { return QStringLiteral("compile/ruleFiles"); }
+
+/// One name for a file that has several.
+QString canonical(const QString& path) {
+    const QFileInfo file(path);
+    return file.exists() ? file.canonicalFilePath() : file.absoluteFilePath();
+}
+
+bool isFrom(const UserRules& rules, const QString& path) {
+    return !rules.path.empty() && canonical(QString::fromStdString(rules.path)) == canonical(path);
+}
+
+/// Opens a file for reading; why not, as a sentence, or empty.
+QString openToRead(QFile& file) {
+    const QFileInfo info(file);
+    if (!info.exists()) return RulesPage::tr("It does not exist.");
+    // A pipe would wait for its writer.
+    if (!info.isFile()) return RulesPage::tr("It is not a regular file.");
+    return file.open(QIODevice::ReadOnly) ? QString() : file.errorString();
+}
 
 }  // namespace
 
@@ -65,11 +84,9 @@ RulesPage::RulesPage(const std::vector<PassInfo>& passes, const CompileRequest& 
     auto* form = new QFormLayout;
     form->addRow(tr("Rules switched &off"), m_off);
     column->addLayout(form);
-    for (const QString& path : QSettings().value(filesKey()).toStringList()) {
-        const std::string name = QFileInfo(path).completeBaseName().toStdString();
+    for (const QString& path : QSettings().value(filesKey()).toStringList())
         addFile(path, std::any_of(from.userRules.begin(), from.userRules.end(),
-                                  [&](const UserRules& rules) { return rules.name == name; }));
-    }
+                                  [&](const UserRules& rules) { return isFrom(rules, path); }));
 }
 
 /// The files, and below them what is in the current one.
@@ -78,11 +95,10 @@ QWidget* RulesPage::makeView() {
                               tr("The rules in the current file are shown here."));
     connect(m_files, &QListWidget::currentItemChanged, view, [view](const QListWidgetItem* item) {
         QFile file(item ? item->text() : QString());
-        if (!item) view->setCode({});
-        else if (!QFileInfo(file).isFile() || !file.open(QIODevice::ReadOnly))
-            view->setCode(
-                tr("# This file cannot be read. %1").arg(file.errorString()));  // a pipe would wait for its writer
-        else view->setCode(QString::fromUtf8(file.read(kShownBytes)));
+        if (!item) return view->setCode({});
+        const QString problem = openToRead(file);
+        view->setCode(problem.isEmpty() ? QString::fromUtf8(file.read(kShownBytes))
+                                        : tr("# This file cannot be read. %1").arg(problem));
     });
     auto* areas = new QSplitter(Qt::Vertical);
     areas->addWidget(m_files);
@@ -108,7 +124,8 @@ QString RulesPage::addTo(CompileRequest& request) const {
         const QString path = m_files->item(row)->text();
         auto text = readTextFile(path.toStdString(), kMaxSettingsFile);
         if (!text) return QString::fromStdString(text.error().text());
-        request.userRules.push_back({QFileInfo(path).completeBaseName().toStdString(), std::move(*text)});
+        request.userRules.push_back(
+            {QFileInfo(path).completeBaseName().toStdString(), std::move(*text), path.toStdString()});
     }
     return {};
 }

@@ -3,19 +3,19 @@
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QDir>
-#include <QDoubleValidator>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
-#include <QLocale>
 #include <QPushButton>
 #include <QSettings>
 #include <QSpinBox>
 #include <QToolButton>
 #include <algorithm>
+
+#include "ui/models/units.h"
 
 namespace cutaway::ui {
 namespace {
@@ -78,7 +78,7 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, b
         form->addRow(tr("Expected &gradients"), fileField(m_expectGradients, tr("Expected gradients")));
     }
     form->addRow(tr("&Repeat"), m_repeat);
-    form->addRow(tr("Stop &after"), m_timeout);
+    form->addRow(tr("Time &limit"), m_timeout);
     form->addRow(makeButtons(this, tr("Execute")));
     const QSettings settings;
     m_backend->setCurrentIndex(std::max(0, m_backend->findData(settings.value(QStringLiteral("execute/backend")))));
@@ -144,7 +144,6 @@ BisectDialog::BisectDialog(QWidget* parent)
     m_check->addItems({tr("its numbers differ from those of the graph as opened"),
                        tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails"),
                        tr("compiling or running it fails, crashes, hangs or takes all memory")});
-    m_tolerance->setValidator(new QDoubleValidator(0, 1e6, 12, m_tolerance));
     m_tolerance->setToolTip(tr("Largest acceptable error, as a share of the largest expected value"));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_command->setPlaceholderText(tr("python check.py {}"));
@@ -166,7 +165,7 @@ BisectDialog::BisectDialog(QWidget* parent)
         form->setRowVisible(m_inputs, check != BisectCheck::Command);
         form->setRowVisible(m_command, check == BisectCheck::Command);
         const bool noCommand = check == BisectCheck::Command && m_command->text().trimmed().isEmpty();
-        const bool noTolerance = check == BisectCheck::Numbers && !m_tolerance->hasAcceptableInput();
+        const bool noTolerance = check == BisectCheck::Numbers && !typedNumber(m_tolerance->text());
         problem->setText(noCommand     ? tr("Enter a command that fails on a bad graph.")
                          : noTolerance ? tr("The tolerance must be a number, 0 or greater.")
                                        : QString());
@@ -184,7 +183,8 @@ BisectOptions BisectDialog::options() const {
     BisectOptions options;
     options.check = static_cast<BisectCheck>(m_check->currentIndex());
     // Only what is asked for: what was typed for another check stays out of this one.
-    if (options.check == BisectCheck::Numbers) options.tolerance = QLocale().toDouble(m_tolerance->text());
+    if (options.check == BisectCheck::Numbers)
+        options.tolerance = typedNumber(m_tolerance->text()).value_or(options.tolerance);
     if (options.check != BisectCheck::Command) options.inputsFile = m_inputs->text().trimmed().toStdString();
     else options.command = m_command->text().trimmed().toStdString();
     return options;

@@ -1,6 +1,6 @@
 #pragma once
 // Conditions at which a compile stops. What it has done so far becomes its run, to be looked at like any other that was
-// stopped; going on is compiling again and passing over the stops that were made.
+// stopped; going on is compiling again, past the place where it stopped.
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,19 +39,19 @@ struct BreakpointStop {
     Place place;                   // right after the rewrite, or the pass, at which the condition held
     NodeKey node = NodeKey::None;  // that it held for
     std::string detail;            // "`relu` is removed"
-    int stops = 1;                 // this one and those that were passed over
 };
 struct StoppedRun {
     RunId run = 0;
     std::optional<BreakpointStop> stop;  // none: the run went on to its end
 };
 
-/// Compiles until a breakpoint holds, for the (passOver + 1)-th time. Of several that hold at one step the one counts
-/// that holds after the fewest rewrites. Scheduling has none. Errors: as Session::compileWatched; a breakpoint that is
-/// misshapen.
+/// Compiles until a breakpoint holds. Of several that hold at one step the one counts that holds after the fewest
+/// rewrites. With `past`, a place of an earlier run of the same request, what holds there or before does not stop: a
+/// place and no number of stops, since the list may be another one by now. Scheduling has none. Errors: as
+/// Session::compileWatched; a breakpoint that is misshapen.
 Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& request,
-                                       const std::vector<Breakpoint>& breakpoints, int passOver = 0,
-                                       const CompileServices& services = {},
+                                       const std::vector<Breakpoint>& breakpoints,
+                                       const std::optional<Place>& past = {}, const CompileServices& services = {},
                                        const std::function<void(const StepInfo&)>& ended = {},
                                        const Progress& progress = {});
 

@@ -45,7 +45,8 @@ std::optional<OptionalPass> parseOptionalPass(const std::string& text);
 struct UserRules {
     std::string name;  // in messages and in the names of steps
     std::string text;
-    bool operator==(const UserRules&) const = default;
+    std::string path = {};  // the file that they were read from, if there is one: says nothing of what they do
+    bool operator==(const UserRules& other) const { return name == other.name && text == other.text; }
 };
 /// A pass of a plugin, by name, version and hash. The caller lends its function (CompileServices::passes).
 struct PluginPass {
