@@ -76,7 +76,7 @@ cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 case $sources in *https:*) cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" ;; esac
 
 mkdir -p "$root/src" "$root/ccache"
-# Whoever owns the working tree: it is this one that is asked for.
+# safe.directory: git would refuse a working tree that another user owns; the caller has named this one.
 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' git clone --quiet --no-hardlinks "$top" "$root/src/cutaway"
 if [ "$user" != root ]; then
     chroot "$root" useradd --create-home --shell /bin/bash "$user"

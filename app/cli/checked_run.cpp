@@ -151,7 +151,7 @@ Result<int> printValue(Compiled& compiled, const Place& place, const Arguments& 
     return 0;
 }
 
-/// Comparing the graphs of a run says nothing of what differentiation began with.
+/// Checks gradients by central differences: graphs before differentiation have none to compare them with.
 Result<std::optional<GradientCheck>> gradientsOf(Compiled& compiled, const Arguments& arguments) {
     CT_TRY(const CompileRequest request, arguments.compile.resolved());
     if (request.mode != Mode::Training || arguments.noGradients || !arguments.step.empty()) return std::nullopt;
@@ -168,7 +168,7 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
     const CheckedRunOptions& options = arguments.checked;
     CT_TRY(CheckedRun run, checkedRun(compiled.session, place, options));
     CT_TRY(const std::optional<GradientCheck> gradients, gradientsOf(compiled, arguments));
-    // What the joint graph was made of is compared with the graph as it was opened.
+    // Errors from before differentiation show where that graph is compared with the graph as it was opened.
     if (gradients && gradients->place.step > 0 && !run.firstDivergent && run.failed.empty()) {
         CT_TRY(CheckedRun before, checkedRun(compiled.session, {place.run, gradients->place.step - 1, -1}, options));
         if (before.firstDivergent || !before.failed.empty()) run = std::move(before);
@@ -279,10 +279,10 @@ void addOptions(CLI::App& command, Context& context) {
         ->check(wholeNumber(0, 1'000'000'000))
         ->needs(node);
     auto* without = command.add_flag("--no-gradients", arguments->noGradients,
-                                     "With --mode training, do not hold the gradients against central differences");
+                                     "With --mode training, do not compare the gradients with central differences");
     command
         .add_flag("--every-derivative", arguments->gradients.everyCall,
-                  "With --mode training, hold the derivative of each call against central differences, even where the "
+                  "With --mode training, compare the derivative of each call with central differences, even where the "
                   "gradients together are right")
         ->excludes(without);
     command

@@ -30,7 +30,7 @@ Result<int> exportModel(const Arguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     CT_TRY(const ExportReport report, exportProgram(compiled.session, compiled.run, arguments.options));
     if (!arguments.json.empty()) return writeText(arguments.json, dump(toJson(report)));
-    if (!report.fixedSizes.empty()) remark("the program takes the inputs' sizes only: " + report.fixedSizes);
+    if (!report.fixedSizes.empty()) remark("the program accepts only the example input sizes: " + report.fixedSizes);
     print("%s: %zu files, %s, compiled in %.1f s\n", arguments.options.folder.c_str(), report.files.size(),
           bytesText(report.bytes).c_str(), report.compileSeconds);
     for (const std::string& file : report.files)

@@ -47,7 +47,7 @@ void printRows(const MemoryPlan& plan, const std::vector<size_t>& rows, bool all
 
 void printPlan(const MemoryPlan& plan, bool all) {
     if (!plan.track.empty()) std::cout << plan.track << "\n";
-    print("%s, %s; arena %s for %s that live at once\n", counted(plan.calls.size(), "call").c_str(),
+    print("%s, %s; arena %s, peak live %s\n", counted(plan.calls.size(), "call").c_str(),
           counted(plan.values.size(), "value").c_str(), bytesText(plan.arena).c_str(),
           bytesText(plan.largestLive()).c_str());
     print("held by the caller: %s, %s; %s, %s\n", counted(static_cast<size_t>(plan.inputs.count), "input").c_str(),

@@ -55,7 +55,7 @@ void print(const MinifyReport& report) {
               << report.command << "\n";
 }
 
-/// What happens, on stderr while people look.
+/// Prints progress on stderr if that is a terminal, with parity always.
 void follow(const MinifyState& state, bool parity) {
     static const bool seen = ::isatty(STDERR_FILENO) != 0;
     if (state.logLine.empty() || (!seen && !parity)) return;
@@ -190,9 +190,9 @@ void addOptions(CLI::App& command, Context& context) {
         ->check(shareOrNumber());
     command
         .add_option("--repeats", options.repeats,
-                    "For failures that come and go: a graph fails if one of so many trials of it does")
+                    "For flaky failures: a graph fails if any of so many trials of it does")
         ->check(wholeNumber(1, 1000));
-    command.add_option("--jobs", options.jobs, "Trials at once; the result does not depend on it; 0: one a core")
+    command.add_option("--jobs", options.jobs, "Trials at once; affects speed only; 0: one per core")
         ->check(wholeNumber(0, 1024));
     command.add_option("--max-trials", options.maxTrials, "Stop after so many trials and keep the best; 0: none")
         ->check(wholeNumber(0, 1'000'000'000));

@@ -89,7 +89,7 @@ constexpr Rule kRules[] = {
     {.name = "write_out_cat_slice_cat",
      .find = "y = torch__inductor_fx_passes_post_grad_cat_slice_cat(_, _); return y",
      .build = buildWrittenOut,
-     .why = "the beginning is of the concatenation, which is needed by itself"},
+     .why = "the repeated beginning lies in the concatenation, which is needed by itself"},
     {.name = "reuse_split_source",
      .find = "y = torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace(x); return y",
      .replace = "return x",

@@ -1,4 +1,4 @@
-// Every setting, one row each. Leaves alone: where a setting is read (OptionalPass, CompileRequest).
+// Every setting, one row each. Settings are read elsewhere (OptionalPass, CompileRequest).
 #include "cutaway/settings.h"
 
 namespace cutaway {
@@ -77,7 +77,7 @@ constexpr Setting kSettings[] = {
     list(kRequest, "rules", "FILE", "Apply rules of your own, in the form that `rules` prints (may be repeated)."),
     list(kRequest, "rule-text", "NAME:TEXT", "The same with the text itself, under a name (may be repeated)."),
     list(kRequest, "plugin", "PLACE:NAME:VERSION:HASH",
-         "Run a pass of a plugin at one of the places for passes of one's own (may be repeated)."),
+         "Run a plugin's pass at one of PyTorch's custom-pass places (may be repeated)."),
     list(kRequest, "move", "NAME=...",
          "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)."),
     field("Gradients of inputs",
@@ -101,7 +101,7 @@ constexpr Setting kSettings[] = {
     flag(kPartition, "cse", "true", "Merges equal calls before the graph is split."),
     flag(kPartition, "aggressive_recomputation", "false", "Computes again whatever is no product, reduction or draw."),
     flag(kPartition, "ban_recompute_used_far_apart", "true",
-         "Does not compute again what readers far apart would keep for long."),
+         "Bans recomputing the later readers of a value that is read far apart."),
     flag(kPartition, "ban_recompute_long_fusible_chains", "true",
          "Does not compute long chains of cheap operators again."),
     flag(kPartition, "ban_recompute_materialized_backward", "true",
@@ -116,14 +116,14 @@ constexpr Setting kSettings[] = {
     integer(kPartition, "max_dist_from_bw", "1000", 0, kMany,
             "Values that the backward reads further away than this are not computed again."),
     choice(kPartition, "activation_memory_budget_runtime_estimator", "flops", "flops profile testing",
-           "What computing again costs: floating point operations, measured time, or 1."),
+           "Cost of recomputing a value: flops; profile: measured time; testing: 1 each."),
     {kPartition, "static_lifetime_input_indices", Name, "parameters and buffers",
-     "Inputs whose memory stays anyway, for graphs that do not say which are parameters: numbers from 0, separated by blanks.",
+     "Inputs that stay allocated anyway, for graphs that do not say which are parameters: numbers from 0, separated by blanks.",
      0, 0, "NUMBERS"},
 
     flag(kFreezing, "layout_optimization", "true",
          "Lets convolutions compute with channels last where that is faster."),
-    flag(kFreezing, "force_layout_optimization", "false", "Lets them do so always."),
+    flag(kFreezing, "force_layout_optimization", "false", "Computes all convolutions with channels last."),
     flag(kFreezing, "enable_linear_binary_folding", "false",
          "Folds constants into matrix products, too, not only into convolutions."),
     flag(kFreezing, "enable_concat_linear", "false", "Joins products of one tensor on the CPU, too."),
@@ -134,24 +134,25 @@ constexpr Setting kSettings[] = {
             "How many of the last inputs are given for each run, for graphs that do not say which are parameters."),
 
     integer(kFusion, "max_nodes", "120", 1, kMany, "The most nodes of the graph in one kernel."),
-    integer(
-        kFusion, "tries_per_node", "400", 0, kMany,
-        "How many nodes may be lowered to try what shares a kernel, for each node of the graph: bounds the compile time."),
+    integer(kFusion, "tries_per_node", "400", 0, kMany,
+            "Bounds compile time: nodes lowered in fusion attempts, per node of the graph."),
 
     integer(kBatches, "min_fuse_set_size", "5", 2, kMany, "The fewest calls that are batched."),
     integer(kBatches, "max_fuse_set_size", "300", 2, kMany, "The most calls in one batch; more become several."),
-    integer(kBatches, "max_fuse_search_depth", "5", 0, kMany, "How many steps up through operands calls are searched."),
+    integer(kBatches, "max_fuse_search_depth", "5", 0, kMany,
+            "How many operand levels are searched for calls to batch."),
     integer(kBatches, "max_fuse_tensor_size_group_linear", "4096", 0, kMany,
             "The longest side of a product that is grouped."),
     flag(kBatches, "fuse_nodes_with_same_users", "false", "Batches only calls with the same readers."),
     flag(kBatches, "fuse_nodes_with_same_parent", "false", "Batches only calls on the same operand."),
     flag(kBatches, "shape_broadcast_batch_linear", "false", "Broadcasts biases before they are stacked."),
 
-    integer(kSlices, "threshold_to_cat", "10", 0, kMany, "Shorter runs of pieces are still concatenated."),
+    integer(kSlices, "threshold_to_cat", "10", 0, kMany, "Fewest neighbouring pieces that become one slice."),
     integer("split_cat_aten_pass", "threshold_to_cat", "10", 1, kMany,
-            "Shorter runs of pieces are still concatenated."),
+            "Fewest neighbouring pieces that become one slice."),
 
-    real("fx_passes_numeric_check", "precision", "1e-4", 0, kMany, "The largest error that is good."),
+    real("fx_passes_numeric_check", "precision", "1e-4", 0, kMany,
+         "Largest absolute and relative error that counts as equal."),
     integer("fx_passes_numeric_check", "num_iterations", "1", 1, 100, "How many runs are compared."),
 
     integer("auto_chunker", "num_chunk", "8", 1, kMany, "The number of chunks that the rows are cut into."),
@@ -163,11 +164,11 @@ constexpr Setting kSettings[] = {
     real(kDevice, "dram_gbps", "asked of the device", 0, kMany,
          "Bandwidth of the device's memory in gigabytes per second."),
     real(kRates, "tflops", "asked of the device", 0, kMany, "Speed of matrix products in TFLOPS, for every dtype."),
-    real(kDevice, "tflops_f64", "asked of the device", 0, kMany, "The same for f64."),
-    real(kDevice, "tflops_f32", "asked of the device", 0, kMany, "The same for f32."),
-    real(kDevice, "tflops_tf32", "asked of the device", 0, kMany, "The same for f32 rounded to tf32."),
-    real(kDevice, "tflops_f16", "asked of the device", 0, kMany, "The same for f16."),
-    real(kDevice, "tflops_bf16", "asked of the device", 0, kMany, "The same for bf16."),
+    real(kDevice, "tflops_f64", "asked of the device", 0, kMany, "Speed of f64 matrix products in TFLOPS."),
+    real(kDevice, "tflops_f32", "asked of the device", 0, kMany, "Speed of f32 matrix products in TFLOPS."),
+    real(kDevice, "tflops_tf32", "asked of the device", 0, kMany, "Speed of tf32 matrix products in TFLOPS."),
+    real(kDevice, "tflops_f16", "asked of the device", 0, kMany, "Speed of f16 matrix products in TFLOPS."),
+    real(kDevice, "tflops_bf16", "asked of the device", 0, kMany, "Speed of bf16 matrix products in TFLOPS."),
     flag("pad_mm overlap_scheduling", "tf32", "false", "Products of f32 may be rounded to tf32."),
 
     flag("pad_mm", "shape_padding", "true", "Whether products are padded at all."),
@@ -186,12 +187,12 @@ constexpr Setting kSettings[] = {
     real("partitioned_scatter", "memory_budget", "0.1", 0, 1, "The share of that memory that copies may take."),
     integer("partitioned_scatter", "min_index_size", "4096", 0, kMany, "Scatters of fewer values are left alone."),
 
-    integer("decompose_mm_pass", "min_first_dimension_decomposition", "10240", 0, kMany, "The fewest rows on the GPU."),
+    integer("decompose_mm_pass", "min_first_dimension_decomposition", "10240", 0, kMany,
+            "GPU: smallest first dim that is decomposed."),
     integer("decompose_mm_pass", "max_other_dimension_decomposition", "32", 0, kMany,
-            "Other sizes on the GPU are below this."),
-    integer("decompose_mm_pass", "cpu_max_first_dimension_decomposition", "1", 0, kMany, "The most rows on the CPU."),
-    integer("decompose_mm_pass", "cpu_max_other_dimension_decomposition", "2048", 0, kMany,
-            "The largest other size on the CPU."),
+            "GPU: other dims must be below this."),
+    integer("decompose_mm_pass", "cpu_max_first_dimension_decomposition", "1", 0, kMany, "CPU: largest first dim."),
+    integer("decompose_mm_pass", "cpu_max_other_dimension_decomposition", "2048", 0, kMany, "CPU: largest other dim."),
     flag("decompose_mm_pass", "skip_dynamic_shape_dim_check", "false",
          "Takes symbolic sizes to be within every limit."),
 
@@ -203,7 +204,8 @@ constexpr Setting kSettings[] = {
          "The most megabytes in one bucket."),
 
     integer(kOverlap, "max_compute_pre_fetch", "200", 0, kMany, "How many calls ahead a collective may start."),
-    real(kOverlap, "compute_overlap_multipler", "1", 0, kMany, "Factor on the estimated time of calls."),
+    real(kOverlap, "compute_overlap_multipler", "1", 0, kMany,
+         "Factor on the estimated time of compute that hides collectives."),
     real(kOverlap, "max_in_flight_gb", "5", 0, kMany, "The most gigabytes of collectives in flight at once."),
     integer(kOverlap, "max_coll_distance", "200", 0, kMany, "The most collectives between two that are joined."),
     real(kOverlap, "max_memory_increase_gb", "1", 0, kMany,
@@ -225,7 +227,7 @@ constexpr Setting kSettings[] = {
 };
 
 constexpr Switch kSwitches[] = {
-    {"device", "What the device can do, where none is there to be asked"},
+    {"device", "Figures of the target GPU, where none can be queried"},
     {"permute_fusion", "Computes products transposed instead of permuting them, before capture; GPU only"},
     {"pad_mm", "Settings of the padding of products"},
     {"shape_padding_multiplier", "How much faster a padded product must be"},

@@ -153,8 +153,7 @@ def body(x: "f32[3]"):
             QVERIFY2(run, run ? "" : run.error().text().c_str());
             QVERIFY2(expected, expected ? "" : expected.error().text().c_str());
             QCOMPARE(run->outputs.at(1).sizes(), (*expected)[1].sizes());
-            QCOMPARE(run->outputs.at(1).size(0),
-                     int64_t{start == 1.0 ? 3 : 1});  // without a step the initial value
+            QCOMPARE(run->outputs.at(1).size(0), int64_t{start == 1.0 ? 3 : 1});  // without a step the initial value
             QCOMPARE(toDouble(run->outputs.at(0).item(0)), toDouble((*expected)[0].item(0)));
         }
         const auto source = printHost(program->host());

@@ -45,7 +45,7 @@ from record_joint import SHORT, short_form, type_text
 
 warnings.filterwarnings("ignore")
 MASK = (1 << 64) - 1
-IMAGINARY = 500  # imaginary parts are drawn as those of a tensor so much further on
+IMAGINARY = 500  # the imaginary part of tensor t is drawn as tensor t + IMAGINARY is
 DTYPES = {name: dtype for dtype, name in SHORT.items()}
 
 

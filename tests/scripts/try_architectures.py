@@ -213,7 +213,7 @@ def export_variant(kind, name, variant, folder):
         program = torch.export.export(wrapped, (), examples[0], dynamic_shapes=spec, strict=variant == "strict")
         folder.mkdir(parents=True, exist_ok=True)
         torch.export.save(program, folder / "model.pt2")
-        # What the exporter has made a number is one: only sizes that its own guards let pass are tried.
+        # A size that the exporter has specialized stays a number: only sizes that its own guards let pass are tried.
         allowed = []
         for example in examples:
             try:

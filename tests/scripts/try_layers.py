@@ -131,13 +131,13 @@ def export_case(module, tensors, variant, folder):
     torch.export.save(program, folder / "model.pt2")
     tried = [tensors]
     if variant == "dynamic":
-        if not program.range_constraints:  # all have become numbers
+        if not program.range_constraints:  # the exporter has specialized all
             return False
         more = [longer(tensor) for tensor in tensors]
         try:
             program.module()(*[tensor.clone() for tensor in more])
             tried.append(more)
-        except Exception:  # what the exporter has made a number is one
+        except Exception:  # the exporter has specialized this size
             pass
     with torch.no_grad():
         random = draws(program, tensors)

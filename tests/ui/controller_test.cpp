@@ -274,7 +274,7 @@ class ControllerTest : public QObject, testing::ControllerFixture {
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
         QCOMPARE(m_selection->place(), (Place{1, 5, -1}));
         QCOMPARE(said.size(), 1);
-        QCOMPARE(said[0][0].toString(), "Run 2: inference, CPU is there: choose it in the Steps window.");
+        QCOMPARE(said[0][0].toString(), "Run 2: inference, CPU is finished: select it in the Steps window.");
     }
 
     void whatIsCancelledIsNotGoneTo() {

@@ -211,7 +211,7 @@ class LayoutTest : public QObject {
         const LayoutProblem problem = testing::randomProblem(60, 4);
         client.request(problem);
         QTRY_COMPARE_WITH_TIMEOUT(finished.size(), 1, 30000);
-        QCOMPARE(finished[0][2].toString(), "dot did not finish in 0.05 s; plain layout");
+        QCOMPARE(finished[0][2].toString(), "Graphviz did not finish in 0.05 s; simple layout");
         QCOMPARE(writeAnswer(*finished[0][1].value<Answer>()), writeAnswer(layoutPlainly(problem)));
     }
 
@@ -223,7 +223,7 @@ class LayoutTest : public QObject {
         QSignalSpy finished(&client, &LayoutClient::finished);
         client.request(testing::randomProblem(3001, 5));
         QTRY_COMPARE_WITH_TIMEOUT(finished.size(), 1, 30000);
-        QCOMPARE(finished[0][2].toString(), "plain layout, as for all pictures of more than 3,000 boxes");
+        QCOMPARE(finished[0][2].toString(), "simple layout, as for all graphs of more than 3,000 boxes");
         QCOMPARE(finished[0][1].value<Answer>()->centres.size(), size_t(3001));
     }
 
@@ -248,13 +248,13 @@ class LayoutTest : public QObject {
         QTest::addColumn<QString>("program");
         QTest::addColumn<QString>("note");
         QTest::newRow("none") << ""
-                              << "cutaway-layout is not installed; plain layout";
+                              << "cutaway-layout is not installed; simple layout";
         QTest::newRow("missing") << "/nonexistent/layout"
-                                 << "/nonexistent/layout does not start; plain layout";
+                                 << "/nonexistent/layout does not start; simple layout";
         QTest::newRow("failing") << "/bin/false"
-                                 << "the layout process ended with status 1 and no message; plain layout";
+                                 << "the layout process ended with status 1 and no message; simple layout";
         QTest::newRow("babbling") << "/bin/true"
-                                  << "dot's answer cannot be read (expected \"cutaway-layout 1\"); plain layout";
+                                  << "Graphviz's answer cannot be read (expected \"cutaway-layout 1\"); simple layout";
     }
     void aMissingOrFailingProgramIsSaid() {
         QFETCH(QString, program);
@@ -279,7 +279,7 @@ class LayoutTest : public QObject {
         QSignalSpy finished(&client, &LayoutClient::finished);
         client.request(testing::randomProblem(30, 1));
         QTRY_COMPARE_WITH_TIMEOUT(finished.size(), 1, 30000);
-        QCOMPARE(finished[0][2].toString(), "the layout process was killed by signal 9 (Killed); plain layout");
+        QCOMPARE(finished[0][2].toString(), "the layout process was killed by signal 9 (Killed); simple layout");
         QCOMPARE(finished[0][1].value<Answer>()->centres.size(), size_t(30));
     }
 

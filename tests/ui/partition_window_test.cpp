@@ -199,7 +199,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(tried->activationBytes < own.activationBytes);
         QCOMPARE(listed(), nodesOf(*tried));
         QCOMPARE(ringed(), nodesOf(*tried));
-        QVERIFY2(totals().contains("(run: "), qPrintable(totals()));
+        QVERIFY2(totals().contains("(this run: "), qPrintable(totals()));
         QCOMPARE(window().findChild<QDoubleSpinBox*>()->value(), 0.2);
         QTRY_COMPARE_WITH_TIMEOUT(plot("Memory against recomputation")->marks().size(), size_t(2), kPatience);
         picture("slider");

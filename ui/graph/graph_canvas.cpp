@@ -13,7 +13,7 @@ namespace {
 constexpr double kMinScale = 0.0005, kMaxScale = 4, kReadable = 0.55;
 constexpr int kMinimapNodes = 50, kMinimapSide = 170, kMinimapMargin = 10;
 
-QString apartText() { return GraphCanvas::tr("The nearest place on this side"); }
+QString apartText() { return GraphCanvas::tr("Nothing here on this side: showing the nearest nodes"); }
 
 }  // namespace
 
@@ -45,7 +45,7 @@ void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
     m_current = m_scene && m_currentId != NodeKey::None ? m_scene->picture.indexOf(m_currentId) : -1;
     dropAccessibleNodes(this);
     if (m_follows) {
-        // The other gets the scene, too.
+        // The view comes from the other pane, which gets the same scene.
     } else if (m_scene && m_current >= 0 && wasVisible && m_moved) {
         m_offset = held - m_scene->nodes[m_current].center() * m_scale;
         viewMoved();
@@ -121,7 +121,7 @@ void GraphCanvas::frameChange() {
     const auto scaleOf = [&](const QRectF& area) {
         return std::min(free / (area.width() + 80), height() / (area.height() + 80));
     };
-    // Of two panes on one place, what stands on one side only would leave the other empty.
+    // With two panes, an area whose nodes are all of one side would leave the other pane empty.
     const auto around = [&](const QRectF& area) {
         return m_mode == GraphMode::Union
                    ? area
@@ -165,7 +165,7 @@ void GraphCanvas::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     if (!m_scene || m_follows || !isVisible()) return;
     if (!m_moved) return frameChange();
-    if (m_apart) return update();  // its place follows the other's
+    if (m_apart) return update();  // the other pane's view decides what is shown here
     const QSizeF grown = QSizeF(event->size()) - QSizeF(event->oldSize());
     m_offset += QPointF(grown.width(), grown.height()) / 2;
     viewMoved();

@@ -68,7 +68,7 @@ void addStubs(GraphScene& scene, const QFont& font) {
         all[{edge.to, false}].push_back({edge.from, edge.source, {}, static_cast<int>(i)});
     }
     if (all.empty()) return;
-    // By its name: a fold's title would say "54 unchanged" at every end.
+    // An end has its node's name: the title of a fold would say "54 unchanged" at every end.
     std::optional<NodeIndex> nodes;
     if (scene.picture.graph) nodes.emplace(scene.picture.graph);
     const auto nameOf = [&](NodeKey id, int box) {
@@ -124,7 +124,7 @@ QRectF GraphScene::withKeptNeighbours(const QRectF& area, QSizeF room) const {
             if (std::exchange(known[static_cast<size_t>(other)], 1)) continue;
             (onBothSides(other) ? kept : reached).push_back(other);
         }
-    std::vector<int> opposite;  // what stands there on the other side
+    std::vector<int> opposite;  // nodes of one side next to the kept ones
     for (const int node : kept)
         for (const int other : next[static_cast<size_t>(node)])
             if (!std::exchange(known[static_cast<size_t>(other)], 1) && !onBothSides(other)) opposite.push_back(other);
@@ -217,6 +217,6 @@ void SceneBuilder::build(std::shared_ptr<const UnionGraph> graph, const PictureO
     });
 }
 
-void SceneBuilder::settleForPlain() { m_client.settleForPlain(tr("stopped waiting for dot; plain layout")); }
+void SceneBuilder::settleForPlain() { m_client.settleForPlain(tr("Graphviz cancelled; simple layout")); }
 
 }  // namespace cutaway::ui

@@ -47,9 +47,9 @@ Heat heatOf(const NodeNumbers& row) {
 QString legendWord(Heat heat) {
     switch (heat) {
         case Heat::Equal: return QObject::tr("= equal");
-        case Heat::Slight: return QObject::tr("≤ 4 steps");
-        case Heat::Some: return QObject::tr("≤ 1000 steps");
-        case Heat::Much: return QObject::tr("more");
+        case Heat::Slight: return QObject::tr("≤ 4 ULP");
+        case Heat::Some: return QObject::tr("≤ 1000 ULP");
+        case Heat::Much: return QObject::tr("> 1000 ULP");
         case Heat::Wrong: return QObject::tr("✗ diverges");
     }
     return {};
@@ -58,9 +58,9 @@ QString legendWord(Heat heat) {
 QString wordsOf(Heat heat) {
     switch (heat) {
         case Heat::Equal: return QObject::tr("Equal to the reference, to the bit");
-        case Heat::Slight: return QObject::tr("At most 4 steps between neighbouring numbers off");
-        case Heat::Some: return QObject::tr("At most 1000 steps between neighbouring numbers off");
-        case Heat::Much: return QObject::tr("Farther off, and no farther from f64 than the reference is");
+        case Heat::Slight: return QObject::tr("Off by at most 4 ULP");
+        case Heat::Some: return QObject::tr("Off by at most 1000 ULP");
+        case Heat::Much: return QObject::tr("Differs more, but is as close to the f64 result as the reference");
         case Heat::Wrong: return QObject::tr("Wrong, not finite, of another type, or it does not run");
     }
     return {};

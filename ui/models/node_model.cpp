@@ -23,7 +23,7 @@ QString find(const std::vector<std::pair<std::string, std::string>>& rows, const
 
 struct NodeModel::Item {
     QString label, value;
-    QString whole;        // of a value that is told shorter
+    QString whole;        // the full text where `value` is shortened
     bool digits = false;  // sizes, strides, numbers: to be compared place by place
     NodeKey node = NodeKey::None;
     int step = -2;
@@ -95,14 +95,14 @@ void NodeModel::addConstant(const NodeDetails& now, const NodeDetails& was, cons
         tr("Constant"),
         folded ? tr("%1, from %2")
                      .arg(bytes, counted(static_cast<qsizetype>(constant.sources.size()), tr("tensor"), tr("tensors")))
-               : tr("%1, of the program").arg(bytes));
+               : tr("%1, from the model").arg(bytes));
     if (was.constant && was.constant->bytes != constant.bytes)
         item->add(tr("Before"), QString::fromStdString(bytesText(was.constant->bytes)));
     if (constant.shared) item->add(tr("Memory"), tr("shared with what it is made from"));
     for (size_t i = 0; i < constant.sources.size(); ++i) {
         const auto& [name, type] = constant.sources[i];
         Item* source =
-            item->add(folded ? tr("Made from") : tr("Tensor"), text(name) + QStringLiteral("  ") + text(type));
+            item->add(folded ? tr("Computed from") : tr("Tensor"), text(name) + QStringLiteral("  ") + text(type));
         if (!facts.values || i >= facts.values->sources.size()) continue;
         source->value += QStringLiteral("  ") + range(facts.values->sources[i]);
         addNumbers(*source, facts.values->sources[i]);
@@ -116,8 +116,8 @@ void NodeModel::addConstant(const NodeDetails& now, const NodeDetails& was, cons
 }
 
 void NodeModel::addNumbers(Item& item, const ValueSummary& values) {
-    item.add(tr("Least"), number(values.least));
-    item.add(tr("Most"), number(values.most));
+    item.add(tr("Min"), number(values.least));
+    item.add(tr("Max"), number(values.most));
     item.add(tr("Mean"), number(values.mean));
     const double all = static_cast<double>(std::max<int64_t>(values.elements, 1));
     item.add(tr("Zeros"), tr("%1 %").arg(100 * static_cast<double>(values.zeros) / all, 0, 'f', 1));

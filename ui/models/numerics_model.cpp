@@ -94,21 +94,22 @@ QVariant NumericsModel::data(const QModelIndex& at, int role) const {
 
 QVariant NumericsModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount) return {};
-    const QString tips[] = {tr("What the judge says of the value"),
+    const QString tips[] = {tr("Verdict by the chosen criterion"),
                             {},
                             {},
                             tr("Largest error against the reference"),
                             tr("Largest error as a share of the reference's element"),
                             tr("Largest error in steps between neighbouring numbers of the dtype"),
                             tr("Cosine of the value and the reference's"),
-                            tr("Root mean square distance to the reference in f64"),
-                            tr("The same of the reference in its own dtype"),
+                            tr("RMS error vs f64"),
+                            tr("Reference's RMS error vs f64"),
                             {},
                             tr("The node that computes this value in the reference")};
     if (role == Qt::ToolTipRole) return tips[section];
     if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
-    const QString names[] = {tr("Verdict"), tr("Value"),    tr("Op"),          tr("Max abs"), tr("Max rel"),  tr("ULP"),
-                             tr("Cosine"),  tr("From f64"), tr("Ref. to f64"), tr("Type"),    tr("Reference")};
+    const QString names[] = {tr("Verdict"),     tr("Value"), tr("Op"),       tr("Max abs"),
+                             tr("Max rel"),     tr("ULP"),   tr("Cosine"),   tr("Error vs f64"),
+                             tr("Ref. vs f64"), tr("Type"),  tr("Reference")};
     return names[section];
 }
 

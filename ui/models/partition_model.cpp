@@ -81,9 +81,9 @@ QString nodes(const PartitionChoice& choice) {
 QString totalsOf(const PartitionChoice& choice) { return totals(choice, bytes(choice.activationBytes), nodes(choice)); }
 
 QString totalsOf(const PartitionChoice& choice, const PartitionChoice& own) {
-    return totals(choice,
-                  PartitionModel::tr("%1 (run: %2)").arg(bytes(choice.activationBytes), bytes(own.activationBytes)),
-                  PartitionModel::tr("%1 (run: %2)").arg(nodes(choice)).arg(own.recomputed.size()));
+    return totals(
+        choice, PartitionModel::tr("%1 (this run: %2)").arg(bytes(choice.activationBytes), bytes(own.activationBytes)),
+        PartitionModel::tr("%1 (this run: %2)").arg(nodes(choice)).arg(own.recomputed.size()));
 }
 
 }  // namespace cutaway::ui

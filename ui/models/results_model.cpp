@@ -75,7 +75,7 @@ QString trainingText(const TrainingReport& report) {
                            .arg(durationText(report.forwardMilliseconds), durationText(report.backwardMilliseconds)),
                        OutputsModel::tr("saved activations: measured %1, estimated %2")
                            .arg(bytes(report.savedBytes), bytes(report.estimatedSavedBytes)),
-                       OutputsModel::tr("handed over with inputs: %1").arg(bytes(report.heldBytes))}
+                       OutputsModel::tr("saved including inputs: %1").arg(bytes(report.heldBytes))}
         .join(QStringLiteral(" · "));
 }
 

@@ -80,7 +80,9 @@ QString StepsModel::toolTip(const Item& item) const {
         lines << tr("Constants: %1 before, %2 after")
                      .arg(QString::fromStdString(bytesText(step->constantBytesBefore)),
                           QString::fromStdString(bytesText(step->constantBytesAfter)));
-    if (step->rewrites) lines << counted(step->rewrites, tr("rewrite"), tr("rewrites"));
+    if (step->rewrites)
+        lines << (isSchedule(*step) ? counted(step->rewrites, tr("scheduling decision"), tr("scheduling decisions"))
+                                    : counted(step->rewrites, tr("rewrite"), tr("rewrites")));
     if (!step->error.empty()) lines << QString::fromStdString(step->error);
     lines.removeAll(QString());
     return lines.join('\n');

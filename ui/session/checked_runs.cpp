@@ -65,7 +65,7 @@ void CheckedRuns::start(const Place& place, const CheckedRunOptions& options) {
 }
 
 void CheckedRuns::findFirst(RunId run, const CheckedRunOptions& options) {
-    begin(tr("looking after each step"));
+    begin(tr("checking after each step"));
     m_place.reset();
     const int generation = m_generation;
     const auto work = [this, run, options, generation](const Progress& progress) {
@@ -121,7 +121,7 @@ CheckedRun asRun(const GradientCheck& check) {
 }  // namespace
 
 void CheckedRuns::checkGradients(RunId run) {
-    begin(tr("holding the gradients against central differences"));
+    begin(tr("comparing the gradients with central differences"));
     m_place.reset();
     const int generation = m_generation;
     const auto work = [this, run, generation](const Progress& progress) {

@@ -45,7 +45,7 @@ void LoopLooks::look(const std::optional<std::string>& plan) {
             if (!forms) return say(QString::fromStdString(forms.error().text()), true);
             m_forms = std::make_shared<const KernelLoops>(std::move(*forms));
             emit formsChanged();
-            say(checked ? tr("The plan computes this kernel; loops and C++ are those of it.") : QString(), false);
+            say(checked ? tr("The plan is valid; the loops and C++ shown follow it.") : QString(), false);
         });
 }
 
@@ -94,7 +94,7 @@ void LoopLooks::clear() {
 QString planRunText(const PlanRun& run) {
     const QString results = run.sameBits ? LoopLooks::tr("same results to the bit")
                             : run.same   ? LoopLooks::tr("same results within tolerance, %1")
-                                         : LoopLooks::tr("other results: %1");
+                                         : LoopLooks::tr("results differ: %1");
     return LoopLooks::tr("Kernel: %1 as chosen, %2 by this plan. Run: %3 and %4. Medians of %5; ")
                .arg(durationText(run.chosen.kernelMilliseconds), durationText(run.given.kernelMilliseconds),
                     durationText(run.chosen.milliseconds), durationText(run.given.milliseconds))

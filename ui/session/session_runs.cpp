@@ -30,7 +30,7 @@ QString Run::title() const {
     if (options.mode == Mode::Training && options.memoryBudget != 1)
         text += QObject::tr(", memory budget %1").arg(options.memoryBudget, 0, 'g', 4);
     if (options.freeze) text += QObject::tr(", frozen");
-    if (options.parity) text += QObject::tr(", as PyTorch");
+    if (options.parity) text += QObject::tr(", PyTorch parity");
     if (options.allStages) text += QObject::tr(", all stages");
     if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
     if (!options.userRules.empty()) {
@@ -39,17 +39,14 @@ QString Run::title() const {
         text += QObject::tr(", with %1").arg(names.join(QStringLiteral(" + ")));
     }
     if (!options.enabledPasses.empty())
-        text += QObject::tr(", %1 more")
-                    .arg(counted(static_cast<qsizetype>(options.enabledPasses.size()), QObject::tr("pass"),
-                                 QObject::tr("passes")));
+        text += QObject::tr(", %1 on").arg(counted(static_cast<qsizetype>(options.enabledPasses.size()),
+                                                   QObject::tr("optional pass"), QObject::tr("optional passes")));
     if (!options.moves.empty())
         text +=
             QObject::tr(", %1 moved")
                 .arg(counted(static_cast<qsizetype>(options.moves.size()), QObject::tr("pass"), QObject::tr("passes")));
     if (stopped) text += QObject::tr(", stopped");
-    if (options.fuel)
-        text += QObject::tr(", %1").arg(
-            counted(static_cast<qsizetype>(*options.fuel), QObject::tr("rewrite"), QObject::tr("rewrites")));
+    if (options.fuel) text += QObject::tr(", fuel %1").arg(*options.fuel);
     const auto rulesOff = std::count_if(options.disabledPasses.begin(), options.disabledPasses.end(),
                                         [](const std::string& name) { return name.find('/') != std::string::npos; });
     const auto passesOff = static_cast<qsizetype>(options.disabledPasses.size()) - rulesOff;
@@ -98,7 +95,7 @@ void SessionController::compileBy(Compiler compiler, const CompileRequest& optio
             Run run;
             run.options = options;
             CT_TRY(run.id, compiler(source, ended, progress));
-            // What a stopped compile has done is looked at like any other.
+            // The steps of a stopped compile are read like any other, so not with its `progress`, which is cancelled.
             const Progress anew;
             CT_TRY(run.stopped, source.wasCancelled(run.id));
             CT_TRY(run.steps, source.steps(run.id));
@@ -130,7 +127,7 @@ void SessionController::stepEnded(int compile, const CompileRequest& options, co
     emit compilingChanged();
 }
 
-/// Whatever the run under way still says is void.
+/// Drops the run under way; what its compile still reports is ignored.
 void SessionController::forgetCompiling() {
     ++m_compile;
     if (!m_compiling) return;
@@ -176,7 +173,7 @@ void SessionController::finishCompile(Run run, const AfterCompile& then, bool sh
         first.step = *failed;
     }
     if (showStop(now, then, show)) return;
-    if (!show) return emit message(tr("%1 is there: choose it in the Steps window.").arg(now.title()));
+    if (!show) return emit message(tr("%1 is finished: select it in the Steps window.").arg(now.title()));
     if (then.step && !failed && *then.step < static_cast<int>(now.steps.size())) first.step = *then.step;
     const Run* other = then.comparedWith ? runOf(*then.comparedWith) : nullptr;
     if (other && !failed && !now.stopped && !other->stopped)

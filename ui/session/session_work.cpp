@@ -67,10 +67,10 @@ void SessionController::finishBisect(const BisectReport& report, bool show) {
                  .arg(counted(probe.rewrites, tr("rewrite"), tr("rewrites")), QString::fromStdString(probe.detail)),
              probe.place.step < 0 ? std::optional<Place>() : probe.place);
     if (!report.found) {
-        const QString said = report.badAsOpened
-                                 ? tr("No rewrite broke the graph: it is bad without any that can be left out")
-                                 : tr("No rewrite broke the graph: it is good after all %1")
-                                       .arg(counted(report.searched, tr("rewrite"), tr("rewrites")));
+        const QString said =
+            report.badAsOpened ? tr("No rewrite to blame: the graph is already bad with all optional rewrites left out")
+                               : tr("No rewrite broke the graph: it is good after all %1")
+                                     .arg(counted(report.searched, tr("rewrite"), tr("rewrites")));
         emit message(said);
         return note(LogEntry::Level::Note, said, {});
     }
@@ -98,15 +98,15 @@ void SessionController::debugCompile(const DebugCompileOptions& options) {
                 m_log.append(LogEntry::Level::Note,
                              tr("%1: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.what)));
             if (!report.reloaded)
-                m_log.append(LogEntry::Level::Warning,
-                             tr("The bundle holds another graph: %1").arg(QString::fromStdString(report.difference)));
+                m_log.append(LogEntry::Level::Warning, tr("The bundle's graph differs from the model's: %1")
+                                                           .arg(QString::fromStdString(report.difference)));
             const QString ran = QString::fromStdString(report.ran);
             if (report.runs) m_log.append(LogEntry::Level::Note, tr("The bundle runs: %1").arg(ran));
             else m_log.append(LogEntry::Level::Warning, tr("The bundle %1").arg(ran));
             m_log.append(LogEntry::Level::Note, tr("To minify it: %1").arg(QString::fromStdString(report.command)));
             emit message(report.reloaded && report.runs
                              ? tr("Bundle written to %1; the log has the command that minifies it").arg(folder)
-                             : tr("The bundle in %1 is not what it should be: see the Log window").arg(folder));
+                             : tr("The bundle in %1 failed its check: see the Log window").arg(folder));
         });
 }
 
@@ -120,7 +120,7 @@ void SessionController::exportProgram(RunId run, const ExportOptions& options) {
             const QString fixed = QString::fromStdString(report.fixedSizes);
             if (!fixed.isEmpty())
                 m_log.append(LogEntry::Level::Warning,
-                             tr("The exported program takes the inputs' sizes only: %1").arg(fixed));
+                             tr("The exported program accepts only the example input sizes: %1").arg(fixed));
             m_log.append(LogEntry::Level::Note,
                          tr("Exported to %1: %2, %3")
                              .arg(folder, QString::fromStdString(report.library),

@@ -53,7 +53,7 @@ QString hintFor(Kind kind) {
         case Kind::OpDisappears: return BreakpointsWindow::tr("as in Search: op=mm & numel>1e6");
         case Kind::NonFinite: break;
     }
-    return BreakpointsWindow::tr("nothing: every graph is run");
+    return BreakpointsWindow::tr("no condition needed; runs every graph");
 }
 
 }  // namespace
@@ -75,8 +75,8 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
       m_table(new QTableView) {
     for (const auto& [kind, title] :
          std::initializer_list<std::pair<Kind, QString>>{{Kind::Pass, tr("pass has run")},
-                                                         {Kind::NodeBorn, tr("node is born")},
-                                                         {Kind::NodeDies, tr("node dies")},
+                                                         {Kind::NodeBorn, tr("node is created")},
+                                                         {Kind::NodeDies, tr("node is removed")},
                                                          {Kind::OpAppears, tr("node appears with")},
                                                          {Kind::OpDisappears, tr("node disappears with")},
                                                          {Kind::NonFinite, tr("first NaN or infinity")}})
@@ -84,7 +84,7 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
     m_kind->setAccessibleName(tr("Stop when"));
     m_what->setAccessibleName(tr("Which"));
     m_what->setClearButtonEnabled(true);
-    m_goOn->setToolTip(tr("Compiles again, to the next stop (Ctrl+F9)"));
+    m_goOn->setToolTip(tr("Recompile to the next breakpoint (Ctrl+F9)"));
     m_state->setWordWrap(true);
     m_table->setModel(&m_model);
     m_table->setAccessibleName(tr("Breakpoints"));

@@ -71,7 +71,7 @@ void showJoint(MainWindow& main) {
     if (const Run* run = splitRun(main)) main.selection().setPlace({run->id, *run->splitStep(), -1});
 }
 
-/// As they are compiled.
+/// The last graphs of both tracks, as they are compiled.
 void showForwardBesideBackward(MainWindow& main) {
     const Run* run = splitRun(main);
     const auto forward = run ? run->lastStepOf("forward") : std::nullopt;
@@ -126,12 +126,12 @@ const Command kCommands[] = {
      .icon = "step-previous",
      .run = step<false, true>,
      .whyNot = needsModel},
-    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Next Step of &Any Kind"),
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Next Step, Ch&anged or Not"),
      .key = "Ctrl+F10",
      .icon = "step-any-next",
      .run = step<true, false>,
      .whyNot = needsModel},
-    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Previous Step of An&y Kind"),
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Previous &Step, Changed or Not"),
      .key = "Ctrl+Shift+F10",
      .icon = "step-any-previous",
      .run = step<false, false>,
@@ -234,9 +234,9 @@ void showNodeMenu(MainWindow& main, NodeKey node, QPoint at) {
     menu.addAction(MainWindow::tr("List rewrites that started at it"), &main,
                    [&main, name] { main.get<StepsWindow>().setFilter(QStringLiteral("at ") + name); });
     const bool breaks = main.controller().breakpoints().find(Breakpoint::Kind::NodeDies, name.toStdString()) >= 0;
-    menu.addAction(
-        breaks ? MainWindow::tr("No longer break when this node dies") : MainWindow::tr("Break when this node dies"),
-        &main, [&main, name] { main.get<BreakpointsWindow>().toggleDeath(name); });
+    menu.addAction(breaks ? MainWindow::tr("No longer break when this node is removed")
+                          : MainWindow::tr("Break when this node is removed"),
+                   &main, [&main, name] { main.get<BreakpointsWindow>().toggleDeath(name); });
     menu.addSeparator();
     menu.addAction(MainWindow::tr("Copy name"), &main, [name] { QApplication::clipboard()->setText(name); });
     menu.exec(at);

@@ -121,7 +121,7 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     m_pages->setCurrentIndex(any ? 1 : 0);
     const QString step = QString::fromStdString(explained.pass),
                   name = explained.node == NodeKey::None ? QString() : explained.nameOf(explained.node);
-    if (explained.stopped) m_empty->setText(tr("Explaining was cancelled. Ctrl+E asks again."));
+    if (explained.stopped) m_empty->setText(tr("Explaining was cancelled. Ctrl+E to retry."));
     else if (explained.node == NodeKey::None)
         m_empty->setText(
             step.isEmpty()
@@ -180,7 +180,7 @@ void ExplainWindow::toggle(const QString& name, bool enabled) {
         return;
     }
     emit message(enabled ? tr("Compiling with %1").arg(name)
-                         : tr("Compiling without %1; the difference to the run before opens by itself").arg(name));
+                         : tr("Compiling without %1; the difference from the previous run will be shown").arg(name));
     m_controller.setEnabled(m_selection.place().run, name, enabled);
 }
 

@@ -238,7 +238,7 @@ QString GraphWindow::countsOf(const Shown& what) const {
     return !counts.isEmpty()              ? counts
            : pair.before == pair.after    ? QString()
            : wires                        ? tr("only edges changed")
-           : changed && isSchedule(*info) ? tr("decided: no node changed")
+           : changed && isSchedule(*info) ? tr("scheduling only: no node changed")
            : changed                      ? tr("only the order of the nodes changed")
                                           : tr("no change");
 }

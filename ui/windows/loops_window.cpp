@@ -36,7 +36,7 @@ LoopsWindow::LoopsWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_plan(new QPlainTextEdit),
       m_check(new QPushButton(tr("Chec&k Plan"))),
       m_run(new QPushButton),
-      m_restore(new QPushButton(tr("Chosen Plan"))),
+      m_restore(new QPushButton(tr("Compiler's Plan"))),
       m_steps(new QComboBox),
       m_code(new QTabWidget),
       m_areas(new QSplitter(Qt::Horizontal)),
@@ -56,7 +56,7 @@ QWidget* LoopsWindow::makePlan() {
     m_plan->installEventFilter(this);
     m_check->setToolTip(tr("Whether the plan computes this kernel; shows its loops and its C++"));
     m_run->setToolTip(tr("Run the compiled graph as it was planned and by this plan, and compare (Ctrl+Enter)"));
-    m_restore->setToolTip(tr("Back to the plan that was chosen"));
+    m_restore->setToolTip(tr("Restore the compiler's plan"));
     m_result->setWordWrap(true);
     m_result->setTextFormat(Qt::PlainText);
     m_result->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -163,8 +163,8 @@ void LoopsWindow::showList() {
     const Run* run = m_looks.run() ? m_controller.runOf(*m_looks.run()) : nullptr;
     if (!run)
         m_summary->setText(
-            tr("What each kernel of the compiled model computes, how it runs and why, its loops and its C++ stand here "
-               "beside each other.\n\nCompile the model first (Ctrl+B)."));
+            tr("Shows, side by side, what each kernel of the compiled model computes, how it runs and why, its loops "
+               "and its C++.\n\nCompile the model first (Ctrl+B)."));
     else if (!m_looks.problem().isEmpty()) m_summary->setText(m_looks.problem());
     else
         m_summary->setText(run->title() + QStringLiteral(" · ") +

@@ -84,7 +84,7 @@ void MemoryView::paintBars(QPainter& painter) const {
     painter.drawLine(QPointF(area().left(), border), QPointF(area().right(), border));
 }
 
-/// The bytes that live, by the same measure as the bars: as high as these reach if no byte lies idle below.
+/// The live bytes of each call, on the scale of the bars: below their upper edge where there are gaps between them.
 void MemoryView::paintLine(QPainter& painter) const {
     const std::vector<int64_t>& live = m_chart.plan().live;
     QPolygonF line;
@@ -170,7 +170,7 @@ void MemoryView::paintLegend(QPainter& painter, const QRectF& foot) const {
             entries.push_back({words[static_cast<int>(maker)], &colorsOf(colors, maker)});
     if (some([](const MemoryValue& v) { return v.workspace; }))
         entries.push_back({tr("workspace"), &colors[Change::Kept]});
-    entries.push_back({tr("living bytes"), nullptr});
+    entries.push_back({tr("live bytes"), nullptr});
     const double box = painter.fontMetrics().height() - 4;
     double wide = 0;
     for (const Entry& entry : entries) wide += box + 4 + painter.fontMetrics().horizontalAdvance(entry.word) + 14;

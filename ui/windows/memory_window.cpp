@@ -32,7 +32,7 @@ MemoryWindow::MemoryWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_peak(new QPushButton(tr("Peak"))),
       m_fit(new QPushButton(tr("All Calls"))),
       m_view(new MemoryView),
-      m_table(makeList(m_model, MemoryModel::SortRole, tr("Values that live at the call"))),
+      m_table(makeList(m_model, MemoryModel::SortRole, tr("Values live at the call"))),
       m_sorted(static_cast<QSortFilterProxyModel*>(m_table->model())),
       m_areas(new QSplitter(Qt::Vertical)) {
     arrange();
@@ -47,7 +47,7 @@ void MemoryWindow::arrange() {
     m_living->setObjectName(QStringLiteral("memoryLiving"));
     m_track->setAccessibleName(tr("Graph whose memory is shown"));
     m_track->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-    m_peak->setToolTip(tr("List who lives at the call at which most bytes do"));
+    m_peak->setToolTip(tr("Show the values live at peak memory"));
     m_fit->setToolTip(tr("Show all calls (0); the wheel zooms in"));
     auto* line = new QHBoxLayout;
     line->addWidget(m_summary, 1);
@@ -158,23 +158,21 @@ void MemoryWindow::showSummary() {
                                                    : QString());
     if (!run)
         return m_summary->setText(
-            tr("What each value of the compiled model takes in memory, and when, stands here over the calls: the peak, "
-               "and who holds it.\n\nCompile the model first (Ctrl+B)."));
+            tr("Shows for each value of the compiled model the memory it takes, and when, over the calls: the peak, "
+               "and what holds it.\n\nCompile the model first (Ctrl+B)."));
     if (!m_looks.problem().isEmpty()) return m_summary->setText(m_looks.problem());
     if (!m_looks.plans() || m_track->currentIndex() < 0) return m_summary->setText(run->title());
     const MemoryPlan& plan = (*m_looks.plans())[static_cast<size_t>(m_track->currentIndex())];
-    QStringList words{
-        run->title(), counted(static_cast<qsizetype>(plan.calls.size()), tr("call"), tr("calls")),
-        tr("arena %1 for %2 that live at once").arg(bytes(plan.arena), bytes(plan.largestLive())),
-        tr("beside it inputs %1, constants %2").arg(bytes(plan.inputs.bytes), bytes(plan.constants.bytes))};
+    QStringList words{run->title(), counted(static_cast<qsizetype>(plan.calls.size()), tr("call"), tr("calls")),
+                      tr("arena %1, peak live %2").arg(bytes(plan.arena), bytes(plan.largestLive())),
+                      tr("plus inputs %1, constants %2").arg(bytes(plan.inputs.bytes), bytes(plan.constants.bytes))};
     QStringList sizes, assumed;
     for (const auto& [symbol, value] : plan.sizes)
         (plan.assumed.contains(symbol) ? assumed : sizes)
             << QStringLiteral("%1 = %2").arg(QString::fromStdString(symbol)).arg(value);
     if (!sizes.isEmpty()) words << tr("example sizes %1").arg(sizes.join(QStringLiteral(", ")));
     if (!assumed.isEmpty())
-        words << tr("sizes that data decide, shown for as many as they have elements: %1")
-                     .arg(assumed.join(QStringLiteral(", ")));
+        words << tr("data-dependent sizes, assumed at their maximum: %1").arg(assumed.join(QStringLiteral(", ")));
     m_summary->setText(words.join(QStringLiteral(" · ")));
 }
 
@@ -188,7 +186,7 @@ void MemoryWindow::showCall(int call) {
     markRow();
     if (m_chart.isEmpty()) return;
     const MemoryCall& shown = m_chart.call(call);
-    const QString at = tr("Living at call %1 of %2, %3 (%4)")
+    const QString at = tr("Live at call %1 of %2, %3 (%4)")
                            .arg(call + 1)
                            .arg(m_chart.calls())
                            .arg(QString::fromStdString(shown.name), QString::fromStdString(shown.kind));

@@ -107,8 +107,8 @@ QWidget* MinifyWindow::makeForm() {
     m_command->setPlaceholderText(tr("Shell command; {} stands for the graph as a Python file"));
     m_signature->setPlaceholderText(tr("The failure of the whole graph"));
     m_signature->setToolTip(
-        tr("The failure to keep: kind=…; pass=…; op=…; message=…. Parts left out count as any, and what is "
-           "empty is found out when the search begins."));
+        tr("The failure to keep: kind=…; pass=…; op=…; message=…. Parts left out count as any; leave "
+           "empty to detect it when the search starts."));
     m_folder->setToolTip(tr("A search that was stopped goes on from its folder"));
     auto* form = new QWidget;
     auto* rows = new QFormLayout(form);
@@ -279,7 +279,7 @@ void MinifyWindow::showBest() {
     if (!graph) return m_graph->clear(tr("The smallest graph that still fails"));
     if (graph->nodes.size() > kMostDrawn)
         return m_graph->clear(
-            tr("%1 nodes are left; the picture comes below %2").arg(graph->nodes.size()).arg(kMostDrawn));
+            tr("%1 nodes are left; drawn once at most %2 nodes are left").arg(graph->nodes.size()).arg(kMostDrawn));
     m_graph->showGraph(graph, QStringLiteral("minified"));
 }
 

@@ -44,15 +44,15 @@ NumericsWindow::NumericsWindow(const WindowRow& tableRow, const WindowParts& par
 QWidget* NumericsWindow::makeBar() {
     m_judge->addItem(tr("Farther from f64 than the reference"), static_cast<int>(Judge::Own));
     m_judge->addItem(tr("PyTorch's same()"), static_cast<int>(Judge::Same));
-    m_judge->addItem(tr("Any other bit"), static_cast<int>(Judge::Strict));
-    m_judge->setAccessibleName(tr("What is wrong"));
+    m_judge->addItem(tr("Any bit difference"), static_cast<int>(Judge::Strict));
+    m_judge->setAccessibleName(tr("Report as wrong"));
     m_judge->setToolTip(
-        tr("What is wrong: a value much farther from the f64 run than the reference is, what PyTorch's "
-           "same() refuses, or any other bit"));
+        tr("Report as wrong: a value much farther from the f64 run than the reference is, what PyTorch's "
+           "same() refuses, or any bit difference"));
     m_start->setToolTip(tr("Run the current graph beside its reference, in its dtypes and in f64 (Ctrl+Shift+N)"));
-    m_first->setToolTip(tr("Look after each step that changed the graph, until a value diverges"));
+    m_first->setToolTip(tr("Check after each step that changed the graph, until a value diverges"));
     m_gradients->setToolTip(
-        tr("Hold the gradients of a training run against central differences in f64, and name the call whose "
+        tr("Compare the gradients of a training run with central differences in f64, and name the call whose "
            "derivative is wrong"));
     m_divergent->setToolTip(tr("Go to the first value that diverges, in the order in which they ran"));
     m_nonFinite->setToolTip(tr("Go to the first value with a NaN, or with an infinity that the reference lacks"));
@@ -95,7 +95,7 @@ void NumericsWindow::arrange() {
     shown->setFrameShape(QFrame::NoFrame);
     m_areas->addWidget(m_table);
     m_areas->addWidget(shown);
-    m_areas->setMinimumHeight(110);  // and what is said above wraps
+    m_areas->setMinimumHeight(110);  // the wrapped text above must not take all the room
     m_areas->setChildrenCollapsible(false);
     m_areas->setStretchFactor(0, 3);
     m_areas->setStretchFactor(1, 2);

@@ -22,8 +22,8 @@ QString budgetText(double budget) { return QString::number(budget, 'f', 3); }
 
 }  // namespace
 
-/// What less memory costs. Never less than what more memory does: a partition that ignores the estimates, as at 0,
-/// counts nothing.
+/// The cost of computing again with this budget, never less than with a larger one: a partition that ignores the
+/// estimates, as at budget 0, reports no cost.
 double PartitionWindow::costOf(double budget, double runtime, size_t recomputed) const {
     double cost = m_byNodes ? static_cast<double>(recomputed) : runtime;
     for (const BudgetPoint& point : m_points)
@@ -93,7 +93,7 @@ void PartitionWindow::showHeld() {
     if (!held.empty())
         marks.push_back({static_cast<double>(peak), static_cast<double>(held[peak].bytes),
                          tr("peak %1").arg(bytes(held[peak].bytes)), true});
-    m_held->setHint(tr("Neither side of this run calls anything."));
+    m_held->setHint(tr("Forward and backward have no calls to plot."));
     m_held->setPlot(std::move(plot));
     m_held->setMarks(std::move(marks));
     showNode(m_selection.node());

@@ -95,8 +95,8 @@ void PartitionWindow::arrangeBudget(QVBoxLayout& column) {
     m_slider->setPageStep(kTicks / 10);
     m_slider->setAccessibleName(tr("Memory budget"));
     m_slider->setToolTip(
-        tr("How much the forward may save: 0 its inputs alone, 1 what makes the backward fastest. Enter compiles with "
-           "it, Esc returns to the run's own."));
+        tr("How much the forward may save. 0: only the inputs; 1: all that the fastest backward needs. Enter compiles "
+           "with it, Esc returns to the run's own."));
     m_number->setRange(0, 1);
     m_number->setDecimals(3);
     m_number->setSingleStep(0.01);
@@ -177,7 +177,7 @@ void PartitionWindow::setBudget(double budget, bool tried) {
     m_budget = budget;
     const QSignalBlocker quietSlider(m_slider), quietNumber(m_number);
     m_slider->setValue(static_cast<int>(std::lround(budget * kTicks)));
-    if (m_number->value() != budget) m_number->setValue(budget);  // it would rewrite what somebody is typing
+    if (m_number->value() != budget) m_number->setValue(budget);  // setValue rewrites what the user is typing
     const auto& now = m_controller.partition();
     const bool other = now && budget != now->own.budget;
     m_derive->setText(tr("&Compile with %1").arg(budget, 0, 'f', 3));
@@ -228,8 +228,7 @@ void PartitionWindow::showChoice() {
     const PartitionChoice& choice = tried ? *tried : now->own;
     listSaved(choice.saved);
     m_totals->setText(tried ? totalsOf(choice, now->own) : totalsOf(choice));
-    m_totals->setToolTip(
-        tr("Which of the attempts at a partition it is: %1").arg(QString::fromStdString(choice.attempt)));
+    m_totals->setToolTip(tr("Partition strategy used: %1").arg(QString::fromStdString(choice.attempt)));
     markCurve();
 }
 

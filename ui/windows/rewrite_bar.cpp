@@ -106,7 +106,7 @@ int RewriteBar::widthNeeded(bool withTexts) const {
 QSize RewriteBar::minimumSizeHint() const { return {widthNeeded(false), layout()->minimumSize().height()}; }
 
 void RewriteBar::resizeEvent(QResizeEvent* event) {
-    constexpr int kSentence = 24;  // letters of what the rewrite did that are worth more than texts on buttons
+    constexpr int kSentence = 24;  // letters of the sentence that must have room before buttons get texts
     const bool texts = width() >= widthNeeded(true) + kSentence * fontMetrics().averageCharWidth();
     for (QToolButton* button : {m_previous, m_next, m_whole, m_soFar, m_why})
         button->setToolButtonStyle(texts ? Qt::ToolButtonTextBesideIcon : Qt::ToolButtonIconOnly);
@@ -146,10 +146,9 @@ void RewriteBar::follow() {
         m_slider->setValue(now);
     }
     m_count->setText(tr("of %1").arg(counted(count, tr("rewrite"), tr("rewrites"))));
-    m_count->setToolTip(step ? tr("%1 of the %2 rewrites of the whole run are done here")
-                                   .arg(m_stepper.fuel())
-                                   .arg(m_stepper.fuelOfRun())
-                             : QString());
+    m_count->setToolTip(
+        step ? tr("%1 of the run's %2 rewrites applied (fuel)").arg(m_stepper.fuel()).arg(m_stepper.fuelOfRun())
+             : QString());
     const bool any = m_stepper.run() != nullptr;
     for (QWidget* widget : std::initializer_list<QWidget*>{m_previous, m_next, m_back, m_on}) widget->setEnabled(any);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_number, m_slider, m_soFar}) widget->setEnabled(count > 0);

@@ -28,7 +28,7 @@ void compile(MainWindow& main) {
     QStringList own;
     if (options.mode != Mode::Inference) own << MainWindow::tr("for %1").arg(modeTitle(options.mode));
     if (options.freeze) own << MainWindow::tr("frozen");
-    if (options.parity) own << MainWindow::tr("as PyTorch does where it is known to be wrong");
+    if (options.parity) own << MainWindow::tr("with PyTorch parity");
     if (!own.isEmpty())
         main.say(MainWindow::tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).")
                      .arg(own.join(MainWindow::tr(" and "))));
@@ -89,7 +89,7 @@ const Command kCommands[] = {
      .bar = {3},
      .run = generateCode,
      .whyNot = asRunSays<&Run::notBuilt>},
-    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Time on CPU"),
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Time on CPU (20 Runs)"),
      .key = "F6",
      .icon = "time",
      .bar = {3},

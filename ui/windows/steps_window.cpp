@@ -62,7 +62,7 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
     m_filter->setClearButtonEnabled(true);
     m_filter->setAccessibleName(tr("Filter passes, rules, nodes"));
     m_hidden->hide();
-    m_running->setText(tr("Compiling. The steps can be opened when it has ended; Esc ends it here and keeps them."));
+    m_running->setText(tr("Steps can be opened when the compile ends; Esc stops it and keeps the finished steps."));
     m_running->setWordWrap(true);
     m_running->hide();
     m_soon.setSingleShot(true);
@@ -218,7 +218,7 @@ void StepsWindow::togglePass(const QString& pass, bool enabled) {
     if (!run) return;
     // A pass that runs twice ("name#2") is one pass to the compiler.
     emit message(enabled ? tr("Compiling with %1").arg(pass)
-                         : tr("Compiling without %1; the difference to the run before opens by itself").arg(pass));
+                         : tr("Compiling without %1; the difference from the previous run will be shown").arg(pass));
     m_controller.setEnabled(run->id, pass.section('#', 0, 0).trimmed(), enabled);
 }
 

@@ -100,7 +100,7 @@ constexpr Rule kRules[] = {
      .find = "y = prims.iota.default(...); return y",
      .build = buildIotaOnReadersDevice,
      .unless = unlessReadByForeignIndex,
-     .why = "indices are read where the tensor is",
+     .why = "the index tensor is made on the device of the tensor that it indexes",
      .changesType = true,
      .countsRefused = true},
     {.name = "pointless_convert",

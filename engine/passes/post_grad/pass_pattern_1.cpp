@@ -53,7 +53,7 @@ constexpr Rule kRules[] = {
      .find = "y = aten.cumsum.default(f, $dim, ...); return y",  // the constant stays, read or not, as in PyTorch
      .build = buildCount,
      .unless = unlessCountable,
-     .why = "the running sum of a constant is counting"},
+     .why = "the running sum of a constant is the constant times 1, 2, 3, ..."},
     {.name = "cat_slice_cat",
      .find =
          "c = aten.cat.default(parts, 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",

@@ -147,7 +147,7 @@ std::string_view unlessBiasFits(const Match& m) {
                : "";
 }
 
-/// PyTorch traces what it puts in place, with decompositions: a product of one row may come in pieces.
+/// As PyTorch traces its replacement with decompositions, a product of one row is decomposed here, too.
 Values buildAddmm(const Match& m, GraphBuilder& builder) {
     const Value whole = builder.call("aten.addmm.default", {m["bias"], m["a"], m["b"]});
     if (!whole) return whole;
@@ -173,7 +173,7 @@ std::string_view unlessLargeReduction(const Match& m) {
     return dims && !dims->empty() ? "" : "{part} reduces all dims itself";
 }
 
-constexpr std::string_view kReuse = "what is reduced in part needs only the rest";
+constexpr std::string_view kReuse = "the full reduction can start from the partial one";
 // Splits and concatenations become calls that lowerCalls (passes/lowering_calls.h) decides about, as in PyTorch.
 constexpr Rule kRules[] = {
     {.name = "splitwithsizes_cat_replace",
@@ -213,7 +213,7 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> passPattern2Rules() { return kRules; }
 Result<bool> passPattern2(Module& module, Rewriter& rewriter) {
-    // A list is captured, not matched, so its pieces go afterwards; what was unread before stays, as in PyTorch.
+    // A pattern's list of pieces is not replaced with it, so pieces that lose their readers are erased here.
     std::vector<NodeId> pieces;
     for (const Node& node : module.graph().nodes())
         if (node.isCall("operator.getitem") && node.hasUsers()) pieces.push_back(node.id());

@@ -119,14 +119,14 @@ constexpr Rule kDataRules[] = {
          "y"),
      .replace = "q = quantized.max_pool2d.default(x, $kernel, $stride, $padding, $dilation, $ceil); return q",
      .unless = unlessPoolsBytes,
-     .why = "the largest number is the one with the largest integer"},
+     .why = "with one scale, integers are ordered as the numbers are"},
     {.name = "qmaxpool2d_with_offsets",
      .find = CUTAWAY_DEQUANTIZED
      "p = prims._low_memory_max_pool_with_offsets.default(d, $kernel, $stride, $padding, $dilation, $ceil); y = p[0]; " CUTAWAY_QUANTIZED(
          "y"),
      .replace = "q = quantized.max_pool2d.default(x, $kernel, $stride, $padding, $dilation, $ceil); return q",
      .unless = unlessPoolsBytes,
-     .why = "the largest number is the one with the largest integer"},
+     .why = "with one scale, integers are ordered as the numbers are"},
     {.name = "qcat",
      .find =
          "d: each = quantized_decomposed.dequantize_per_tensor.default(_, _, _, _, _, _); y = aten.cat.default([*d], $dim); " CUTAWAY_QUANTIZED(

@@ -38,7 +38,7 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
     return changed;
 }
 
-/// The order that PyTorch's walk arrives at. Only a plan: a move may undo an earlier one.
+/// Computes the order that PyTorch's walk ends with before anything is moved, since a move may undo an earlier one.
 class LocalityOrder {
   public:
     explicit LocalityOrder(const Graph& graph)
@@ -116,7 +116,7 @@ Result<bool> removeProfilerOps(Module& module, Rewriter& rewriter) {
     static constexpr std::string_view kOps[] = {
         "profiler._record_function_enter.default", "profiler._record_function_enter_new.default",
         "profiler._record_function_exit.default", "profiler._record_function_exit._RecordFunction"};
-    return eraseCalls(module, rewriter, kOps, "the profiler watches the original program");
+    return eraseCalls(module, rewriter, kOps, "profiler marks mean nothing in compiled code");
 }
 
 Result<bool> removeAssertOps(Module& module, Rewriter& rewriter) {

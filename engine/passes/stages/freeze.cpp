@@ -32,14 +32,14 @@ constexpr CodeRewrite kBinaryRewrites[] = {
     {"binary_folding", "A constant that is added or multiplied becomes part of weight and bias",
      "aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.convolution.default, aten.mm.default, aten.addmm.default"}};
 constexpr CodeRewrite kRestoreRewrites[] = {{"restore_precision",
-                                             "A value that was widened only to be rounded again is the value",
+                                             "Widening a value and rounding it back gives the value",
                                              "prims.convert_element_type.default"}};
 constexpr CodeRewrite kConcatRewrites[] = {
     {"matmul_fuse_pattern", "Three products of one tensor are one product", "aten.mm.default"},
     {"matmul_fuse_pattern_two", "Two products of one tensor are one product", "aten.mm.default"},
     {"addmm_fuse_pattern_second", "Three products of one tensor with biases are one", "aten.addmm.default"}};
 constexpr CodeRewrite kMergePackedRewrites[] = {
-    {"merge_packed_weights", "A weight that is packed twice in one way is packed once",
+    {"merge_packed_weights", "A weight that is packed twice in the same way is packed once",
      "mkldnn._reorder_*, mkl._mkl_reorder_linear_weight, aten.permute.default"}};
 constexpr CodeRewrite kPromoteRewrites[] = {
     {"dequant_promotion", "Each reader of a dequantized tensor dequantizes it itself",
@@ -53,8 +53,10 @@ constexpr CodeRewrite kQuantizedPackRewrites[] = {
      "aten.convolution.default"},
     {"qlinear_weight_prepack", "A product of dequantized operands multiplies the integers", kProducts}};
 constexpr CodeRewrite kDynamicPackRewrites[] = {
-    {"linear_dynamic_fp16_weight_prepack", "A weight that is rounded to half precision stays so", kProducts},
-    {"smooth_quant_int_mm", "A product of integers scales its sums itself", "aten._int_mm.default"}};
+    {"linear_dynamic_fp16_weight_prepack",
+     "A product with an fp16-rounded weight becomes one call that keeps the weight in fp16", kProducts},
+    {"smooth_quant_int_mm", "An int8 product whose sums are scaled afterwards becomes one call",
+     "aten._int_mm.default"}};
 constexpr CodeRewrite kSortRewrites[] = {{"stable_topological_sort", "Every node stands behind its operands"}};
 
 constexpr Dependency kFoldAfter[] = {
@@ -84,7 +86,7 @@ constexpr Pass kRounds[] = {
          .rewrites = kBinaryRewrites}};
 
 constexpr Row kLayoutRows[] = {Pass{.name = "convert_conv_weights_to_channels_last",
-                                    .summary = "Chooses the layout of convolutions",
+                                    .summary = "Puts weights of convolutions into channels last where that is faster",
                                     .run = convertWeightsToChannelsLast,
                                     .rewrites = kLayoutRewrites}};
 
@@ -144,37 +146,37 @@ constexpr Row kFreezeRows[] = {Pass{.name = "view_to_reshape",
                                     .after = kFoldAfter,
                                     .rewrites = kWeightOnlyRewrites},
                                Pass{.name = "quantized_weight_prepack",
-                                    .summary = "Makes products of dequantized tensors products of their integers",
+                                    .summary = "Replaces products and convolutions of dequantized tensors by int8 ones",
                                     .run = packQuantizedWeights,
                                     .when = packsWeights,
                                     .after = kQuantizedPackAfter,
                                     .rewrites = kQuantizedPackRewrites},
                                Pass{.name = "dynamic_weight_prepack",
-                                    .summary = "Makes products with rounded or scaled weights one call",
+                                    .summary = "Fuses fp16 rounding of weights, and SmoothQuant scales, into products",
                                     .run = packDynamicWeights,
                                     .when = packsWeights,
                                     .after = kFoldAfter,
                                     .rewrites = kDynamicPackRewrites},
                                Pass{.name = "quantized_output_fusion",
-                                    .summary = "Quantizes the results of integer products where they are made",
+                                    .summary = "Fuses quantization of the result into the quantized product",
                                     .run = fuseQuantizedOutput,
                                     .when = packsWeights,
                                     .after = kPostOpsAfter,
                                     .rules = quantizedOutputRules},
                                Pass{.name = "quantized_function_fusion",
-                                    .summary = "Computes functions of integer products where these are made",
+                                    .summary = "Fuses an activation into the quantized product",
                                     .run = fuseQuantizedFunction,
                                     .when = packsWeights,
                                     .after = kFunctionsAfter,
                                     .rules = quantizedFunctionRules},
                                Pass{.name = "quantized_sum_fusion",
-                                    .summary = "Adds to integer products where these are made",
+                                    .summary = "Fuses an addition into the quantized product",
                                     .run = fuseQuantizedSum,
                                     .when = packsWeights,
                                     .after = kSumsAfter,
                                     .rules = quantizedSumRules},
                                Pass{.name = "merge_packed_weights",
-                                    .summary = "Packs a weight once that is packed twice in one way",
+                                    .summary = "Packs a weight once that is packed twice in the same way",
                                     .run = mergePackedWeights,
                                     .when = packsWeights,
                                     .after = kRecoverAfter,

@@ -43,7 +43,7 @@ constexpr CodeRewrite kReplaceRandomPassesRewrites[] = {
 
 constexpr Row kRows[] = {
     Pass{.name = "canonicalize_aten_ir_passes",
-         .summary = "Brings calls of quantized bodies into one form",
+         .summary = "Turns invoke_quant_packed into invoke_quant, with its options as literals",
          .run = canonicalizeQuant,
          .rewrites = kCanonicalizeAtenIrPassesRewrites},
     UserPlace{"joint_custom_pre_pass"},
@@ -71,7 +71,7 @@ constexpr Row kRows[] = {
         .rules = autoChunkerRules},
     Pass{.name = "pass_pattern_0",
          .summary =
-             "Pads products, finds attention, merges conversions, and indexes by random permutations without checks",
+             "Pads matrix products, fuses attention, merges dtype conversions, drops bounds checks of randperm indices",
          .run = passPattern0,
          .repeats = kNoRevisit,
          .after = kPassPattern0After,
@@ -79,7 +79,7 @@ constexpr Row kRows[] = {
     Pass{.name = "pass_pattern_1",
          .summary = "Subtracts the maximum of a softmax before scaling",
          .run = rescaleSoftmax,
-         .repeats = "as in PyTorch, the sign that is kept of a scale is taken for a scale in the next run",
+         .repeats = "as in PyTorch, the next run takes the sign factor that this one inserted for a scale",
          .after = kPassPattern1After,
          .rules = softmaxRescaleRules},
     Pass{.name = "replace_random_passes",

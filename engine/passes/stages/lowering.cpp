@@ -22,7 +22,7 @@ constexpr Row kRows[] = {Pass{.name = "inline_subgraphs",
                               .functional = false,
                               .rules = loweringCallRules},
                          Pass{.name = "quantized_functions",
-                              .summary = "Calls the operators that compute products of integers",
+                              .summary = "Turns calls of PyTorch's quantized lowering functions back into operators",
                               .run = callQuantizedOperators,
                               .functional = false,
                               .rules = quantizedFunctionCallRules}};
