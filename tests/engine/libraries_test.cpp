@@ -160,6 +160,11 @@ constexpr Row kServed[] = {
     {"a packed convolution in float16 and a sum",
      "x f16[2, 16, 12, 12]; o f16[2, 24, 12, 12]; w f16[24, 16, 3, 3]; b f16[24]",
      CONVOLUTION ".binary(x, o, w, b, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'relu', [], '')", 1, 2e-3},
+    {"a quantized convolution", "x u8[2, 16, 6, 6]; w i8[32, 16, 3, 3]; s f32[32]; b f32[32]",
+     "onednn.qconv_pointwise.default(x, 0.05, 10, w, s, None, b, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, "
+     "'none', [], '')"},
+    {"a quantized product", "x u8[9, 16]; w i8[16, 32]; s f32[32]; b f32[32]",
+     "onednn.qlinear_pointwise.default(x, 0.05, 10, w, s, None, b, 1.0, 0, torch.float32, 'none', [], '')"},
     {"gradients of a convolution", "g f32[2, 8, 6, 9]; x f32[2, 6, 12, 11]; w f32[8, 6, 3, 3]",
      "aten.convolution_backward.default(g, x, w, [8], [2, 1], [1, 1], [1, 2], False, [0, 0], 1, [True, True, True])",
      3},

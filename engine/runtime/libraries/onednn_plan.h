@@ -4,6 +4,7 @@
 #include <dnnl.hpp>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -115,7 +116,7 @@ class OneDnnPlan final : public LibraryPlan {
     CtNeeds finish();
 
     void pack(const CtTensor* operands, std::byte* packed) const override;
-    bool reads(int operand) const override { return uses(m_steps, operand); }
+    bool reads(int operand) const override { return m_readByWork.contains(operand) || uses(m_steps, operand); }
     bool packs(int operand) const override { return uses(m_packing, operand); }
     bool packsLike(const LibraryPlan& other) const override;
     void run(const LibraryRun& run) const override;
@@ -124,6 +125,8 @@ class OneDnnPlan final : public LibraryPlan {
     /// Work of ours between primitives, with the addresses of its arguments.
     using Work = std::function<void(const std::vector<void*>& addresses, const LibraryRun& run)>;
     void add(Work work, Arguments arguments) { m_steps.push_back({{}, std::move(arguments), std::move(work), {}}); }
+    /// Says that such work reads the operand where it lies, without an argument for it.
+    void readByWork(int operand) { m_readByWork.insert(operand); }
     /// Records the library's name for the implementation that such work uses.
     void name(std::string implementation) { m_implementations.push_back(std::move(implementation)); }
 
@@ -156,6 +159,7 @@ class OneDnnPlan final : public LibraryPlan {
     CtNeeds m_needs{};
     int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
+    std::set<int> m_readByWork;
     std::vector<Laid> m_laid;
     std::vector<std::string> m_implementations;
     mutable std::mutex m_mutex;

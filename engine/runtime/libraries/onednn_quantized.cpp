@@ -54,6 +54,9 @@ void finish(const CallReader& call, OneDnnPlan& plan, const Place& sums, int32_t
             });
         },
         {{DNNL_ARG_SRC, sums}});
+    // Scales, bias and what is added; of x and the weight the library reads, or has packed, its own.
+    for (int32_t operand = 0; operand < own->operandCount; ++operand)
+        if (!plan.packs(operand)) plan.readByWork(operand);
 }
 
 std::unique_ptr<LibraryPlan> planQuantized(const CtCall& call, int threads, CtNeeds& needs) {
