@@ -159,7 +159,6 @@ constexpr LibraryRow kRows[] = {
     {"aten._adaptive_avg_pool3d_backward.default", kPortable, whyNotPortable},
     {"aten.adaptive_max_pool2d.default", kPortable, whyNotPortable},
     {"aten.adaptive_max_pool3d.default", kPortable, whyNotPortable},
-    {"quantized.max_pool2d.default", kPortable, whyNotPortable},
     {"aten.replication_pad1d_backward.default", kPortable, whyNotPortable},
     {"aten.replication_pad2d_backward.default", kPortable, whyNotPortable},
     {"aten.replication_pad3d_backward.default", kPortable, whyNotPortable},

@@ -107,8 +107,9 @@ Expr maximumOffset(LowerContext& c, const Windows& windows, const SymDims& kerne
     return Expr::where(compare(ExprKind::Ge, lastNan, zero), lastNan, found);
 }
 
-/// The maximum over the window, and its position.
-Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
+/// What a max pool gives beside the maxima.
+enum class Beside : uint8_t { Positions, Offsets, Nothing };
+Expr lowerMaxPool(LowerContext& c, size_t spatial, Beside beside) {
     const TensorType self = c.in(size_t{0});
     auto windows = readWindows(c, self, spatial);
     if (!windows) return Expr();
@@ -118,8 +119,11 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
     for (size_t d = 0; d < spatial; ++d)
         kernel.push_back(c.resultNumber() == 0 ? windows->reach(d) : windows->kernel[d]);
     const bool floating = isFloating(self.dtype);
-    if (!floating) return Expr();  // no neutral element that loses against every integer
+    // No integer loses against all others; for the maxima of bytes alone it is enough that none is below 0.
+    if (!floating && (self.dtype != DType::U8 || beside != Beside::Nothing)) return Expr();
     const DType dtype = computeTypeOf(self.dtype);
+    const Expr outside =
+        floating ? Expr::real(-std::numeric_limits<double>::infinity(), dtype) : Expr::integer(0, dtype);
     auto element = [&](const std::vector<Expr>& r) {
         std::vector<Expr> at(c.index().begin(), c.index().begin() + static_cast<int64_t>(lead));
         Expr inside = Expr::boolean(true);
@@ -132,11 +136,11 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
             at.push_back(position);
         }
         return c.guarded(
-            inside, [&] { return c.loadAt(0, at); }, Expr::real(-std::numeric_limits<double>::infinity(), dtype));
+            inside, [&] { return c.loadAt(0, at); }, outside);
     };
     if (c.resultNumber() == 0) return c.reduce(ReduceKind::Max, kernel, element);
     const Expr offset = maximumOffset(c, *windows, kernel, lead, element);
-    if (offsets) return offset;
+    if (beside == Beside::Offsets) return offset;
     return flatPosition(*windows, self.sizes, offset,
                         {c.index().begin() + static_cast<int64_t>(lead), c.index().end()});
 }
@@ -290,7 +294,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeMaxPool(d, 2); },
      .derive = [](Derivation& d) { deriveMaxPool(d, "aten.max_pool2d_with_indices_backward.default"); },
-     .lower = [](LowerContext& c) { return lowerMaxPool(c, 2, false); },
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, 2, Beside::Positions); },
      .samples = kMaxSamples},
     {.schema =
          "aten.max_pool3d_with_indices.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
@@ -300,7 +304,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeMaxPool(d, 3); },
      .derive = [](Derivation& d) { deriveMaxPool(d, "aten.max_pool3d_with_indices_backward.default"); },
-     .lower = [](LowerContext& c) { return lowerMaxPool(c, 3, false); },
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, 3, Beside::Positions); },
      .samples = "f32[1, 2, 4, 4, 4], 2\nf32[1, 1, 5, 5, 5], [3, 2, 3], 2, [1, 0, 1]"},
     {.schema =
          "aten.max_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
@@ -340,7 +344,7 @@ constexpr OpDef kOps[] = {
          return inferMaxPool(c, kernel.size(), DType::I8);
      },
      .eval = [](const EvalContext& c) { return evalMaxPool(c, c.integersOf("kernel_size").size(), true); },
-     .lower = [](LowerContext& c) { return lowerMaxPool(c, c.integersOf("kernel_size").size(), true); },
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, c.integersOf("kernel_size").size(), Beside::Offsets); },
      .samples =
          "f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False\nf32[2, 7, 7], [2, 2], [2, 2], [0, 0], [1, 1], True\nbf16[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], [2, 2], False"},
     // The maxima of bytes, as the compiler writes them for quantized tensors of one scale.
@@ -349,6 +353,7 @@ constexpr OpDef kOps[] = {
      .tags = Tag::NoGradient,
      .infer = inferByteMaxPool,
      .eval = evalByteMaxPool,
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, 2, Beside::Nothing); },
      .samples =
          "u8[2, 3, 8, 8]<256, [2, 2], [2, 2], [0, 0], [1, 1], False\nu8[1, 2, 7, 9][126, 1, 18, 2]<256, [3, 3], [2, 2], [1, 1], [1, 1], True\nu8[1, 2, 7, 9]<256, [3, 2], [], [0, 0], [2, 1], False"},
     {.schema =

@@ -1,6 +1,5 @@
-// Pooling to a given size, whose windows divide each dim into so many parts and overlap where it does not divide; the
-// maxima of quantized bytes; and the gradients of padding with repeated elements. All work plane by plane.
-#include "engine/runtime/libraries/call_reader.h"
+// Pooling to a given size, whose windows divide each dim into so many parts and overlap where it does not divide; and
+// the gradients of padding with repeated elements. All work plane by plane.
 #include "engine/runtime/portable/portable.h"
 
 namespace cutaway::portable {
@@ -143,33 +142,6 @@ void largest(const Run& run) {
     });
 }
 
-/// (qx, kernel_size, stride, padding, dilation, ceil_mode)
-void largestByte(const Run& run) {
-    const Planes in(run.in(0), 2), out(run.out(), 2);
-    const CallReader reader(*run.call);
-    const std::vector<int64_t> kernel = reader.integers("kernel_size", 2), given = reader.integers("stride", 2),
-                               padding = reader.integers("padding", 2), dilation = reader.integers("dilation", 2);
-    const std::vector<int64_t>& stride = run.call->args[2].integer == 0 ? kernel : given;
-    run.share(out.count * out.plane, [&](int64_t, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            const int64_t from = in.begin(i / out.plane), o = i % out.plane;
-            const int64_t top = o / out.sizes[1] * stride[0] - padding[0],
-                          left = o % out.sizes[1] * stride[1] - padding[1];
-            int64_t best = 0;
-            bool first = true;
-            for (int64_t a = 0; a < kernel[0] * kernel[1]; ++a) {
-                const int64_t y = top + a / kernel[1] * dilation[0], x = left + a % kernel[1] * dilation[1];
-                if (y < 0 || y >= in.sizes[0] || x < 0 || x >= in.sizes[1]) continue;
-                int64_t value;
-                load(in.tensor.dtype, in.tensor.at(from + y * in.strides[0] + x * in.strides[1]), 1, 1, &value);
-                if (first || value > best) best = value;
-                first = false;
-            }
-            storeRange(out.tensor, i, i + 1, &best);
-        }
-    });
-}
-
 /// (grad_output, self, padding in pairs from the last dim backwards): each element of the gradient is added where the
 /// padded element came from.
 template <int32_t dims>
@@ -206,7 +178,6 @@ constexpr Function kFunctions[] = {
     {"aten._adaptive_avg_pool3d_backward.default", averageBackward<3>, planeScratch<3>},
     {"aten.adaptive_max_pool2d.default", largest<2>},
     {"aten.adaptive_max_pool3d.default", largest<3>},
-    {"quantized.max_pool2d.default", largestByte},
     {"aten.replication_pad1d_backward.default", repeatedBackward<1>, planeScratch<1>},
     {"aten.replication_pad2d_backward.default", repeatedBackward<2>, planeScratch<2>},
     {"aten.replication_pad3d_backward.default", repeatedBackward<3>, planeScratch<3>},

@@ -87,10 +87,11 @@ class Finish {
   private:
     void add(int64_t row, int32_t channels, int64_t width, float* y) const {
         const int64_t from = m_other.offsetOf(row, channels), step = m_other.strides[channels];
-        for (int64_t n = 0; n < width; ++n) {
-            float other = 0;
-            load(m_other.dtype, m_other.at(from + n * step), 1, 1, &other);
-            y[n] += (other - m_otherZero) * m_otherScale;
+        float other[256];
+        for (int64_t n = 0; n < width; n += static_cast<int64_t>(std::size(other))) {
+            const int64_t count = std::min(width - n, static_cast<int64_t>(std::size(other)));
+            load(m_other.dtype, m_other.at(from + n * step), step, count, other);
+            for (int64_t k = 0; k < count; ++k) y[n + k] += (other[k] - m_otherZero) * m_otherScale;
         }
     }
     /// PyTorch's functions in f32, as its kernels have them.
