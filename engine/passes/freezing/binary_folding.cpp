@@ -158,6 +158,9 @@ class Folding {
         const bool late = found.widening == nullptr && found.layer->provenance().createdBy == kPass;
         if (m_rewriter.request().parity && late)
             return no.about(found.layer, "it is widened only after a fold that was not: PyTorch has not marked it");
+        // A constant without dims widens nothing, and PyTorch marks what is widened.
+        if (m_rewriter.request().parity && found.widening == nullptr && y.tensor().dtype != DType::F32)
+            return no("the result is ", y.tensor(), ": PyTorch marks only what is computed in f32");
         found.mixed = true;
         return endsInConversion(*found.layer, no);
     }
