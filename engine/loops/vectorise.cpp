@@ -53,6 +53,7 @@ class Vectoriser {
     }
 
     void change(Stmt& stmt) {
+        m_loads.clear();
         std::visit([&](auto& own) { on(own); }, stmt.node);
     }
     void on(For& loop) {
@@ -147,9 +148,16 @@ class Vectoriser {
             if (const Expr scalar = renamed(e)) return scalar;
             if (m_axis < 0) return Expr();
             if (e->kind == ExprKind::Axis && e->integer == m_axis) return Expr::call("ramp", {e}, DType::I64);
-            if (e->kind != ExprKind::Load || !varies(e)) return Expr();
+            if (e->kind != ExprKind::Load) return Expr();
+            // Once: where an index is made of loads, as of each step of a search, each would be made anew in all
+            // others.
+            if (const auto known = m_loads.find(&*e); known != m_loads.end()) return known->second.second;
+            if (!varies(e)) return Expr();
             auto [index, step] = address(e->operands[0], true);
-            return step ? Expr::loadAlong(e->name, index, step, e->dtype) : Expr::load(e->name, index, e->dtype);
+            const Expr made =
+                step ? Expr::loadAlong(e->name, index, step, e->dtype) : Expr::load(e->name, index, e->dtype);
+            m_loads.emplace(&*e, std::pair(e, made));
+            return made;
         });
     }
     /// (first, step) of an index along the lanes where it is affine, else (vector of indices, null).
@@ -177,6 +185,7 @@ class Vectoriser {
     int m_axis = -1, m_lanes = 1;
     std::set<int> m_widened, m_shared, m_joined;
     std::map<int, int> m_scalarOf;
+    std::map<const ExprNode*, std::pair<Expr, Expr>> m_loads;  // of this statement: as they were, and as vectors
 };
 
 class ReductionLowerer {

@@ -99,13 +99,15 @@ EvalResult evalSearch(const EvalContext& c, std::string_view sequenceParam) {
     });
     return out;
 }
-/// The steps of positions(), as many as a sequence of its length may take.
+/// The steps of positions(), as many as a sequence of its length may take. Places are counted in i32, of which a
+/// register holds twice as many as of indices.
 Expr lowerSearch(LowerContext& c, std::string_view sequenceParam) {
     const auto sequenceAt = static_cast<size_t>(c.position(sequenceParam)),
                valuesAt = static_cast<size_t>(c.position("self"));
     const TensorType sequence = c.in(sequenceAt), values = c.in(valuesAt);
     const auto length = sequence.sizes.back().asInt();
-    if (!length || (c.op().schema()->find("sorter") >= 0 && c.has("sorter"))) return Expr();
+    constexpr int64_t kLongest = int64_t{1} << 30;  // two places together fit into an i32
+    if (!length || *length > kLongest || (c.op().schema()->find("sorter") >= 0 && c.has("sorter"))) return Expr();
     const DType dtype = values.dtype == sequence.dtype                      ? computeTypeOf(values.dtype)
                         : isFloating(promote(values.dtype, sequence.dtype)) ? DType::F64
                                                                             : DType::I64;
@@ -121,12 +123,14 @@ Expr lowerSearch(LowerContext& c, std::string_view sequenceParam) {
     };
     const bool right = *rightmost(c);
     const Expr value = wide(c.loadAt(valuesAt, c.index()));
-    Expr low = Expr::integer(0), high = Expr::integer(*length);
+    const auto number = [](int64_t n) { return Expr::integer(n, DType::I32); };
+    const auto make = [](ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}, DType::I32); };
+    Expr low = number(0), high = number(*length);
     for (int64_t left = *length; left > 0; left /= 2) {
         const Expr open = compare(ExprKind::Lt, low, high);
-        const Expr middle = Expr::make(ExprKind::FloorDiv, {low + high, Expr::integer(2)});
+        const Expr middle = make(ExprKind::ShiftRight, make(ExprKind::Add, low, high), number(1));
         std::vector<Expr> at(sequence.sizes.size() > 1 ? c.index() : std::vector<Expr>(1));
-        at.back() = middle;
+        at.back() = Expr::cast(middle, DType::I64);
         const Expr further = c.guarded(
             open,
             [&] {
@@ -134,10 +138,10 @@ Expr lowerSearch(LowerContext& c, std::string_view sequenceParam) {
                 return right ? logicalNot(isBefore(value, element)) : isBefore(element, value);
             },
             Expr::boolean(false));
-        low = Expr::where(further, middle + Expr::integer(1), low);
+        low = Expr::where(further, make(ExprKind::Add, middle, number(1)), low);
         high = Expr::where(further || logicalNot(open), high, middle);
     }
-    return low;
+    return Expr::cast(low, DType::I64);
 }
 /// The literal `self` of the overloads for numbers, as a 0-d tensor.
 Value constantTensor(Decomposition& d, DType dtype, Device device) {
