@@ -152,12 +152,16 @@ class Writer {
     ExportedFolder m_made;
 };
 
+/// Within the folder, so on its disk: new files before they are put in place, and old ones meanwhile.
+constexpr const char* kSpace = ".cutaway-export";
+
 /// Refuses a folder that holds anything but an earlier export, so that nobody else's files are overwritten.
 Result<void> checkFolder(const fs::path& folder) {
     std::error_code failed;
     if (!fs::exists(folder, failed)) return {};
     if (!fs::is_directory(folder, failed))
         return invalidInput("an export is a folder, and this is a file", folder.string());
+    fs::remove_all(folder / kSpace, failed);  // of an export that was killed
     if (fs::is_empty(folder, failed) || fs::exists(folder / "manifest.json", failed)) return {};
     return Error{ErrorCode::InvalidInput,
                  "the folder holds what is no export",
@@ -209,10 +213,9 @@ Result<void> moveInto(const fs::path& from, const fs::path& folder, const std::v
     std::error_code none;
     fs::path fresh;  // the outermost folder that is made here
     for (fs::path at = folder; !at.empty() && !fs::exists(at, none); at = at.parent_path()) fresh = at;
-    // Within the folder, so on its disk: once all files are there, nothing but renaming is left to do.
-    const fs::path space = folder / ".cutaway-export", made = space / "made", old = space / "old";
+    // Once all files are there, nothing but renaming is left to do.
+    const fs::path space = folder / kSpace, made = space / "made", old = space / "old";
     const auto filled = [&]() -> Result<void> {
-        fs::remove_all(space, none);  // of an export that was killed
         std::error_code failed;
         fs::create_directories(old, failed);
         if (failed) return cannotWrite(failed, folder);

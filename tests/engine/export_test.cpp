@@ -338,6 +338,7 @@ class ExportTest : public QObject {
         const QString other = written("other.py",
                                       "def forward(x: \"f32[4]\"):\n    a = aten.cumsum.default(x, 0)\n"
                                       "    return (a,)\n");
+        QVERIFY(QDir().mkpath(in("earlier/.cutaway-export/made")));  // of one that was killed
         QVERIFY(exported(
             written("earlier.py", "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n"),
             "earlier"));
