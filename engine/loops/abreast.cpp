@@ -2,6 +2,7 @@
 #include <map>
 
 #include "engine/loops/vectorise.h"
+#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -56,6 +57,7 @@ class Abreast {
             if (loop) run(loop->body);
             result.push_back(std::move(stmt));
         }
+        CT_CHECK(allocs.empty(), "lanes are joined behind the loops whose states have chains");
         body = std::move(result);
     }
     void addStates(const Alloc& alloc, Body& body) {
