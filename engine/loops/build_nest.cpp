@@ -288,20 +288,35 @@ class KernelBuilder {
                     loop = {block, blocks(loop.size, m_plan->tile)};
                 }
         if (tiled) return buildTiles(builder, flat, *tiled, block, *vector);
-        if (flat.empty() && vector) {
+        if (flat.empty() && vector && m_plan->jam == 1) {
             builder.open({vector->axis});
             row(builder);
             builder.closeInto({vector->axis, number(0), vector->size.expr(), m_plan->lanes, Map::Parts, {}});
             return add(builder, vector->size);
         }
         const int parts = builder.newAxis();
+        const For rows = vectorsOfRows(builder, flat);
         openFlat(builder, parts, flat);
         if (vector) builder.open({vector->axis});
         row(builder);
-        if (vector) builder.closeInto({vector->axis, number(0), vector->size.expr(), m_plan->lanes, Map::Serial, {}});
+        if (vector) builder.closeInto(rows);
         const SymInt range = product(flat);
         builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
         add(builder, range);
+    }
+    /// The loop of vectors over rows. Those that are jammed are a block each, whose axis is added to `flat`.
+    For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat) const {
+        if (m_plan->vectors != VectorOver::Rows) return {};
+        const Loop& vector = m_rows.back();
+        For loop{vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Serial, {}};
+        if (m_plan->jam == 1) return loop;
+        const int64_t jammed = int64_t{m_plan->jam} * m_plan->lanes;
+        flat.push_back({builder.newAxis(), blocks(vector.size, jammed)});
+        loop.from = times(Expr::axis(flat.back().axis), jammed);
+        loop.to = sum(loop.from, number(jammed));
+        if (vector.size.asInt().value_or(1) % jammed != 0) loop.to = minimum(loop.to, vector.size.expr());
+        loop.jam = m_plan->jam;
+        return loop;
     }
     // ---- tiles: `tile` rows by as many columns, or by a vector of them. Loads that are contiguous along the rows are
     // copied so to scratch memory and turned there, so that all that is read or written lies side by side.
@@ -382,13 +397,18 @@ class KernelBuilder {
         for (const Walk& walk : m_plan->walks) {
             NestBuilder builder = begin();
             const int flat = builder.newAxis(), part = builder.newAxis();
+            const bool rows = m_plan->vectors == VectorOver::Rows;
             std::vector<Loop> loops = m_rows;
+            if (rows) loops.pop_back();
+            const For vector = vectorsOfRows(builder, loops);
             loops.push_back({part, SymInt(int64_t{m_plan->parts})});
             openFlat(builder, flat, loops);
-            joinStates(builder, quotient(Expr::axis(flat), number(m_plan->parts)));
+            if (rows) builder.open({vector.axis});
+            joinStates(builder);
             const auto range = rangeOf(loopsOf(walk, m_kernel, m_reductions), part);
             if (walk.reductions.empty()) builder.storeWalk(walk, range);
-            else statesOfPart(builder, walk, flat, range);
+            else statesOfPart(builder, walk, part, range);
+            if (rows) builder.closeInto(vector);
             builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
             add(builder, product(loops));
         }
@@ -396,21 +416,45 @@ class KernelBuilder {
                                        [](const KernelStore& store) { return store.inner.empty(); });
         if (!plain) return;
         NestBuilder builder = begin();
+        if (m_plan->vectors == VectorOver::Rows && m_rows.size() == 1) {
+            const Loop& vector = m_rows[0];
+            builder.open({vector.axis});
+            joinStates(builder);
+            plainStores(builder);
+            builder.closeInto({vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Parts, {}});
+            return add(builder, vector.size);
+        }
         const int flat = builder.newAxis();
-        openFlat(builder, flat, m_rows);
-        joinStates(builder, Expr::axis(flat));
+        std::vector<Loop> loops = m_rows;
+        if (m_plan->vectors == VectorOver::Rows) loops.pop_back();
+        openFlat(builder, flat, loops);
+        if (m_plan->vectors == VectorOver::Rows) builder.open({m_rows.back().axis});
+        joinStates(builder);
         plainStores(builder);
-        builder.closeInto({flat, number(0), product(m_rows).expr(), 1, Map::Parts, {}});
-        add(builder, product(m_rows));
+        if (m_plan->vectors == VectorOver::Rows)
+            builder.closeInto(
+                {m_rows.back().axis, number(0), m_rows.back().size.expr(), m_plan->lanes, Map::Serial, {}});
+        builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
+        add(builder, product(loops));
     }
-    /// The range of the first loop that a part covers; a multiple of the lanes where that loop is the vector loop.
+    /// Where a part's state of a row stands in workspace: [outer rows][parts][vector rows], so that vectors of rows are
+    /// contiguous; without vectors of rows [rows][parts].
+    Expr placeOf(const Expr& part) const {
+        const bool rows = m_plan->vectors == VectorOver::Rows;
+        Expr at = number(0);
+        for (size_t i = 0; i + (rows ? 1 : 0) < m_rows.size(); ++i)
+            at = sum(times(at, m_rows[i].size.expr()), Expr::axis(m_rows[i].axis));
+        at = sum(times(at, m_plan->parts), part);
+        return rows ? sum(times(at, m_rows.back().size.expr()), Expr::axis(m_rows.back().axis)) : at;
+    }
+    /// The range of the first loop that a part covers; a multiple of the lanes where that is the vector loop.
     std::pair<Expr, Expr> rangeOf(const std::vector<Loop>& loops, int part) const {
-        const int64_t unit = loops.size() == 1 ? m_plan->lanes : 1;
+        const int64_t unit = loops.size() == 1 && m_plan->vectors == VectorOver::Walks ? m_plan->lanes : 1;
         const SymInt length = blocks(loops[0].size, m_plan->parts * unit) * SymInt(unit);
         const Expr from = times(Expr::axis(part), length.expr());
         return {from, minimum(sum(from, length.expr()), loops[0].size.expr())};
     }
-    void statesOfPart(NestBuilder& builder, const Walk& walk, int flat, const std::pair<Expr, Expr>& range) {
+    void statesOfPart(NestBuilder& builder, const Walk& walk, int part, const std::pair<Expr, Expr>& range) {
         const std::vector<Expr> reductions = builder.reductionsOfWalk(walk);
         const auto states = builder.accumulate(reductions, range, walk.chains);
         for (size_t i = 0; i < reductions.size(); ++i) {
@@ -419,18 +463,18 @@ class KernelBuilder {
                 const DType dtype = builder.nest().vars[static_cast<size_t>(state)].dtype;
                 buffers.push_back(static_cast<int>(m_kernel.buffers.size() + m_lowered.workspace.size()));
                 m_lowered.workspace.push_back({dtype, product(m_rows) * SymInt(int64_t{m_plan->parts})});
-                builder.append(Store{buffers.back(), Expr::axis(flat), Expr(), builder.nest().var(state)});
+                builder.append(Store{buffers.back(), placeOf(Expr::axis(part)), Expr(), builder.nest().var(state)});
             }
             m_stored.emplace_back(reductions[i], std::move(buffers));
         }
     }
     /// Reductions of earlier nests, joined part by part.
-    void joinStates(NestBuilder& builder, const Expr& row) {
+    void joinStates(NestBuilder& builder) {
         for (const auto& [reduction, buffers] : m_stored) {
             const auto states = builder.allocate(reduction);
             const int part = builder.newAxis();
             Merge merge{static_cast<int>(reduction->integer), states, {}};
-            const Expr at = sum(times(row, m_plan->parts), Expr::axis(part));
+            const Expr at = placeOf(Expr::axis(part));
             for (size_t i = 0; i < buffers.size(); ++i)
                 merge.with.push_back(
                     Expr::load(bufferName(buffers[i]), at, builder.nest().vars[static_cast<size_t>(states[i])].dtype));

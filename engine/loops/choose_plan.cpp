@@ -54,7 +54,9 @@ class Planner {
         for (const Loop& loop : m_kernel->outer) m_plan.order.push_back(loop.axis);
         chooseVectors();
         chooseWalks();
+        chooseJam();
         chooseParts();
+        limitJam();
         chooseChains();
         chooseKeeps();
         chooseTile();
@@ -204,26 +206,75 @@ class Planner {
         }
         return all < 1e15 ? static_cast<int64_t>(all) : int64_t{1000000000000000};
     }
-    void chooseParts() {
-        if (m_plan.walks.empty() || m_plan.vectors == VectorOver::Rows) return;
+    /// What threads can take without parts: rows, or blocks of as many of them as are walked together; nullopt:
+    /// unknown.
+    std::optional<double> blocksOfRows() const {
         double rows = 1;
         for (const Loop& loop : m_kernel->outer) {
-            if (!loop.size.isInt()) return;
-            rows *= static_cast<double>(loop.size.value());
+            if (!loop.size.isInt()) return std::nullopt;
+            const bool vector = m_plan.vectors == VectorOver::Rows && loop == m_kernel->outer.back();
+            const int64_t together = vector ? int64_t{m_plan.lanes} * m_plan.jam : 1;
+            rows *= static_cast<double>((loop.size.value() + together - 1) / together);
         }
-        if (rows < 1 || rows * 2 > m_target.maxParts) return;
+        return rows;
+    }
+    void chooseParts() {
+        const auto rows = blocksOfRows();
+        if (m_plan.walks.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxParts) return;
         int64_t longest = 0;
         for (const Walk& walk : m_plan.walks) {
             const auto own = elementsOf(walk);
             if (!own) return;
             longest = std::max(longest, *own);
         }
-        const int64_t parts =
-            std::min(longest / m_target.elementsPerPart, static_cast<int64_t>(m_target.maxParts / rows));
+        const bool vector = m_plan.vectors == VectorOver::Rows;
+        const int64_t together =
+            vector ? std::min(int64_t{m_plan.lanes} * m_plan.jam, m_kernel->outer.back().size.value()) : 1;
+        const int64_t parts = std::min(longest / std::max<int64_t>(m_target.elementsPerPart / together, 1),
+                                       static_cast<int64_t>(m_target.maxParts / *rows));
         if (parts < 2) return;
         m_plan.parts = static_cast<int>(parts);
-        m_plan.why.push_back("parts: " + std::to_string(static_cast<int64_t>(rows)) + " rows of up to " +
-                             std::to_string(longest) + " elements are too few for all cores");
+        m_plan.why.push_back("parts: " + std::to_string(static_cast<int64_t>(*rows)) +
+                             (vector ? " blocks of rows" : " rows") + " of up to " + std::to_string(longest) +
+                             " elements are too few for all cores");
+    }
+
+    /// Blocks that threads find too few are made smaller where the walks are not cut instead.
+    void limitJam() {
+        while (m_plan.jam > 1 && m_plan.parts == 1 &&
+               blocksOfRows().value_or(m_target.maxParts) * 4 < m_target.maxParts)
+            m_plan.jam /= 2;
+        if (m_plan.jam > 1)
+            m_plan.why.push_back("jam: neighbouring rows are side by side in memory, the next element of each is not");
+    }
+
+    // ---- jam
+    /// Where rows are vectors, a step of a walk reads a cache line and the next is far away: several at once are read
+    /// as streams.
+    void chooseJam() {
+        if (m_plan.vectors != VectorOver::Rows || m_plan.walks.empty()) return;
+        const Loop& last = m_kernel->outer.back();
+        int registers = 1;
+        bool dear = false;
+        std::vector<Expr> values;
+        for (const Walk& walk : m_plan.walks) {
+            registers = std::max(registers, registersOf(walk));
+            for (const int r : walk.reductions) values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
+            for (const int s : walk.stores) values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
+        }
+        bool contiguous = false, guarded = false;
+        for (const Expr& value : values) dear |= costsMuch(value);
+        forEachExpr(values, [&](const Expr& e) {
+            if (e->kind != ExprKind::Load) return;
+            contiguous |= strideOf(e->operands[0], last.axis) == 1;
+            guarded |= e->operands[0]->kind == ExprKind::Where && reads(e->operands[0], last.axis);
+        });
+        if (!contiguous || guarded) return;  // blocks are not cut where conditions change
+        int jam = std::min(m_target.jam, kChainRegisters / registers);
+        if (dear) jam = std::min(jam, 4);  // more does not pay for its instructions
+        const auto vectors = last.size.asInt();
+        while (jam > 1 && ((jam & (jam - 1)) != 0 || (vectors && *vectors < int64_t{jam} * m_plan.lanes))) --jam;
+        m_plan.jam = std::max(jam, 1);
     }
 
     // ---- chains

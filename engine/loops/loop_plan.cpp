@@ -8,8 +8,9 @@
 namespace cutaway {
 
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
-    return order == other.order && vectors == other.vectors && lanes == other.lanes && walks == other.walks &&
-           parts == other.parts && tiled == other.tiled && tile == other.tile && keeps == other.keeps;
+    return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
+           walks == other.walks && parts == other.parts && tiled == other.tiled && tile == other.tile &&
+           keeps == other.keeps;
 }
 
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -39,8 +40,8 @@ class Checker {
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
-        for (const auto& check :
-             {&Checker::vectors, &Checker::walks, &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::keeps})
+        for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::needs, &Checker::parts,
+                                  &Checker::tiles, &Checker::keeps})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -56,6 +57,13 @@ class Checker {
             for (const Loop& loop : reduceLoops(r))
                 if (reads(loop.size.expr(), m_plan->order.back()))
                     return "vectors over rows need reductions of one length";
+        return {};
+    }
+    std::string jam() {
+        if (m_plan->jam < 1 || m_plan->jam > kMostJammed)
+            return "from 1 to " + std::to_string(kMostJammed) + " vectors are jammed";
+        if (m_plan->jam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->walks.empty()))
+            return "vectors of rows are jammed into walks";
         return {};
     }
     bool loopsAreEqual(const Walk& walk) const {
@@ -116,8 +124,7 @@ class Checker {
     std::string parts() {
         if (m_plan->parts < 1) return "there is at least one part";
         if (m_plan->parts == 1) return {};
-        if (m_plan->walks.empty()) return "parts are of walks, and there are none";
-        return m_plan->vectors == VectorOver::Rows ? "parts need vectors along rows, or none" : "";
+        return m_plan->walks.empty() ? "parts are of walks, and there are none" : "";
     }
     std::string tiles() {
         if (m_plan->tiled < 0) return {};
@@ -185,6 +192,11 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
             }
         return "vectors are over nothing, rows or walks: vectors rows 16";
     }
+    if (key == "jam") {
+        if (!number(1)) return "jam is a number of vectors: jam 4";
+        plan.jam = *number(1);
+        return {};
+    }
     if (key == "walk") {
         Walk walk;
         for (size_t i = 1; i < words.size(); ++i) {
@@ -217,7 +229,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.tile = *number(2);
         return {};
     }
-    return "a plan has lines order, vectors, walk, keep, parts and tile";
+    return "a plan has lines order, vectors, jam, walk, keep, parts and tile";
 }
 
 }  // namespace
@@ -231,6 +243,7 @@ std::string text(const LoopPlan& plan) {
     all += "vectors " + std::string(kOver[static_cast<size_t>(plan.vectors)]);
     if (plan.lanes > 1) all += " " + std::to_string(plan.lanes);
     all += "\n";
+    if (plan.jam > 1) all += "jam " + std::to_string(plan.jam) + "\n";
     for (const Walk& walk : plan.walks)
         all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') +
                (walk.chains > 1 ? " chains " + std::to_string(walk.chains) : "") + "\n";

@@ -27,6 +27,7 @@ enum class VectorOver : uint8_t {
 
 /// More would not stay in registers.
 constexpr int kMostChains = 8;
+constexpr int kMostJammed = 8;
 /// Elements of a row that scratch memory may hold: more would not stay in the cache.
 constexpr int64_t kMostKept = 8192;
 
@@ -34,6 +35,9 @@ struct LoopPlan {
     std::vector<int> order;  // axes of the outer loops, outermost first
     VectorOver vectors = VectorOver::Nothing;
     int lanes = 1;
+    /// So many neighbouring vectors of rows are taken in each step of the walks, which then read as many times more
+    /// of memory that lies side by side.
+    int jam = 1;
     /// In order. Reductions of outer loops only (which are the same for all rows) stand in none: they are computed
     /// where they are first asked for.
     std::vector<Walk> walks;

@@ -12,7 +12,7 @@ struct NestStep {
 };
 /// In this order. None of them chooses: what can be chosen is in the plan.
 constexpr NestStep kSteps[] = {
-    {"guards", splitGuards},         {"vectorise", vectorise},      {"abreast", takeAbreast},
+    {"guards", splitGuards},         {"vectorise", vectorise},      {"jam", jamRows},       {"abreast", takeAbreast},
     {"reductions", lowerReductions}, {"divisions", plainDivisions}, {"share", shareValues},
 };
 

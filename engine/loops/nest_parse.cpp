@@ -167,6 +167,10 @@ class NestReader {
             made.lanes = count(in, 1024);
             word = in.word();
         }
+        if (word == "jam") {
+            made.jam = count(in, kMostJammed);
+            word = in.word();
+        }
         if (word == "chains") {
             made.chains = count(in, kMostChains);
             word = in.word();

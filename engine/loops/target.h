@@ -12,6 +12,7 @@ struct LoopTarget {
     int64_t rowBytes = 256 << 10;  // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
     bool onlineSoftmax = false;  // whether long rows scale their sums of exponentials: on CPUs an exponential for each
                                  // element costs more than reading it again (rows of 16 MiB: 26 without, 28 ms with)
+    int jam = 8;                 // vectors of rows that reductions take side by side: cache lines of a page
     int chains = 4;              // states of a reduction in registers: as many as an operation takes cycles
     int tile = 64;               // elements that a transpose reads along memory at once: some cache lines of each page
     bool operator==(const LoopTarget&) const = default;

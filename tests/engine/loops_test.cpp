@@ -22,6 +22,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     std::shuffle(plan.order.begin(), plan.order.end(), random);
     plan.vectors = static_cast<VectorOver>(random() % 3);
     plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
+    plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
@@ -57,6 +58,10 @@ std::vector<Sample> samples() {
     all.push_back({"beside", beside(5, 20, 3), size_t{100}});
     all.push_back({"beside", beside(16, 16, 0), size_t{100}});
     for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {1, 16, 40, 150}) {
+        all.push_back({"columns", columnSums(9, n), static_cast<size_t>(n * 9)});
+        all.push_back({"bordered", bordered(9, n), static_cast<size_t>(n * 9)});
+    }
     all.push_back({"bags", bags(7, 19), size_t{2000}});
     all.push_back({"bags", bags(7, 3), size_t{2000}});
     return all;
@@ -75,16 +80,20 @@ class LoopsTest : public QObject {
             << 0 << "order x0\nvectors walks 16\nwalk r0 chains 4\nwalk r1\nwalk s0\nkeep r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 64\n";
         QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\n";
-        QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nwalk r0\n";
+        QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\njam 2\nwalk r0\n";
         QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\nparts 32\n";
         QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
         QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
+        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\njam 8\nwalk r0\nparts 4\n";
+        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\njam 2\nwalk r0\nparts 16\n";
+        QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\njam 4\nwalk r0\n";
     }
     void chosenPlans() {
         QFETCH(int, which);
         QFETCH(QString, plan);
-        const Kernel kernels[] = {softmax(100, 300),   transpose(100, 300), largest(100, 300), bags(10, 64),
-                                  largest(2, 1 << 20), transpose(4, 100),   transpose(8, 100)};
+        const Kernel kernels[] = {softmax(100, 300),    transpose(100, 300), largest(100, 300), bags(10, 64),
+                                  largest(2, 1 << 20),  transpose(4, 100),   transpose(8, 100), columnSums(2048, 2048),
+                                  columnSums(8192, 40), columnSums(20, 1024)};
         const LoopPlan chosen = choosePlan(kernels[which], {});
         QCOMPARE(problemOf(chosen, kernels[which]), std::string());
         QString own = QString::fromStdString(text(chosen));
@@ -101,11 +110,13 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
         QTest::newRow("key") << "order x0\nvectros rows 16"
-                             << "a plan has lines order, vectors, walk, keep, parts and tile";
+                             << "a plan has lines order, vectors, jam, walk, keep, parts and tile";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
                                  << "vectors are over nothing, rows or walks: vectors rows 16";
+        QTest::newRow("jam") << "jam all"
+                             << "jam is a number of vectors: jam 4";
         QTest::newRow("walk") << "walk t0"
                               << "a walk lists reductions or stores: walk r0 r1 chains 4";
         QTest::newRow("chains") << "walk r0 chains"
@@ -147,8 +158,10 @@ class LoopsTest : public QObject {
                                         << "chains are of reductions whose walks are vectors";
         QTest::newRow("many chains") << "order x0\nvectors walks 16\nwalk r0 chains 9\nwalk r1\nwalk s0\n"
                                      << "a walk has from 1 to 8 chains";
-        QTest::newRow("parts of rows") << "order x0\nvectors rows 16\n" + rest + "parts 4\n"
-                                       << "parts need vectors along rows, or none";
+        QTest::newRow("jammed walks") << "order x0\nvectors walks 16\njam 2\n" + rest
+                                      << "vectors of rows are jammed into walks";
+        QTest::newRow("many jammed") << "order x0\nvectors rows 16\njam 9\n" + rest << "from 1 to 8 vectors are jammed";
+        QTest::newRow("none jammed") << "order x0\nvectors rows 16\njam 0\n" + rest << "from 1 to 8 vectors are jammed";
         QTest::newRow("keep of nothing") << "order x0\nvectors walks 16\n" + rest + "keep r7\n"
                                          << "what is kept is computed by a walk";
         QTest::newRow("keep of parts") << "order x0\nvectors walks 16\n" + rest + "keep r1\nparts 2\n"
@@ -260,10 +273,11 @@ class LoopsTest : public QObject {
         lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), {}), &steps);
         QStringList names;
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
-        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "abreast", "reductions", "divisions", "share"}));
+        QCOMPARE(names,
+                 (QStringList{"build", "guards", "vectorise", "jam", "abreast", "reductions", "divisions", "share"}));
         QVERIFY(steps[0].text.find("update sum t2 with") != std::string::npos);
         QVERIFY(steps[2].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
-        QVERIFY(steps[4].text.find("update") == std::string::npos);
+        QVERIFY(steps[5].text.find("update") == std::string::npos);
     }
 };
 

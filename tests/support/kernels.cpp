@@ -121,6 +121,16 @@ Kernel columnSums(int64_t rows, int64_t columns) {
         {0, {}, x(0), reduceOver(ReduceKind::Sum, {{1, rows}}, load(1, add(mul(num(columns), x(1)), x(0))))}};
     return kernel;
 }
+Kernel bordered(int64_t rows, int64_t columns) {
+    Kernel kernel = columnSums(rows, columns);
+    kernel.outer = {{0, columns + 4}};
+    const Expr at = add(x(0), num(-2));
+    const Expr inside = compare(ExprKind::Ge, at, num(0)) && compare(ExprKind::Lt, at, num(columns));
+    const Expr value = load(1, Expr::where(inside, add(mul(num(columns), x(1)), at), num(0)));
+    kernel.stores[0].value =
+        reduceOver(ReduceKind::Sum, {{1, rows}}, Expr::where(inside, value, Expr::real(0, DType::F32)));
+    return kernel;
+}
 Kernel gather(int64_t count) {
     Kernel kernel;
     kernel.name = "gather";

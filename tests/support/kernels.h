@@ -25,6 +25,8 @@ Kernel beside(int64_t n, int64_t m, int64_t pad);
 Kernel gelu(int64_t count);
 /// b0[columns] = sums of b1[rows, columns] over the rows.
 Kernel columnSums(int64_t rows, int64_t columns);
+/// The same of columns between two of zeros on each side.
+Kernel bordered(int64_t rows, int64_t columns);
 /// b0[count] = elements of b1 at the indices b2.
 Kernel gather(int64_t count);
 

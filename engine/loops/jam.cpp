@@ -1,0 +1,110 @@
+// Vectors of rows that go through reductions together: each step of a walk reads several cache lines side by side.
+#include <map>
+
+#include "engine/loops/vectorise.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
+
+class Jam {
+  public:
+    explicit Jam(LoopNest& nest) : m_nest(&nest) { run(nest.body); }
+
+  private:
+    void run(Body& body) {
+        Body result;
+        for (Stmt& stmt : body) {
+            if (auto* branch = std::get_if<If>(&stmt.node)) run(branch->body);
+            auto* loop = std::get_if<For>(&stmt.node);
+            if (loop && loop->jam > 1) {
+                split(std::move(*loop), result);
+                continue;
+            }
+            if (loop) run(loop->body);
+            result.push_back(std::move(stmt));
+        }
+        body = std::move(result);
+    }
+
+    /// All vectors of the loop at once where it has as many, else one after the other.
+    void split(For loop, Body& body) {
+        const int jam = std::exchange(loop.jam, 1);
+        const Expr elements = Expr::integer(int64_t{jam} * loop.lanes);
+        const Expr length = make(ExprKind::Sub, loop.to, loop.from);
+        For all = loop;
+        all.to = make(ExprKind::Add, loop.from, Expr::integer(loop.lanes));
+        all.whole = true;
+        m_axis = loop.axis;
+        m_lanes = loop.lanes;
+        m_own.assign(static_cast<size_t>(jam), {});
+        all.body = jammed(loop.body);
+        if (length == elements) {
+            body.push_back({std::move(all)});
+            return;
+        }
+        If enough{make(ExprKind::Eq, length, elements), {}}, fewer{make(ExprKind::Ne, length, elements), {}};
+        enough.body.push_back({std::move(all)});
+        fewer.body.push_back({std::move(loop)});
+        body.push_back({std::move(enough)});
+        body.push_back({std::move(fewer)});
+    }
+    Body jammed(const Body& body) {
+        Body result;
+        for (const Stmt& stmt : body) {
+            if (const auto* loop = std::get_if<For>(&stmt.node)) {
+                For own = *loop;  // bounds are the same for all lanes, so for all vectors
+                own.body = jammed(loop->body);
+                result.push_back({std::move(own)});
+            } else if (const auto* branch = std::get_if<If>(&stmt.node)) {
+                result.push_back({If{branch->condition, jammed(branch->body)}});
+            } else {
+                for (size_t k = 0; k < m_own.size(); ++k) result.push_back(copy(stmt, k));
+            }
+        }
+        return result;
+    }
+    /// The statement of the k-th vector, with variables of its own.
+    Stmt copy(Stmt stmt, size_t k) {
+        CT_CHECK(!std::holds_alternative<Index>(stmt.node), "axes are bound outside of loops over vectors");
+        forEachValue(stmt, [&](Expr& value) {
+            value = rewriteShared(value, [&](const Expr& e) { return moved(e, k); });
+        });
+        if (auto* let = std::get_if<Let>(&stmt.node)) define(let->var, k);
+        else if (auto* alloc = std::get_if<Alloc>(&stmt.node))
+            for (int& state : alloc->states) define(state, k);
+        else if (auto* update = std::get_if<Update>(&stmt.node)) rename(update->states, k);
+        else if (auto* merge = std::get_if<Merge>(&stmt.node)) rename(merge->states, k);
+        return stmt;
+    }
+    void define(int& var, size_t k) {
+        if (k == 0) return;
+        const NestVar type = m_nest->vars[static_cast<size_t>(var)];
+        const int own = m_nest->newVar(type.dtype, type.lanes, type.changes);
+        m_own[k][std::exchange(var, own)] = own;
+    }
+    void rename(std::vector<int>& states, size_t k) const {
+        for (int& state : states)
+            if (const auto own = m_own[k].find(state); own != m_own[k].end()) state = own->second;
+    }
+    Expr moved(const Expr& e, size_t k) const {
+        const auto isAxis = [this](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == m_axis; };
+        if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
+            return k == 0 ? e : make(ExprKind::Add, e, Expr::integer(static_cast<int64_t>(k) * m_lanes));
+        if (e->kind != ExprKind::Var) return Expr();
+        const auto own = m_own[k].find(static_cast<int>(e->integer));
+        return own == m_own[k].end() ? Expr() : Expr::var(own->second, e->dtype);
+    }
+
+    LoopNest* m_nest;
+    int m_axis = 0, m_lanes = 1;
+    std::vector<std::map<int, int>> m_own;  // of each vector but the first: variables in place of the first's
+};
+
+}  // namespace
+
+void jamRows(LoopNest& nest) { Jam run(nest); }
+
+}  // namespace cutaway
