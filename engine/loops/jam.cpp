@@ -69,9 +69,8 @@ class Jam {
     /// The statement of the k-th vector, with variables of its own.
     Stmt copy(Stmt stmt, size_t k) {
         CT_CHECK(!std::holds_alternative<Index>(stmt.node), "axes are bound outside of loops over vectors");
-        forEachValue(stmt, [&](Expr& value) {
-            value = rewriteShared(value, [&](const Expr& e) { return moved(e, k); });
-        });
+        forEachValue(stmt,
+                     [&](Expr& value) { value = rewriteShared(value, [&](const Expr& e) { return moved(e, k); }); });
         if (auto* let = std::get_if<Let>(&stmt.node)) define(let->var, k);
         else if (auto* alloc = std::get_if<Alloc>(&stmt.node))
             for (int& state : alloc->states) define(state, k);

@@ -16,31 +16,6 @@ Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
     return Expr::load(bufferName(buffer), index, dtype);
 }
 
-/// A plan made by chance; most are legal.
-LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
-    LoopPlan plan = choosePlan(kernel, {});
-    std::shuffle(plan.order.begin(), plan.order.end(), random);
-    plan.vectors = static_cast<VectorOver>(random() % 3);
-    plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
-    plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
-    if (random() % 2) plan.keeps.clear();
-    plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
-    plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
-    plan.tile = plan.tiled < 0 ? 1 : static_cast<int>(1 + random() % 20);
-    // Each reduction may also have a pass over memory of its own.
-    if (random() % 2) {
-        std::vector<Walk> walks;
-        for (const Walk& walk : plan.walks) {
-            for (const int r : walk.reductions) walks.push_back({{r}, {}});
-            for (const int s : walk.stores) walks.push_back({{}, {s}});
-        }
-        plan.walks = walks;
-    }
-    for (Walk& walk : plan.walks)
-        walk.chains = random() % 2 || walk.reductions.empty() ? 1 : static_cast<int>(1 + random() % 5);
-    return plan;
-}
-
 struct Sample {
     const char* name;
     Kernel kernel;

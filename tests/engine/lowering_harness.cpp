@@ -12,9 +12,11 @@
 #include "engine/interpret/interpret.h"
 #include "engine/ops/build.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/schedule/schedule.h"
 #include "engine/support/files.h"
 #include "engine/support/process.h"
 #include "engine/tensor/compare.h"
+#include "tests/support/kernels.h"
 
 namespace cutaway::testing {
 namespace {
@@ -266,6 +268,24 @@ Result<std::vector<WayRun>> runCompiled(const std::shared_ptr<const Module>& mod
 Way compiledCode(std::vector<int> threads) {
     return {"compiled", [threads](const std::shared_ptr<const Module>& module, const std::vector<Tensor>& inputs) {
                 return runCompiled(module, inputs, {}, {}, threads);
+            }};
+}
+
+Way compiledByAnyPlan(uint32_t seed) {
+    return {"any plan",
+            [seed](const std::shared_ptr<const Module>& module,
+                   const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
+                CT_TRY(const ScheduledProgram program, scheduleModule(module));
+                std::mt19937 random(seed);
+                CpuBuildOptions build;
+                for (const PlannedKernel& planned : program.kernels)
+                    for (int attempt = 0; attempt < 20; ++attempt) {
+                        const LoopPlan plan = randomPlan(planned.kernel, random);
+                        if (!problemOf(plan, planned.kernel).empty()) continue;
+                        build.plans[planned.kernel.name] = plan;
+                        break;
+                    }
+                return runCompiled(module, inputs, build, {}, {1, 3});
             }};
 }
 

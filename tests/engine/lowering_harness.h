@@ -48,6 +48,8 @@ struct Way {
 Way pureInterpreter();
 /// Generated code, compiled, with each of these numbers of threads.
 Way compiledCode(std::vector<int> threads = {1, 4});
+/// The same by plans made by chance in place of the chosen ones.
+Way compiledByAnyPlan(uint32_t seed);
 /// The kernels of the schedule as they read, or the nests of their plans, in pieces: no compiler.
 Way interpretedKernels(bool nests);
 /// All that is held to the judge: tests of samples and of random graphs compare each of them.

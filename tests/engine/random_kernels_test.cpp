@@ -24,7 +24,9 @@ class RandomKernelsTest : public QObject {
             for (const Bound& bound : cases.back().bounds) exact += bound.ulps == 0;
             results += cases.back().bounds.size();
         }
-        for (const Way& way : judgedWays()) {
+        std::vector<Way> ways = judgedWays();
+        ways.push_back(compiledByAnyPlan(static_cast<uint32_t>(first)));
+        for (const Way& way : ways) {
             const std::vector<std::string> wrong = wrongOf(way, cases, 12);
             for (size_t i = 0; i < cases.size(); ++i) {
                 if (wrong[i].empty()) continue;

@@ -12,7 +12,7 @@ times as long. What cannot stand behind a switch (part of a statement over sever
 replaced by another fault.
 
 The checkout must be clean: files are put back at the end, also at Ctrl-C. With --log F, faults whose answers stand there are
-not tried again. The last line is the score; survivors are listed with file, line and text. Those that change nothing are
+not tried again, and what the suites reach is kept beside it. The last line is the score; survivors are listed with file, line and text. Those that change nothing are
 named, with the reason, in tests/mutants.txt, as "FILE: new text: reason", and are left out.
 """
 import argparse
@@ -388,13 +388,25 @@ class Tests:
             return
         self.seconds[name], self.reaches[name] = time.monotonic() - start, reached
 
-    def measure_all(self):
+    def measure_all(self, kept, faults):
+        """With a file `kept`, what an earlier call with the same faults has measured."""
+        if kept and os.path.exists(kept):
+            with open(kept, encoding="utf-8") as file:
+                old = json.load(file)
+            if old["faults"] == faults:
+                self.seconds, self.reaches = old["seconds"], {name: set(numbers) for name, numbers in old["reaches"].items()}
+                return
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             list(pool.map(self.measure, self.all))
+        if kept:
+            with open(kept, "w", encoding="utf-8") as file:
+                json.dump({"faults": faults, "seconds": self.seconds, "reaches": {name: sorted(numbers) for name, numbers in self.reaches.items()}}, file)
 
-    def noticing(self, number):
-        """The first suite that fails with the fault; '' if none does."""
-        near = sorted((name for name in self.seconds if number in self.reaches[name]), key=lambda name: self.seconds[name])
+    def noticing(self, number, path):
+        """The first suite that fails with the fault; '' if none does. Those named like its file come first."""
+        stem = os.path.splitext(os.path.basename(path))[0]
+        far = lambda name: not set(name.removesuffix("_test").split("_")) & set(stem.split("_"))
+        near = sorted((name for name in self.seconds if number in self.reaches[name]), key=lambda name: (far(name), self.seconds[name]))
         for name in near:
             if not self.passes(name, 30 + 10 * self.seconds[name], CUTAWAY_MUTANT=str(number)):
                 return name
@@ -432,12 +444,13 @@ def main():
         print(f"{planted.make()} faults are planted", flush=True)
         kept = sorted(planted.faults)[: args.count]
         texts = {n: f"{p[0]}:{p[1][0] + 1}: {p[1][4]}: {mutated_line_of(planted.originals[p[0]], p[1]).strip()}" for n, p in planted.faults.items()}
+        texts_in_order = [texts[n] for n in sorted(texts)]
         if any(texts[n] not in answers for n in kept):
-            tests.measure_all()
+            tests.measure_all(args.log and args.log + ".reached", texts_in_order)
 
         def answer(number):
             if texts[number] not in answers:
-                noticed = tests.noticing(number)
+                noticed = tests.noticing(number, planted.faults[number][0])
                 with guard:
                     answers[texts[number]] = noticed
                     print(f"caught by {noticed}: {texts[number]}" if noticed else f"SURVIVES: {texts[number]}", flush=True)

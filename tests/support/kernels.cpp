@@ -157,6 +157,30 @@ Memory::Memory(const Kernel& kernel, size_t elements, uint32_t seed) {
     for (auto& own : bytes) pointers.push_back(own.data());
 }
 
+LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
+    LoopPlan plan = choosePlan(kernel, {});
+    std::shuffle(plan.order.begin(), plan.order.end(), random);
+    plan.vectors = static_cast<VectorOver>(random() % 3);
+    plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
+    plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
+    if (random() % 2) plan.keeps.clear();
+    plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
+    plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
+    plan.tile = plan.tiled < 0 ? 1 : static_cast<int>(1 + random() % 20);
+    // Each reduction may also have a pass over memory of its own.
+    if (random() % 2) {
+        std::vector<Walk> walks;
+        for (const Walk& walk : plan.walks) {
+            for (const int r : walk.reductions) walks.push_back({{r}, {}});
+            for (const int s : walk.stores) walks.push_back({{}, {s}});
+        }
+        plan.walks = walks;
+    }
+    for (Walk& walk : plan.walks)
+        walk.chains = random() % 2 || walk.reductions.empty() ? 1 : static_cast<int>(1 + random() % 5);
+    return plan;
+}
+
 QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, uint32_t seed, int64_t chunk) {
     Memory meant(kernel, elements, seed), made(kernel, elements, seed);
     if (interpretKernel(kernel, meant.pointers, {}) != KernelFault::None) return "the kernel failed";

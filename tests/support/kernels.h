@@ -2,6 +2,7 @@
 // Kernels written by hand, memory for them, and what a plan's nests are compared with.
 #include <QString>
 #include <functional>
+#include <random>
 
 #include "engine/loops/interpret.h"
 #include "engine/schedule/program.h"
@@ -36,6 +37,9 @@ struct Memory {
     std::vector<void*> pointers;
     Memory(const Kernel& kernel, size_t elements, uint32_t seed);
 };
+
+/// A plan made by chance; most are legal.
+LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random);
 
 /// What `wrongOf` says of the first kernel of the ops' samples of which it says something, with the sample's name;
 /// `count`: how many kernels it was asked of.
