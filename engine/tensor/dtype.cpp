@@ -99,8 +99,21 @@ bool isUnsigned(DType dtype) {
     return dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
 }
 
+namespace {
+/// Whether PyTorch refuses to promote the dtype and another: those of 8 bits with a point always, the wider unsigned
+/// ones unless the other has a point.
+bool standsAlone(DType dtype, DType other) {
+    if (isFloating(dtype)) return byteSize(dtype) == 1;
+    const bool wideUnsigned = dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
+    return wideUnsigned && !isFloating(other);
+}
+}  // namespace
+
 DType promote(DType a, DType b) {
     if (a == b) return a;
+    if (standsAlone(a, b) || standsAlone(b, a))
+        throw SizeError(std::string(info(a).abbreviation) + " and " + std::string(info(b).abbreviation) +
+                        " have no common dtype, as in PyTorch; convert one of them");
     if (a == DType::Bool) return b;
     if (b == DType::Bool) return a;
     auto category = [](DType d) { return isComplex(d) ? 2 : isFloating(d) ? 1 : 0; };
@@ -117,17 +130,9 @@ DType promote(DType a, DType b) {
         if (byteSize(a) != byteSize(b)) return byteSize(a) > byteSize(b) ? a : b;
         return DType::F32;  // f16 with bf16
     }
-    // Integers. Signed types by width; u8 with a signed type needs the next signed one; wider unsigned types are
-    // only defined among themselves and with signed types of larger width.
-    if (isUnsigned(a) == isUnsigned(b)) return byteSize(a) > byteSize(b) ? a : b;
-    const DType u = isUnsigned(a) ? a : b, s = isUnsigned(a) ? b : a;
-    if (byteSize(s) > byteSize(u)) return s;
-    switch (byteSize(u)) {
-        case 1: return DType::I16;
-        case 2: return DType::I32;
-        case 4: return DType::I64;
-        default: return DType::F32;
-    }
+    // Integers: signed ones by width; i8 and u8 need the next wider one.
+    if (byteSize(a) == byteSize(b)) return DType::I16;
+    return byteSize(a) > byteSize(b) ? a : b;
 }
 
 std::string Device::text() const {

@@ -68,9 +68,10 @@ QString differing(const Kernel& kernel, const std::vector<int64_t>& counts, cons
                 largest = std::max(largest, value);
         for (int64_t i = 0; i < counts[b]; ++i) {
             const Cell m = read(meant, i), n = read(made, i);
-            const bool same = !isFloating(dtype) ? m.whole == n.whole
+            const bool same = !isFloating(dtype)      ? m.whole == n.whole
                               : std::isfinite(m.real) ? std::fabs(m.real - n.real) <= 4 * unitOf(dtype) * largest
-                                                      : std::isnan(m.real) ? std::isnan(n.real) : m.real == n.real;
+                              : std::isnan(m.real)    ? std::isnan(n.real)
+                                                      : m.real == n.real;
             if (!same) return QStringLiteral("b%1[%2] is %3, not %4").arg(b).arg(i).arg(n.real).arg(m.real);
         }
     }
@@ -142,10 +143,10 @@ class ModelPlansTest : public QObject {
             QCOMPARE(interpretNests(lowerLoops(kernel, plan), made.pointers, {}, static_cast<int64_t>(random() % 20)),
                      KernelFault::None);
             if (const QString wrong = differing(kernel, counts, meant, made); !wrong.isEmpty())
-                QFAIL(qPrintable(QStringLiteral("seed %1, %2: %3, by the plan\n%4\n%5")
-                                     .arg(seed)
-                                     .arg(model, wrong, QString::fromStdString(text(plan)),
-                                          QString::fromStdString(text(kernel)))));
+                QFAIL(qPrintable(
+                    QStringLiteral("seed %1, %2: %3, by the plan\n%4\n%5")
+                        .arg(seed)
+                        .arg(model, wrong, QString::fromStdString(text(plan)), QString::fromStdString(text(kernel)))));
         }
         qInfo("%d plans of %zu kernels", legal, samples.size() - refusing.size());
     }

@@ -158,6 +158,10 @@ class RefusalsTest : public QObject {
         const char *x = "x: \"f32[4, 3]\"", *empty = "x: \"f32[0, 3]\"", *six = "x: \"f32[6]\"",
                    *image = "x: \"f32[1, 2, 5, 5]\"";
         // several results, which open all the same
+        row("x: \"u64[]\"", "operator.floordiv(4, x)", "i64 and u64 have no common dtype");
+        row("x: \"u16[3]\", y: \"i64[3]\"", "aten.add.Tensor(x, y)", "u16 and i64 have no common dtype");
+        row("x: \"u32[3]\", y: \"b8[3]\"", "aten.cat.default([x, y])", "u32 and b8 have no common dtype");
+        row("x: \"f8e4m3fn[3]\", y: \"f32[3]\"", "aten.stack.default([x, y])", "f8e4m3fn and f32 have no common dtype");
         row(x, "aten.topk.default(x, 99)", "k = 99");
         row(x, "aten.topk.default(x, -1)", "k = -1");
         row(x, "aten.split.Tensor(x, 0)", "split size 0");
