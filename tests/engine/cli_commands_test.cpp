@@ -247,6 +247,14 @@ class CliCommandsTest : public QObject {
         QVERIFY2(page.out.contains(says.toUtf8()), page.out.left(3000).constData());
     }
 
+    void aPageIsOnWhatWasAskedFor() {
+        for (const char* name : {"min_fuse_set_size", "fuel", "decompose", "addmm"}) {
+            const Ended page = shell(QString("cutaway-cli manual ") + name);
+            QCOMPARE(page.out.count("### min_fuse_set_size"), qstrcmp(name, "min_fuse_set_size") == 0 ? 1 : 0);
+            QVERIFY2(page.out.count("### fuel") == (qstrcmp(name, "fuel") == 0 ? 1 : 0), page.out.constData());
+        }
+    }
+
     void shapes_data() {
         QTest::addColumn<QString>("json");
         QTest::addColumn<QString>("shape");

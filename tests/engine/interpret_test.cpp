@@ -29,6 +29,7 @@ class InterpretTest : public QObject {
     void solves();
     void specializes();
     void runsSymbolicGraphs();
+    void onlyWhatNeedsItIsMadeReady();
     void placesOfInputs();
     void fillsMissingTensors();
     void convertsNumbers_data();
@@ -268,6 +269,20 @@ void InterpretTest::runsSymbolicGraphs() {
 }
 
 /// A graph that was traced with a part of a tensor has a symbol for where it begins.
+/// Sizes become numbers and Python's calls operators, once for many runs; other graphs run as they are.
+void InterpretTest::onlyWhatNeedsItIsMadeReady() {
+    const auto ready = [](const char* text) {
+        const auto module = parseText(text);
+        if (!module) return QString::fromStdString(module.error().text());
+        const auto made = readyToRun(**module, {Tensor::zeros(DType::F32, {3})});
+        if (!made) return QString::fromStdString(made.error().text());
+        return *made ? QString::fromStdString(printText(**made, {}).text) : QString("as it is");
+    };
+    QCOMPARE(ready("def forward(x: \"f32[3]\"):\n    y = aten.neg.default(x)\n    return (y,)"), "as it is");
+    QVERIFY(ready("def forward(x: \"f32[s0]\"):\n    y = aten.neg.default(x)\n    return (y,)").contains("\"f32[3]\""));
+    QVERIFY(ready("def forward(x: \"f32[3]\"):\n    y = torch.neg(x)\n    return (y,)").contains("aten.neg.default"));
+}
+
 void InterpretTest::placesOfInputs() {
     const auto module = parseText(
         "def forward(x: \"f32[s0]\"):\n    y: \"f32[2, 2][1, 2]\" = aten.as_strided.default(x, [2, 2], [1, 2])\n"

@@ -33,6 +33,8 @@ std::vector<Sample> samples() {
     all.push_back({"beside", beside(5, 20, 3), size_t{100}});
     all.push_back({"beside", beside(16, 16, 0), size_t{100}});
     for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {1, 16, 40})
+        all.push_back({"added", rowSumsAdded(5, n, 7), static_cast<size_t>(5 * n + 35)});
     for (const int64_t n : {1, 16, 40, 150}) {
         all.push_back({"columns", columnSums(9, n), static_cast<size_t>(n * 9)});
         all.push_back({"bordered", bordered(9, n), static_cast<size_t>(n * 9)});

@@ -131,6 +131,16 @@ Kernel bordered(int64_t rows, int64_t columns) {
         reduceOver(ReduceKind::Sum, {{1, rows}}, Expr::where(inside, value, Expr::real(0, DType::F32)));
     return kernel;
 }
+Kernel rowSumsAdded(int64_t rows, int64_t columns, int64_t inner) {
+    Kernel kernel;
+    kernel.name = "added";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::F32, false}};
+    kernel.outer = {{0, rows}, {1, columns}};
+    const Expr at = add(mul(num(columns), x(0)), x(1));
+    const Expr sum = reduceOver(ReduceKind::Sum, {{2, inner}}, load(2, add(mul(num(inner), x(0)), x(2))));
+    kernel.stores = {{0, {}, at, load(1, at) + sum}};
+    return kernel;
+}
 Kernel gather(int64_t count) {
     Kernel kernel;
     kernel.name = "gather";

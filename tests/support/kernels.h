@@ -28,6 +28,8 @@ Kernel gelu(int64_t count);
 Kernel columnSums(int64_t rows, int64_t columns);
 /// The same of columns between two of zeros on each side.
 Kernel bordered(int64_t rows, int64_t columns);
+/// b0[rows, columns] = b1 plus, to each element of a row, the sum of the row of b2[rows, inner].
+Kernel rowSumsAdded(int64_t rows, int64_t columns, int64_t inner);
 /// b0[count] = elements of b1 at the indices b2.
 Kernel gather(int64_t count);
 

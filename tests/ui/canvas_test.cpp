@@ -122,6 +122,21 @@ class CanvasTest : public QObject {
         QCOMPARE(activated.size(), 1);
     }
 
+    void theCurrentNodeStaysInOtherScenes() {
+        GraphCanvas canvas;
+        canvas.resize(600, 800);
+        canvas.setScene(sceneOf(testing::fusedBias(4), options(false)));
+        canvas.setCurrent(idOf(*canvas.scene(), "addmm"), false);
+        const NodeKey chosen = canvas.currentId();
+        canvas.setScene(sceneOf(testing::fusedBias(6), options(false)));
+        QVERIFY(canvas.currentIndex() >= 0);
+        QCOMPARE(canvas.scene()->picture.nodes[canvas.currentIndex()].id, chosen);
+        canvas.setScene(sceneOf(testing::bigGraph(1, 0), options(false)));
+        QCOMPARE(canvas.currentIndex(), canvas.scene()->picture.indexOf(chosen));
+        canvas.setScene(nullptr);
+        QCOMPARE(canvas.currentIndex(), -1);
+    }
+
     void controlZeroFits() {
         GraphCanvas canvas;
         canvas.resize(400, 300);
