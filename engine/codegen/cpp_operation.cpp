@@ -136,6 +136,10 @@ std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector,
         if (vector) return "lt(" + (isFloating(dtype) ? "(" + bits + ")" : std::string()) + x + ", 0)";
         return isFloating(dtype) ? "__builtin_signbit(" + x + ") != 0" : x + " < 0";
     }
+    if (name == "round_f16" || name == "round_bf16") {
+        helpers.insert(name == "round_f16" ? "mem_f16" : "mem_bf16");
+        return name + "(" + x + ")";
+    }
     helpers.insert("f_" + name);
     return "f_" + name + "(" + x + (in.size() > 1 ? ", " + in[1].text : "") + ")";
 }

@@ -217,6 +217,8 @@ FN void wr_bf16(unsigned short* p, float v) {
     unsigned u; __builtin_memcpy(&u, &v, 4);
     *p = v == v ? (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16) : (unsigned short)0x7fc0;
 }
+FN V_f32 round_bf16(V_f32 v) { return fromBf(toBf(v)); }
+FN float round_bf16(float v) { unsigned short h; wr_bf16(&h, v); return rd_bf16(&h); }
 FN V_f32 ld_bf16(const unsigned short* p, int n) { return fromBf(ld_u16(p, n)); }
 FN V_f32 lds_bf16(const unsigned short* p, long s, int n) { return fromBf(lds_u16(p, s, n)); }
 FN V_f32 ldg_bf16(const unsigned short* p, V_i64 i, int n) { return fromBf(ldg_u16(p, i, n)); }
@@ -240,6 +242,8 @@ FN V_u16 toHalf(V_f32 v) {
 }
 FN float rd_f16(const unsigned short* p) { return fromHalf(bc_u16(*p))[0]; }
 FN void wr_f16(unsigned short* p, float v) { *p = toHalf(bc_f32(v))[0]; }
+FN V_f32 round_f16(V_f32 v) { return fromHalf(toHalf(v)); }
+FN float round_f16(float v) { return fromHalf(toHalf(bc_f32(v)))[0]; }
 FN V_f32 ld_f16(const unsigned short* p, int n) { return fromHalf(ld_u16(p, n)); }
 FN V_f32 lds_f16(const unsigned short* p, long s, int n) { return fromHalf(lds_u16(p, s, n)); }
 FN V_f32 ldg_f16(const unsigned short* p, V_i64 i, int n) { return fromHalf(ldg_u16(p, i, n)); }

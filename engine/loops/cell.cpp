@@ -213,14 +213,15 @@ Cell call(const ExprNode& e, std::span<const Cell> in, KernelFault& fault) {
     if (name == "isinf") return {0, floating && std::isinf(x.real)};
     if (name == "isfinite") return {0, !floating || std::isfinite(x.real)};
     if (name == "signbit") return {0, floating ? std::signbit(x.real) : x.whole < 0};
+    const auto narrow = static_cast<float>(x.real);
+    if (name == "round_f16") return {halfToFloat(floatToHalf(narrow)), 0};
+    if (name == "round_bf16") return {bfloatToFloat(floatToBfloat(narrow)), 0};
     const bool wide = dtype == DType::F64;
     for (const UnaryFunction& f : kUnary)
-        if (f.name == name) return {wide ? f.wide(x.real) : f.narrow(static_cast<float>(x.real)), 0};
+        if (f.name == name) return {wide ? f.wide(x.real) : f.narrow(narrow), 0};
     for (const BinaryFunction& f : kBinary)
         if (f.name == name)
-            return {wide ? f.wide(x.real, in[1].real)
-                         : f.narrow(static_cast<float>(x.real), static_cast<float>(in[1].real)),
-                    0};
+            return {wide ? f.wide(x.real, in[1].real) : f.narrow(narrow, static_cast<float>(in[1].real)), 0};
     CT_CHECK(false, "every function of kernels is interpreted");
 }
 

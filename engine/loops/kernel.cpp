@@ -98,8 +98,8 @@ Expr replaceAxes(const Expr& root, const std::function<Expr(int)>& replace) {
 bool costsMuch(const Expr& value) {
     bool dear = false;
     forEachExpr({value}, [&](const Expr& e) {
-        dear |= e->kind == ExprKind::Pow ||
-                (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" && e->name != "checked_index");
+        dear |= e->kind == ExprKind::Pow || (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" &&
+                                             e->name != "checked_index" && !e->name.starts_with("round_"));
     });
     return dear;
 }

@@ -13,11 +13,13 @@ T accepted(Result<T> result) {
     return std::move(*result);
 }
 
+// Those of lower.h, and round_f16 and round_bf16, which scheduling makes: an f32 that is rounded to fewer bits.
 constexpr std::string_view kFunctions[] = {
-    "exp",   "exp2",     "expm1",   "log",     "log2",    "log10", "log1p", "sqrt",     "rsqrt",     "sin",   "cos",
-    "tan",   "asin",     "acos",    "atan",    "sinh",    "cosh",  "tanh",  "asinh",    "acosh",     "atanh", "erf",
-    "erfc",  "erfinv",   "lgamma",  "digamma", "sigmoid", "floor", "ceil",  "trunc",    "round",     "abs",   "isnan",
-    "isinf", "isfinite", "signbit", "pow",     "atan2",   "fmod",  "hypot", "copysign", "nextafter",
+    "exp",   "exp2",  "expm1", "log",   "log2",     "log10",     "log1p",     "sqrt",       "rsqrt",
+    "sin",   "cos",   "tan",   "asin",  "acos",     "atan",      "sinh",      "cosh",       "tanh",
+    "asinh", "acosh", "atanh", "erf",   "erfc",     "erfinv",    "lgamma",    "digamma",    "sigmoid",
+    "floor", "ceil",  "trunc", "round", "abs",      "isnan",     "isinf",     "isfinite",   "signbit",
+    "pow",   "atan2", "fmod",  "hypot", "copysign", "nextafter", "round_f16", "round_bf16",
 };
 
 /// Aligned with the last dims of the result; size-1 dims repeat.

@@ -35,6 +35,7 @@ Hash128 Schedule::fingerprint() const {
     for (const auto& [result, operand] : reuses)
         for (const auto& [node, number] : {result, operand})
             hasher.add(static_cast<uint64_t>(index(node))).add(static_cast<uint64_t>(number));
+    if (roundsHalves) hasher.add(true);
     return hasher.finish();
 }
 
@@ -87,6 +88,7 @@ std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>&
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
     const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
     if (!schedule->groups.empty()) return false;  // decided before
+    schedule->roundsHalves = fusionOptions(rewriter.request()).roundsHalves;
     Grouping grouping = groupNodes(module.graph(), *schedule, rewriter);
     schedule->decisions = std::move(grouping.decisions);
     for (const FusionGroup& group : grouping.groups) {
@@ -95,7 +97,7 @@ Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
         for (const Node* member : group.members) shared.members.push_back(member->id());
         schedule->groups.push_back(std::move(shared));
     }
-    if (rewriter.changed() || module.plan) module.plan = schedule;
+    if (rewriter.changed() || module.plan || schedule->roundsHalves) module.plan = schedule;
     return rewriter.changed();
 }
 

@@ -29,7 +29,8 @@ struct Schedule final : ModulePlan {
     std::vector<FusionDecision> decisions;  // each yes and no
     /// Values that are written over operands of their kernels; a node and which of its results.
     std::map<std::pair<NodeId, size_t>, std::pair<NodeId, size_t>> reuses;
-    bool alone = false;  // of a program without the engine beside it; so are those of its bodies
+    bool alone = false;         // of a program without the engine beside it; so are those of its bodies
+    bool roundsHalves = false;  // kernels round f16 and bf16 after each call, not only where a value is stored
 
     /// Over the decisions, without their sentences.
     Hash128 fingerprint() const override;

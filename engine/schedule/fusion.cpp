@@ -20,6 +20,7 @@ class Grouper {
     Grouper(const Graph& graph, const Schedule& schedule, Rewriter& rewriter)
         : m_graph(&graph), m_rewriter(&rewriter), m_options(fusionOptions(rewriter.request())) {
         m_grouping.facts = classify(graph, schedule);
+        m_grouping.roundsHalves = schedule.roundsHalves;
         m_grouping.memory = std::make_shared<const MemoryOrder>(graph);
     }
 
@@ -326,6 +327,7 @@ Grouping groupsOf(const Graph& graph, const Schedule& schedule) {
     Grouping grouping;
     grouping.facts = classify(graph, schedule);
     grouping.decisions = schedule.decisions;
+    grouping.roundsHalves = schedule.roundsHalves;
     grouping.memory = std::make_shared<const MemoryOrder>(graph);
     const auto add = [&](FusionGroup group) {
         for (const Node* member : group.members)

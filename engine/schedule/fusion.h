@@ -24,6 +24,7 @@ struct FusionGroup {
 struct FusionOptions {
     size_t maxNodes = 120;       // max_nodes of a kernel
     int64_t triesPerNode = 400;  // tries_per_node: how many nodes may be lowered to try merges, for each of the graph
+    bool roundsHalves = false;   // emulate_precision_casts
 };
 inline FusionOptions fusionOptions(const CompileRequest& request) {
     FusionOptions options;
@@ -31,6 +32,7 @@ inline FusionOptions fusionOptions(const CompileRequest& request) {
     if (given == nullptr) return options;
     options.maxNodes = static_cast<size_t>(given->number("max_nodes", 120));
     options.triesPerNode = static_cast<int64_t>(given->number("tries_per_node", 400));
+    options.roundsHalves = given->flag("emulate_precision_casts", false);
     return options;
 }
 
@@ -50,6 +52,7 @@ struct Grouping {
     std::vector<FusionDecision> decisions;
     /// What has to run before what because one of the two writes to memory.
     std::shared_ptr<const MemoryOrder> memory;
+    bool roundsHalves = false;  // Schedule's
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
 

@@ -174,7 +174,7 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
         const NodeFacts& facts = grouping.of(*key.node);
         return facts.role == NodeFacts::Role::Free || (facts.role == NodeFacts::Role::Lowered && facts.group == own);
     };
-    Lowering lowering(isComputedHere, group.members.size() > 1);
+    Lowering lowering(isComputedHere, group.members.size() > 1, grouping.roundsHalves);
     const SpaceLoops loops = makeLoops(lowering, group.space);
     const SymDims rows = group.space.outer();
     const SymInt fullCount = numel(group.space.sizes), rowCount = numel(rows);

@@ -173,7 +173,7 @@ Expr spoiled(const Expr& value, std::string_view where, const Op& op) {
 }
 
 Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at) {
-    const DType dtype = computeTypeOf(tensorOf({&node, result})->dtype);
+    const DType own = tensorOf({&node, result})->dtype, dtype = computeTypeOf(own);
     const OpDef* def = node.op().def();
     Expr expr;
     if (def != nullptr && def->lower) {
@@ -184,7 +184,9 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
         fail(node.name() + " (" + node.op().name() + ") needs its operand in memory");
         return constantOf(Scalar(int64_t{0}), dtype);
     }
-    expr = spoiled(Expr::cast(expr, dtype), "kernel", node.op());
+    expr = Expr::cast(expr, dtype);
+    if (m_roundsHalves && isHalf(own)) expr = call1(own == DType::F16 ? "round_f16" : "round_bf16", expr);
+    expr = spoiled(expr, "kernel", node.op());
     return m_shared ? spoiled(expr, "fusion", node.op()) : expr;
 }
 
@@ -212,7 +214,10 @@ int costOf(const Expr& root) {
     forEachExpr({root}, [&](const Expr& e) {
         switch (e->kind) {
             case ExprKind::Call:
-                cost += e->name == "abs" || e->name == "floor" || e->name == "checked_index" ? 1 : 10;
+                cost += e->name == "abs" || e->name == "floor" || e->name == "checked_index" ||
+                                e->name.starts_with("round_")
+                            ? 1
+                            : 10;
                 break;
             case ExprKind::Reduce: ++cost; break;
             case ExprKind::Axis:

@@ -32,8 +32,10 @@ class Lowering {
   public:
     /// True for values to be computed here rather than loaded.
     using Inlines = std::function<bool(const ValueKey&)>;
-    /// `shared`: for a kernel of several nodes.
-    explicit Lowering(Inlines inlines, bool shared = false) : m_inlines(std::move(inlines)), m_shared(shared) {}
+    /// `shared`: for a kernel of several nodes. `roundsHalves`: values of f16 and bf16 are rounded to it, though they
+    /// are computed in f32.
+    explicit Lowering(Inlines inlines, bool shared = false, bool roundsHalves = false)
+        : m_inlines(std::move(inlines)), m_shared(shared), m_roundsHalves(roundsHalves) {}
 
     /// Adds a loop of this size. Returns its axis, or the index 0 if it has one step. All loops come before any value.
     Expr loop(const SymInt& size);
@@ -60,7 +62,7 @@ class Lowering {
     Expr axis(int number, const SymInt& size);
 
     Inlines m_inlines;
-    bool m_shared;
+    bool m_shared, m_roundsHalves;
     IndexSimplifier m_indices;
     std::string m_problem;
     std::set<ValueKey> m_loaded;

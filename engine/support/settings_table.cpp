@@ -136,6 +136,9 @@ constexpr Setting kSettings[] = {
     integer(kFusion, "max_nodes", "120", 1, kMany, "The most nodes of the graph in one kernel."),
     integer(kFusion, "tries_per_node", "400", 0, kMany,
             "Bounds compile time: nodes lowered in fusion attempts, per node of the graph."),
+    flag(
+        kFusion, "emulate_precision_casts", "false",
+        "Rounds float16 and bfloat16 after every call in a kernel, as calls one by one do, not only where a value is stored."),
 
     integer(kBatches, "min_fuse_set_size", "5", 2, kMany, "The fewest calls that are batched."),
     integer(kBatches, "max_fuse_set_size", "300", 2, kMany, "The most calls in one batch; more become several."),

@@ -4,7 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/interpret/interpret.h"
+#include "engine/passes/pipeline.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/tensor/compare.h"
+#include "engine/tensor/fill.h"
 #include "tests/support/graph_eval.h"
 
 using namespace cutaway;
@@ -95,6 +99,52 @@ class CodegenTest : public QObject {
         const auto run = runCpu(*program, {Tensor::full(DType::F32, {1000000}, 0.1)});
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
         QCOMPARE(run->outputs[0].as<float>()[0], static_cast<float>(static_cast<double>(0.1f) * 1e6));
+    }
+
+    void castsAreEmulated_data() {
+        QTest::addColumn<QString>("type");
+        QTest::newRow("f16") << "f16";
+        QTest::newRow("bf16") << "bf16";
+    }
+    /// With emulate_precision_casts a fused kernel has the bits of its calls one by one; without, fewer roundings.
+    void castsAreEmulated() {
+        QFETCH(QString, type);
+        const std::string one = "\"" + type.toStdString() + "[64, 40]\"", row = "\"" + type.toStdString() + "[40]\"";
+        const auto module = moduleOf("def forward(x: " + one + ", y: " + one + ", z: " + row +
+                                     "):\n"
+                                     "    a = aten.mul.Tensor(x, y)\n"
+                                     "    b = aten.add.Tensor(a, z)\n"
+                                     "    c = aten.div.Tensor(a, b)\n"
+                                     "    d = aten.sub.Tensor(c, x)\n"
+                                     "    e = aten.relu.default(d)\n"
+                                     "    f = aten.amax.default(e, [1], True)\n"
+                                     "    g = aten.mul.Tensor(d, f)\n"
+                                     "    return (g, e)");
+        const DType dtype = type == "f16" ? DType::F16 : DType::BF16;
+        std::vector<Tensor> inputs;
+        for (const Dims& sizes : {Dims{64, 40}, Dims{64, 40}, Dims{40}}) {
+            Tensor input = Tensor::empty(dtype, sizes);
+            for (int64_t i = 0; i < input.numel(); ++i) {
+                const auto value = static_cast<float>(std::sin(static_cast<double>(i * 37 + sizes[0])) * 3);
+                input.as<uint16_t>()[i] = dtype == DType::F16 ? floatToHalf(value) : floatToBfloat(value);
+            }
+            inputs.push_back(input);
+        }
+        const auto expected = interpret(*module, inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        for (const char* const asked : {"true", "false"}) {
+            const auto request = parseRequest(std::string("--enable fusion=emulate_precision_casts:") + asked);
+            QVERIFY2(request.has_value(), request ? "" : request.error().text().c_str());
+            const auto trace = runPipeline(module, *request, {.cacheFile = "off"}, {});
+            QVERIFY2(trace && !trace->failed(), trace ? "" : trace.error().text().c_str());
+            const auto program = buildCpu(trace->resultOf("main"));
+            QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+            QCOMPARE(program->info().kernels.size(), size_t(1));
+            const auto run = runCpu(*program, inputs);
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            const bool same = sameBits(run->outputs[0], (*expected)[0]) && sameBits(run->outputs[1], (*expected)[1]);
+            QCOMPARE(same, qstrcmp(asked, "true") == 0);
+        }
     }
 
     void generatedCodeIncludesNothing() {

@@ -135,9 +135,9 @@ Kernel rowSumsAdded(int64_t rows, int64_t columns, int64_t inner) {
     Kernel kernel;
     kernel.name = "added";
     kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::F32, false}};
-    kernel.outer = {{0, rows}, {1, columns}};
-    const Expr at = add(mul(num(columns), x(0)), x(1));
-    const Expr sum = reduceOver(ReduceKind::Sum, {{2, inner}}, load(2, add(mul(num(inner), x(0)), x(2))));
+    kernel.outer = {{3, rows}, {4, columns}};
+    const Expr at = add(mul(num(columns), x(3)), x(4));
+    const Expr sum = reduceOver(ReduceKind::Sum, {{5, inner}}, load(2, add(mul(num(inner), x(3)), x(5))));
     kernel.stores = {{0, {}, at, load(1, at) + sum}};
     return kernel;
 }
