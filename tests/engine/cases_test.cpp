@@ -255,6 +255,9 @@ class CasesTest : public QObject {
             const std::string text = printRules(table.rules);
             const auto loaded = loadRules(text, table.rules);
             QVERIFY2(loaded.has_value(), loaded ? "" : loaded.error().text().c_str());
+            QVERIFY(text.starts_with("rule "));
+            const auto apart = QString::fromStdString(text).count("\n\nrule ");
+            QCOMPARE(static_cast<size_t>(apart) + 1, table.rules.size());
             QCOMPARE(loaded->rules.size(), table.rules.size());
             QCOMPARE(printRules(loaded->rules), text);
             const RuleSet set = RuleSet::compileWorking(loaded->rules);

@@ -247,6 +247,24 @@ class CliCommandsTest : public QObject {
         QVERIFY2(page.out.contains(says.toUtf8()), page.out.left(3000).constData());
     }
 
+    /// What reads something else than before is shown, too.
+    void aDiffShowsWhatWasRewired() {
+        const QString graph = m_folder.filePath("rewired.py");
+        QFile file(graph);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(
+            "def forward(x: \"f32[4, 4]\", w: \"f32[4, 4]\", b: \"f32[4]\"):\n    m = aten.mm.default(x, w)\n"
+            "    a = aten.add.Tensor(m, b)\n    r = aten.relu.default(a)\n    return (r,)\n");
+        file.close();
+        const Ended shown = shell("cutaway-cli diff '" + graph + "' --step post_grad_pass_pattern_2");
+        QVERIFY2(shown.status == 0, shown.err.constData());
+        QStringList signs;
+        for (const QByteArray& line : shown.out.split('\n'))
+            if (line.contains(" = "))
+                signs += QString(line).section(' ', 0, 0) + QString(line).simplified().section(' ', 1, 1);
+        QCOMPARE(signs, (QStringList{"+addmm:", "-m:", "-a:", "=r:", "=r:"}));
+    }
+
     void aPageIsOnWhatWasAskedFor() {
         for (const char* name : {"min_fuse_set_size", "fuel", "decompose", "addmm"}) {
             const Ended page = shell(QString("cutaway-cli manual ") + name);

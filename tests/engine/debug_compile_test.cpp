@@ -164,6 +164,20 @@ class DebugCompileTest : public QObject {
         QVERIFY2(what.contains(parity ? "cuda:1 loses its index" : "cuda:1 keeps its index"), qPrintable(what));
     }
 
+    void passesAreInTheirSlots() {
+        const auto module = parsed(
+            "def forward(w: \"f32[4, 4]\", x: \"f32[4, 4]\"):\n"
+            "    t = torch.ops.aten.permute.default(w, [1, 0])\n"
+            "    n = torch.ops.aten.mul.Tensor(x, t)\n"
+            "    m = torch.ops.aten.mm.default(n, x)\n"
+            "    a = torch.ops.aten.add.Tensor(m, n)\n"
+            "    return (a,)\n");
+        const auto compiled = compileSequentially(*module, SequentialBackend::Ts, false);
+        QVERIFY2(compiled, compiled ? "" : compiled.error().text().c_str());
+        QCOMPARE(stepOf(compiled->steps, "constants frozen"), "nothing to do");
+        QCOMPARE(stepOf(compiled->steps, "inference rewrites"), "post_grad_pass_pattern_2");
+    }
+
     void siblingsTakeFewerSlots_data() {
         QTest::addColumn<int>("backend");
         QTest::addColumn<int>("count");

@@ -386,6 +386,8 @@ class ExportTest : public QObject {
                                << "resnet50";
         QTest::newRow("letters") << "ResNet-50 (final).pt2"
                                  << "resnet_50_final";
+        QTest::newRow("each end") << "Az09.pt2"
+                                  << "az09";
         QTest::newRow("digits first") << "2d.pt2"
                                       << "model_2d";
         QTest::newRow("nothing left") << "…"

@@ -45,6 +45,12 @@ def forward(self, x: "f32[s0, 6]", y: "f32[s0, 6]"):
     mul: "f32[12*s0]" = torch.ops.aten.mul.Tensor(view, 2)
     return (mul,)
 )py";
+        QTest::newRow("an input of twice a size") << R"py(
+def forward(self, x: "f32[2*s0, 3]"):
+    view: "f32[s0, 6]" = torch.ops.aten.view.default(x, [-1, 6])
+    sum_1: "f32[s0]" = torch.ops.aten.sum.dim_IntList(view, [1])
+    return (sum_1,)
+)py";
         QTest::newRow("a size as a number") << R"py(
 def forward(self, s0: "Sym(s0)", x: "f32[s0, 3]"):
     mul: "f32[s0, 3]" = torch.ops.aten.mul.Tensor(x, s0)

@@ -467,6 +467,10 @@ class PartitionTest : public QObject {
         }
         QVERIFY(both >= most->recomputed.size());
         QCOMPARE(kept, most->saved.size());
+        int64_t bytes = 0;
+        for (const auto& value : most->saved) bytes += value.bytes;
+        QVERIFY(bytes > 0);
+        QCOMPARE(most->savedBytes, bytes);
         QVERIFY(!session.partitionAt(0, 1.5));
         QVERIFY(session.compile({}));
         const auto none = session.partition(1);

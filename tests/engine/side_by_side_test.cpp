@@ -4,6 +4,7 @@
 #include <QtTest>
 #include <cmath>
 
+#include "engine/numerics/measure.h"
 #include "engine/numerics/tally.h"
 #include "engine/text/parse.h"
 
@@ -66,6 +67,9 @@ class SideBySideTest : public QObject {
         x[5] = NAN;
         y[5] = NAN;
         x[699999] = -INFINITY;
+        double squares = 0;  // of what is a number on both sides
+        for (size_t i = 0; i < x.size(); ++i)
+            if (std::isfinite(x[i]) && std::isfinite(y[i])) squares += y[i] * y[i];
         const Tensor value = numbers(DType::F64, x).view({rows, columns}, {columns, 1}, 0);
         const Tensor reference = numbers(DType::F64, y).view({rows, columns}, {columns, 1}, 0);
         const auto check = [&](const Tensor& a, const Tensor& b, int64_t worst) {
@@ -79,11 +83,20 @@ class SideBySideTest : public QObject {
             QCOMPARE(tally.elements, rows * columns - 3);
             QCOMPARE(tally.value.squares, 0.25);
             QCOMPARE(tally.reference.squares, 0.0);
+            QVERIFY(std::abs(tally.magnitudes - squares) < 1e-3);
         };
         check(value, reference, 123456);
         check(value.clone({1, rows}), reference, 123456);
         const Tensor turned = value.view({columns, rows}, {1, columns}, 0);
         check(turned, reference.view({columns, rows}, {1, columns}, 0), 456 * rows + 123);
+    }
+    void oneWrongNumberIsWrong() {
+        for (const double value : {1.0, 1.5}) {
+            NodeNumbers row;
+            const Tensor reference = numbers(DType::F32, {1}), wide = numbers(DType::F64, {1});
+            measure(numbers(DType::F32, {value}), reference, wide, {}, row);
+            QCOMPARE(row.verdict, value == 1 ? NodeVerdict::Equal : NodeVerdict::Wrong);
+        }
     }
 };
 

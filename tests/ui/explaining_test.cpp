@@ -111,6 +111,11 @@ class ExplainingTest : public QObject, testing::ControllerFixture {
         QTRY_COMPARE_WITH_TIMEOUT(found, 0, kPatience);
         look(3, 16);  // a step without rewrites
         QCOMPARE(found, 0);
+        for (const auto& [run, step] : {std::pair{9, 4}, {1, -1}, {1, 6}}) {  // a run or step that there is not
+            found = -1;
+            m_controller->findRewrite(run, step, static_cast<NodeKey>(16), [&](int number) { found = number; });
+            QCOMPARE(found, 0);
+        }
     }
 };
 
