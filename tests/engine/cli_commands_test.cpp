@@ -247,6 +247,23 @@ class CliCommandsTest : public QObject {
         QVERIFY2(page.out.contains(says.toUtf8()), page.out.left(3000).constData());
     }
 
+    void aRunSaysWhatItWroteAndHowLongItTook() {
+        const auto write = [&](const char* body) {
+            QFile file(m_folder.filePath("writes.py"));
+            if (!file.open(QIODevice::WriteOnly)) return false;
+            return file.write("def forward(x: \"f32[4]\"):\n" + QByteArray(body) + "    return (y,)\n") > 0;
+        };
+        for (const bool writes : {false, true}) {
+            QVERIFY(write(writes ? "    y = aten.neg.default(x)\n    z = aten.copy_.default(x, y)\n"
+                                 : "    y = aten.neg.default(x)\n"));
+            const Ended shown = shell("cutaway-cli run writes.py"), json = shell("cutaway-cli run writes.py --json -");
+            QVERIFY2(shown.status == 0 && json.status == 0, (shown.err + json.err).constData());
+            QVERIFY2(shown.out.contains("median "), shown.out.constData());
+            QCOMPARE(shown.out.contains("written to buffers and inputs:"), writes);
+            QCOMPARE(QJsonDocument::fromJson(json.out).object().contains("written"), writes);
+        }
+    }
+
     /// What reads something else than before is shown, too.
     void aDiffShowsWhatWasRewired() {
         const QString graph = m_folder.filePath("rewired.py");

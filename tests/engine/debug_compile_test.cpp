@@ -174,6 +174,7 @@ class DebugCompileTest : public QObject {
             "    return (a,)\n");
         const auto compiled = compileSequentially(*module, SequentialBackend::Ts, false);
         QVERIFY2(compiled, compiled ? "" : compiled.error().text().c_str());
+        QCOMPARE(stepOf(compiled->steps, "linear program"), "4 instructions over 3 registers");
         QCOMPARE(stepOf(compiled->steps, "constants frozen"), "nothing to do");
         QCOMPARE(stepOf(compiled->steps, "inference rewrites"), "post_grad_pass_pattern_2");
     }

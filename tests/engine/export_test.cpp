@@ -388,6 +388,8 @@ class ExportTest : public QObject {
                                  << "resnet_50_final";
         QTest::newRow("each end") << "Az09.pt2"
                                   << "az09";
+        QTest::newRow("zero first") << "0shot.pt2"
+                                    << "model_0shot";
         QTest::newRow("digits first") << "2d.pt2"
                                       << "model_2d";
         QTest::newRow("nothing left") << "…"

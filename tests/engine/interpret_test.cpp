@@ -248,6 +248,14 @@ void InterpretTest::specializes() {
             "def forward(x: \"f32[3, 4]\", n: \"Sym(3)\"):\n    a: \"Sym(4)\" = operator.add(3, 1)\n    v: \"f32[12]\" = aten.view.default(x, [12])\n"
             "    s: \"Sym(3)\" = aten.sym_size.int(x, 0)\n    e: \"f32[3, 4]\" = aten.expand.default(x, [3, 4])\n    return (v, 4, e)\n"));
     QVERIFY(freeSymbols(**module).empty());
+    const auto sliced = parseText(
+        "def forward(x: \"f32[s0, 4]\", n: \"Sym(s0)\", m: \"Sym(s1)\"):\n"
+        "    y = operator.getitem(x, (slice(n, m, 2),))\n    return (y,)\n");
+    QCOMPARE(failureOf(sliced), QString());
+    QCOMPARE(failureOf(specialize(**sliced, {{"s0", 3}, {"s1", 7}})), QString());
+    QVERIFY2(printText(**sliced).text.find("slice(3, 7, 2)") != std::string::npos ||
+                 printText(**sliced).text.find("x[3:7:2]") != std::string::npos,
+             printText(**sliced).text.c_str());
 }
 
 void InterpretTest::runsSymbolicGraphs() {
@@ -268,7 +276,6 @@ void InterpretTest::runsSymbolicGraphs() {
     QCOMPARE(inputs->at(1).sizes(), (Dims{3, 2}));
 }
 
-/// A graph that was traced with a part of a tensor has a symbol for where it begins.
 /// Sizes become numbers and Python's calls operators, once for many runs; other graphs run as they are.
 void InterpretTest::onlyWhatNeedsItIsMadeReady() {
     const auto ready = [](const char* text) {
@@ -283,6 +290,7 @@ void InterpretTest::onlyWhatNeedsItIsMadeReady() {
     QVERIFY(ready("def forward(x: \"f32[3]\"):\n    y = torch.neg(x)\n    return (y,)").contains("aten.neg.default"));
 }
 
+/// A graph that was traced with a part of a tensor has a symbol for where it begins.
 void InterpretTest::placesOfInputs() {
     const auto module = parseText(
         "def forward(x: \"f32[s0]\"):\n    y: \"f32[2, 2][1, 2]\" = aten.as_strided.default(x, [2, 2], [1, 2])\n"

@@ -65,6 +65,7 @@ void TextTest::prints_data() {
     body("set item", "x[0] = 1.5;  setitem = x", "setitem = operator.setitem(x, 0, 1.5)");
     body("freed names", "y = foo.f(x);  y = None", "y = foo.f(x)");
     body("strides", "y: \"f32[2, 3][1, 2]cuda:1\" = foo.f(x)", "y: \"f32[2, 3][1, 2]cuda:1\" = foo.f(x)");
+    body("the last device", "y: \"f32[2]cuda:99\" = foo.f(x)", "y: \"f32[2]cuda:99\" = foo.f(x)");
     body("symbols", "y: \"f32[s0*4, (s0 + 1)//2]\" = foo.f(x, [s0 + 1, -s0])",
          "y: \"f32[4*s0, ((s0 + 1)//2)]\" = foo.f(x, [s0 + 1, -s0])");
     body("own symbol", "y: \"f32[N]\" = foo.f(x, N)", "y: \"f32[N]\" = foo.f(x, N)");
@@ -173,6 +174,8 @@ void TextTest::refuses_data() {
     body("integer range", "y = foo.f(x, 9223372036854775808)", "2:18", "64 bits");
     body("open text", "y = foo.f(x, 'abc)", "2:18", "cannot be read");
     body("indentation", "y = foo.f(x)\n      z = foo.f(x)", "3:7", "indentation");
+    body("no number of a device", "y: \"f32[2]cuda:\" = foo.f(x)", "2:8", "is not a device");
+    body("a device too many", "y: \"f32[2]cuda:100\" = foo.f(x)", "2:8", "is not a device");
     body("after return", "return x", "3:5", "nothing follows");
     body("deep", "y = foo.f(" + QByteArray(300, '[') + QByteArray(300, ']') + ")", "2:269", "256");
     const int many = 100000;

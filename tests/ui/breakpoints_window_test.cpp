@@ -96,6 +96,8 @@ class BreakpointsWindowTest : public QObject {
         QVERIFY(!breakpoints().all()[1].enabled);
         QVERIFY(model().setData(model().index(1, 1), 3));
         QCOMPARE(QString::fromStdString(breakpoints().all()[1].text()), "dies=a@3");
+        for (const int role : {Qt::DisplayRole, Qt::EditRole}) QCOMPARE(model().index(1, 1).data(role).toInt(), 3);
+        QVERIFY(!model().index(1, 1).data(Qt::ToolTipRole).isValid());
         QVERIFY(!model().setData(model().index(1, 1), 0));
         QSignalSpy said(&window(), &Window::message);
         QVERIFY(!model().setData(model().index(0, 0), "pass"));
