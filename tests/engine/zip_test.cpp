@@ -47,15 +47,19 @@ QString readAll(const std::string& bytes) {
 
 void ZipTest::readsWhatWasWritten_data() {
     QTest::addColumn<bool>("zip64");
+    QTest::addColumn<bool>("plainSizes");
     QTest::addColumn<QString>("comment");
-    QTest::newRow("plain") << false << "";
-    QTest::newRow("zip64") << true << "";
-    QTest::newRow("comment") << false << "a comment after the end record";
+    QTest::newRow("plain") << false << false << "";
+    QTest::newRow("zip64") << true << false << "";
+    QTest::newRow("zip64 offsets") << true << true << "";
+    QTest::newRow("comment") << false << false << "a comment after the end record";
 }
 void ZipTest::readsWhatWasWritten() {
     QFETCH(bool, zip64);
+    QFETCH(bool, plainSizes);
     QFETCH(QString, comment);
-    const auto files = sampleFiles();
+    auto files = sampleFiles();
+    for (ZipFile& file : files) file.plainSizes = plainSizes;
     const auto archive = ZipArchive::open(storageOf(buildZip(files, zip64, comment.toStdString())), "t.zip");
     QCOMPARE(failureOf(archive), QString());
     QCOMPARE(archive->root(), std::string("m"));

@@ -52,9 +52,11 @@ std::string buildZip(const std::vector<ZipFile>& files, bool zip64, const std::s
         std::string extra;
         if (zip64) {
             put(extra, 1, 2);
-            put(extra, 24, 2);
-            put(extra, size, 8);
-            put(extra, packedSize, 8);
+            put(extra, file.plainSizes ? 8 : 24, 2);
+            if (!file.plainSizes) {
+                put(extra, size, 8);
+                put(extra, packedSize, 8);
+            }
             put(extra, offset, 8);
         }
         put(directory, 0x02014b50, 4);
@@ -64,8 +66,8 @@ std::string buildZip(const std::vector<ZipFile>& files, bool zip64, const std::s
         put(directory, method, 2);
         put(directory, 0, 4);
         put(directory, crc, 4);
-        put(directory, zip64 ? 0xFFFFFFFF : packedSize, 4);
-        put(directory, zip64 ? 0xFFFFFFFF : size, 4);
+        put(directory, zip64 && !file.plainSizes ? 0xFFFFFFFF : packedSize, 4);
+        put(directory, zip64 && !file.plainSizes ? 0xFFFFFFFF : size, 4);
         put(directory, file.name.size(), 2);
         put(directory, extra.size(), 2);
         put(directory, 0, 2 + 2 + 2 + 4);

@@ -14,7 +14,8 @@ struct ZipFile {
     int64_t claimedSize = -1;  // -1 = the true one
     int64_t claimedOffset = -1;
     bool withCrc = true;
-    std::string localExtra;  // as PyTorch pads payloads
+    std::string localExtra;   // as PyTorch pads payloads
+    bool plainSizes = false;  // with zip64: only the offset is all ones, as behind 4 GiB
 };
 
 /// With `zip64`, sizes and offsets are all ones and stand in extra fields and the zip64 end record.
