@@ -43,7 +43,8 @@ bool lengthVaries(const Expr& reduction, int axis) {
     return false;
 }
 
-constexpr int kChainRegisters = 20;  // of 32 for states; the rest is for what goes into them
+constexpr double kJammedOperations = 256;  // compilers take long for more, and nothing is gained
+constexpr int kChainRegisters = 20;        // of 32 for states; the rest is for what goes into them
 
 class Planner {
   public:
@@ -272,8 +273,13 @@ class Planner {
         if (!contiguous || guarded) return;  // blocks are not cut where conditions change
         int jam = std::min(m_target.jam, kChainRegisters / registers);
         if (dear) jam = std::min(jam, 4);  // more does not pay for its instructions
-        const auto vectors = last.size.asInt();
-        while (jam > 1 && ((jam & (jam - 1)) != 0 || (vectors && *vectors < int64_t{jam} * m_plan.lanes))) --jam;
+        const auto elements = last.size.asInt();
+        if (!elements) jam = std::min(jam, 2);  // there may be few
+        const auto fits = [&] {
+            return (jam & (jam - 1)) == 0 && elements.value_or(1 << 20) >= int64_t{jam} * m_plan.lanes &&
+                   jam * allOperations() <= kJammedOperations;
+        };
+        while (jam > 1 && !fits()) --jam;
         m_plan.jam = std::max(jam, 1);
     }
 
