@@ -47,7 +47,9 @@ Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
     if (output == nullptr) return false;
     if (Schedule::of(module)) return rewriter.refuse("begin_schedule", *output, "the graph has a schedule already");
     if (rewriter.begin("begin_schedule", *output, "each call is computed by itself") != Go::Yes) return false;
-    module.plan = std::make_shared<const Schedule>();
+    auto schedule = std::make_shared<Schedule>();
+    schedule->roundsHalves = fusionOptions(rewriter.request()).roundsHalves;
+    module.plan = std::move(schedule);
     return true;
 }
 
@@ -88,7 +90,6 @@ std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>&
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
     const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
     if (!schedule->groups.empty()) return false;  // decided before
-    schedule->roundsHalves = fusionOptions(rewriter.request()).roundsHalves;
     Grouping grouping = groupNodes(module.graph(), *schedule, rewriter);
     schedule->decisions = std::move(grouping.decisions);
     for (const FusionGroup& group : grouping.groups) {
@@ -97,7 +98,7 @@ Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
         for (const Node* member : group.members) shared.members.push_back(member->id());
         schedule->groups.push_back(std::move(shared));
     }
-    if (rewriter.changed() || module.plan || schedule->roundsHalves) module.plan = schedule;
+    if (rewriter.changed() || module.plan) module.plan = schedule;
     return rewriter.changed();
 }
 

@@ -29,6 +29,21 @@ void addProduct(int64_t& sum, std::initializer_list<int64_t> factors) {
     if (__builtin_add_overflow(sum, product(factors), &sum)) sum = std::numeric_limits<int64_t>::max();
 }
 
+/// The module with a schedule that no fuel limits; `roundsHalves`: as Schedule has it.
+Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, bool roundsHalves,
+                                                     const Progress& progress) {
+    if (Schedule::of(*module)) return module;
+    auto own = std::make_shared<Module>(*module);
+    CompileRequest options;
+    if (roundsHalves) options.enabledPasses.push_back({"fusion", {{"emulate_precision_casts", "true"}}});
+    for (const auto pass : {eliminateDeadCode, beginSchedule, viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) {
+        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
+        CT_TRY_VOID(pass(*own, rewriter));
+    }
+    if (!own->plan) own->plan = std::make_shared<const Schedule>();  // of a graph that returns nothing
+    return std::shared_ptr<const Module>(std::move(own));
+}
+
 /// The graphs that a call runs. Errors: one that the module does not have.
 Result<std::vector<std::pair<std::string, const Module*>>> bodiesOf(const Module& module, const Node& call) {
     std::vector<std::pair<std::string, const Module*>> bodies;
@@ -187,7 +202,7 @@ class Scheduler {
         for (const auto& [name, body] : bodies) {
             if (m_program.bodies.contains(name)) continue;
             CT_TRY(std::shared_ptr<const Module> planned,
-                   scheduled(std::shared_ptr<const Module>(m_program.module, body), {}));
+                   scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), m_schedule.roundsHalves, {}));
             if (m_schedule.alone) planned = standingAlone(planned);
             CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned)));
             m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
@@ -384,17 +399,8 @@ Result<void> checkSchedulable(const Module& module) {
 }
 
 Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress) {
-    if (Schedule::of(*module)) return module;
-    auto own = std::make_shared<Module>(*module);
-    const CompileRequest options;
-    for (const auto pass : {eliminateDeadCode, beginSchedule, viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) {
-        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
-        CT_TRY_VOID(pass(*own, rewriter));
-    }
-    if (!own->plan) own->plan = std::make_shared<const Schedule>();  // of a graph that returns nothing
-    return std::shared_ptr<const Module>(std::move(own));
+    return scheduledAlike(std::move(module), false, progress);
 }
-
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
     return withCheckedSizes("the schedule", {}, [&]() -> Result<ScheduledProgram> {
         CT_TRY(module, scheduled(std::move(module), progress));

@@ -147,6 +147,24 @@ class CodegenTest : public QObject {
         }
     }
 
+    /// In the graphs that calls run, too, and where nothing shares a kernel.
+    void castsAreEmulatedInBranches() {
+        const auto module = moduleOf(
+            "def forward(p: \"b8[]\", x: \"bf16[9]\"):\n"
+            "    c = higher_order.cond(p, yes, no, [x])\n    r: \"bf16[9]\" = c[0]\n    return (r,)\n\n"
+            "def yes(x: \"bf16[9]\"):\n    a: \"bf16[9]\" = aten.mul.Tensor(x, x)\n"
+            "    b: \"bf16[9]\" = aten.add.Tensor(a, x)\n    return (b,)\n\n"
+            "def no(x: \"bf16[9]\"):\n    a: \"bf16[9]\" = aten.neg.default(x)\n    return (a,)\n");
+        for (const char* const asked : {"true", "false"}) {
+            const auto request = parseRequest(std::string("--enable fusion=emulate_precision_casts:") + asked);
+            const auto trace = runPipeline(module, *request, {.cacheFile = "off"}, {});
+            QVERIFY2(trace && !trace->failed(), trace ? trace->steps.back().info.error.c_str() : "");
+            const auto info = previewCpu(trace->resultOf("main"));
+            QVERIFY2(info.has_value(), info ? "" : info.error().text().c_str());
+            QCOMPARE(info->source.find("round_bf16((") != std::string::npos, qstrcmp(asked, "true") == 0);
+        }
+    }
+
     void generatedCodeIncludesNothing() {
         const auto info =
             previewCpu(moduleOf("def forward(x: \"bf16[10]\"):\n    y = aten.exp.default(x)\n    return (y,)"));
