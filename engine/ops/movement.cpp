@@ -75,7 +75,11 @@ Values decomposeCat(Decomposition& d) {
         return convert(kept[0], d.out().dtype);
     }
     if (kept.size() > 1 && kept.size() < all.size()) {
-        std::vector<Argument> tensors(kept.begin(), kept.end());
+        // What was dropped may be what gave the rest a common dtype.
+        const auto differs = [&](const Value& x) { return x.dtype() != kept[0].dtype(); };
+        std::vector<Argument> tensors;
+        for (const Value& x : kept)
+            tensors.emplace_back(std::any_of(kept.begin(), kept.end(), differs) ? convert(x, d.out().dtype) : x);
         return convert(d.call("aten.cat.default", {Argument(std::move(tensors)), d.arg("dim")}), d.out().dtype);
     }
     if (kept.size() < 2) return Values::notHandled();

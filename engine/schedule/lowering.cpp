@@ -259,6 +259,7 @@ std::string whyNotLowered(const Node& node) {
     };
     for (const Node* input : node.inputs()) {
         check(input->type());
+        check(rootOf(*input).node->type());  // a view as another dtype reads its memory
         if (const TupleType* tuple = input->type().tuple())
             for (const ValueType& item : *tuple) check(item);
     }
