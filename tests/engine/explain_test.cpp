@@ -103,6 +103,18 @@ class ExplainTest : public QObject {
     }
 
   private slots:
+    /// Rules that are code are listed with their pass, and with no other.
+    void rulesOfAPassAreItsOwn() {
+        for (const CodeRule& rule : codeRules()) {
+            const auto text = ruleTexts({}, std::string(rule.pass));
+            QVERIFY2(text.has_value(), text ? "" : text.error().text().c_str());
+            const auto own = std::count_if(codeRules().begin(), codeRules().end(),
+                                           [&](const CodeRule& other) { return other.pass == rule.pass; });
+            QCOMPARE(QString::fromStdString(*text).count(" (code): "), own);
+            QVERIFY(text->find("# " + std::string(rule.name) + " (code): ") != std::string::npos);
+        }
+    }
+
     void everyCaseIsExplained_data() {
         QTest::addColumn<size_t>("file");
         const auto files = readCaseFiles();

@@ -9,7 +9,8 @@ folders of engine, app and ui, and all planted at once, each behind a switch tha
 serves all. The suites then run once with every switch off, which tells how long each takes and which faults it reaches;
 each fault is then switched on for the suites that reach it, fastest first, until one fails, ends otherwise or takes ten
 times as long. What cannot stand behind a switch (part of a statement over several lines, a constant expression) is
-replaced by another fault.
+replaced by another fault. Suites that read the sources (export_test, settings_test) fail with all switches off, too, and
+are left out.
 
 The checkout must be clean: files are put back at the end, also at Ctrl-C. With --log F, faults whose answers stand there are
 not tried again, and what the suites reach is kept beside it. The last line is the score; survivors are listed with file, line and text. Those that change nothing are
