@@ -137,6 +137,7 @@ Values padSequence(Decomposition& d) {
     std::vector<Argument> rows;
     for (const Value& sequence : sequences) {
         const Value each = convert(sequence, sequences[0].dtype());
+        if (!each) break;  // the call before was refused
         const SymInt missing = longest - each.size(0);
         std::vector<Argument> pad(static_cast<size_t>(2 * each.rank()), Argument(int64_t{0}));
         pad[pad.size() - (side == "left" ? 2 : 1)] = Argument(missing);
