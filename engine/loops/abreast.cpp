@@ -105,9 +105,7 @@ class Abreast {
     void appendCopy(const For& loop, int chain, const Expr& further, Body& to) {
         std::map<int, int> vars;
         for (Stmt stmt : loop.body) {
-            forEachValue(stmt, [&](Expr& value) {
-                value = rewriteShared(value, [&](const Expr& e) { return moved(e, loop.axis, further, vars); });
-            });
+            forEachValue(stmt, [&](Expr& value) { value = movedAlong(value, loop.axis, further, vars); });
             if (auto* update = std::get_if<Update>(&stmt.node)) {
                 update->active = Expr();  // all lanes are
                 if (chain > 0)
@@ -121,21 +119,23 @@ class Abreast {
             to.push_back(std::move(stmt));
         }
     }
-    static Expr moved(const Expr& e, int axis, const Expr& further, const std::map<int, int>& vars) {
-        const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
-        if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
-            return further.asInt() == 0 ? e : make(ExprKind::Add, e, further);
-        if (e->kind != ExprKind::Var) return Expr();
-        const auto own = vars.find(static_cast<int>(e->integer));
-        return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
-    }
-
     LoopNest* m_nest;
     std::map<int, int> m_chains;                  // by the first state of a reduction
     std::map<std::pair<int, int>, int> m_states;  // (state, chain from 1 on): the chain's own
 };
 
 }  // namespace
+
+Expr movedAlong(const Expr& expr, int axis, const Expr& further, const std::map<int, int>& vars) {
+    return rewriteShared(expr, [&](const Expr& e) {
+        const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
+        if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
+            return further.asInt() == 0 ? e : make(ExprKind::Add, e, further);
+        if (e->kind != ExprKind::Var) return Expr();
+        const auto own = vars.find(static_cast<int>(e->integer));
+        return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
+    });
+}
 
 void takeAbreast(LoopNest& nest) { Abreast run(nest); }
 

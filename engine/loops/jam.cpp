@@ -1,6 +1,4 @@
 // Vectors of rows that go through reductions together: each step of a walk reads several cache lines side by side.
-#include <map>
-
 #include "engine/loops/vectorise.h"
 #include "engine/support/check.h"
 
@@ -69,8 +67,8 @@ class Jam {
     /// The statement of the k-th vector, with variables of its own.
     Stmt copy(Stmt stmt, size_t k) {
         CT_CHECK(!std::holds_alternative<Index>(stmt.node), "axes are bound outside of loops over vectors");
-        forEachValue(stmt,
-                     [&](Expr& value) { value = rewriteShared(value, [&](const Expr& e) { return moved(e, k); }); });
+        const Expr further = Expr::integer(static_cast<int64_t>(k) * m_lanes);
+        forEachValue(stmt, [&](Expr& value) { value = movedAlong(value, m_axis, further, m_own[k]); });
         if (auto* let = std::get_if<Let>(&stmt.node)) define(let->var, k);
         else if (auto* alloc = std::get_if<Alloc>(&stmt.node))
             for (int& state : alloc->states) define(state, k);
@@ -87,14 +85,6 @@ class Jam {
     void rename(std::vector<int>& states, size_t k) const {
         for (int& state : states)
             if (const auto own = m_own[k].find(state); own != m_own[k].end()) state = own->second;
-    }
-    Expr moved(const Expr& e, size_t k) const {
-        const auto isAxis = [this](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == m_axis; };
-        if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
-            return k == 0 ? e : make(ExprKind::Add, e, Expr::integer(static_cast<int64_t>(k) * m_lanes));
-        if (e->kind != ExprKind::Var) return Expr();
-        const auto own = m_own[k].find(static_cast<int>(e->integer));
-        return own == m_own[k].end() ? Expr() : Expr::var(own->second, e->dtype);
     }
 
     LoopNest* m_nest;

@@ -1,5 +1,7 @@
 #pragma once
 // Steps of lowerLoops that change nests in place, in the order in which they are run.
+#include <map>
+
 #include "engine/loops/loop_nest.h"
 
 namespace cutaway {
@@ -21,5 +23,8 @@ void lowerReductions(LoopNest& nest);
 void plainDivisions(LoopNest& nest);
 /// Each value once: what is read again, or does not change in a loop, becomes a variable where it is first known.
 void shareValues(LoopNest& nest);
+
+/// The expression `further` on along the axis of a vector loop, with other variables in place of those in `vars`.
+Expr movedAlong(const Expr& expr, int axis, const Expr& further, const std::map<int, int>& vars);
 
 }  // namespace cutaway
