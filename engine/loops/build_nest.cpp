@@ -273,49 +273,45 @@ class KernelBuilder {
 
     void buildRows() {
         NestBuilder builder = begin();
+        if (m_plan->tiled < 0) return overRows(builder, m_plan->jam, [&] { row(builder); });
         std::vector<Loop> flat = m_rows;
-        std::optional<Loop> vector, tiled;
-        if (m_plan->vectors == VectorOver::Rows) {
-            vector = flat.back();
-            flat.pop_back();
-        }
-        int block = -1;
-        if (m_plan->tiled >= 0)
-            for (Loop& loop : flat)
-                if (loop.axis == m_plan->tiled) {
-                    tiled = loop;
-                    block = builder.newAxis();
-                    loop = {block, blocks(loop.size, m_plan->tile)};
-                }
-        if (tiled) return buildTiles(builder, flat, *tiled, block, *vector);
-        if (flat.empty() && vector && m_plan->jam == 1) {
-            builder.open({vector->axis});
-            row(builder);
-            builder.closeInto({vector->axis, number(0), vector->size.expr(), m_plan->lanes, Map::Parts, {}});
-            return add(builder, vector->size);
-        }
-        const int parts = builder.newAxis();
-        const For rows = vectorsOfRows(builder, flat);
-        openFlat(builder, parts, flat);
-        if (vector) builder.open({vector->axis});
-        row(builder);
-        if (vector) builder.closeInto(rows);
-        const SymInt range = product(flat);
-        builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
+        const Loop vector = flat.back();
+        flat.pop_back();
+        Loop& rows = *std::find_if(flat.begin(), flat.end(), [&](const Loop& l) { return l.axis == m_plan->tiled; });
+        const Loop tiled = rows;
+        rows = {builder.newAxis(), blocks(tiled.size, m_plan->tile)};
+        buildTiles(builder, flat, tiled, rows.axis, vector);
+    }
+    bool rowsAreVectors() const { return m_plan->vectors == VectorOver::Rows; }
+    /// Ends a nest that does `inside` for all rows, of whose vectors `jam` go together.
+    template <class Inside>
+    void overRows(NestBuilder& builder, int jam, Inside&& inside) {
+        std::vector<Loop> flat = m_rows;
+        if (rowsAreVectors()) flat.pop_back();
+        const bool alone = rowsAreVectors() && flat.empty() && jam == 1;  // threads take vectors then
+        const int parts = alone ? -1 : builder.newAxis();
+        For vectors = vectorsOfRows(builder, flat, jam);
+        if (!alone) openFlat(builder, parts, flat);
+        if (rowsAreVectors()) builder.open({vectors.axis});
+        inside();
+        if (alone) vectors.map = Map::Parts;
+        if (rowsAreVectors()) builder.closeInto(std::move(vectors));
+        const SymInt range = alone ? m_rows.back().size : product(flat);
+        if (!alone) builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
         add(builder, range);
     }
     /// The loop of vectors over rows. Those that are jammed are a block each, whose axis is added to `flat`.
-    For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat) const {
-        if (m_plan->vectors != VectorOver::Rows) return {};
+    For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat, int jam) const {
+        if (!rowsAreVectors()) return {};
         const Loop& vector = m_rows.back();
         For loop{vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Serial, {}};
-        if (m_plan->jam == 1) return loop;
-        const int64_t jammed = int64_t{m_plan->jam} * m_plan->lanes;
+        if (jam == 1) return loop;
+        const int64_t jammed = int64_t{jam} * m_plan->lanes;
         flat.push_back({builder.newAxis(), blocks(vector.size, jammed)});
         loop.from = times(Expr::axis(flat.back().axis), jammed);
         loop.to = sum(loop.from, number(jammed));
         if (vector.size.asInt().value_or(1) % jammed != 0) loop.to = minimum(loop.to, vector.size.expr());
-        loop.jam = m_plan->jam;
+        loop.jam = jam;
         return loop;
     }
     // ---- tiles: `tile` rows by as many columns, or by a vector of them. Loads that are contiguous along the rows are
@@ -397,10 +393,10 @@ class KernelBuilder {
         for (const Walk& walk : m_plan->walks) {
             NestBuilder builder = begin();
             const int flat = builder.newAxis(), part = builder.newAxis();
-            const bool rows = m_plan->vectors == VectorOver::Rows;
+            const bool rows = rowsAreVectors();
             std::vector<Loop> loops = m_rows;
             if (rows) loops.pop_back();
-            const For vector = vectorsOfRows(builder, loops);
+            const For vector = vectorsOfRows(builder, loops, m_plan->jam);
             loops.push_back({part, SymInt(int64_t{m_plan->parts})});
             openFlat(builder, flat, loops);
             if (rows) builder.open({vector.axis});
@@ -416,31 +412,15 @@ class KernelBuilder {
                                        [](const KernelStore& store) { return store.inner.empty(); });
         if (!plain) return;
         NestBuilder builder = begin();
-        if (m_plan->vectors == VectorOver::Rows && m_rows.size() == 1) {
-            const Loop& vector = m_rows[0];
-            builder.open({vector.axis});
+        overRows(builder, 1, [&] {
             joinStates(builder);
             plainStores(builder);
-            builder.closeInto({vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Parts, {}});
-            return add(builder, vector.size);
-        }
-        const int flat = builder.newAxis();
-        std::vector<Loop> loops = m_rows;
-        if (m_plan->vectors == VectorOver::Rows) loops.pop_back();
-        openFlat(builder, flat, loops);
-        if (m_plan->vectors == VectorOver::Rows) builder.open({m_rows.back().axis});
-        joinStates(builder);
-        plainStores(builder);
-        if (m_plan->vectors == VectorOver::Rows)
-            builder.closeInto(
-                {m_rows.back().axis, number(0), m_rows.back().size.expr(), m_plan->lanes, Map::Serial, {}});
-        builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
-        add(builder, product(loops));
+        });
     }
     /// Where a part's state of a row stands in workspace: [outer rows][parts][vector rows], so that vectors of rows are
     /// contiguous; without vectors of rows [rows][parts].
     Expr placeOf(const Expr& part) const {
-        const bool rows = m_plan->vectors == VectorOver::Rows;
+        const bool rows = rowsAreVectors();
         Expr at = number(0);
         for (size_t i = 0; i + (rows ? 1 : 0) < m_rows.size(); ++i)
             at = sum(times(at, m_rows[i].size.expr()), Expr::axis(m_rows[i].axis));

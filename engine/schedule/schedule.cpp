@@ -401,6 +401,7 @@ Result<void> checkSchedulable(const Module& module) {
 Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress) {
     return scheduledAlike(std::move(module), false, progress);
 }
+
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
     return withCheckedSizes("the schedule", {}, [&]() -> Result<ScheduledProgram> {
         CT_TRY(module, scheduled(std::move(module), progress));
