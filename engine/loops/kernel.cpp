@@ -95,11 +95,16 @@ Expr replaceAxes(const Expr& root, const std::function<Expr(int)>& replace) {
     });
 }
 
+bool isCheapCall(const Expr& expr) {
+    const std::string& name = expr->name;
+    return expr->kind == ExprKind::Call &&
+           (name == "abs" || name == "floor" || name == "checked_index" || name.starts_with("round_"));
+}
+
 bool costsMuch(const Expr& value) {
     bool dear = false;
     forEachExpr({value}, [&](const Expr& e) {
-        dear |= e->kind == ExprKind::Pow || (e->kind == ExprKind::Call && e->name != "abs" && e->name != "floor" &&
-                                             e->name != "checked_index" && !e->name.starts_with("round_"));
+        dear |= e->kind == ExprKind::Pow || (e->kind == ExprKind::Call && !isCheapCall(e));
     });
     return dear;
 }

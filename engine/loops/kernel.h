@@ -68,6 +68,8 @@ Expr rewriteShared(const Expr& expr, const std::function<Expr(const Expr&)>& rep
 Expr withOperands(const Expr& expr, std::vector<Expr> operands);
 /// Replaces axes; `replace` gives the new expression of an axis, or null to keep it.
 Expr replaceAxes(const Expr& expr, const std::function<Expr(int)>& replace);
+/// Whether a call is of an instruction or two, unlike exponentials and their kin.
+bool isCheapCall(const Expr& expr);
 /// Whether keeping the value takes less time than computing it again: it holds a power or a call of more than an
 /// instruction or two.
 bool costsMuch(const Expr& value);

@@ -213,12 +213,7 @@ int costOf(const Expr& root) {
     int cost = 0;
     forEachExpr({root}, [&](const Expr& e) {
         switch (e->kind) {
-            case ExprKind::Call:
-                cost += e->name == "abs" || e->name == "floor" || e->name == "checked_index" ||
-                                e->name.starts_with("round_")
-                            ? 1
-                            : 10;
-                break;
+            case ExprKind::Call: cost += isCheapCall(e) ? 1 : 10; break;
             case ExprKind::Reduce: ++cost; break;
             case ExprKind::Axis:
             case ExprKind::Div:
