@@ -248,14 +248,9 @@ class CliCommandsTest : public QObject {
     }
 
     void aRunSaysWhatItWroteAndHowLongItTook() {
-        const auto write = [&](const char* body) {
-            QFile file(m_folder.filePath("writes.py"));
-            if (!file.open(QIODevice::WriteOnly)) return false;
-            return file.write("def forward(x: \"f32[4]\"):\n" + QByteArray(body) + "    return (y,)\n") > 0;
-        };
         for (const bool writes : {false, true}) {
-            QVERIFY(write(writes ? "    y = aten.neg.default(x)\n    z = aten.copy_.default(x, y)\n"
-                                 : "    y = aten.neg.default(x)\n"));
+            write("writes.py", QByteArray("def forward(x: \"f32[4]\"):\n    y = aten.neg.default(x)\n") +
+                                   (writes ? "    z = aten.copy_.default(x, y)\n" : "") + "    return (y,)\n");
             const Ended shown = shell("cutaway-cli run writes.py"), json = shell("cutaway-cli run writes.py --json -");
             QVERIFY2(shown.status == 0 && json.status == 0, (shown.err + json.err).constData());
             QVERIFY2(shown.out.contains("median "), shown.out.constData());
@@ -266,14 +261,10 @@ class CliCommandsTest : public QObject {
 
     /// What reads something else than before is shown, too.
     void aDiffShowsWhatWasRewired() {
-        const QString graph = m_folder.filePath("rewired.py");
-        QFile file(graph);
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write(
-            "def forward(x: \"f32[4, 4]\", w: \"f32[4, 4]\", b: \"f32[4]\"):\n    m = aten.mm.default(x, w)\n"
-            "    a = aten.add.Tensor(m, b)\n    r = aten.relu.default(a)\n    return (r,)\n");
-        file.close();
-        const Ended shown = shell("cutaway-cli diff '" + graph + "' --step post_grad_pass_pattern_2");
+        write("rewired.py",
+              "def forward(x: \"f32[4, 4]\", w: \"f32[4, 4]\", b: \"f32[4]\"):\n    m = aten.mm.default(x, w)\n"
+              "    a = aten.add.Tensor(m, b)\n    r = aten.relu.default(a)\n    return (r,)\n");
+        const Ended shown = shell("cutaway-cli diff rewired.py --step post_grad_pass_pattern_2");
         QVERIFY2(shown.status == 0, shown.err.constData());
         QStringList signs;
         for (const QByteArray& line : shown.out.split('\n'))

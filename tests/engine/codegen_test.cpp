@@ -8,7 +8,6 @@
 #include "engine/passes/pipeline.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/tensor/compare.h"
-#include "engine/tensor/fill.h"
 #include "tests/support/graph_eval.h"
 
 using namespace cutaway;
