@@ -41,7 +41,7 @@ std::optional<Candidate> beginningOf(const Reducer& reducer, const std::vector<N
 }
 
 /// Without the first `count` calls: their values that are read behind them are inputs. What they write is lost.
-std::optional<Candidate> endOf(const Reducer& reducer, const std::vector<NodeId>& calls, size_t count) {
+Candidate endOf(const Reducer& reducer, const std::vector<NodeId>& calls, size_t count) {
     const std::shared_ptr<Module> module = reducer.copy();
     Graph& graph = module->graph();
     const std::unordered_set<NodeId> dropped(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(count));
@@ -169,7 +169,7 @@ Result<bool> cutBegin(Reducer& reducer) {
         for (size_t i = calls.size() - kept; i < calls.size(); ++i)
             for (const Node* operand : reducer.graph().graph().find(calls[i])->inputs()) border.insert(operand->name());
     CT_TRY_VOID(reducer.trials().computeValues({border.begin(), border.end()}));
-    const auto lastOnly = returningLast(*endOf(reducer, calls, calls.size() - 1), calls.back());
+    const auto lastOnly = returningLast(endOf(reducer, calls, calls.size() - 1), calls.back());
     if (lastOnly) {
         CT_TRY(const bool one, reducer.take(*lastOnly, "only the last call"));
         if (one) return true;
@@ -185,11 +185,8 @@ Result<bool> cutBegin(Reducer& reducer) {
     size_t good = any ? 1 : 0, bad = left.size();
     std::optional<Candidate> found;
     for (size_t kept = 2; kept < left.size() && !found; kept *= 2) {
-        std::optional<Candidate> candidate = ending(kept);
-        bool fails = false;
-        if (candidate) {
-            CT_TRY(fails, reducer.trials().fails(*candidate));
-        }
+        Candidate candidate = ending(kept);
+        CT_TRY(const bool fails, reducer.trials().fails(candidate));
         (fails ? bad : good) = kept;
         if (fails) found = std::move(candidate);
     }

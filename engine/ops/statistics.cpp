@@ -251,7 +251,7 @@ f32[], 0.5
     shorthand("aten.vander.default(Tensor x, int? N=None, bool increasing=False) -> Tensor", powersOf,
               "f32[4]\nf64[3], 5\nf32[3], 4, True\ni64[3]"),
     shorthand("aten.combinations.default(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinationsOf,
-              "f32[4]\nf64[3], 2, True\ni64[5], 3\nf32[3], 3, True\nf32[4], 1\nf32[4], 0\nf32[2], 3"),
+              "f32[4]\nf64[3], 2, True\ni64[5], 3\nf32[3], 3, True\nf32[4], 1\nf32[4], 0\nf32[2], 3\nf32[2], 16, True"),
     shorthand(
         "aten.diagflat.default(Tensor self, int offset=0) -> Tensor",
         [](Decomposition& d) -> Values {

@@ -47,7 +47,6 @@ void addBlock(State& state, const unsigned char* block) {
             default:
                 mixed = c ^ (b | ~d);
                 word = (7 * i) % 16;
-                break;
         }
         const uint32_t turned = std::rotl(a + mixed + sines()[i] + words[word], kTurns[i / 16][i % 4]);
         a = d;

@@ -88,6 +88,16 @@ const char* const kSplit = R"(def forward(x: "f32[4]"):
     relu = aten.relu.default(add)
     return (relu,)
 )";
+// PyTorch's minifier keeps calls of random numbers that nobody reads any more until it makes them inputs.
+const char* const kRandom = R"(def forward(x: "f32[4]"):
+    sin = aten.sin.default(x)
+    rand = aten.rand_like.default(sin)
+    add = aten.add.Tensor(sin, rand)
+    relu = aten.relu.default(add)
+    cos = aten.cos.default(relu)
+    mul = aten.mul.Tensor(cos, rand)
+    return (mul,)
+)";
 const char* const kTwoOutputs = R"(def forward(x: "f32[4]", y: "f32[4]"):
     sin = aten.sin.default(x)
     add = aten.add.Tensor(sin, y)
@@ -193,6 +203,7 @@ class MinifierTest : public QObject {
         row("always", kSeven, 0, 2, 8);
         row("split", kSplit, 0, 4, 9, 0, "aten.add.Tensor");
         row("two outputs", kTwoOutputs, 1, 3, 9);
+        row("random numbers", kRandom, 1, 3, 9);
     }
     void goldenRuns() {
         QFETCH(QString, graph);

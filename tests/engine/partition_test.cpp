@@ -341,6 +341,23 @@ class PartitionTest : public QObject {
                  "g: it depends on a tangent, so the backward computes it");
     }
 
+    /// A size that is computed in the forward comes after the symbol that it is made of, which the backward reads nowhere else.
+    void symbolsComeBeforeWhatIsMadeOfThem() {
+        const auto trace = split(parsed(R"text(class joint(torch.nn.Module):
+    def forward(self, primals, tangents):
+        primals_1: "Sym(s0)"; primals_2: "f32[4*s0]"; tangents_1: "f32[]"; 
+
+        primals_1, primals_2, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        sum_1: "f32[]" = torch.ops.aten.sum.default(primals_2)
+        mul: "Sym(4*s0)" = primals_1 * 4
+        expand: "f32[4*s0]" = torch.ops.aten.expand.default(tangents_1, [mul])
+        return pytree.tree_unflatten([sum_1, None, expand], self._out_spec)
+)text"),
+                                 training());
+        QVERIFY2(trace, trace ? "" : trace.error().text().c_str());
+        QCOMPARE(saved(*trace), "primals_1 mul");
+    }
+
     void noJointGraph() {
         const auto trace = split(joint(3, line("a", "sin.default(primals_1)"), "a"), training());
         QVERIFY(!trace);

@@ -7,6 +7,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/ops/packed_int4.h"
 #include "engine/passes/pipeline.h"
+#include "engine/passes/post_grad/overlap_costs.h"
 #include "engine/text/parse.h"
 #include "tests/support/case_files.h"
 #include "tests/support/graph_text.h"
@@ -85,6 +86,50 @@ class PostGradTest : public QObject {
             QCOMPARE(again, 0);
         }
         if (one.numbers.isEmpty()) compareNumbers(*before, *after);
+    }
+
+    /// What 256 MiB take on groups of one machine and of several, as PyTorch 2.11 estimates it
+    /// (comm_analysis.estimate_nccl_collective_runtime_impl).
+    void timesOfCollectives_data() {
+        QTest::addColumn<QString>("gpu");
+        QTest::addColumn<int>("members");
+        QTest::addColumn<QList<double>>("milliseconds");  // all_reduce, all_gather, reduce_scatter, all_to_all
+        const auto row = [](const char* gpu, int members, const QList<double>& milliseconds) {
+            QTest::addRow("%d of %s", members, gpu) << QString(gpu) << members << milliseconds;
+        };
+        row("v100", 2, {6.41805641, 3.21232821, 3.21232821, 6.41805641});
+        row("v100", 8, {11.2329487, 5.61977436, 5.61977436, 11.2329487});
+        row("v100", 16, {37.5434, 18.7733, 18.7733, 37.5383});
+        row("a100", 8, {5.00359749, 2.50509875, 2.50509875, 5.00359749});
+        row("h100", 2, {1.78084965, 0.893724823, 0.893724823, 1.78084965});
+        row("b200", 2, {1.67446667, 0.6322, 0.6322, 1.2578});
+        row("b200", 8, {2.93166667, 1.10455, 1.10455, 2.2025});
+        row("b200", 64, {39.5348, 19.769, 19.769, 39.5195});
+    }
+    void timesOfCollectives() {
+        QFETCH(QString, gpu);
+        QFETCH(int, members);
+        QFETCH(QList<double>, milliseconds);
+        const auto module = parseText(
+            "def forward(x: \"f32[64]\"):\n"
+            "    a = _c10d_functional.all_reduce.default(x, 'sum', '0')\n"
+            "    b = _c10d_functional.all_gather_into_tensor.default(x, " + std::to_string(members) + ", '0')\n"
+            "    c = _c10d_functional.reduce_scatter_tensor.default(x, 'sum', " + std::to_string(members) + ", '0')\n"
+            "    d = _c10d_functional.all_to_all_single.default(x, [64], [64], '0')\n"
+            "    return (a, b, c, d)\n");
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        const OptionalPass settings{"overlap_scheduling", {{"gpu", gpu.toStdString()}}};
+        const CompileRequest request;
+        const CompileServices services;
+        const PassContext context(request, &services);
+        const OverlapCosts costs((*module)->graph(), settings, context);
+        QList<double> found;
+        for (const Node& node : (*module)->graph().nodes())
+            if (node.isCall()) found << costs.collectiveMs(node, double{1 << 28});
+        QCOMPARE(found.size(), milliseconds.size());
+        for (qsizetype i = 0; i < found.size(); ++i)
+            QVERIFY2(std::abs(found[i] - milliseconds[i]) < 1e-7 * milliseconds[i],
+                     qPrintable(QString("%1: %2, not %3").arg(i).arg(found[i], 0, 'g', 9).arg(milliseconds[i], 0, 'g', 9)));
     }
 
     /// Bytes of packed 4-bit weights as PyTorch lays them out on processors with AVX-512, each counted by its place:

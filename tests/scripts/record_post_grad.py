@@ -248,6 +248,7 @@ case("tp_overlap", PIECES + "=reorder_for_compute_comm_overlap:true", [X2, W, X2
 case("tp_overlap_needed", PIECES + "=reorder_for_compute_comm_overlap:true", [X2, W, V, f(10, 3)],
      lambda x, w, v, u: shared_out((collected(x) @ w).reshape(4, 10) @ u), **MANY)
 case("tp_overlap_two", PIECES + "=reorder_for_compute_comm_overlap:true", [X2, W, X2, X2], lambda x, w, y, z: (collected(x) @ w, collected(y) @ w, z @ w))
+case("tp_no_overlap", PIECES, [X2, W, X2, W], lambda x, w, y, v: (collected(x) @ w, y @ v), **MANY)
 case("tp_both", PIECES, [X2, W, f(5, 6)], lambda x, w, v: shared_out(torch.relu(collected(x) @ w) @ v), **MANY)
 
 

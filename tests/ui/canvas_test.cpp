@@ -169,6 +169,29 @@ class CanvasTest : public QObject {
         QCOMPARE(view.canvas().scene()->picture.folded, folded);
     }
 
+    /// Graphviz would take long for more at once.
+    void aHugeFoldOpensInParts() {
+        GraphView view;
+        view.resize(700, 700);
+        view.show();
+        QSignalSpy shown(&view, &GraphView::sceneShown);
+        testing::UnionBuilder build;
+        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        for (int i = 0; i < 600; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
+        build.add("added", "aten.cos.default", {last}, Change::Added);
+        view.showGraph(std::make_shared<const UnionGraph>(build.graph()), "a step");
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
+        const Picture& picture = view.canvas().scene()->picture;
+        const int folded = picture.folded;
+        const auto huge = std::max_element(picture.nodes.begin(), picture.nodes.end(), [](const auto& a, const auto& b) {
+            return a.members.size() < b.members.size();
+        });
+        QVERIFY(huge->members.size() > 260);
+        view.goTo(huge->members.front());
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 2, 60000);
+        QCOMPARE(folded - view.canvas().scene()->picture.folded, 250);
+    }
+
     void stubsJumpToTheOtherEnd() {
         testing::UnionBuilder build;
         const NodeKey first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
@@ -249,8 +272,11 @@ class CanvasTest : public QObject {
         canvas.setView(1, {0, 0});
         QVERIFY(canvas.minimapShown());
         const QPointF before = canvas.toWidget({0, 0});
+        QSignalSpy moved(&canvas, &GraphCanvas::viewChanged);
         QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(canvas.width() - 14, canvas.height() / 4));
         QVERIFY(canvas.toWidget({0, 0}) != before);
+        QCOMPARE(moved.count(), 1);
+        QVERIFY(moved[0][0].toBool());  // by hand: the other pane follows
         canvas.setScene(sceneOf(testing::bigGraph(20, 0), options(false)));
         canvas.setView(3, {0, 0});
         QVERIFY(!canvas.minimapShown());

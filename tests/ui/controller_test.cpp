@@ -80,7 +80,10 @@ class ControllerTest : public QObject, testing::ControllerFixture {
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
         QSignalSpy shown(m_controller.get(), &SessionController::curveShown);
         m_controller->askCurve();
+        m_controller->askCurve();  // while the first is not answered
         QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QCOMPARE(m_control->calls().filter("curve").size(), 1);
         m_controller->deriveWithBudget(0.5);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 3 && !m_controller->isBusy(), kPatience);
         QCOMPARE(m_controller->runs()[2].options.memoryBudget, 0.5);
