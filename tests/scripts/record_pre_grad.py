@@ -37,6 +37,7 @@ case("sink_once", SINK, [r(2, 3), r(2, 3)], lambda a, b: torch.cat([a, b], 1).re
 # numpy_compat_normalization
 NUMPY = "numpy_compat_normalization"
 case("numpy_axis", NUMPY, [r(2, 3)], lambda x: (torch.sum(x, axis=1), torch.mean(x, axis=0, keepdims=True), torch.sum(x, dim=1)))
+case("numpy_inputs", NUMPY, [r(2, 3), r(2, 3)], lambda x, y: torch.exp(x=x) + torch.mul(x1=x, x2=y) + torch.tanh(a=y))
 case("numpy_operands", NUMPY, [r(2, 3), r(2, 3)], lambda x, y: torch.sum(input=x, axis=1) + torch.add(x, other=y).sum(axis=1))
 
 # apply_gumbel_max_trick
