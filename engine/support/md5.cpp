@@ -44,9 +44,7 @@ void addBlock(State& state, const unsigned char* block) {
                 mixed = b ^ c ^ d;
                 word = (3 * i + 5) % 16;
                 break;
-            default:
-                mixed = c ^ (b | ~d);
-                word = (7 * i) % 16;
+            default: mixed = c ^ (b | ~d); word = (7 * i) % 16;
         }
         const uint32_t turned = std::rotl(a + mixed + sines()[i] + words[word], kTurns[i / 16][i % 4]);
         a = d;

@@ -179,6 +179,25 @@ class MinifierTest : public QObject {
         QCOMPARE(trials.queries, 4);
     }
 
+    /// Literals are tried with the values that parameters have if nothing is given, and no others.
+    void literalsAreTriedOnce_data() {
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<int>("queries");
+        QTest::newRow("as nothing given") << "aten.sum.dim_IntList(x, [0], False)" << 7;
+        QTest::newRow("another") << "aten.sum.dim_IntList(x, [0], True)" << 8;
+        QTest::newRow("a value") << "aten.clamp.Tensor(x, y, x)" << 7;
+    }
+    void literalsAreTriedOnce() {
+        QFETCH(QString, call);
+        QFETCH(int, queries);
+        Needs trials({{call.section('(', 0, 0).toStdString(), 1}});
+        const auto found = reduce(
+            parsed("def forward(x: \"f32[]\", y: \"f32[]\"):\n    r = " + call.toStdString() + "\n    return (r,)\n"),
+            trials);
+        QVERIFY2(found, found ? "" : found.error().text().c_str());
+        QCOMPARE(trials.queries, queries);
+    }
+
     void goldenRuns_data() {
         QTest::addColumn<QString>("graph");
         QTest::addColumn<int>("relus");

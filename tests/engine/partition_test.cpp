@@ -341,7 +341,8 @@ class PartitionTest : public QObject {
                  "g: it depends on a tangent, so the backward computes it");
     }
 
-    /// A size that is computed in the forward comes after the symbol that it is made of, which the backward reads nowhere else.
+    /// A size that is computed in the forward comes after the symbol that it is made of, which the backward reads
+    /// nowhere else.
     void symbolsComeBeforeWhatIsMadeOfThem() {
         const auto trace = split(parsed(R"text(class joint(torch.nn.Module):
     def forward(self, primals, tangents):

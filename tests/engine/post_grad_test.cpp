@@ -113,8 +113,12 @@ class PostGradTest : public QObject {
         const auto module = parseText(
             "def forward(x: \"f32[64]\"):\n"
             "    a = _c10d_functional.all_reduce.default(x, 'sum', '0')\n"
-            "    b = _c10d_functional.all_gather_into_tensor.default(x, " + std::to_string(members) + ", '0')\n"
-            "    c = _c10d_functional.reduce_scatter_tensor.default(x, 'sum', " + std::to_string(members) + ", '0')\n"
+            "    b = _c10d_functional.all_gather_into_tensor.default(x, " +
+            std::to_string(members) +
+            ", '0')\n"
+            "    c = _c10d_functional.reduce_scatter_tensor.default(x, 'sum', " +
+            std::to_string(members) +
+            ", '0')\n"
             "    d = _c10d_functional.all_to_all_single.default(x, [64], [64], '0')\n"
             "    return (a, b, c, d)\n");
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
@@ -128,8 +132,9 @@ class PostGradTest : public QObject {
             if (node.isCall()) found << costs.collectiveMs(node, double{1 << 28});
         QCOMPARE(found.size(), milliseconds.size());
         for (qsizetype i = 0; i < found.size(); ++i)
-            QVERIFY2(std::abs(found[i] - milliseconds[i]) < 1e-7 * milliseconds[i],
-                     qPrintable(QString("%1: %2, not %3").arg(i).arg(found[i], 0, 'g', 9).arg(milliseconds[i], 0, 'g', 9)));
+            QVERIFY2(
+                std::abs(found[i] - milliseconds[i]) < 1e-7 * milliseconds[i],
+                qPrintable(QString("%1: %2, not %3").arg(i).arg(found[i], 0, 'g', 9).arg(milliseconds[i], 0, 'g', 9)));
     }
 
     /// Bytes of packed 4-bit weights as PyTorch lays them out on processors with AVX-512, each counted by its place:

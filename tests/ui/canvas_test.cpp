@@ -183,9 +183,9 @@ class CanvasTest : public QObject {
         QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
         const Picture& picture = view.canvas().scene()->picture;
         const int folded = picture.folded;
-        const auto huge = std::max_element(picture.nodes.begin(), picture.nodes.end(), [](const auto& a, const auto& b) {
-            return a.members.size() < b.members.size();
-        });
+        const auto huge =
+            std::max_element(picture.nodes.begin(), picture.nodes.end(),
+                             [](const auto& a, const auto& b) { return a.members.size() < b.members.size(); });
         QVERIFY(huge->members.size() > 260);
         view.goTo(huge->members.front());
         QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 2, 60000);
