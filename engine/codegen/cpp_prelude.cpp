@@ -113,26 +113,27 @@ template <int side, class V, int done = 1> FN void zipAll(V (&r)[side]) {
         for (int i = 0; i < side; ++i) r[i] = q[i];
     }
 }
-template <int rows, int columns, class T> FN void turn(const T* from, T* to) {
+// Rows of `from` lie fromStep apart, those of `to` toStep. What is written goes on along the memory first.
+template <class T> FN void turn(const T* from, long fromStep, T* to, long toStep, long rows, long columns) {
     constexpr int most = REGISTER / sizeof(T), side = most < 16 ? most : 16;
     typedef Vec<T, side> V;
-    constexpr int wholeRows = rows / side * side, whole = columns / side * side;
-    for (int i = 0; i < wholeRows; i += side)
-        for (int j = 0; j < whole; j += side) {
+    const long wholeRows = rows / side * side, whole = columns / side * side;
+    for (long j = 0; j < whole; j += side)
+        for (long i = 0; i < wholeRows; i += side) {
             V r[side];
 #pragma GCC unroll 16
-            for (int k = 0; k < side; ++k) r[k] = loaded<V>(from + (i + k) * columns + j);
+            for (int k = 0; k < side; ++k) r[k] = loaded<V>(from + (i + k) * fromStep + j);
             zipAll<side>(r);
 #pragma GCC unroll 16
-            for (int k = 0; k < side; ++k) stored(to + (j + k) * rows + i, r[k]);
+            for (int k = 0; k < side; ++k) stored(to + (j + k) * toStep + i, r[k]);
         }
-    for (int i = 0; i < rows; ++i)
-        for (int j = i < wholeRows ? whole : 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+    for (long i = 0; i < rows; ++i)
+        for (long j = i < wholeRows ? whole : 0; j < columns; ++j) to[j * toStep + i] = from[i * fromStep + j];
 }
 #else
-template <int rows, int columns, class T> FN void turn(const T* from, T* to) {
-    for (int i = 0; i < rows; ++i)
-        for (int j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+template <class T> FN void turn(const T* from, long fromStep, T* to, long toStep, long rows, long columns) {
+    for (long i = 0; i < rows; ++i)
+        for (long j = 0; j < columns; ++j) to[j * toStep + i] = from[i * fromStep + j];
 }
 #endif
 )";

@@ -107,8 +107,11 @@ class CppPrinter {
     void on(const Barrier&) {}  // one thread runs all lanes
     void on(const Turn& turn) {
         m_helpers.insert("turn");
-        line("turn<" + std::to_string(turn.rows) + ", " + std::to_string(turn.columns) + ">(" + bufferName(turn.from) +
-             ", " + bufferName(turn.to) + ");");
+        const auto side = [&](const Turn::Side& own) {
+            return bufferName(own.buffer) + " + " + value(own.index).text + ", " + value(own.step).text + ", ";
+        };
+        line("turn(" + side(turn.from) + side(turn.to) + value(turn.rows).text + ", " + value(turn.columns).text +
+             ");");
     }
     template <class S>
     void on(const S&) {

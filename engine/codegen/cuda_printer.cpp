@@ -118,9 +118,13 @@ class CudaPrinter {
     void on(const Set& set) { line(t(set.var) + " = " + value(set.value) + ";"); }
     void on(const Barrier&) { line("__syncthreads();"); }
     void on(const Turn& turn) {
-        const std::string rows = std::to_string(turn.rows), columns = std::to_string(turn.columns);
-        line("for (int e = k; e < " + rows + " * " + columns + "; e += " + lanes() + ") " + bufferName(turn.to) +
-             "[e % " + columns + " * " + rows + " + e / " + columns + "] = " + bufferName(turn.from) + "[e];");
+        const std::string columns = value(turn.columns), row = "e / " + columns, column = "e % " + columns;
+        const auto element = [&](const Turn::Side& side, const std::string& i, const std::string& j) {
+            const std::string first = side.index.asInt() == 0 ? "" : value(side.index) + " + ";
+            return bufferName(side.buffer) + "[" + first + i + " * " + value(side.step) + " + " + j + "]";
+        };
+        line("for (int e = k; e < " + value(turn.rows) + " * " + columns + "; e += " + lanes() + ") " +
+             element(turn.to, column, row) + " = " + element(turn.from, row, column) + ";");
     }
     template <class S>
     void on(const S&) {

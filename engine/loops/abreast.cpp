@@ -1,13 +1,13 @@
 // Reductions with several states: a step of one does not wait for the step before.
 #include <map>
 
+#include "engine/loops/index_exprs.h"
 #include "engine/loops/vectorise.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
 
-Expr number(int64_t value) { return Expr::integer(value); }
 Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
 
 class Abreast {

@@ -4,23 +4,15 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/loops/build_tiles.h"
 #include "engine/loops/index.h"
+#include "engine/loops/index_exprs.h"
 #include "engine/loops/reduction_axes.h"
 #include "engine/loops/unique_exprs.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
-
-Expr number(int64_t value) { return Expr::integer(value); }
-Expr minimum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Min, {a, b}); }
-Expr quotient(const Expr& a, const Expr& b) { return Expr::make(ExprKind::FloorDiv, {a, b}); }
-Expr remainder(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mod, {a, b}); }
-Expr sum(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
-Expr times(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
-Expr times(const Expr& a, int64_t b) { return times(a, number(b)); }
-/// ceil(size / step).
-SymInt blocks(const SymInt& size, int64_t step) { return floorDiv(size + SymInt(step - 1), SymInt(step)); }
 
 /// The body of a loop that is still being built. Statements appended to it stand before the loops inside that are open.
 struct Scope {
@@ -59,6 +51,7 @@ class NestBuilder {
     void append(S stmt) {
         m_scopes.back().body.push_back({std::move(stmt)});
     }
+    void append(Stmt stmt) { m_scopes.back().body.push_back(std::move(stmt)); }
     void bind(int axis, const Expr& value) {
         append(Index{axis, value});
         m_scopes.back().axes.insert(axis);
@@ -275,12 +268,20 @@ class KernelBuilder {
         NestBuilder builder = begin();
         if (m_plan->tiled < 0) return overRows(builder, m_plan->jam, [&] { row(builder); });
         std::vector<Loop> flat = m_rows;
-        const Loop vector = flat.back();
-        flat.pop_back();
+        // Tiles: `tile` rows by as many columns, or by a vector of them. The axes of both count blocks from here on.
         Loop& rows = *std::find_if(flat.begin(), flat.end(), [&](const Loop& l) { return l.axis == m_plan->tiled; });
-        const Loop tiled = rows;
-        rows = {builder.newAxis(), blocks(tiled.size, m_plan->tile)};
-        buildTiles(builder, flat, tiled, rows.axis, vector);
+        const auto blocked = [&](Loop& loop, int64_t count) {
+            const Loop own = std::exchange(loop, {builder.newAxis(), blocks(loop.size, count)});
+            return TileSide(own, Expr::axis(loop.axis), count);
+        };
+        const TileSide side = blocked(rows, m_plan->tile);
+        const Tile tile{side, blocked(flat.back(), std::max(m_plan->tile, m_plan->lanes)), builder.newAxis()};
+        const int parts = builder.newAxis();
+        openFlat(builder, parts, flat);
+        for (Stmt& stmt : bodyOfTile(m_kernel, *m_plan, builder.nest(), tile)) builder.append(std::move(stmt));
+        const SymInt range = product(flat);
+        builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
+        add(builder, range);
     }
     bool rowsAreVectors() const { return m_plan->vectors == VectorOver::Rows; }
     /// Ends a nest that does `inside` for all rows, of whose vectors `jam` go together.
@@ -309,78 +310,9 @@ class KernelBuilder {
         const int64_t jammed = int64_t{jam} * m_plan->lanes;
         flat.push_back({builder.newAxis(), blocks(vector.size, jammed)});
         loop.from = times(Expr::axis(flat.back().axis), jammed);
-        loop.to = sum(loop.from, number(jammed));
-        if (vector.size.asInt().value_or(1) % jammed != 0) loop.to = minimum(loop.to, vector.size.expr());
+        loop.to = endOfBlock(loop.from, jammed, vector.size);
         loop.jam = jam;
         return loop;
-    }
-    // ---- tiles: `tile` rows by as many columns, or by a vector of them. Loads that are contiguous along the rows are
-    // copied so to scratch memory and turned there, so that all that is read or written lies side by side.
-    int columnsOfTile() const { return std::max(m_plan->tile, m_plan->lanes); }
-    struct Staged {
-        Expr load;
-        int rows, columns;  // scratch arrays: as it is read along the rows, and turned
-    };
-    std::vector<Staged> stagedLoads(LoopNest& nest, int rowAxis, int columnAxis) const {
-        std::vector<Staged> staged;
-        std::vector<Expr> roots;
-        for (const KernelStore& store : m_kernel.stores) roots.push_back(store.value);
-        forEachExpr(roots, [&](const Expr& e) {
-            if (e->kind != ExprKind::Load) return;
-            const auto along = affineIn(e->operands[0], columnAxis), across = affineIn(e->operands[0], rowAxis);
-            if (!along || !across || along->coefficient.asInt().value_or(2) < 2 || across->coefficient.asInt() != 1)
-                return;
-            const int first = static_cast<int>(nest.scratch.size());
-            staged.push_back({e, ~first, ~(first + 1)});
-            nest.scratch.insert(nest.scratch.end(), 2, {e->dtype, int64_t{m_plan->tile} * columnsOfTile()});
-        });
-        return staged;
-    }
-    void buildTiles(NestBuilder& builder, const std::vector<Loop>& flat, const Loop& tiled, int block,
-                    const Loop& vector) {
-        const int parts = builder.newAxis(), columns = builder.newAxis(), lane = builder.newAxis();
-        openFlat(builder, parts, flat);
-        builder.open({columns});
-        const Expr firstRow = times(Expr::axis(block), m_plan->tile),
-                   first = times(Expr::axis(columns), columnsOfTile());
-        const Expr lastRow = minimum(sum(firstRow, number(m_plan->tile)), tiled.size.expr());
-        const Expr last = minimum(sum(first, number(columnsOfTile())), vector.size.expr());
-        const Expr row = Expr::make(ExprKind::Sub, {Expr::axis(tiled.axis), firstRow});
-        const std::vector<Staged> staged = stagedLoads(builder.nest(), tiled.axis, vector.axis);
-        if (!staged.empty()) {
-            builder.append(Barrier{});
-            builder.open({lane});
-            builder.open({tiled.axis});
-            for (const Staged& own : staged) {
-                const Expr value = replaceAxes(
-                    own.load, [&](int axis) { return axis == vector.axis ? sum(first, Expr::axis(lane)) : Expr(); });
-                builder.append(Store{own.rows, sum(times(Expr::axis(lane), m_plan->tile), row), Expr(), value});
-            }
-            builder.closeInto({tiled.axis, firstRow, lastRow, m_plan->lanes, Map::Serial, {}});
-            const Expr there = Expr::make(ExprKind::Sub, {last, first});
-            builder.closeInto({lane, number(0), there, 1, Map::Serial, {}});
-            builder.append(Barrier{});
-            for (const Staged& own : staged) builder.append(Turn{own.columns, own.rows, columnsOfTile(), m_plan->tile});
-            builder.append(Barrier{});
-        }
-        builder.open({tiled.axis});
-        builder.open({vector.axis});
-        const Expr column = Expr::make(ExprKind::Sub, {Expr::axis(vector.axis), first});
-        for (const KernelStore& store : m_kernel.stores) {
-            const Expr value = rewriteShared(store.value, [&](const Expr& e) {
-                for (const Staged& own : staged)
-                    if (e == own.load)
-                        return Expr::load(bufferName(own.columns), sum(times(row, columnsOfTile()), column), e->dtype);
-                return Expr();
-            });
-            builder.append(Store{store.buffer, store.index, Expr(), value});
-        }
-        builder.closeInto({vector.axis, first, last, m_plan->lanes, Map::Serial, {}});
-        builder.closeInto({tiled.axis, firstRow, lastRow, 1, Map::Serial, {}});
-        builder.closeInto({columns, number(0), blocks(vector.size, columnsOfTile()).expr(), 1, Map::Serial, {}});
-        const SymInt range = product(flat);
-        builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
-        add(builder, range);
     }
     void add(NestBuilder& builder, const SymInt& range) {
         const std::string name = nextName();

@@ -366,8 +366,10 @@ class Planner {
             if (!large || !crossed) continue;
             m_plan.tiled = loop.axis;
             m_plan.tile = m_target.tile;
+            m_plan.direct = m_target.direct;
             m_plan.why.push_back("tile: memory is read along " + axisText(loop.axis) + " and written along " +
-                                 axisText(last.axis) + ", so tiles go through memory in the cache");
+                                 axisText(last.axis) + ", so tiles are turned in " +
+                                 (m_plan.direct ? "registers" : "memory that threads share"));
             return;
         }
     }

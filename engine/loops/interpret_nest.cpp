@@ -72,13 +72,14 @@ class NestInterpreter {
     }
     void on(const Barrier&) {}  // lanes go together
     void on(const Turn& turn) {
-        const int64_t size = byteSize(m_nest->memoryOf(turn.from));
-        const auto *from = static_cast<const char*>(memory(turn.from)), *const begin = from;
-        for (int64_t row = 0; row < turn.rows; ++row)
-            for (int64_t column = 0; column < turn.columns; ++column) {
-                from = begin + (row * turn.columns + column) * size;
-                std::copy(from, from + size, static_cast<char*>(memory(turn.to)) + (column * turn.rows + row) * size);
-            }
+        const int64_t size = byteSize(m_nest->memoryOf(turn.from.buffer));
+        const int64_t rows = one(turn.rows).whole, columns = one(turn.columns).whole;
+        const int64_t fromStep = one(turn.from.step).whole * size, toStep = one(turn.to.step).whole * size;
+        const char* const from = static_cast<char*>(memory(turn.from.buffer)) + one(turn.from.index).whole * size;
+        char* const to = static_cast<char*>(memory(turn.to.buffer)) + one(turn.to.index).whole * size;
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t column = 0; column < columns; ++column)
+                std::copy_n(from + row * fromStep + column * size, size, to + column * toStep + row * size);
     }
     template <class S>
     void on(const S&) {

@@ -84,10 +84,15 @@ struct Store {
 };
 /// From here on all lanes see what any lane has stored to scratch memory (on GPUs, a barrier of the block).
 struct Barrier {};
-/// A matrix of scratch memory, `rows` by `columns`, into another array with its columns as rows.
+/// A matrix, `rows` by `columns`, into other memory of its dtype with its columns as rows. What stands in a row side by
+/// side is `step` away from what stands so in the next.
 struct Turn {
-    int to = 0, from = 0;  // ~buffer, as of Store
-    int rows = 1, columns = 1;
+    struct Side {
+        int buffer = 0;  // as of Store
+        Expr index, step;
+    };
+    Side to, from;
+    Expr rows, columns;
 };
 struct Stmt {
     std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Turn> node;
@@ -168,7 +173,10 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 each(own.active);
             } else if constexpr (std::is_same_v<S, Merge>) {
                 for (Expr& with : own.with) each(with);
-            } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier> && !std::is_same_v<S, Turn>) {
+            } else if constexpr (std::is_same_v<S, Turn>) {
+                for (Expr* e : {&own.to.index, &own.to.step, &own.from.index, &own.from.step, &own.rows, &own.columns})
+                    each(*e);
+            } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier>) {
                 each(own.value);
             }
         },

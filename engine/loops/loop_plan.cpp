@@ -10,7 +10,7 @@ namespace cutaway {
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
            walks == other.walks && parts == other.parts && tiled == other.tiled && tile == other.tile &&
-           keeps == other.keeps;
+           direct == other.direct && keeps == other.keeps;
 }
 
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -127,7 +127,7 @@ class Checker {
         return m_plan->walks.empty() ? "parts are of walks, and there are none" : "";
     }
     std::string tiles() {
-        if (m_plan->tiled < 0) return {};
+        if (m_plan->tiled < 0) return m_plan->direct ? "only tiles are direct" : "";
         if (m_plan->tile < 1) return "a tile has at least one element";
         const bool inner = m_plan->vectors == VectorOver::Rows && m_plan->walks.empty() && m_reductions.empty() &&
                            m_plan->tiled != m_plan->order.back() &&
@@ -224,7 +224,9 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
     }
     if (key == "tile") {
         const auto axis = words.size() > 1 ? lettered(words[1], 'x') : std::nullopt;
-        if (!axis || !number(2)) return "a tile is an axis and a size: tile x0 16";
+        plan.direct = words.size() == 4 && words[3] == "direct";
+        if (!axis || !number(2) || (words.size() > 3 && !plan.direct))
+            return "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
         plan.tiled = *axis;
         plan.tile = *number(2);
         return {};
@@ -249,7 +251,9 @@ std::string text(const LoopPlan& plan) {
                (walk.chains > 1 ? " chains " + std::to_string(walk.chains) : "") + "\n";
     for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
-    if (plan.tiled >= 0) all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) + "\n";
+    if (plan.tiled >= 0)
+        all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +
+               (plan.direct ? " direct\n" : "\n");
     for (const std::string& why : plan.why) all += "# " + why + "\n";
     return all;
 }

@@ -44,8 +44,10 @@ struct LoopPlan {
     /// Each walk is cut into this many parts, which threads take; what they made is joined in order of parts.
     int parts = 1;
     /// The axis of an outer loop that runs in blocks of `tile` inside the vector loop over rows; -1: none. What is
-    /// contiguous along it stays in the cache from one vector to the next.
+    /// contiguous along it stays in the cache from one vector to the next. `direct`: it is turned where it lies, not
+    /// copied to scratch memory first.
     int tiled = -1, tile = 1;
+    bool direct = false;
     /// Reductions whose elements stay in scratch memory for later walks of the row, which would compute them again.
     std::vector<int> keeps;
     std::vector<std::string> why;

@@ -266,28 +266,52 @@ class NestReader {
         append(Update{*number, std::move(states), with[0], at, active});
     }
     void turn(LineReader& in) {
-        const auto to = numberAfter('c', in.word());
-        const auto from = in.takeWord("with") ? numberAfter('c', in.word()) : std::nullopt;
-        if (!to || !from || !in.takeWord("of")) return in.fail("a turned matrix, turn c1 with c0 of 16 by 64");
-        Turn made{~*to, ~*from, count(in, 1 << 16), 1};
+        Turn made;
+        if (!side(in, made.to)) return;
+        if (!in.takeWord("with")) return in.fail("with and a matrix, turn c1[0] by 64 with c0[0] by 16 of 64 by 16");
+        if (!side(in, made.from)) return;
+        if (!in.takeWord("of")) return in.fail("of and the number of rows");
+        made.rows = in.expression();
         if (!in.takeWord("by")) return in.fail("by and the number of columns");
-        made.columns = count(in, 1 << 16);
-        for (const int number : {*to, *from}) {
-            const auto& arrays = m_names.scratch;
-            const bool known = static_cast<size_t>(number) < arrays.size();
-            if (!known || arrays[static_cast<size_t>(number)].count < int64_t{made.rows} * made.columns)
-                return in.say("c" + std::to_string(number) + " does not hold so many elements");
-            if (arrays[static_cast<size_t>(number)].dtype != arrays[static_cast<size_t>(*to)].dtype || *to == *from)
-                return in.say("a matrix is turned into another array of its dtype");
-        }
+        made.columns = in.expression();
+        if (!in.error.empty() || !isWritten(in, made.to.buffer)) return;
+        if (in.memoryOf(made.to.buffer) != in.memoryOf(made.from.buffer) || made.to.buffer == made.from.buffer)
+            return in.say("a matrix is turned into other memory of its dtype");
+        if (!holds(made.from, made.rows, made.columns) || !holds(made.to, made.columns, made.rows))
+            return in.say("scratch memory does not hold so many elements");
         append(made);
+    }
+    /// b0[x1] by 64: memory, where the matrix begins, and how far its rows are apart.
+    bool side(LineReader& in, Turn::Side& made) {
+        const std::string_view word = in.word();
+        const auto buffer = numberAfter('b', word), array = numberAfter('c', word);
+        if (!buffer && !array) in.fail("memory, b0 or c0,");
+        made.buffer = buffer ? *buffer : ~array.value_or(0);
+        if (!in.error.empty() || !in.memoryOf(made.buffer)) return false;
+        in.expect("[");
+        made.index = in.expression();
+        in.expect("]");
+        if (in.error.empty() && !in.takeWord("by")) in.fail("by and how far rows are apart");
+        if (in.error.empty()) made.step = in.expression();
+        return in.error.empty();
+    }
+    /// Whether scratch memory is as large as numbers say; what is known only at run time is not checked.
+    bool holds(const Turn::Side& side, const Expr& rows, const Expr& columns) const {
+        const auto index = side.index.asInt(), step = side.step.asInt(), count = rows.asInt(), row = columns.asInt();
+        if (side.buffer >= 0 || !index || !step || !count || !row) return true;
+        const int64_t all = m_names.scratch[static_cast<size_t>(~side.buffer)].count;
+        return *index >= 0 && *step >= 0 && *index + (*count - 1) * *step + *row <= all;
+    }
+    bool isWritten(LineReader& in, int buffer) const {
+        if (buffer < 0 || m_names.buffers[static_cast<size_t>(buffer)].written) return true;
+        in.say(bufferName(buffer) + " is not written: mark it in the first line, " + bufferName(buffer) + ": " +
+               std::string(info(*in.memoryOf(buffer)).abbreviation) + "!");
+        return false;
     }
     void store(LineReader& in, int buffer) {
         const auto memory = in.memoryOf(buffer);
         if (!memory) return;
-        if (buffer >= 0 && !m_names.buffers[static_cast<size_t>(buffer)].written)
-            return in.say(bufferName(buffer) + " is not written: mark it in the first line, " + bufferName(buffer) +
-                          ": " + std::string(info(*memory).abbreviation) + "!");
+        if (!isWritten(in, buffer)) return;
         in.expect("[");
         const Expr index = in.expression();
         const Expr step = in.take(":") ? in.expression() : Expr();

@@ -104,8 +104,11 @@ class Writer {
     }
     void on(const Barrier&, int depth) { line(depth, "barrier"); }
     void on(const Turn& turn, int depth) {
-        line(depth, "turn " + bufferName(turn.to) + " with " + bufferName(turn.from) + " of " +
-                        std::to_string(turn.rows) + " by " + std::to_string(turn.columns));
+        const auto side = [&](const Turn::Side& own) {
+            return bufferName(own.buffer) + "[" + shown(own.index) + "] by " + shown(own.step);
+        };
+        line(depth, "turn " + side(turn.to) + " with " + side(turn.from) + " of " + shown(turn.rows) + " by " +
+                        shown(turn.columns));
     }
     void on(const Merge& merge, int depth) {
         std::string with;

@@ -76,7 +76,10 @@ class Vectoriser {
     void on(Set& set) { set.value = vector(set.value); }
     void on(Alloc&) {}
     void on(Barrier&) {}
-    void on(Turn&) {}
+    void on(Turn& turn) {
+        for (Expr* e : {&turn.to.index, &turn.to.step, &turn.from.index, &turn.from.step, &turn.rows, &turn.columns})
+            *e = scalar(*e);
+    }
     void on(Update& update) {
         update.value = vector(update.value);
         if (update.at) update.at = vector(update.at);

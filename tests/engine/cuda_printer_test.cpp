@@ -28,6 +28,7 @@ LoopTarget gpu(int lanes) {
     LoopTarget target;
     target.lanes = lanes;
     target.tile = 32;
+    target.direct = false;  // threads hand elements to each other
     target.maxParts = 1024;
     return target;
 }

@@ -55,7 +55,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
             << 0 << "order x0\nvectors walks 16\nwalk r0 chains 4\nwalk r1\nwalk s0\nkeep r1\n";
-        QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 64\n";
+        QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 64 direct\n";
         QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\njam 2\nwalk r0\n";
         QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\nparts 32\n";
@@ -101,7 +101,9 @@ class LoopsTest : public QObject {
         QTest::newRow("parts") << "parts many"
                                << "parts is a number: parts 8";
         QTest::newRow("tile") << "tile x0"
-                              << "a tile is an axis and a size: tile x0 16";
+                              << "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
+        QTest::newRow("tile of another kind") << "tile x0 16 turned"
+                                              << "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
     }
     void refusedTexts() {
         QFETCH(QString, plan);

@@ -177,6 +177,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
     plan.tile = plan.tiled < 0 ? 1 : static_cast<int>(1 + random() % 20);
+    plan.direct = plan.tiled >= 0 && random() % 2;
     // Each reduction may also have a pass over memory of its own.
     if (random() % 2) {
         std::vector<Walk> walks;

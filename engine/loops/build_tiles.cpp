@@ -1,0 +1,149 @@
+#include "engine/loops/build_tiles.h"
+
+#include "engine/loops/index.h"
+#include "engine/loops/index_exprs.h"
+#include "engine/loops/unique_exprs.h"
+
+namespace cutaway {
+namespace {
+
+class TileBuilder {
+  public:
+    TileBuilder(const Kernel& kernel, const LoopPlan& plan, LoopNest& nest, const Tile& tile)
+        : m_kernel(&kernel), m_plan(&plan), m_nest(&nest), m_tile(&tile) {}
+
+    Body build() {
+        stageLoads();
+        if (m_plan->direct && storesAreCopies()) {
+            for (const KernelStore& store : m_kernel->stores)
+                turn(*stagedFor(store.value), {store.buffer, atFirst(store.index), rowStep(store.index)});
+            return std::move(m_body);
+        }
+        std::vector<int> turned;
+        for (size_t i = 0; i < m_staged.size(); ++i) turned.push_back(scratch(m_staged[i]));
+        if (!m_plan->direct && !m_staged.empty()) turnByLanes(turned);
+        if (m_plan->direct)
+            for (size_t i = 0; i < m_staged.size(); ++i)
+                turn(m_staged[i], {turned[i], number(0), number(m_tile->columns.count)});
+        storeAll(turned);
+        return std::move(m_body);
+    }
+
+  private:
+    /// A load that is contiguous along the rows, and how far memory goes on from column to column.
+    struct Staged {
+        Expr load, step;
+    };
+    void stageLoads() {
+        std::vector<Expr> roots;
+        for (const KernelStore& store : m_kernel->stores) roots.push_back(store.value);
+        forEachExpr(roots, [&](const Expr& e) {
+            if (e->kind != ExprKind::Load) return;
+            const auto along = affineIn(e->operands[0], m_tile->columns.axis);
+            const bool turned = along && along->coefficient.asInt().value_or(2) >= 2;
+            if (turned && rowStep(e->operands[0]).asInt() == 1) m_staged.push_back({e, along->coefficient});
+        });
+    }
+    const Staged* stagedFor(const Expr& value) const {
+        const auto own = std::find_if(m_staged.begin(), m_staged.end(), [&](const Staged& s) { return s.load == value; });
+        return own == m_staged.end() ? nullptr : &*own;
+    }
+    /// How far memory goes on from row to row; 0 if that is not the same everywhere.
+    Expr rowStep(const Expr& index) const {
+        const auto affine = affineIn(index, m_tile->rows.axis);
+        return affine ? affine->coefficient : number(0);
+    }
+    bool storesAreCopies() const {
+        return std::all_of(m_kernel->stores.begin(), m_kernel->stores.end(), [&](const KernelStore& store) {
+            const Staged* const own = stagedFor(store.value);
+            const auto along = affineIn(store.index, m_tile->columns.axis);
+            return own && along && along->coefficient.asInt() == 1 && !(rowStep(store.index).asInt() == 0) &&
+                   m_nest->memoryOf(own->load) == m_nest->memoryOf(store.buffer);
+        });
+    }
+    /// The index at the tile's first row and column.
+    Expr atFirst(const Expr& index) const {
+        return replaceAxes(index, [&](int axis) {
+            if (axis == m_tile->rows.axis) return m_tile->rows.first;
+            return axis == m_tile->columns.axis ? m_tile->columns.first : Expr();
+        });
+    }
+    int scratch(const Staged& own) {
+        m_nest->scratch.push_back({own.load->dtype, m_tile->rows.count * m_tile->columns.count});
+        return ~static_cast<int>(m_nest->scratch.size() - 1);
+    }
+    template <class S>
+    static void append(Body& body, S stmt) {
+        body.push_back({std::move(stmt)});
+    }
+
+    void turn(const Staged& own, Turn::Side to) {
+        const Turn::Side from{bufferOf(own.load), atFirst(own.load->operands[0]), own.step};
+        append(m_body, Turn{std::move(to), from, m_tile->columns.extent, m_tile->rows.extent});
+    }
+    /// By all lanes of a block: along the rows into scratch memory, and turned from there.
+    void turnByLanes(const std::vector<int>& turned) {
+        const auto [rows, columns, lane] = *m_tile;
+        const Expr row = difference(Expr::axis(rows.axis), rows.first), column = Expr::axis(lane);
+        For along{rows.axis, rows.first, rows.last, m_plan->lanes, Map::Serial, {}};
+        std::vector<Turn> turns;
+        for (size_t i = 0; i < m_staged.size(); ++i) {
+            const Expr value = replaceAxes(m_staged[i].load, [&, first = columns.first, own = columns.axis](int axis) {
+                return axis == own ? sum(first, column) : Expr();
+            });
+            const int read = scratch(m_staged[i]);
+            append(along.body, Store{read, sum(times(column, rows.count), row), Expr(), value});
+            turns.push_back({{turned[i], number(0), number(columns.count)},
+                             {read, number(0), number(rows.count)},
+                             number(columns.count),
+                             number(rows.count)});
+        }
+        For lanes{lane, number(0), columns.extent, 1, Map::Serial, {}};
+        append(lanes.body, std::move(along));
+        append(m_body, Barrier{});
+        append(m_body, std::move(lanes));
+        append(m_body, Barrier{});
+        for (Turn& each : turns) append(m_body, std::move(each));
+        append(m_body, Barrier{});
+    }
+    void storeAll(const std::vector<int>& turned) {
+        const TileSide &rows = m_tile->rows, &columns = m_tile->columns;
+        const Expr row = difference(Expr::axis(rows.axis), rows.first);
+        const Expr column = difference(Expr::axis(columns.axis), columns.first);
+        const Expr index = sum(times(row, columns.count), column);
+        For inner{columns.axis, columns.first, columns.last, m_plan->lanes, Map::Serial, {}};
+        for (const KernelStore& store : m_kernel->stores) {
+            const Expr value = rewriteShared(store.value, [&](const Expr& e) {
+                const Staged* const own = stagedFor(e);
+                return own ? Expr::load(bufferName(turned[static_cast<size_t>(own - m_staged.data())]), index, e->dtype)
+                           : Expr();
+            });
+            append(inner.body, Store{store.buffer, store.index, Expr(), value});
+        }
+        For outer{rows.axis, rows.first, rows.last, 1, Map::Serial, {}};
+        append(outer.body, std::move(inner));
+        append(m_body, std::move(outer));
+    }
+
+    const Kernel* m_kernel;
+    const LoopPlan* m_plan;
+    LoopNest* m_nest;
+    const Tile* m_tile;
+    std::vector<Staged> m_staged;
+    Body m_body;
+};
+
+}  // namespace
+
+TileSide::TileSide(const Loop& loop, const Expr& block, int64_t number)
+    : axis(loop.axis),
+      count(number),
+      first(times(block, number)),
+      last(endOfBlock(first, number, loop.size)),
+      extent(loop.size.asInt().value_or(1) % number == 0 ? cutaway::number(number) : difference(last, first)) {}
+
+Body bodyOfTile(const Kernel& kernel, const LoopPlan& plan, LoopNest& nest, const Tile& tile) {
+    return TileBuilder(kernel, plan, nest, tile).build();
+}
+
+}  // namespace cutaway
