@@ -45,7 +45,8 @@ class TileBuilder {
         });
     }
     const Staged* stagedFor(const Expr& value) const {
-        const auto own = std::find_if(m_staged.begin(), m_staged.end(), [&](const Staged& s) { return s.load == value; });
+        const auto own =
+            std::find_if(m_staged.begin(), m_staged.end(), [&](const Staged& s) { return s.load == value; });
         return own == m_staged.end() ? nullptr : &*own;
     }
     /// How far memory goes on from row to row; 0 if that is not the same everywhere.

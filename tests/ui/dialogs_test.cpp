@@ -105,6 +105,29 @@ class DialogsTest : public QObject {
         QVERIFY2(differences.isEmpty(), qPrintable(differences.join('\n')));
     }
 
+    /// Decimals begin with a point or a comma, whatever the locale writes.
+    void numbersAreTypedEitherWay_data() {
+        QTest::addColumn<QLocale>("locale");
+        QTest::addColumn<QString>("typed");
+        QTest::newRow("a point in German") << QLocale(QLocale::German) << "0.25";
+        QTest::newRow("a comma in German") << QLocale(QLocale::German) << "0,25";
+        QTest::newRow("a comma in English") << QLocale(QLocale::English) << "0,25";
+    }
+    void numbersAreTypedEitherWay() {
+        QFETCH(QLocale, locale);
+        QFETCH(QString, typed);
+        CompileRequest from;
+        from.mode = Mode::Training;
+        CompileDialog dialog(passes(), from);
+        dialog.show();
+        auto* budget = dialog.findChild<QDoubleSpinBox*>("memory-budget");
+        budget->setLocale(locale);
+        budget->selectAll();
+        QTest::keyClicks(budget, typed);
+        QTest::keyClick(budget, Qt::Key_Tab);
+        QCOMPARE(budget->value(), 0.25);
+    }
+
     /// What training alone is asked goes into its request only, and comes back from a run's.
     void trainingIsAskedWhatItSaves() {
         CompileRequest from;

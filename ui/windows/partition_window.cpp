@@ -1,6 +1,5 @@
 #include "ui/windows/partition_window.h"
 
-#include <QDoubleSpinBox>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
@@ -13,6 +12,7 @@
 #include <cmath>
 
 #include "ui/windows/columns.h"
+#include "ui/windows/number_box.h"
 #include "ui/windows/plot_view.h"
 #include "ui/windows/request_form.h"
 #include "ui/windows/tables.h"
@@ -34,7 +34,7 @@ PartitionWindow::PartitionWindow(const WindowRow& tableRow, const WindowParts& p
       m_totals(new QLabel),
       m_why(new QLabel),
       m_slider(new QSlider(Qt::Horizontal)),
-      m_number(new QDoubleSpinBox),
+      m_number(new NumberBox),
       m_derive(new QPushButton),
       m_own(new QPushButton),
       m_graph(new QPushButton(tr("Show in &Graph"))),

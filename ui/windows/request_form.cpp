@@ -2,7 +2,6 @@
 
 #include <QCheckBox>
 #include <QComboBox>
-#include <QDoubleSpinBox>
 #include <QFormLayout>
 #include <QLineEdit>
 #include <QRegularExpression>
@@ -11,6 +10,8 @@
 #include <QSpinBox>
 #include <algorithm>
 #include <limits>
+
+#include "ui/windows/number_box.h"
 
 namespace cutaway::ui {
 namespace {
@@ -41,7 +42,7 @@ QComboBox* choices(const Setting& setting, const CompileRequest& from) {
     return box;
 }
 QDoubleSpinBox* real(const Setting& setting, const CompileRequest& from) {
-    auto* box = new QDoubleSpinBox;
+    auto* box = new NumberBox;
     box->setRange(setting.least, setting.most);
     box->setDecimals(3);
     box->setSingleStep((setting.most - setting.least) / 20);

@@ -1,0 +1,16 @@
+#pragma once
+#include <QDoubleSpinBox>
+#include <QRegularExpression>
+
+namespace cutaway::ui {
+
+/// A field for a number that takes both a point and a comma before decimals, whatever the locale writes.
+class NumberBox : public QDoubleSpinBox {
+  public:
+    QValidator::State validate(QString& text, int& position) const override {
+        text.replace(QRegularExpression(QStringLiteral("[.,]")), locale().decimalPoint());
+        return QDoubleSpinBox::validate(text, position);
+    }
+};
+
+}  // namespace cutaway::ui
