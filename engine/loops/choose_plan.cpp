@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -215,7 +216,7 @@ class Planner {
             if (!loop.size.isInt()) return std::nullopt;
             const bool vector = m_plan.vectors == VectorOver::Rows && loop == m_kernel->outer.back();
             const int64_t together = vector ? int64_t{m_plan.lanes} * m_plan.jam : 1;
-            rows *= static_cast<double>((loop.size.value() + together - 1) / together);
+            rows *= std::ceil(static_cast<double>(loop.size.value()) / static_cast<double>(together));
         }
         return rows;
     }

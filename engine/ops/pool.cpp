@@ -20,7 +20,14 @@ Result<ValueType> inferMaxPool(const InferContext& c, size_t spatial, DType posi
     return ValueType(TupleType{values, where});
 }
 
-/// Maxima of all windows and, for each, body(result position, plane, input position, kernel element) once.
+template <class T>
+T leastOf() {
+    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+    else return std::numeric_limits<T>::lowest();
+}
+
+/// Maxima of all windows and, for each, body(result position, input position and kernel element, maximum) once.
+/// Windows without an element of the input have the least value as maximum.
 template <class T, class Body>
 void forEachMaximum(const Windows& w, const std::vector<T>& in, Body&& body) {
     const int64_t inPlane = w.inPlane(), outPlane = w.outPlane();
@@ -28,13 +35,14 @@ void forEachMaximum(const Windows& w, const std::vector<T>& in, Body&& body) {
         for (int64_t o = 0; o < outPlane; ++o) {
             bool found = false;
             WindowTap best{};
-            w.forEachTap(o, [&](const WindowTap& tap) {
+            const auto none = w.forEachTap(o, [&](const WindowTap& tap) {
                 const T value = in[static_cast<size_t>(plane * inPlane + tap.input)];
                 // The first of equal elements wins, and NaN beats everything.
                 if (!found || value > in[static_cast<size_t>(plane * inPlane + best.input)] || isNan(value)) best = tap;
                 found = true;
             });
-            body(plane * outPlane + o, plane * inPlane, best);
+            if (none) body(plane * outPlane + o, *none, leastOf<T>());
+            else body(plane * outPlane + o, best, in[static_cast<size_t>(plane * inPlane + best.input)]);
         }
 }
 
@@ -48,8 +56,8 @@ EvalResult evalMaxPool(const EvalContext& c, size_t spatial, bool offsets) {
         const std::vector<T> in = packElements<T>(self);
         std::vector<T> out(static_cast<size_t>(values.numel()));
         std::vector<int64_t> at(out.size());
-        forEachMaximum(*windows, in, [&](int64_t o, int64_t plane, const WindowTap& tap) {
-            out[static_cast<size_t>(o)] = in[static_cast<size_t>(plane + tap.input)];
+        forEachMaximum(*windows, in, [&](int64_t o, const WindowTap& tap, T maximum) {
+            out[static_cast<size_t>(o)] = maximum;
             at[static_cast<size_t>(o)] = offsets ? tap.kernel : tap.input;
         });
         unpackElements(out, values);
@@ -74,8 +82,8 @@ EvalResult evalByteMaxPool(const EvalContext& c) {
     Tensor values = c.result();
     const std::vector<int64_t> in = packElements<int64_t>(c.in(size_t{0}));
     std::vector<int64_t> out(static_cast<size_t>(values.numel()));
-    forEachMaximum(*windows, in, [&](int64_t o, int64_t plane, const WindowTap& tap) {
-        out[static_cast<size_t>(o)] = in[static_cast<size_t>(plane + tap.input)];
+    forEachMaximum(*windows, in, [&](int64_t o, const WindowTap&, int64_t maximum) {
+        out[static_cast<size_t>(o)] = std::max<int64_t>(maximum, 0);
     });
     unpackElements(out, values);
     return values;
@@ -228,7 +236,10 @@ Expr lowerOffsetsToIndices(LowerContext& c) {
     return flatPosition(w, sizes, offset, {c.index().end() - static_cast<int64_t>(sizes.size()), c.index().end()});
 }
 
+/// Gradients of windows without an element of the input go nowhere.
 EvalResult evalMaxPoolBackward(const EvalContext& c, size_t spatial) {
+    const auto windows = readWindows(c, *c.tensor("self"), spatial);
+    if (!windows) return windows.error();
     Tensor out = c.result();
     const Tensor gradient = c.in("grad_output");
     int64_t plane = 1, outPlane = 1;
@@ -244,7 +255,8 @@ EvalResult evalMaxPoolBackward(const EvalContext& c, size_t spatial) {
         std::vector<T> dx(static_cast<size_t>(out.numel()));
         for (size_t i = 0; i < dy.size(); ++i) {
             if (at[i] < 0 || at[i] >= plane) {
-                inside = false;
+                inside = windows->forEachTap(static_cast<int64_t>(i) % outPlane, [](const WindowTap&) {}).has_value();
+                if (inside) continue;
                 return;
             }
             T& sum = dx[static_cast<size_t>(static_cast<int64_t>(i) / outPlane * plane + at[i])];

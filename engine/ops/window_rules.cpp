@@ -79,10 +79,9 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
     if (planes.isInt()) w.planes = planes.value();
     bool known = true;
     for (size_t d = 0; d < spatial; ++d) {
-        const int64_t spread = w.dilation[d] * (w.kernel[d] - 1) + 1;
-        if (2 * w.padding[d] > spread)
+        if (2 * w.padding[d] > w.kernel[d])  // without its dilation, as PyTorch's kernels hold
             return c.fail("padding " + std::to_string(w.padding[d]) + " is more than half of the kernel's " +
-                          std::to_string(spread));
+                          std::to_string(w.kernel[d]));
         const SymInt& in = self.sizes[rank - spatial + d];
         const SymInt count = windowCount(in, w, d, ceil);
         if (exceeds(1, count)) return c.fail("the window does not fit a dim of size " + in.text());

@@ -21,17 +21,20 @@ struct Windows {
 
     int64_t inPlane() const;
     int64_t outPlane() const;
-    /// body(tap) for each element of the input under the window of flat output position `o`, in kernel order.
+    /// body(tap) for each element of the input under the window of flat output position `o`, in kernel order. If there
+    /// is none (all of it is padding, or the input lies between the kernel's elements) the first that is not in the
+    /// padding before the input; `o` has no maximum then, and PyTorch gives this position.
     template <class Body>
-    void forEachTap(int64_t o, Body&& body) const {
+    std::optional<WindowTap> forEachTap(int64_t o, Body&& body) const {
         const size_t n = kernel.size();
         std::vector<int64_t> start(n), first(n), last(n);  // elements of the kernel that lie on the input
+        bool any = true;
         for (size_t d = n; d-- > 0;) {
             start[d] = o % out[d] * stride[d] - padding[d];
             o /= out[d];
             first[d] = start[d] < 0 ? (dilation[d] - 1 - start[d]) / dilation[d] : 0;
             last[d] = std::min(kernel[d] - 1, start[d] < in[d] ? (in[d] - 1 - start[d]) / dilation[d] : -1);
-            if (first[d] > last[d]) return;
+            any = any && first[d] <= last[d];
         }
         for (std::vector<int64_t> k = first;;) {
             WindowTap tap;
@@ -39,10 +42,11 @@ struct Windows {
                 tap.input = tap.input * in[d] + start[d] + k[d] * dilation[d];
                 tap.kernel = tap.kernel * kernel[d] + k[d];
             }
+            if (!any) return tap;
             body(tap);
             size_t d = n;
             for (; d > 0 && ++k[d - 1] > last[d - 1]; --d) k[d - 1] = first[d - 1];
-            if (d == 0) return;
+            if (d == 0) return std::nullopt;
         }
     }
     /// How many elements of the kernel can lie on the input in dim d: fewer than kernel[d] where the kernel is larger

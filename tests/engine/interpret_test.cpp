@@ -35,6 +35,7 @@ class InterpretTest : public QObject {
     void convertsNumbers_data();
     void convertsNumbers();
     void complexNumbersAreTrue();
+    void readsEightBits();
     void runsReferenceFiles_data();
     void runsReferenceFiles();
 };
@@ -97,6 +98,16 @@ void InterpretTest::runsGraphs_data() {
         "def forward(x: \"f32[2]\", p: \"b8[]\", m: \"f32[3, 2][1, 3]\"):\n"
         "    v: \"f32[3, 2, 1][1, 3, 3]\" = aten.view.default(m, [3, 2, 1])\n    return (v,)\n",
         "f32[3, 2, 1]: 1 2 3 4 5 6");
+    // As PyTorch, which writes outside of the gradient then: the position is behind the plane.
+    row("a pool whose windows have padding and what lies behind the input",
+        "def forward(x: \"f32[2]\", p: \"b8[]\", m: \"f32[3, 2]\"):\n"
+        "    v: \"f32[1, 3, 2]\" = aten.unsqueeze.default(m, 0)\n"
+        "    q = aten.max_pool2d_with_indices.default(v, [2, 1], [1, 1], [1, 0], [4, 1])\n"
+        "    y: \"f32[1, 1, 2]\" = q[0]\n    i: \"i64[1, 1, 2]\" = q[1]\n"
+        "    d: \"f32[1, 1, 2]\" = aten.view.default(x, [1, 1, 2])\n"
+        "    g: \"f32[1, 3, 2]\" = aten.max_pool2d_with_indices_backward.default(d, v, [2, 1], [1, 1], [1, 0], [4, 1], False, i)\n"
+        "    return (y, i, g)\n",
+        "f32[1, 1, 2]: -inf -inf; i64[1, 1, 2]: 6 7; f32[1, 3, 2]: 0 0 0 0 0 0");
     row("while_loop",
         head +
             "    w = higher_order.while_loop(less, step, (x,), (m,))\n    r: \"f32[2]\" = w[0]\n    return (r,)\n\n"
@@ -377,6 +388,18 @@ void InterpretTest::complexNumbersAreTrue() {
         storeElements(dtype, tensor.data(), 1, 3, numbers);
         QCOMPARE(shown({tensor.to(DType::Bool)}), "b8[3]: 1 0 1");
     }
+}
+
+/// The ends of both formats: e5m2 has infinities and e4m3fn has none.
+void InterpretTest::readsEightBits() {
+    const uint8_t bits[] = {0x01, 0x08, 0x7B, 0x7C, 0x7E, 0x7F, 0xFB, 0xFC};
+    const auto read = [&](DType dtype) {
+        Tensor tensor = Tensor::empty(dtype, {8});
+        std::copy(std::begin(bits), std::end(bits), static_cast<uint8_t*>(tensor.data()));
+        return shown({tensor.to(DType::F32)});
+    };
+    QCOMPARE(read(DType::F8E5M2), "f32[8]: 1.52588e-05 0.00012207 57344 inf nan nan -57344 -inf");
+    QCOMPARE(read(DType::F8E4M3FN), "f32[8]: 0.00195313 0.015625 352 384 448 nan -352 -384");
 }
 
 void InterpretTest::runsReferenceFiles_data() {

@@ -431,6 +431,7 @@ void OpsTest::refusals_data() {
     row("aten.batch_norm.default", "f32[2, 3], None, None, None, None, False, 0.1, 1e-5, True", "needs running_mean");
     row("aten.gelu.default", "f32[2], approximate = 'fast'", "'none' or 'tanh'");
     row("aten.glu.default", "f32[3]", "does not split in halves");
+    row("aten.max_pool2d_with_indices.default", "f32[1, 1, 9, 9], 3, 1, 2, 2", "more than half of the kernel's 3");
     row("aten.arange.start_step", "1, 5, 0", "the step is 0");
     row("aten.arange.start", "5, 1", "wrong side");
     row("aten.clone.default", "f32[2, 3], memory_format = torch.channels_last", "does not fit");
