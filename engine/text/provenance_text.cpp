@@ -112,17 +112,17 @@ void CommentState::applyTo(Provenance& provenance) const {
     provenance.region = region;
 }
 
-bool readComment(std::string_view comment, CommentState& state) {
+void readComment(std::string_view comment, CommentState& state) {
     comment = trimmed(comment);
     if (comment == kNoTrace) {
         state = {};
-        return true;
+        return;
     }
     const bool isModule = comment.starts_with("module: ");
     const size_t file = comment.starts_with("File: ") ? 0 : comment.find(" File: ");
     if (file == std::string_view::npos && !isModule && !comment.starts_with("recompute: ") &&
         !comment.starts_with("ac_graph_id: "))
-        return false;
+        return;
     state = {};
     if (isModule) {
         std::string_view words = comment.substr(8);
@@ -132,7 +132,7 @@ bool readComment(std::string_view comment, CommentState& state) {
         if (blank != std::string_view::npos) state.moduleType = shared(trimmed(words.substr(blank)));
     }
     readRecompute(comment.substr(0, file), state);
-    if (file == std::string_view::npos) return true;
+    if (file == std::string_view::npos) return;
     // File: PATH:LINE in FN, code: TEXT
     std::string_view place = comment.substr(comment.find("File: ", file) + 6);
     if (place.ends_with(", code:")) place.remove_suffix(7);
@@ -141,13 +141,12 @@ bool readComment(std::string_view comment, CommentState& state) {
     const size_t in = head.rfind(" in ");
     const std::string_view position = head.substr(0, in);
     const size_t colon = position.rfind(':');
-    if (colon == std::string_view::npos) return true;
+    if (colon == std::string_view::npos) return;
     std::string trace = "File \"" + std::string(position.substr(0, colon)) + "\", line " +
                         std::string(position.substr(colon + 1)) + ", in " +
                         std::string(in == std::string_view::npos ? "?" : head.substr(in + 4));
     if (code != std::string_view::npos) trace += "\n    " + std::string(trimmed(place.substr(code + 8)));
     state.stackTrace = shared(trace);
-    return true;
 }
 
 std::string commentOf(const Provenance& provenance) {

@@ -17,8 +17,8 @@ struct CommentState {
     void applyTo(Provenance& provenance) const;
 };
 
-/// True if the comment (without '#') begins or ends provenance.
-bool readComment(std::string_view comment, CommentState& state);
+/// Provenance that the comment (without '#') begins or ends, if it does.
+void readComment(std::string_view comment, CommentState& state);
 
 /// The comment line for nodes of this provenance, without '#'; "No stacktrace found for following nodes" when there is
 /// nothing to say. Only the innermost frame of a stack trace is kept.
