@@ -142,6 +142,7 @@ Value toElements(Decomposition& d, const Segments& s, const Value& each) {
 
 Values reduceSegments(Decomposition& d) {
     const Value given = d.in("data"), data = toOpmath(given);
+    if (!data) return Value();  // too large; the builder says so
     const Reduction& by = *reductionOf(d);
     const Segments s = segmentsOf(d, data, d.dimOf("axis", data.rank()));
     const double initial = d.has("initial") ? d.real("initial") : by.initial;
@@ -171,6 +172,7 @@ Value productOfOthers(Decomposition& d, const Segments& s, const Value& data, co
 Values segmentGradients(Decomposition& d) {
     const Value given = d.in("data"), data = toOpmath(given);
     const Value g = toOpmath(d.in("grad")), out = toOpmath(d.in("output"));
+    if (!data || !g || !out) return Value();
     const std::string_view by = reductionOf(d)->scatter;
     const Segments s = segmentsOf(d, data, d.dimOf("axis", data.rank()));
     const Value own = toElements(d, s, g);

@@ -176,7 +176,8 @@ Values deformedConvolution(Decomposition& d) {
     s.groups = d.integerOr("groups", 1);
     s.offsetGroups = d.integerOr("offset_groups", 1);
     if (s.groups < 1 || s.offsetGroups < 1 || s.taps < 1) return refuse(d, "needs groups and taps");
-    if (differ(offset.size(1), SymInt(2 * s.offsetGroups * s.taps)) || differ(offset.size(0), s.batch))
+    const SymInt shifts = SymInt(s.offsetGroups) * SymInt(s.taps);
+    if (differ(offset.size(1), SymInt(2) * shifts) || differ(offset.size(0), s.batch))
         return refuse(d, "needs two shifts for each tap and offset group, not " + offset.type().text());
     if (differ(weight.size(1) * SymInt(s.groups), s.channels) || leavesRemainder(s.channels, s.offsetGroups) ||
         differ(bias.size(0), s.outputs) || leavesRemainder(s.outputs, s.groups))
@@ -194,7 +195,7 @@ Values deformedConvolution(Decomposition& d) {
     Value columns = tapped(d, x, offset, s, weight.size(3).value());
     const SymInt places = s.rows * s.columns * SymInt(s.taps);
     if (d.flag("use_mask")) {
-        if (mask.rank() != 4 || differ(mask.size(1), SymInt(s.offsetGroups * s.taps)))
+        if (mask.rank() != 4 || differ(mask.size(1), shifts))
             return refuse(d, "needs one factor for each tap and offset group, not " + mask.type().text());
         columns = columns * reshape(mask, {s.batch, s.offsetGroups, 1, places});
     }
