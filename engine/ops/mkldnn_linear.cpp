@@ -71,7 +71,7 @@ Result<void> checkOther(const InferContext& c, const SymDims& result) {
                       std::to_string(result.size()));
     const SymDims shapes[] = {result, other.sizes};
     CT_TRY(const SymDims both, broadcastSizes(shapes));
-    if (!(both == result)) return c.fail("'other' " + other.text() + " is larger than the result");
+    if (differ(both, result)) return c.fail("'other' " + other.text() + " is larger than the result");
     return {};
 }
 

@@ -9,15 +9,6 @@
 
 using namespace cutaway;
 
-#if defined(__SANITIZE_ADDRESS__)
-/// An allocation beyond 1 GiB fails, as it would where there is little memory; it must end in words.
-extern "C" const char* __asan_default_options() {
-    return "max_allocation_size_mb=1024:allocator_may_return_null=1:detect_leaks=1:handle_abort=1:abort_on_error=0";
-}
-extern "C" const char* __lsan_default_options() { return "report_objects=0"; }
-extern "C" const char* __ubsan_default_options() { return "print_stacktrace=1"; }
-#endif
-
 namespace {
 
 const char* outcomeText(testing::CallReport::Outcome outcome) {
