@@ -111,28 +111,25 @@ typename Primitive::primitive_desc describe(const Arguments&... arguments) {
 
 ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
     const ConvolutionDims dims = dimsOf(g);
-    // The library counts the gaps, and pads what is left over on the right. Steps that nothing takes are 1: it computes
-    // with the next window's place, which may be out of its numbers.
-    Dims stride = g.stride, dilation = g.dilation, right;
-    for (size_t i = 0; i < dilation.size(); ++i) {
-        if (g.kernel[i] == 1) dilation[i] = 1;
-        const int64_t reach = (g.kernel[i] - 1) * g.dilation[i] + 1;
-        const int64_t larger = g.transposed ? g.out[i] : g.in[i], smaller = g.transposed ? g.in[i] : g.out[i];
-        if (smaller == 1) stride[i] = 1;
-        right.push_back((smaller - 1) * stride[i] + reach - larger - g.padding[i]);
-        --dilation[i];
+    Dims stride, gaps, right;
+    for (size_t i = 0; i < g.kernel.size(); ++i) {
+        const LibraryWindows own(g.transposed ? g.out[i] : g.in[i], g.transposed ? g.in[i] : g.out[i], g.kernel[i],
+                                 g.stride[i], g.padding[i], g.dilation[i]);
+        stride.push_back(own.stride);
+        gaps.push_back(own.gap);
+        right.push_back(own.behind);
     }
     const auto biasDesc = bias ? plain({g.outChannels}) : dnnl::memory::desc();
     ConvolutionKernel kernel;
     if (g.transposed) {
         const auto desc = describe<dnnl::deconvolution_forward>(
             dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any(dims.input),
-            any(dims.weight), biasDesc, any(dims.output), stride, dilation, g.padding, right);
+            any(dims.weight), biasDesc, any(dims.output), stride, gaps, g.padding, right);
         kernel = {dnnl::deconvolution_forward(desc), desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
     } else {
         const auto desc = describe<dnnl::convolution_forward>(
             dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(dims.input), any(dims.weight),
-            biasDesc, any(dims.output), stride, dilation, g.padding, right);
+            biasDesc, any(dims.output), stride, gaps, g.padding, right);
         kernel = {dnnl::convolution_forward(desc), desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
     }
     return kernel;

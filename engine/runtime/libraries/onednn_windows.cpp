@@ -1,4 +1,5 @@
 // Convolutions of 1 to 3 dims, transposed ones too, and their gradients.
+#include "engine/ops/library_kernels.h"
 #include "engine/runtime/libraries/onednn_plan.h"
 
 namespace cutaway {
@@ -25,17 +26,14 @@ Windows windowsOf(const CallReader& call, const DnnlLayout& x, const DnnlLayout&
     made.left = call.integers("padding", rank);
     made.transposed = isTransposed(call);
     made.groups = call.find("groups")->integer;
-    // It counts the gaps between elements, and pads what is left over on the right. Steps that nothing takes are 1: the
-    // library computes with the next window's place, which may be out of its numbers.
     made.gaps = call.integers("dilation", rank);
     made.right = made.left;
     for (size_t i = 0; i < rank; ++i) {
-        if (w.sizes[i + 2] == 1) made.gaps[i] = 1;
-        const int64_t reach = (w.sizes[i + 2] - 1) * made.gaps[i] + 1;
-        const int64_t larger = (made.transposed ? y : x).sizes[i + 2], smaller = (made.transposed ? x : y).sizes[i + 2];
-        if (smaller == 1) made.stride[i] = 1;
-        made.right[i] = (smaller - 1) * made.stride[i] + reach - larger - made.left[i];
-        --made.gaps[i];
+        const LibraryWindows own((made.transposed ? y : x).sizes[i + 2], (made.transposed ? x : y).sizes[i + 2],
+                                 w.sizes[i + 2], made.stride[i], made.left[i], made.gaps[i]);
+        made.stride[i] = own.stride;
+        made.gaps[i] = own.gap;
+        made.right[i] = own.behind;
     }
     return made;
 }
