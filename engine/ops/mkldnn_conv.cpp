@@ -12,14 +12,9 @@ Result<ValueType> inferPackedConvolution(const InferContext& c) {
         return c.fail("needs an input of four or five dims, not " + std::to_string(x.rank()));
     CT_TRY(const ValueType computed, inferExpanded(c));
     TensorType type = TensorType::contiguous(x.dtype, computed.tensor()->sizes, x.device);
-    if (c.op().schema()->find("other") >= 0) {
-        const Argument own[] = {c.arg("X"),        c.arg("W"), c.arg("B"),           c.arg("stride"), c.arg("padding"),
-                                c.arg("dilation"), false,      Argument(Dims(1, 0)), c.arg("groups")};
-        CT_TRY(const ValueType convolved, inferCall(requireOp("aten.convolution.default"), own));
-        CT_TRY_VOID(checkOther(c, convolved.tensor()->sizes));
-    }
     type.strides =
         *formatStrides(x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, type.sizes);
+    if (c.op().schema()->find("other") >= 0) CT_TRY_VOID(checkOther(c, type.sizes));
     return ValueType(std::move(type));
 }
 

@@ -44,7 +44,12 @@ Value withUnary(Decomposition& d, const Value& y) {
 Value withBinary(Decomposition& d, const Value& y, std::string_view attrParam) {
     const std::string function(d.text(attrParam));
     for (const std::string_view known : {"add", "sub", "mul", "div"})
-        if (function == known) return d.call("aten." + function + ".Tensor", {y, widened(d.in("other"))});
+        if (function == known) {
+            const Value both = d.call("aten." + function + ".Tensor", {y, widened(d.in("other"))});
+            if (both && (both.rank() != y.rank() || differ(both.sizes(), y.sizes())))
+                d.builder().fail(d.fail("'other' " + d.in("other").type().text() + " is larger than the result"));
+            return both;
+        }
     d.builder().fail(d.fail("does not know the function '" + function + "' of two tensors"));
     return y;
 }
@@ -69,9 +74,6 @@ Result<void> checkOther(const InferContext& c, const SymDims& result) {
     if (other.sizes.size() != result.size())
         return c.fail("'other' has " + std::to_string(other.rank()) + " dims, the result " +
                       std::to_string(result.size()));
-    const SymDims shapes[] = {result, other.sizes};
-    CT_TRY(const SymDims both, broadcastSizes(shapes));
-    if (differ(both, result)) return c.fail("'other' " + other.text() + " is larger than the result");
     return {};
 }
 
