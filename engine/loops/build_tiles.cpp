@@ -21,10 +21,10 @@ class TileBuilder {
         }
         std::vector<int> turned;
         for (size_t i = 0; i < m_staged.size(); ++i) turned.push_back(scratch(m_staged[i]));
-        if (!m_plan->direct && !m_staged.empty()) turnByLanes(turned);
         if (m_plan->direct)
             for (size_t i = 0; i < m_staged.size(); ++i)
                 turn(m_staged[i], {turned[i], number(0), number(m_tile->columns.count)});
+        else if (!m_staged.empty()) turnByLanes(turned);
         storeAll(turned);
         return std::move(m_body);
     }
@@ -136,12 +136,12 @@ class TileBuilder {
 
 }  // namespace
 
-TileSide::TileSide(const Loop& loop, const Expr& block, int64_t number)
+TileSide::TileSide(const Loop& loop, const Expr& block, int64_t elements)
     : axis(loop.axis),
-      count(number),
-      first(times(block, number)),
-      last(endOfBlock(first, number, loop.size)),
-      extent(loop.size.asInt().value_or(1) % number == 0 ? cutaway::number(number) : difference(last, first)) {}
+      count(elements),
+      first(times(block, elements)),
+      last(endOfBlock(first, elements, loop.size)),
+      extent(loop.size.asInt().value_or(1) % elements == 0 ? number(elements) : difference(last, first)) {}
 
 Body bodyOfTile(const Kernel& kernel, const LoopPlan& plan, LoopNest& nest, const Tile& tile) {
     return TileBuilder(kernel, plan, nest, tile).build();

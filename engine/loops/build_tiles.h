@@ -4,9 +4,9 @@
 
 namespace cutaway {
 
-/// One of the two loops of a tile: its part of a block of `count` elements, of which `block` is the number.
+/// One of the two loops of a tile: its block of `elements`, of which `block` is the number.
 struct TileSide {
-    TileSide(const Loop& loop, const Expr& block, int64_t count);
+    TileSide(const Loop& loop, const Expr& block, int64_t elements);
     int axis;
     int64_t count;
     Expr first, last, extent;  // last: behind the last; extent: between the two

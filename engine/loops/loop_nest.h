@@ -11,6 +11,7 @@
 //   lanes_from(v, k)   lanes k, k + 1, ... of a vector; behind its last, its first
 // An operation has the lanes of its operands; scalars among them are spread. Lanes that are not active are computed but
 // neither loaded nor stored, and no fault is reported for them.
+#include <array>
 #include <string>
 #include <variant>
 #include <vector>
@@ -93,6 +94,7 @@ struct Turn {
     };
     Side to, from;
     Expr rows, columns;
+    std::array<Expr*, 6> values() { return {&to.index, &to.step, &from.index, &from.step, &rows, &columns}; }
 };
 struct Stmt {
     std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Turn> node;
@@ -174,8 +176,7 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
             } else if constexpr (std::is_same_v<S, Merge>) {
                 for (Expr& with : own.with) each(with);
             } else if constexpr (std::is_same_v<S, Turn>) {
-                for (Expr* e : {&own.to.index, &own.to.step, &own.from.index, &own.from.step, &own.rows, &own.columns})
-                    each(*e);
+                for (Expr* e : own.values()) each(*e);
             } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier>) {
                 each(own.value);
             }

@@ -77,8 +77,7 @@ class Vectoriser {
     void on(Alloc&) {}
     void on(Barrier&) {}
     void on(Turn& turn) {
-        for (Expr* e : {&turn.to.index, &turn.to.step, &turn.from.index, &turn.from.step, &turn.rows, &turn.columns})
-            *e = scalar(*e);
+        for (Expr* e : turn.values()) *e = scalar(*e);
     }
     void on(Update& update) {
         update.value = vector(update.value);
