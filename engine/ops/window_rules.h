@@ -2,6 +2,7 @@
 // Sliding windows over the last dims of a tensor, as pooling reads them: sizes by PyTorch's rules, and the walk over
 // the elements under each window.
 #include <algorithm>
+#include <optional>
 
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/lower.h"

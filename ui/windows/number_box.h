@@ -1,6 +1,5 @@
 #pragma once
 #include <QDoubleSpinBox>
-#include <QRegularExpression>
 
 namespace cutaway::ui {
 
@@ -8,7 +7,7 @@ namespace cutaway::ui {
 class NumberBox : public QDoubleSpinBox {
   public:
     QValidator::State validate(QString& text, int& position) const override {
-        text.replace(QRegularExpression(QStringLiteral("[.,]")), locale().decimalPoint());
+        for (const QChar point : {QChar('.'), QChar(',')}) text.replace(point, locale().decimalPoint());
         return QDoubleSpinBox::validate(text, position);
     }
 };
