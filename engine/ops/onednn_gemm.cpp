@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "engine/ops/library_kernels.h"
+#include "engine/support/library_windows.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {

@@ -1,6 +1,6 @@
 // Convolutions of 1 to 3 dims, transposed ones too, and their gradients.
-#include "engine/ops/library_kernels.h"
 #include "engine/runtime/libraries/onednn_plan.h"
+#include "engine/support/library_windows.h"
 
 namespace cutaway {
 namespace {
