@@ -135,10 +135,16 @@ class BisectTest : public QObject {
         QVERIFY(good && bad);
         QVERIFY2(good->text.find("aten.add.Tensor") == std::string::npos, good->text.c_str());
         QVERIFY2(bad->text.find("aten.add.Tensor") != std::string::npos, bad->text.c_str());
-        for (const BisectProbe& probe : report->probes)
+        const auto steps = *session.steps(*run);
+        for (const BisectProbe& probe : report->probes) {
+            int earlier = 0;
+            for (const StepInfo& step : steps)
+                if (step.index < probe.place.step) earlier += step.rewrites;
+            QCOMPARE(earlier + probe.place.rewrites, probe.rewrites);
             QCOMPARE(probe.bad, probe.place.step > report->culprit.step ||
                                     (probe.place.step == report->culprit.step &&
                                      (probe.place.rewrites < 0 || probe.place.rewrites > report->rewrite.index)));
+        }
     }
 
     void aFailingPassIsSearchedForItsRewrite() {
