@@ -1,5 +1,6 @@
 // Vector loops whose conditions change at known places, in pieces where they do not: padding and concatenation are then
 // plain loads and no gathers.
+#include <map>
 #include <set>
 
 #include "engine/loops/index.h"
@@ -14,52 +15,92 @@ bool isComparison(const Expr& e) {
     return e->kind >= ExprKind::Eq && e->kind <= ExprKind::Ge && e->operands[0]->dtype == DType::I64;
 }
 
-/// coefficient * axis + rest compared with 0.
-struct Guard {
-    int64_t coefficient = 0, rest = 0;
-};
-std::optional<Guard> guardOn(const Expr& e, int axis) {
-    if (!isComparison(e) || !reads(e, axis)) return std::nullopt;
-    const Expr difference = Expr::make(ExprKind::Sub, {e->operands[0], e->operands[1]});
-    const auto affine = affineIn(difference, axis);
-    if (!affine) return std::nullopt;
-    const auto coefficient = affine->coefficient.asInt(), rest = affine->rest.asInt();
-    if (!coefficient || !rest || *coefficient == 0) return std::nullopt;
-    return Guard{*coefficient, *rest};
-}
+/// First and last position of the loops within a loop, by axis; of several over one axis all that any of them takes.
+using Ranges = std::map<int, std::pair<int64_t, int64_t>>;
 
-/// The positions of the axis where coefficient * axis + rest may change its sign: at its zero and right behind it.
-void addChanges(const Guard& guard, std::set<int64_t>& at) {
-    const int64_t zero = floorDivide(-guard.rest, guard.coefficient);
-    at.insert({zero, zero + 1});
-}
-bool holds(ExprKind kind, const Guard& guard, int64_t x) {
-    const int64_t value = guard.coefficient * x + guard.rest;
-    switch (kind) {
-        case ExprKind::Eq: return value == 0;
-        case ExprKind::Ne: return value != 0;
-        case ExprKind::Lt: return value < 0;
-        case ExprKind::Le: return value <= 0;
-        case ExprKind::Gt: return value > 0;
-        default: return value >= 0;
+void addRanges(const Body& body, Ranges& ranges) {
+    for (const Stmt& stmt : body) {
+        if (const auto* branch = std::get_if<If>(&stmt.node)) addRanges(branch->body, ranges);
+        const auto* loop = std::get_if<For>(&stmt.node);
+        if (loop == nullptr) continue;
+        addRanges(loop->body, ranges);
+        const auto from = loop->from.asInt(), to = loop->to.asInt();
+        if (!from || !to || *from >= *to) continue;
+        const auto [found, isNew] = ranges.emplace(loop->axis, std::pair(*from, *to - 1));
+        if (isNew) continue;
+        found->second = {std::min(found->second.first, *from), std::max(found->second.second, *to - 1)};
     }
 }
 
-/// The loop in pieces in which no condition changes; the whole loop if none changes, or for over kMostPieces pieces.
+/// coefficient * axis + [low, high] compared with 0: between the two by where the loops within are, as in a window.
+struct Guard {
+    int64_t coefficient = 0, low = 0, high = 0;
+};
+std::optional<Guard> guardOn(const Expr& e, int axis, const Ranges& within) {
+    if (!isComparison(e) || !reads(e, axis)) return std::nullopt;
+    const Expr difference = Expr::make(ExprKind::Sub, {e->operands[0], e->operands[1]});
+    auto affine = affineIn(difference, axis);
+    if (!affine) return std::nullopt;
+    const auto coefficient = affine->coefficient.asInt();
+    if (!coefficient || *coefficient == 0) return std::nullopt;
+    Guard guard{*coefficient, 0, 0};
+    Expr rest = affine->rest;
+    for (const auto& [inner, range] : within) {
+        if (!reads(rest, inner)) continue;
+        affine = affineIn(rest, inner);
+        const auto factor = affine ? affine->coefficient.asInt() : std::nullopt;
+        if (!factor) return std::nullopt;
+        guard.low += *factor * (*factor > 0 ? range.first : range.second);
+        guard.high += *factor * (*factor > 0 ? range.second : range.first);
+        rest = affine->rest;
+    }
+    const auto constant = rest.asInt();
+    if (!constant) return std::nullopt;
+    guard.low += *constant;
+    guard.high += *constant;
+    return guard;
+}
+
+/// The positions of the axis where either end may change its sign: at its zero and right behind it.
+void addChanges(const Guard& guard, std::set<int64_t>& at) {
+    for (const int64_t rest : {guard.low, guard.high}) {
+        const int64_t zero = floorDivide(-rest, guard.coefficient);
+        at.insert({zero, zero + 1});
+    }
+}
+
+/// Whether the condition is so at a position wherever the loops within are; nothing if that depends on them.
+std::optional<bool> holds(ExprKind kind, const Guard& guard, int64_t x) {
+    const int64_t low = guard.coefficient * x + guard.low, high = guard.coefficient * x + guard.high;
+    const auto decided = [](bool always, bool never) { return always || never ? std::optional(always) : std::nullopt; };
+    switch (kind) {
+        case ExprKind::Eq: return decided(low == 0 && high == 0, low > 0 || high < 0);
+        case ExprKind::Ne: return decided(low > 0 || high < 0, low == 0 && high == 0);
+        case ExprKind::Lt: return decided(high < 0, low >= 0);
+        case ExprKind::Le: return decided(high <= 0, low > 0);
+        case ExprKind::Gt: return decided(low > 0, high <= 0);
+        default: return decided(low >= 0, high < 0);
+    }
+}
+
+/// The loop in pieces in which no condition changes but with the loops within; the whole loop if none changes, or for
+/// over kMostPieces pieces.
 std::vector<For> piecesOf(For loop) {
     const auto from = loop.from.asInt(), to = loop.to.asInt();
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
+    Ranges within;
+    addRanges(loop.body, within);
     std::set<int64_t> changes;
     forEachValueIn(loop.body, [&](const Expr& value) {
         forEachExpr({value}, [&](const Expr& e) {
-            if (const auto guard = guardOn(e, loop.axis)) addChanges(*guard, changes);
+            if (const auto guard = guardOn(e, loop.axis, within)) addChanges(*guard, changes);
         });
     });
     auto truths = [&](int64_t x) {
-        std::vector<bool> all;
+        std::vector<std::optional<bool>> all;
         forEachValueIn(loop.body, [&](const Expr& value) {
             forEachExpr({value}, [&](const Expr& e) {
-                if (const auto guard = guardOn(e, loop.axis)) all.push_back(holds(e->kind, *guard, x));
+                if (const auto guard = guardOn(e, loop.axis, within)) all.push_back(holds(e->kind, *guard, x));
             });
         });
         return all;
@@ -75,8 +116,9 @@ std::vector<For> piecesOf(For loop) {
         piece.to = i + 1 < starts.size() ? Expr::integer(starts[i + 1]) : loop.to;
         forEachValueIn(piece.body, [&](Expr& value) {
             value = rewriteShared(value, [&](const Expr& e) {
-                const auto guard = guardOn(e, loop.axis);
-                return guard ? Expr::boolean(holds(e->kind, *guard, starts[i])) : Expr();
+                const auto guard = guardOn(e, loop.axis, within);
+                const auto known = guard ? holds(e->kind, *guard, starts[i]) : std::nullopt;
+                return known ? Expr::boolean(*known) : Expr();
             });
         });
         pieces.push_back(std::move(piece));

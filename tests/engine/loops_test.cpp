@@ -33,6 +33,8 @@ std::vector<Sample> samples() {
     all.push_back({"beside", beside(5, 20, 3), size_t{100}});
     all.push_back({"beside", beside(16, 16, 0), size_t{100}});
     for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {1, 2, 16, 33, 70})
+        for (const int64_t step : {1, 2, 3}) all.push_back({"pooled", pooled(5, n, step), static_cast<size_t>(5 * n)});
     for (const int64_t n : {1, 16, 40})
         all.push_back({"added", rowSumsAdded(5, n, 7), static_cast<size_t>(5 * n + 35)});
     for (const int64_t n : {1, 16, 40, 150}) {
@@ -246,6 +248,17 @@ class LoopsTest : public QObject {
         const QString vectors = QString::fromStdString(steps[2].text);
         QVERIFY2(vectors.contains("for x1 in 0 .. 64") && !vectors.contains("ramp("), qPrintable(vectors));
         QVERIFY2(QString::fromStdString(steps.back().text).contains(" : Where("), qPrintable(vectors));
+    }
+    /// Windows along the vector's axis: all but those that reach over an edge are loads in the step of the windows.
+    void windowsAcrossAreSplit() {
+        std::vector<LoopStep> steps;
+        lowerLoops(pooled(5, 80, 2), choosePlan(pooled(5, 80, 2), {}), &steps);
+        const QString split = QString::fromStdString(steps[1].text);
+        QVERIFY2(split.contains("for x1 in 0 .. 1:") && split.contains("for x1 in 1 .. 40:"), qPrintable(split));
+        QCOMPARE(split.count("Where"), split.section("for x1 in 1 .. 40:", 0, 0).count("Where"));
+        lowerLoops(pooled(5, 80, 1), choosePlan(pooled(5, 80, 1), {}), &(steps = {}));
+        for (const char* piece : {"for x1 in 0 .. 1:", "for x1 in 1 .. 79:", "for x1 in 79 .. 80:"})
+            QVERIFY2(steps[1].text.find(piece) != std::string::npos, steps[1].text.c_str());
     }
     void stepsAreShown() {
         std::vector<LoopStep> steps;

@@ -87,6 +87,28 @@ Kernel windows(int64_t rows, int64_t columns) {
     return kernel;
 }
 
+Kernel pooled(int64_t rows, int64_t columns, int64_t step) {
+    Kernel kernel;
+    kernel.name = "pooled";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    const int64_t across = (columns - 1) / step + 1;
+    kernel.outer = {{0, rows}, {1, across}};
+    const Expr row = Expr::axis(0);
+    const Expr column = Expr::axis(1) * Expr::integer(step) + Expr::axis(2) - Expr::integer(1);
+    const Expr inside = Expr::make(ExprKind::And,
+                                   {Expr::make(ExprKind::Ge, {column, Expr::integer(0)}, DType::Bool),
+                                    Expr::make(ExprKind::Lt, {column, Expr::integer(columns)}, DType::Bool)},
+                                   DType::Bool);
+    const Expr at = Expr::where(inside, row * Expr::integer(columns) + column, Expr::integer(0));
+    const Expr element = Expr::where(inside, Expr::load("b1", at, DType::F32),
+                                     Expr::real(-std::numeric_limits<double>::infinity(), DType::F32));
+    kernel.stores = {{0,
+                      {},
+                      row * Expr::integer(across) + Expr::axis(1),
+                      makeReduce(static_cast<int>(ReduceKind::Max), {{2, 3}}, element)}};
+    return kernel;
+}
+
 Kernel beside(int64_t n, int64_t m, int64_t pad) {
     Kernel kernel;
     kernel.name = "beside";

@@ -20,6 +20,8 @@ Kernel largest(int64_t rows, int64_t columns);
 Kernel bags(int64_t count, int64_t dims);
 /// The largest of each row and its neighbours, of [rows, columns]; what is outside counts as minus infinity.
 Kernel windows(int64_t rows, int64_t columns);
+/// The largest of three neighbours within a row, of each `step`-th of [rows, columns].
+Kernel pooled(int64_t rows, int64_t columns, int64_t step);
 /// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
 Kernel beside(int64_t n, int64_t m, int64_t pad);
 /// b0[count] = gelu of b1, element by element.
