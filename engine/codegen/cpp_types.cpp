@@ -202,6 +202,22 @@ template <class V, int from = 0, class F> FN V made(const F& f) {
     else if constexpr (N == 4) return V{f(from), f(from + 1), f(from + 2), f(from + 3)};
     else return V{f(from), f(from + 1)};
 }
+// p[0], p[2] and so on; nothing behind the last of them is read.
+#if defined(__clang__) || __GNUC__ >= 12
+template <class V, class T> FN V everySecond(const T* p) {
+    constexpr int N = Of<V>::N;
+    if constexpr (Of<V>::pair) return V{everySecond<typename V::Half>(p), everySecond<typename V::Half>(p + N)};
+    else {
+        const V x = loaded<V>(p), y = loaded<V>(p + N - 1);
+        if constexpr (N == 16) return SHUFFLE(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+        else if constexpr (N == 8) return SHUFFLE(x, y, 0, 2, 4, 6, 9, 11, 13, 15);
+        else if constexpr (N == 4) return SHUFFLE(x, y, 0, 2, 5, 7);
+        else return SHUFFLE(x, y, 0, 3);
+    }
+}
+#else
+template <class V, class T> FN V everySecond(const T* p) { return made<V>([&](int k) { return p[2 * k]; }); }
+#endif
 // The first n lanes, fewer than 16. One by one they would take as long as the rest of a short row.
 template <class V, class T> FN void first(V& r, const T* p, int n) { for (int k = 0; k < n; ++k) put(r, k, p[k]); }
 template <class V, class T> FN void putFirst(T* p, int n, const V& v) { for (int k = 0; k < n; ++k) p[k] = v[k]; }
@@ -251,7 +267,7 @@ MASKED(f32, float) MASKED(i32, int) MASKED(u32, unsigned)
 #endif
 #define MEMORY(T, N) \
     FN V_##N ld_##N(const T* p, int n) { if (n == 16) return loaded<V_##N>(p); V_##N r = {}; first(r, p, n); return r; } \
-    FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return made<V_##N>([&](int k) { return p[k * s]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[k * s]); return r; } \
+    FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return __builtin_constant_p(s) && s == 2 ? everySecond<V_##N>(p) : made<V_##N>([&](int k) { return p[k * s]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[k * s]); return r; } \
     FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == 16) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
     FN void st_##N(T* p, int n, V_##N v) { if (n == 16) stored(p, v); else putFirst(p, n, v); } \
     FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == 16) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
