@@ -105,12 +105,12 @@ Tensor sumOf(const Tensor& a, const Tensor& b) {
     return sum.to(a.dtype());
 }
 
-/// Both halves of one program, in one process.
+/// Both halves of one program, in one process, one after the other.
 RunCost sumOf(const RunCost& forward, const RunCost& backward) {
     RunCost both = backward;
     both.peakBytes = std::max(forward.peakBytes, backward.peakBytes);
     both.programPeakBytes = std::max(forward.programPeakBytes, backward.programPeakBytes);
-    both.arenaBytes += forward.arenaBytes;
+    both.arenaBytes = std::max(forward.arenaBytes, backward.arenaBytes);
     both.loadMilliseconds += forward.loadMilliseconds;
     both.startMilliseconds += forward.startMilliseconds;
     return both;

@@ -80,6 +80,22 @@ class TrainingTest : public QObject {
         }
     }
 
+    /// What the forward saves is in memory twice at the most: where it was made, and on its way to the backward.
+    void savedValuesAreHeldOnce() {
+        constexpr int kLayers = 16;
+        QString text = "def forward(x0: \"f32[4096, 256]\", w: \"f32[256, 256]\"):\n";
+        for (int i = 0; i < kLayers; ++i)
+            text += QString("    m%1 = aten.mm.default(x%1, w)\n    x%2 = aten.tanh.default(m%1)\n").arg(i).arg(i + 1);
+        text += QString("    return (x%1,)\n").arg(kLayers);
+        RunOptions compiled;
+        compiled.backend = Backend::Cpu;
+        const Ran ran = run(text, {"w"}, {}, compiled);
+        QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
+        const int64_t saved = ran.report.training->savedBytes, held = ran.report.cost->peakBytes;
+        QVERIFY(saved >= int64_t{kLayers - 1} * 4096 * 256 * 4);
+        QVERIFY2(held < 2 * saved, qPrintable(QString("%1 bytes, %2 saved").arg(held).arg(saved)));
+    }
+
     /// Convolutions have channels last in both halves; what the caller gets keeps its strides, and no weight's gradient
     /// is copied for that.
     void layoutsOfWhatIsSaved() {

@@ -113,6 +113,11 @@ class HostContext::Values final : public ValueSource {
             if (value.kind != HostValue::Kind::Input || value.constant) continue;
             const Tensor& from = inputs[static_cast<size_t>(value.index)];
             if (!all && !value.written) continue;
+            if (staysWhereItIs(value, from)) {
+                m_values[i] = {from};
+                forgetPlaces(0);
+                continue;
+            }
             if (m_values[i].empty() || m_values[i][0].sizes() != from.sizes() ||
                 m_values[i][0].strides() != from.strides()) {
                 m_values[i] = {memoryFor(from)};
@@ -120,6 +125,19 @@ class HostContext::Values final : public ValueSource {
             }
             std::memcpy(m_values[i][0].data(), from.data(), bytesOf(from));
         }
+    }
+    /// Lets go of inputs that stayed in the caller's memory.
+    void forgetInputs() {
+        bool any = false;
+        for (size_t i = 0; i < m_values.size(); ++i) {
+            const HostValue& value = m_function->values[i];
+            if (value.kind != HostValue::Kind::Input || value.constant || m_values[i].empty() ||
+                !staysWhereItIs(value, m_values[i][0]))
+                continue;
+            m_values[i].clear();
+            any = true;
+        }
+        if (any) forgetPlaces(0);
     }
     Result<void> run(SymbolValues sizes, std::vector<std::vector<double>>* times, Board& board) {
         random() = {};
@@ -196,6 +214,12 @@ class HostContext::Values final : public ValueSource {
         Tensor copy = Tensor::empty(tensor.dtype(), tensor.sizes(), denseStrides(tensor));
         copyInto(copy, tensor);
         return copy;
+    }
+    /// What a forward has saved for its backward may be most of the memory, so it is not copied.
+    bool staysWhereItIs(const HostValue& value, const Tensor& input) const {
+        constexpr size_t kAlignment = 64;
+        return !m_apart && !value.written && m_function->parameters[static_cast<size_t>(value.index)].saved >= 0 &&
+               reinterpret_cast<uintptr_t>(input.data()) % kAlignment == 0;
     }
     static size_t bytesOf(const Tensor& tensor) {
         return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
@@ -440,6 +464,7 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
         result.written = m_values->writtenInputs();
     }
     result.memoryBytes = m_values->memoryBytes();
+    m_values->forgetInputs();
     for (auto& all : times) result.stepMicroseconds.push_back(median(std::move(all)));
     return result;
 }

@@ -265,6 +265,8 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     std::optional<Held>& known = held();
     if (!known || function >= known->program->program().functions.size())
         return invalidInput("the worker has no program");
+    // Of a forward and its backward one runs at a time: the memory of the other one is free for it.
+    std::erase_if(known->contexts, [&](const auto& other) { return other.first != function; });
     auto& context = known->contexts[function];
     if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
     auto ran = context->runInPlace(request.tensors, repeat, board);
