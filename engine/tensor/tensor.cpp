@@ -13,8 +13,9 @@ namespace {
 std::shared_ptr<void> alignedMemory(size_t bytes) {
     const bool large = bytes >= 2 * kLargePage;
     const size_t unit = large ? kLargePage : 64, line = 64;
-    void* memory = std::aligned_alloc(unit, std::max<size_t>(line, (bytes + line - 1) / line * line));
-    if (memory == nullptr) throw OutOfMemory(bytes);
+    void* memory = nullptr;  // whole lines, but no whole large pages, as std::aligned_alloc would want
+    if (::posix_memalign(&memory, unit, std::max<size_t>(line, (bytes + line - 1) / line * line)) != 0)
+        throw OutOfMemory(bytes);
     if (large) wantLargePages({static_cast<std::byte*>(memory), bytes});
     return {memory, std::free};
 }
