@@ -121,10 +121,10 @@ class Binder {
         for (const auto* numbers : {&step.buffers, &step.operands, &step.results})
             for (const int64_t value : *numbers)
                 if (value >= 0) now += m_bound->values[static_cast<size_t>(value)].bytes;
-        const double factor = bytes > 0 ? static_cast<double>(now) / static_cast<double>(bytes) : 1;
+        const double factor = step.spanned > 0 ? static_cast<double>(now) / static_cast<double>(step.spanned) : 1;
         constexpr double kMost = 1e15;
-        computing = static_cast<int64_t>(std::min(static_cast<double>(computing) * factor, kMost));
-        bytes = now;
+        for (int64_t* const estimate : {&computing, &bytes})
+            *estimate = static_cast<int64_t>(std::min(static_cast<double>(*estimate) * factor, kMost));
     }
     /// Numbers for size expressions; those that are found later stay.
     Argument filled(const Argument& arg) const {

@@ -84,8 +84,10 @@ enum class HostStepKind : uint8_t {
 /// One call.
 struct HostStep {
     HostStepKind kind = HostStepKind::Kernel;
-    std::string node;                // the call's name in the graph; of a kernel those of all that it computes
-    int64_t bytes = 0, flops = 0;    // for the sizes that were scheduled for, to estimate its time
+    std::string node;  // the call's name in the graph; of a kernel those of all that it computes
+    /// For the sizes that were scheduled for, to estimate its time: bytes that it reads and writes, those of all
+    /// operands and results, operations.
+    int64_t bytes = 0, spanned = 0, flops = 0;
     std::vector<std::string> ops{};  // that it computes, only where tests ask for faults of kernels
 
     // kernels

@@ -193,6 +193,7 @@ class Maker {
     Result<void> addStep(const ScheduledCall& call) {
         HostStep step;
         step.bytes = call.bytesRead + call.bytesWritten;
+        step.spanned = call.bytesSpanned;
         step.flops = call.flops;
         if (call.kind == CallKind::Kernel) addKernel(call, step);
         else CT_TRY_VOID(addCall(call, step));

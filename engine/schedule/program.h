@@ -40,6 +40,7 @@ struct ScheduledCall {
     std::vector<std::string> reasons;
     std::string description;  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x", "graphs: cond"
     int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
+    int64_t bytesSpanned = 0;  // of all its operands and results as they are, read or not
 };
 
 /// Memory of a value: only roots have some; views of them are addressed through their own types.

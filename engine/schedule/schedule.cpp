@@ -10,6 +10,7 @@
 #include "engine/rewrite/dead_code.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/reuse.h"
+#include "engine/schedule/traffic.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
 
@@ -17,17 +18,6 @@ namespace cutaway {
 namespace {
 
 using Role = NodeFacts::Role;
-
-/// For estimates of work, where a saturated number is good enough: the largest number instead of one that wraps.
-int64_t product(std::initializer_list<int64_t> factors) {
-    int64_t result = 1;
-    for (const int64_t factor : factors)
-        if (__builtin_mul_overflow(result, factor, &result)) return std::numeric_limits<int64_t>::max();
-    return result;
-}
-void addProduct(int64_t& sum, std::initializer_list<int64_t> factors) {
-    if (__builtin_add_overflow(sum, product(factors), &sum)) sum = std::numeric_limits<int64_t>::max();
-}
 
 /// The module with a schedule that no fuel limits; `roundsHalves`: as Schedule has it.
 Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, bool roundsHalves,
@@ -157,7 +147,7 @@ class Scheduler {
 
     int64_t elements(const SymDims& sizes) const {
         int64_t count = 1;
-        for (const SymInt& size : sizes) count = product({count, likelyValue(size, m_hints)});
+        for (const SymInt& size : sizes) count = saturatedProduct({count, likelyValue(size, m_hints)});
         return count;
     }
 
@@ -183,12 +173,14 @@ class Scheduler {
                                (library.empty() || portable ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
             if (const TensorType* tensor = type.tensor())
-                addProduct(bytes, {elements(tensor->sizes), byteSize(tensor->dtype)});
+                addSaturated(bytes, {elements(tensor->sizes), byteSize(tensor->dtype)});
         };
         for (const Node* input : node.inputs()) add(call.bytesRead, input->type());
         add(call.bytesWritten, node.type());
         if (const TupleType* tuple = node.type().tuple())
             for (const ValueType& item : *tuple) add(call.bytesWritten, item);
+        addSaturated(call.bytesSpanned, {call.bytesRead});
+        addSaturated(call.bytesSpanned, {call.bytesWritten});
         call.flops = operationsOf(node, [this](const SymInt& size) { return likelyValue(size, m_hints); });
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) define({&node, r});
@@ -221,18 +213,22 @@ class Scheduler {
         call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
         for (const Node* member : group.members) {
             call.nodes.push_back(member->id());
-            addProduct(call.flops, {facts(*member).rule.cost, elements(group.space.sizes)});
+            addSaturated(call.flops, {facts(*member).rule.cost, elements(group.space.sizes)});
         }
         addReasons(call);
         if (call.reasons.empty())
             call.reasons.push_back(group.members[0]->name() +
                                    ": nothing to fuse with, its operands and readers are not computed by kernels");
+        const std::vector<int64_t> reads =
+            elementsRead(built.kernel, [this](const SymInt& size) { return likelyValue(size, m_hints); });
         for (size_t i = 0; i < call.bindings.size(); ++i) {
             const TensorType& type = *tensorOf(call.bindings[i]);
             const bool written = built.kernel.buffers[i].written;
-            const auto add = [&](int64_t& bytes) { addProduct(bytes, {elements(type.sizes), byteSize(type.dtype)}); };
-            if (written) add(call.bytesWritten);
-            if (!written || m_over.contains(call.bindings[i])) add(call.bytesRead);
+            const int64_t all = elements(type.sizes), size = byteSize(type.dtype);
+            addSaturated(call.bytesSpanned, {all, size});
+            if (written) addSaturated(call.bytesWritten, {all, size});
+            if (!written || m_over.contains(call.bindings[i]))
+                addSaturated(call.bytesRead, {std::min(all, reads[i]), size});
             if (written) define(call.bindings[i]);
         }
         call.kernel = kernelOf(std::move(built.kernel), rules);

@@ -4,6 +4,7 @@
 #include <QtTest>
 #include <random>
 
+#include "engine/schedule/traffic.h"
 #include "tests/support/kernels.h"
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -259,6 +260,22 @@ class LoopsTest : public QObject {
         lowerLoops(pooled(5, 80, 1), choosePlan(pooled(5, 80, 1), {}), &(steps = {}));
         for (const char* piece : {"for x1 in 0 .. 1:", "for x1 in 1 .. 79:", "for x1 in 79 .. 80:"})
             QVERIFY2(steps[1].text.find(piece) != std::string::npos, steps[1].text.c_str());
+    }
+    /// What a kernel reads of a table is what its indices and the lengths of its bags name, however large the table.
+    void elementsThatAreRead() {
+        const auto read = [](const Kernel& kernel) {
+            return elementsRead(kernel, [](const SymInt& size) { return size.isInt() ? size.value() : 1000; });
+        };
+        QCOMPARE(read(gather(1000)), (std::vector<int64_t>{0, 1000, 1000}));
+        QCOMPARE(read(transpose(30, 40)), (std::vector<int64_t>{0, 1200}));
+        QCOMPARE(read(windows(5, 64)), (std::vector<int64_t>{0, 3 * 5 * 64}));
+        QCOMPARE(read(rowSumsAdded(5, 40, 7)), (std::vector<int64_t>{0, 200, 35}));
+        Kernel kernel = bags(7, 16);
+        QCOMPARE(read(kernel)[1], std::numeric_limits<int64_t>::max());  // of no length that is known
+        const Expr sum = kernel.stores[0].value;
+        const Expr length = Expr::call("checked_index", {sum->operands[2], num(101)}, DType::I64);
+        kernel.stores[0].value = makeReduce(static_cast<int>(ReduceKind::Sum), {{2, SymInt(length)}}, sum->operands[0]);
+        QCOMPARE(read(kernel), (std::vector<int64_t>{0, 101 * 16, 2 * 7}));
     }
     void stepsAreShown() {
         std::vector<LoopStep> steps;

@@ -90,6 +90,7 @@ class Writer {
         m_out.pod(step.kind);
         m_out.text(step.node);
         m_out.pod(step.bytes);
+        m_out.pod(step.spanned);
         m_out.pod(step.flops);
         each(step.ops, [&](const std::string& op) { m_out.text(op); });
         m_out.count(step.kernel);
@@ -248,6 +249,7 @@ class Reader {
         step.kind = m_in.pod<HostStepKind>();
         step.node = m_in.text();
         step.bytes = m_in.pod<int64_t>();
+        step.spanned = m_in.pod<int64_t>();
         step.flops = m_in.pod<int64_t>();
         m_in.each([&] { step.ops.emplace_back(m_in.text()); });
         step.kernel = number();
