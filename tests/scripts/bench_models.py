@@ -14,6 +14,7 @@ import argparse
 import json
 import logging
 import math
+import multiprocessing
 import os
 import pathlib
 import statistics
@@ -164,7 +165,22 @@ def largest_difference(folder, expected, cli, options):
     return worst / scale, bool(report["matches"])
 
 
+def compiled_rival(name, folder, model, first):
+    """The exported program compiled and run once, else the module itself; None where torch.compile fails at both."""
+    for kind, module in (("the exported program", torch.export.load(folder / "model.pt2").module()), ("the module", model)):
+        torch._dynamo.reset()
+        compiled = torch.compile(module)
+        try:
+            first(compiled)
+            return compiled
+        except Exception as error:
+            line = str(error).strip().splitlines()[0][:100]
+            print(f"{name}: torch.compile fails at {kind}, {'frozen' if config.freezing else 'training'}: {line}", flush=True)
+    return None
+
+
 def row(name, options, folder):
+    torch.set_num_threads(options.threads)
     model, args = export(name, folder)
     ours = Ours(options.cli, folder, options.repeat, options.threads)
     result = {"first": ours.first("--freeze")}
@@ -172,26 +188,27 @@ def row(name, options, folder):
         expected = tensors_of(model(*args))
     result["difference"], result["matches"] = largest_difference(folder, expected, ours, ["--freeze"])
     rounds = []
-    compiled = None
     if not options.no_torch:
         config.freezing = True
         with tempfile.TemporaryDirectory() as cache, torch.no_grad():
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
-            torch._dynamo.reset()
-            compiled = torch.compile(torch.export.load(folder / "model.pt2").module())
             begin = time.perf_counter()
-            compiled(*args)
+            compiled = compiled_rival(name, folder, model, lambda run: run(*args))
             result["rival_first"] = time.perf_counter() - begin
             for _ in range(options.rounds):
                 rounds.append((ours.call()["median_ms"], ours.call("--freeze")["median_ms"],
-                               median_of(lambda: compiled(*args), options.repeat)))
+                               median_of(lambda: compiled(*args), options.repeat) if compiled is not None else math.nan))
     else:
         rounds = [(ours.call()["median_ms"], ours.call("--freeze")["median_ms"], math.nan) for _ in range(options.rounds)]
     result["unfrozen"], result["frozen"], result["rival"] = (statistics.median(r[i] for r in rounds) for i in range(3))
     if options.no_training:
         return result
+
+    def step_of(run):
+        run.zero_grad(set_to_none=True)
+        loss_of(run(*args)).backward()
+
     rounds = []
-    step = None
     repeat = max(3, options.repeat // 4)
     if options.no_torch:
         rounds = [(ours.call("--mode", "training", repeat=repeat)["median_ms"], math.nan) for _ in range(options.rounds)]
@@ -199,21 +216,10 @@ def row(name, options, folder):
         config.freezing = False
         with tempfile.TemporaryDirectory() as cache:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
-            torch._dynamo.reset()
-            trained = torch.compile(torch.export.load(folder / "model.pt2").module())
-
-            def step():
-                trained.zero_grad(set_to_none=True)
-                loss_of(trained(*args)).backward()
-
-            try:
-                step()
-            except Exception as error:
-                print(f"{name}: torch.compile's training step fails: {str(error).strip().splitlines()[0]}", flush=True)
-                step = None
+            trained = compiled_rival(name, folder, model, step_of)
             for _ in range(options.rounds):
                 rounds.append((ours.call("--mode", "training", repeat=repeat)["median_ms"],
-                               median_of(step, repeat) if step else math.nan))
+                               median_of(lambda: step_of(trained), repeat) if trained is not None else math.nan))
     result["training"], result["rival_training"] = (statistics.median(r[i] for r in rounds) for i in range(2))
     return result
 
@@ -229,13 +235,14 @@ def main():
     parser.add_argument("--no-training", action="store_true")
     parser.add_argument("--keep")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     print(f"{'model':17}{'unfrozen':>9}{'frozen':>8}{'torch':>8}{'ratio':>7}{'training':>10}{'torch':>8}{'ratio':>7}"
           f"{'first':>8}{'torch':>8}{'difference':>12}")
     ratios, training = [], []
     with tempfile.TemporaryDirectory() as temporary:
         for name in options.only.split(",") if options.only else MODELS:
-            r = row(name, options, pathlib.Path(options.keep or temporary) / name)
+            # In a process of its own: where torch.compile has failed once, it fails at models that it can compile.
+            with multiprocessing.get_context("spawn").Pool(1) as process:
+                r = process.apply(row, (name, options, pathlib.Path(options.keep or temporary) / name))
             ratios.append(r["rival"] / r["frozen"])
             trains = "training" in r
             if trains:
