@@ -91,9 +91,12 @@ class TrainingTest : public QObject {
         compiled.backend = Backend::Cpu;
         const Ran ran = run(text, {"w"}, {}, compiled);
         QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
-        const int64_t saved = ran.report.training->savedBytes, held = ran.report.cost->peakBytes;
+        [[maybe_unused]] const int64_t held = ran.report.cost->peakBytes;
+        const int64_t saved = ran.report.training->savedBytes;
         QVERIFY(saved >= int64_t{kLayers - 1} * 4096 * 256 * 4);
+#ifndef __SANITIZE_ADDRESS__  // which keeps what is freed
         QVERIFY2(held < 2 * saved, qPrintable(QString("%1 bytes, %2 saved").arg(held).arg(saved)));
+#endif
     }
 
     /// Convolutions have channels last in both halves; what the caller gets keeps its strides, and no weight's gradient
