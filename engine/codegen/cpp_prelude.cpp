@@ -138,6 +138,44 @@ template <class T> FN void turn(const T* from, long fromStep, T* to, long toStep
 #endif
 )";
 
+// Functions of whole registers that come with the C library. The header says which library that is.
+constexpr std::string_view kLibraryVectors =
+    R"(#if defined(__x86_64__) && !defined(__clang__) && __GNUC__ >= 12 && __has_include(<features.h>)
+#include <features.h>
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#if defined(__AVX512F__)
+#define LIBRARY_VECTORS e, 16
+#elif defined(__AVX2__)
+#define LIBRARY_VECTORS d, 8
+#elif defined(__AVX__)
+#define LIBRARY_VECTORS c, 8
+#else
+#define LIBRARY_VECTORS b, 4
+#endif
+#endif
+#endif
+#ifdef LIBRARY_VECTORS
+#define NAMED(NAME, KIND, LANES_, OPERANDS) _ZGV##KIND##N##LANES_##OPERANDS##_##NAME##f
+#define ONE_OF(NAME, KIND, L) \
+    extern "C" Vec<float, L> NAMED(NAME, KIND, L, v)(Vec<float, L>); \
+    FN V_f32 f_##NAME(V_f32 x) { return byRegisters(x, [](Vec<float, L> y) { return NAMED(NAME, KIND, L, v)(y); }); }
+#define TWO_OF(NAME, KIND, L) \
+    extern "C" Vec<float, L> NAMED(NAME, KIND, L, vv)(Vec<float, L>, Vec<float, L>); \
+    FN V_f32 f_##NAME(V_f32 x, V_f32 y) { return byRegisters(x, y, [](Vec<float, L> a, Vec<float, L> b) { return NAMED(NAME, KIND, L, vv)(a, b); }); }
+#define EXPANDED(MACRO, ...) MACRO(__VA_ARGS__)
+#define LIBRARY_VECTORS1(NAME) EXPANDED(ONE_OF, NAME, LIBRARY_VECTORS)
+#define LIBRARY_VECTORS2(NAME) EXPANDED(TWO_OF, NAME, LIBRARY_VECTORS)
+template <class V, class F> FN V byRegisters(V x, const F& f) {
+    if constexpr (Of<V>::pair) return V{byRegisters(x.a, f), byRegisters(x.b, f)};
+    else return f(x);
+}
+template <class V, class F> FN V byRegisters(V x, V y, const F& f) {
+    if constexpr (Of<V>::pair) return V{byRegisters(x.a, y.a, f), byRegisters(x.b, y.b, f)};
+    else return f(x, y);
+}
+#endif
+)";
+
 // By the processor's own instructions for whole vectors where it has them: set lane by lane results pass memory.
 constexpr std::string_view kSqrt = R"(#if defined(__AVX__) && !defined(__clang__) && __GNUC__ >= 12
 #if defined(__AVX512F__)
@@ -339,6 +377,7 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorMod
         {"sqrt", "", kSqrt},
         {"rsqrt", "sqrt",
          "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
+        {"library vectors", "", kLibraryVectors},
         {"round", "", kRound},
         {"digamma", "", R"(static double digamma_(double x) {
     if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
@@ -369,86 +408,6 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorMod
     return all;
 }
 
-/// Functions without a vector form of our own: one library call per lane. {name, float builtin, double builtin,
-/// operands}.
-struct LaneFunction {
-    std::string_view name, single, wide;
-    int operands;
-};
-constexpr LaneFunction kLaneFunctions[] = {
-    {"exp", "__builtin_expf", "__builtin_exp", 1},
-    {"exp2", "__builtin_exp2f", "__builtin_exp2", 1},
-    {"expm1", "__builtin_expm1f", "__builtin_expm1", 1},
-    {"log", "__builtin_logf", "__builtin_log", 1},
-    {"log2", "__builtin_log2f", "__builtin_log2", 1},
-    {"log10", "__builtin_log10f", "__builtin_log10", 1},
-    {"log1p", "__builtin_log1pf", "__builtin_log1p", 1},
-    {"sqrt", "__builtin_sqrtf", "__builtin_sqrt", 1},
-    {"sin", "__builtin_sinf", "__builtin_sin", 1},
-    {"cos", "__builtin_cosf", "__builtin_cos", 1},
-    {"tan", "__builtin_tanf", "__builtin_tan", 1},
-    {"asin", "__builtin_asinf", "__builtin_asin", 1},
-    {"acos", "__builtin_acosf", "__builtin_acos", 1},
-    {"atan", "__builtin_atanf", "__builtin_atan", 1},
-    {"sinh", "__builtin_sinhf", "__builtin_sinh", 1},
-    {"cosh", "__builtin_coshf", "__builtin_cosh", 1},
-    {"tanh", "__builtin_tanhf", "__builtin_tanh", 1},
-    {"asinh", "__builtin_asinhf", "__builtin_asinh", 1},
-    {"acosh", "__builtin_acoshf", "__builtin_acosh", 1},
-    {"atanh", "__builtin_atanhf", "__builtin_atanh", 1},
-    {"erf", "__builtin_erff", "__builtin_erf", 1},
-    {"erfc", "__builtin_erfcf", "__builtin_erfc", 1},
-    {"lgamma", "__builtin_lgammaf", "__builtin_lgamma", 1},
-    {"floor", "__builtin_floorf", "__builtin_floor", 1},
-    {"ceil", "__builtin_ceilf", "__builtin_ceil", 1},
-    {"trunc", "__builtin_truncf", "__builtin_trunc", 1},
-    {"round", "__builtin_rintf", "__builtin_rint", 1},
-    {"digamma", "digamma_", "digamma_", 1},
-    {"erfinv", "erfinv_", "erfinv_", 1},
-    {"pow", "__builtin_powf", "__builtin_pow", 2},
-    {"atan2", "__builtin_atan2f", "__builtin_atan2", 2},
-    {"fmod", "__builtin_fmodf", "__builtin_fmod", 2},
-    {"hypot", "__builtin_hypotf", "__builtin_hypot", 2},
-    {"copysign", "__builtin_copysignf", "__builtin_copysign", 2},
-    {"nextafter", "__builtin_nextafterf", "__builtin_nextafter", 2},
-};
-/// Those whose f32 vector form is a snippet above, and that snippet's name.
-std::string_view vectorSnippet(std::string_view name) {
-    constexpr std::string_view kOwn[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "sqrt", "sigmoid", "rsqrt"};
-    if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) return name;
-    if (name == "floor" || name == "ceil" || name == "trunc" || name == "round") return "round";
-    return {};
-}
-
-std::string laneFunctionText(const LaneFunction& f) {
-    const std::string name(f.name), single(f.single), wide(f.wide);
-    const std::string_view snippet = vectorSnippet(f.name);
-    const bool own = !snippet.empty(), both = snippet == "sqrt" || snippet == "round";
-    auto vector = [&](const std::string& type, const std::string& callee) {
-        if (f.operands == 1)
-            return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES put(r, k, " + callee +
-                   "(x[k])); return r; }\n";
-        return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { " + type +
-               " r = {}; LANES put(r, k, " + callee + "(x[k], y[k])); return r; }\n";
-    };
-    auto scalar = [&](const std::string& type, const std::string& callee) {
-        if (f.operands == 1) return "FN " + type + " f_" + name + "(" + type + " x) { return " + callee + "(x); }\n";
-        return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { return " + callee + "(x, y); }\n";
-    };
-    std::string text = scalar("float", single) + scalar("double", wide);
-    if (!own) text += vector("V_f32", single);
-    if (!both) text += vector("V_f64", wide);
-    return text;
-}
-
-constexpr std::string_view kSigmoidScalars = R"(FN float f_sigmoid(float x) { return 1.f / (1.f + __builtin_expf(-x)); }
-FN double f_sigmoid(double x) { return 1. / (1. + __builtin_exp(-x)); }
-FN V_f64 f_sigmoid(V_f64 x) { V_f64 r = {}; LANES put(r, k, f_sigmoid((double)x[k])); return r; }
-)";
-constexpr std::string_view kRsqrtScalars = R"(FN float f_rsqrt(float x) { return 1.f / __builtin_sqrtf(x); }
-FN double f_rsqrt(double x) { return 1. / __builtin_sqrt(x); }
-)";
-
 void addWithNeeds(std::set<std::string>& wanted, const std::string& name) {
     if (!wanted.insert(name).second) return;
     for (const Snippet& snippet : snippets()) {
@@ -464,12 +423,6 @@ void addWithNeeds(std::set<std::string>& wanted, const std::string& name) {
 
 }  // namespace
 
-bool hasCppFunction(const std::string& name) {
-    if (name == "sigmoid" || name == "rsqrt") return true;
-    return std::any_of(std::begin(kLaneFunctions), std::end(kLaneFunctions),
-                       [&](const LaneFunction& f) { return f.name == name; });
-}
-
 std::string cppPrelude(const std::set<std::string>& helpers) {
     std::set<std::string> wanted, functions;
     for (const std::string& helper : helpers) {
@@ -480,17 +433,12 @@ std::string cppPrelude(const std::set<std::string>& helpers) {
         const std::string function = helper.substr(2);
         CT_CHECK(hasCppFunction(function), "the printer asks only for functions that exist");
         functions.insert(function);
-        if (const auto own = vectorSnippet(function); !own.empty()) addWithNeeds(wanted, std::string(own));
-        if (function == "digamma" || function == "erfinv") wanted.insert(function);
+        if (const auto needed = cppFunctionNeeds(function); !needed.empty()) addWithNeeds(wanted, std::string(needed));
     }
     std::string text(cppTypes());
     for (const Snippet& snippet : snippets())
         if (wanted.contains(std::string(snippet.name))) text += snippet.text;
-    for (const LaneFunction& f : kLaneFunctions)
-        if (functions.contains(std::string(f.name))) text += laneFunctionText(f);
-    if (functions.contains("sigmoid")) text += kSigmoidScalars;
-    if (functions.contains("rsqrt")) text += kRsqrtScalars;
-    return text;
+    return text + cppFunctions(functions);
 }
 
 }  // namespace cutaway

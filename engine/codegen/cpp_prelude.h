@@ -17,4 +17,9 @@ std::string cppPrelude(const std::set<std::string>& helpers);
 /// True if kernels can call a function of this name on this element type ("f32", "f64") in C++.
 bool hasCppFunction(const std::string& name);
 
+/// The helper that such a function needs; empty for none.
+std::string_view cppFunctionNeeds(const std::string& name);
+/// The functions of these names, in a fixed order.
+std::string cppFunctions(const std::set<std::string>& names);
+
 }  // namespace cutaway
