@@ -1,15 +1,18 @@
 // Vector loops whose conditions change at known places, in pieces where they do not: padding and concatenation are then
 // plain loads and no gathers.
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "engine/loops/index.h"
+#include "engine/loops/known_indices.h"
 #include "engine/loops/vectorise.h"
 
 namespace cutaway {
 namespace {
 
-constexpr size_t kMostPieces = 6;  // each is the loop's body again
+constexpr size_t kMostPieces = 6;         // each is the loop's body again
+constexpr int64_t kMostPositions = 4096;  // that are looked at one by one
 
 bool isComparison(const Expr& e) {
     return e->kind >= ExprKind::Eq && e->kind <= ExprKind::Ge && e->operands[0]->dtype == DType::I64;
@@ -83,13 +86,36 @@ std::optional<bool> holds(ExprKind kind, const Guard& guard, int64_t x) {
     }
 }
 
-/// The loop in pieces in which no condition changes but with the loops within; the whole loop if none changes, or for
-/// over kMostPieces pieces.
+/// Indices that are known and straight in pieces, by their expressions.
+using KnownIndices = std::map<const ExprNode*, std::vector<StraightPiece>>;
+
+KnownIndices knownIndices(For& loop, int64_t from, int64_t to, std::vector<Expr>& keep) {
+    KnownIndices known;
+    if (to - from > kMostPositions || to - from < loop.lanes) return known;
+    forEachValueIn(loop.body, [&](const Expr& value) {
+        for (const Expr& index : indicesOf(value, loop.axis)) {
+            if (known.contains(&*index)) continue;
+            if (auto pieces = straightPieces(index, loop.axis, from, to, kMostPieces)) {
+                known.emplace(&*index, std::move(*pieces));
+                keep.push_back(index);
+            } else if (const auto steps = stairs(index, loop.axis, from, to)) {
+                known.emplace(&*index, std::vector{*steps});
+                keep.push_back(index);
+            }
+        }
+    });
+    return known;
+}
+
+/// The loop in pieces in which no condition changes, but for those on loops within, and each known index is straight;
+/// the whole loop if there is nothing to split, or for over kMostPieces pieces.
 std::vector<For> piecesOf(For loop) {
     const auto from = loop.from.asInt(), to = loop.to.asInt();
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
     Ranges within;
     addRanges(loop.body, within);
+    std::vector<Expr> keep;
+    KnownIndices known = knownIndices(loop, *from, *to, keep);
     std::set<int64_t> changes;
     forEachValueIn(loop.body, [&](const Expr& value) {
         forEachExpr({value}, [&](const Expr& e) {
@@ -108,7 +134,12 @@ std::vector<For> piecesOf(For loop) {
     std::vector<int64_t> starts = {*from};
     for (const int64_t at : changes)
         if (at > *from && at < *to && truths(at) != truths(starts.back())) starts.push_back(at);
-    if (starts.size() > kMostPieces || changes.empty()) return {std::move(loop)};
+    std::set<int64_t> all(starts.begin(), starts.end());
+    for (const auto& [index, pieces] : known)
+        for (const StraightPiece& piece : pieces) all.insert(piece.from);
+    if (all.size() <= kMostPieces) starts.assign(all.begin(), all.end());
+    else known.clear();
+    if (starts.size() > kMostPieces || (changes.empty() && known.empty())) return {std::move(loop)};
     std::vector<For> pieces;
     for (size_t i = 0; i < starts.size(); ++i) {
         For piece = loop;
@@ -116,9 +147,15 @@ std::vector<For> piecesOf(For loop) {
         piece.to = i + 1 < starts.size() ? Expr::integer(starts[i + 1]) : loop.to;
         forEachValueIn(piece.body, [&](Expr& value) {
             value = rewriteShared(value, [&](const Expr& e) {
+                if (const auto found = known.find(&*e); found != known.end()) {
+                    const auto behind =
+                        std::upper_bound(found->second.begin(), found->second.end(), starts[i],
+                                         [](int64_t at, const StraightPiece& own) { return at < own.from; });
+                    return std::prev(behind)->along(loop.axis);
+                }
                 const auto guard = guardOn(e, loop.axis, within);
-                const auto known = guard ? holds(e->kind, *guard, starts[i]) : std::nullopt;
-                return known ? Expr::boolean(*known) : Expr();
+                const auto decided = guard ? holds(e->kind, *guard, starts[i]) : std::nullopt;
+                return decided ? Expr::boolean(*decided) : Expr();
             });
         });
         pieces.push_back(std::move(piece));

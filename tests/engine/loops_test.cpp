@@ -4,6 +4,7 @@
 #include <QtTest>
 #include <random>
 
+#include "engine/loops/known_indices.h"
 #include "engine/schedule/traffic.h"
 #include "tests/support/kernels.h"
 using namespace cutaway;
@@ -36,6 +37,9 @@ std::vector<Sample> samples() {
     for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
     for (const int64_t n : {1, 2, 16, 33, 70})
         for (const int64_t step : {1, 2, 3}) all.push_back({"pooled", pooled(5, n, step), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {3, 16, 17, 33, 70})
+        for (const char* how : {"roll", "reflect", "enlarge", "squares"})
+            all.push_back({how, picked(5, n, how), static_cast<size_t>(5 * n)});
     for (const int64_t n : {1, 16, 40})
         all.push_back({"added", rowSumsAdded(5, n, 7), static_cast<size_t>(5 * n + 35)});
     for (const int64_t n : {1, 16, 40, 150}) {
@@ -276,6 +280,28 @@ class LoopsTest : public QObject {
         const Expr length = Expr::call("checked_index", {sum->operands[2], num(101)}, DType::I64);
         kernel.stores[0].value = makeReduce(static_cast<int>(ReduceKind::Sum), {{2, SymInt(length)}}, sum->operands[0]);
         QCOMPARE(read(kernel), (std::vector<int64_t>{0, 101 * 16, 2 * 7}));
+    }
+    /// Indices that follow from the column are known: straight ones become loads, stairs cost a division by their
+    /// width.
+    void indicesThatAreKnown() {
+        const auto guarded = [](const char* how) {
+            std::vector<LoopStep> steps;
+            lowerLoops(picked(5, 64, how), choosePlan(picked(5, 64, how), {}), &steps);
+            return QString::fromStdString(steps[1].text);
+        };
+        const QString roll = guarded("roll"), reflect = guarded("reflect"), stairs = guarded("enlarge");
+        QVERIFY2(roll.contains("for x1 in 0 .. 59:") && roll.contains("for x1 in 59 .. 64:"), qPrintable(roll));
+        QVERIFY2(reflect.contains("for x1 in 0 .. 3:") && reflect.contains("for x1 in 3 .. 64:"), qPrintable(reflect));
+        for (const QString& text : {roll, reflect, stairs}) QVERIFY2(!text.contains("checked_index"), qPrintable(text));
+        QVERIFY2(stairs.contains("for x1 in 0 .. 64:") && stairs.contains("x1//2"), qPrintable(stairs));
+        QVERIFY(guarded("squares").contains("checked_index"));
+    }
+    /// Where an index is out of range, the kernel says so.
+    void indicesOutOfRangeAreLeft() {
+        const Expr index = Expr::call("checked_index", {x(1), num(20)}, DType::I64);
+        QVERIFY(!straightPieces(index, 1, 0, 21, 6));
+        QCOMPARE(straightPieces(index, 1, 0, 20, 6)->size(), size_t(1));
+        QVERIFY(!straightPieces(index + x(2), 1, 0, 20, 6));
     }
     void stepsAreShown() {
         std::vector<LoopStep> steps;

@@ -109,6 +109,24 @@ Kernel pooled(int64_t rows, int64_t columns, int64_t step) {
     return kernel;
 }
 
+Kernel picked(int64_t rows, int64_t columns, const std::string& how) {
+    Kernel kernel;
+    kernel.name = how;
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
+    kernel.outer = {{0, rows}, {1, columns}};
+    Expr index = Expr::make(ExprKind::Mod, {add(x(1), num(5)), num(columns)});
+    if (how == "reflect")
+        index = Expr::where(compare(ExprKind::Lt, x(1), num(3)), add(num(2), mul(num(-1), x(1))), x(1));
+    if (how == "enlarge")
+        index = Expr::cast(
+            Expr::make(ExprKind::Mul, {Expr::cast(x(1), DType::F32), Expr::real(0.5, DType::F32)}, DType::F32),
+            DType::I64);
+    if (how == "squares") index = Expr::make(ExprKind::Mod, {mul(x(1), x(1)), num(columns)});
+    const Expr inside = Expr::call("checked_index", {index, num(columns)}, DType::I64);
+    kernel.stores = {{0, {}, add(mul(num(columns), x(0)), x(1)), load(1, add(mul(num(columns), x(0)), inside))}};
+    return kernel;
+}
+
 Kernel beside(int64_t n, int64_t m, int64_t pad) {
     Kernel kernel;
     kernel.name = "beside";

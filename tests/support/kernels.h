@@ -22,6 +22,9 @@ Kernel bags(int64_t count, int64_t dims);
 Kernel windows(int64_t rows, int64_t columns);
 /// The largest of three neighbours within a row, of each `step`-th of [rows, columns].
 Kernel pooled(int64_t rows, int64_t columns, int64_t step);
+/// b0[rows, columns] = of each row of b1 the elements at an index that follows from the column: "roll", "reflect",
+/// "enlarge" (each twice, by way of floats), "squares" (in no pieces).
+Kernel picked(int64_t rows, int64_t columns, const std::string& how);
 /// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
 Kernel beside(int64_t n, int64_t m, int64_t pad);
 /// b0[count] = gelu of b1, element by element.

@@ -1,0 +1,157 @@
+#include "engine/loops/known_indices.h"
+
+#include <array>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/loops/cell.h"
+#include "engine/loops/index.h"
+
+namespace cutaway {
+namespace {
+
+bool isLiteral(const Expr& e) {
+    return e->kind == ExprKind::Int || e->kind == ExprKind::Float || e->kind == ExprKind::Bool;
+}
+
+/// Evaluates an expression of one axis, and of a choice only what is chosen.
+class PositionValues {
+  public:
+    PositionValues(const Expr& root, int axis) : m_axis(axis) { m_root = number(root); }
+    /// False if it reads more than the axis.
+    bool ofAxisAlone() const { return m_alone; }
+    std::optional<int64_t> at(int64_t position) {
+        m_position = position;
+        ++m_round;
+        m_fault = KernelFault::None;
+        const Cell value = evaluate(m_root);
+        return m_fault == KernelFault::None ? std::optional(value.whole) : std::nullopt;
+    }
+
+  private:
+    static constexpr size_t kFewOperands = 4;
+    struct Slot {
+        Expr expr;
+        std::vector<size_t> in;
+        Cell value;
+        uint64_t round = 0;  // that `value` is of
+    };
+    size_t number(const Expr& e) {
+        if (const auto found = m_numbers.find(&*e); found != m_numbers.end()) return found->second;
+        Slot slot{e, {}, {}, 0};
+        const bool leaf = isLiteral(e) || e->kind == ExprKind::Axis;
+        m_alone &= leaf ? isLiteral(e) || e->integer == m_axis : !e->operands.empty() && !isReduce(e);
+        m_alone &= e->kind != ExprKind::Load && e->kind != ExprKind::Symbol;
+        if (!leaf && m_alone)
+            for (const Expr& operand : e->operands) slot.in.push_back(number(operand));
+        m_slots.push_back(std::move(slot));
+        return m_numbers.emplace(&*e, m_slots.size() - 1).first->second;
+    }
+    Cell evaluate(size_t at) {
+        Slot& slot = m_slots[at];
+        if (slot.round == m_round) return slot.value;
+        slot.round = m_round;
+        if (slot.expr->kind == ExprKind::Axis) return slot.value = Cell{0, m_position};
+        if (isLiteral(slot.expr)) return slot.value = literalCell(slot.expr);
+        if (slot.expr->kind == ExprKind::Where)
+            return slot.value = evaluate(slot.in[evaluate(slot.in[0]).whole != 0 ? 1 : 2]);
+        std::array<Cell, kFewOperands> few;
+        std::vector<Cell> many(slot.in.size() > kFewOperands ? slot.in.size() : 0);
+        const std::span<Cell> in(many.empty() ? few.data() : many.data(), slot.in.size());
+        for (size_t i = 0; i < in.size(); ++i) in[i] = evaluate(slot.in[i]);
+        KernelFault fault = KernelFault::None;
+        slot.value = applyOperation(*slot.expr, in, fault);
+        if (fault != KernelFault::None) m_fault = fault;
+        return slot.value;
+    }
+
+    int m_axis;
+    bool m_alone = true;
+    size_t m_root = 0;
+    int64_t m_position = 0;
+    uint64_t m_round = 0;
+    KernelFault m_fault = KernelFault::None;
+    std::vector<Slot> m_slots;
+    std::unordered_map<const ExprNode*, size_t> m_numbers;
+};
+
+/// a + b * c as compiled kernels have it.
+int64_t wrapping(int64_t a, int64_t b, int64_t c) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b) * static_cast<uint64_t>(c));
+}
+
+bool isStraight(const Expr& index, int axis) {
+    const auto affine = affineIn(index, axis);
+    return affine && affine->coefficient.asInt() && affine->rest.asInt();
+}
+
+}  // namespace
+
+Expr StraightPiece::along(int axis) const {
+    if (times == 1) return Expr::axis(axis) * Expr::integer(slope) + Expr::integer(wrapping(base, -slope, from));
+    const Expr steps = Expr::make(ExprKind::FloorDiv, {Expr::axis(axis) - Expr::integer(from), Expr::integer(times)});
+    return steps * Expr::integer(slope) + Expr::integer(base);
+}
+
+std::optional<StraightPiece> stairs(const Expr& index, int axis, int64_t from, int64_t to) {
+    PositionValues values(index, axis);
+    if (!values.ofAxisAlone()) return std::nullopt;
+    const auto base = values.at(from);
+    if (!base) return std::nullopt;
+    StraightPiece all{from, *base, 0, 0};
+    for (int64_t x = from + 1; x < to; ++x) {
+        const auto value = values.at(x);
+        if (!value) return std::nullopt;
+        if (all.times == 0) {
+            if (*value == *base) continue;
+            all.times = x - from;
+            all.slope = wrapping(*value, -1, *base);
+            if ((all.times & (all.times - 1)) != 0) return std::nullopt;
+        }
+        if (wrapping(*base, all.slope, (x - from) / all.times) != *value) return std::nullopt;
+    }
+    return all.times > 1 ? std::optional(all) : std::nullopt;
+}
+
+std::optional<std::vector<StraightPiece>> straightPieces(const Expr& index, int axis, int64_t from, int64_t to,
+                                                         size_t most) {
+    PositionValues values(index, axis);
+    if (!values.ofAxisAlone()) return std::nullopt;
+    std::vector<StraightPiece> pieces;
+    bool sloped = false;  // the last piece has two positions, so it has a slope
+    for (int64_t x = from; x < to; ++x) {
+        const auto value = values.at(x);
+        if (!value) return std::nullopt;
+        if (!pieces.empty()) {
+            StraightPiece& last = pieces.back();
+            if (!sloped) {
+                last.slope = wrapping(*value, -1, last.base);
+                sloped = true;
+            }
+            if (wrapping(last.base, last.slope, x - last.from) == *value) continue;
+        }
+        if (pieces.size() == most) return std::nullopt;
+        pieces.push_back({x, *value, 0});
+        sloped = false;
+    }
+    return pieces;
+}
+
+std::vector<Expr> indicesOf(const Expr& value, int axis) {
+    std::vector<Expr> found;
+    std::unordered_set<const ExprNode*> seen;
+    const auto visit = [&](auto&& self, const Expr& e) -> void {
+        if (!seen.insert(&*e).second || e->operands.empty()) return;
+        if (e->dtype == DType::I64 && e->kind != ExprKind::Load && reads(e, axis) && !isStraight(e, axis) &&
+            PositionValues(e, axis).ofAxisAlone()) {
+            found.push_back(e);
+            return;
+        }
+        for (const Expr& operand : e->operands) self(self, operand);
+    };
+    visit(visit, value);
+    return found;
+}
+
+}  // namespace cutaway
