@@ -88,52 +88,49 @@ bool isStraight(const Expr& index, int axis) {
 
 }  // namespace
 
-Expr StraightPiece::along(int axis) const {
+Expr IndexPiece::along(int axis) const {
     if (times == 1) return Expr::axis(axis) * Expr::integer(slope) + Expr::integer(wrapping(base, -slope, from));
-    const Expr steps = Expr::make(ExprKind::FloorDiv, {Expr::axis(axis) - Expr::integer(from), Expr::integer(times)});
-    return steps * Expr::integer(slope) + Expr::integer(base);
+    // As a quotient of what is never negative, as the loop's positions are not.
+    const int64_t before = (from + times - 1) / times;
+    const Expr steps = Expr::make(ExprKind::FloorDiv,
+                                  {Expr::axis(axis) + Expr::integer(before * times - from), Expr::integer(times)});
+    return steps * Expr::integer(slope) + Expr::integer(wrapping(base, -slope, before));
 }
 
-std::optional<StraightPiece> stairs(const Expr& index, int axis, int64_t from, int64_t to) {
-    PositionValues values(index, axis);
-    if (!values.ofAxisAlone()) return std::nullopt;
-    const auto base = values.at(from);
-    if (!base) return std::nullopt;
-    StraightPiece all{from, *base, 0, 0};
-    for (int64_t x = from + 1; x < to; ++x) {
-        const auto value = values.at(x);
-        if (!value) return std::nullopt;
-        if (all.times == 0) {
-            if (*value == *base) continue;
-            all.times = x - from;
-            all.slope = wrapping(*value, -1, *base);
-            if ((all.times & (all.times - 1)) != 0) return std::nullopt;
-        }
-        if (wrapping(*base, all.slope, (x - from) / all.times) != *value) return std::nullopt;
-    }
-    return all.times > 1 ? std::optional(all) : std::nullopt;
-}
-
-std::optional<std::vector<StraightPiece>> straightPieces(const Expr& index, int axis, int64_t from, int64_t to,
-                                                         size_t most) {
-    PositionValues values(index, axis);
-    if (!values.ofAxisAlone()) return std::nullopt;
-    std::vector<StraightPiece> pieces;
-    bool sloped = false;  // the last piece has two positions, so it has a slope
+std::optional<std::vector<IndexPiece>> indexPieces(const Expr& index, int axis, int64_t from, int64_t to, size_t most) {
+    PositionValues at(index, axis);
+    if (!at.ofAxisAlone()) return std::nullopt;
+    std::vector<int64_t> values;
     for (int64_t x = from; x < to; ++x) {
-        const auto value = values.at(x);
+        const auto value = at.at(x);
         if (!value) return std::nullopt;
-        if (!pieces.empty()) {
-            StraightPiece& last = pieces.back();
-            if (!sloped) {
-                last.slope = wrapping(*value, -1, last.base);
-                sloped = true;
-            }
-            if (wrapping(last.base, last.slope, x - last.from) == *value) continue;
-        }
+        values.push_back(*value);
+    }
+    std::vector<IndexPiece> pieces;
+    for (size_t begin = 0; begin < values.size();) {
         if (pieces.size() == most) return std::nullopt;
-        pieces.push_back({x, *value, 0});
-        sloped = false;
+        IndexPiece best;
+        size_t longest = 0;
+        for (const int64_t times : {1, 2, 4, 8, 16}) {
+            const size_t next = begin + static_cast<size_t>(times);
+            if (times > 1 && next >= values.size()) break;
+            IndexPiece piece{from + static_cast<int64_t>(begin), values[begin], 0, times};
+            if (next < values.size()) piece.slope = wrapping(values[next], -1, values[begin]);
+            size_t end = begin + 1;
+            while (end < values.size() &&
+                   wrapping(piece.base, piece.slope, static_cast<int64_t>(end - begin) / times) == values[end])
+                ++end;
+            if (end - begin <= longest) continue;
+            longest = end - begin;
+            best = piece;
+        }
+        // Any two positions are straight; what begins behind the first may be longer.
+        if (longest == 2 && begin + 2 < values.size()) {
+            best = {from + static_cast<int64_t>(begin), values[begin], 0, 1};
+            longest = 1;
+        }
+        pieces.push_back(best);
+        begin += longest;
     }
     return pieces;
 }

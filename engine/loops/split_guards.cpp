@@ -86,8 +86,8 @@ std::optional<bool> holds(ExprKind kind, const Guard& guard, int64_t x) {
     }
 }
 
-/// Indices that are known and straight in pieces, by their expressions.
-using KnownIndices = std::map<const ExprNode*, std::vector<StraightPiece>>;
+/// Indices that are known, by their expressions.
+using KnownIndices = std::map<const ExprNode*, std::vector<IndexPiece>>;
 
 KnownIndices knownIndices(For& loop, int64_t from, int64_t to, std::vector<Expr>& keep) {
     KnownIndices known;
@@ -95,11 +95,8 @@ KnownIndices knownIndices(For& loop, int64_t from, int64_t to, std::vector<Expr>
     forEachValueIn(loop.body, [&](const Expr& value) {
         for (const Expr& index : indicesOf(value, loop.axis)) {
             if (known.contains(&*index)) continue;
-            if (auto pieces = straightPieces(index, loop.axis, from, to, kMostPieces)) {
+            if (auto pieces = indexPieces(index, loop.axis, from, to, kMostPieces)) {
                 known.emplace(&*index, std::move(*pieces));
-                keep.push_back(index);
-            } else if (const auto steps = stairs(index, loop.axis, from, to)) {
-                known.emplace(&*index, std::vector{*steps});
                 keep.push_back(index);
             }
         }
@@ -107,8 +104,8 @@ KnownIndices knownIndices(For& loop, int64_t from, int64_t to, std::vector<Expr>
     return known;
 }
 
-/// The loop in pieces in which no condition changes, but for those on loops within, and each known index is straight;
-/// the whole loop if there is nothing to split, or for over kMostPieces pieces.
+/// The loop in pieces in which no condition changes, but for those on loops within, and each known index is of one
+/// piece; the whole loop if there is nothing to split, or for over kMostPieces pieces.
 std::vector<For> piecesOf(For loop) {
     const auto from = loop.from.asInt(), to = loop.to.asInt();
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
@@ -136,7 +133,7 @@ std::vector<For> piecesOf(For loop) {
         if (at > *from && at < *to && truths(at) != truths(starts.back())) starts.push_back(at);
     std::set<int64_t> all(starts.begin(), starts.end());
     for (const auto& [index, pieces] : known)
-        for (const StraightPiece& piece : pieces) all.insert(piece.from);
+        for (const IndexPiece& piece : pieces) all.insert(piece.from);
     if (all.size() <= kMostPieces) starts.assign(all.begin(), all.end());
     else known.clear();
     if (starts.size() > kMostPieces || (changes.empty() && known.empty())) return {std::move(loop)};
@@ -150,7 +147,7 @@ std::vector<For> piecesOf(For loop) {
                 if (const auto found = known.find(&*e); found != known.end()) {
                     const auto behind =
                         std::upper_bound(found->second.begin(), found->second.end(), starts[i],
-                                         [](int64_t at, const StraightPiece& own) { return at < own.from; });
+                                         [](int64_t at, const IndexPiece& own) { return at < own.from; });
                     return std::prev(behind)->along(loop.axis);
                 }
                 const auto guard = guardOn(e, loop.axis, within);

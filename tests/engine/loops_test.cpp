@@ -299,9 +299,9 @@ class LoopsTest : public QObject {
     /// Where an index is out of range, the kernel says so.
     void indicesOutOfRangeAreLeft() {
         const Expr index = Expr::call("checked_index", {x(1), num(20)}, DType::I64);
-        QVERIFY(!straightPieces(index, 1, 0, 21, 6));
-        QCOMPARE(straightPieces(index, 1, 0, 20, 6)->size(), size_t(1));
-        QVERIFY(!straightPieces(index + x(2), 1, 0, 20, 6));
+        QVERIFY(!indexPieces(index, 1, 0, 21, 6));
+        QCOMPARE(indexPieces(index, 1, 0, 20, 6)->size(), size_t(1));
+        QVERIFY(!indexPieces(index + x(2), 1, 0, 20, 6));
     }
     void stepsAreShown() {
         std::vector<LoopStep> steps;
