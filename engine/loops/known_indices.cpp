@@ -92,8 +92,8 @@ Expr IndexPiece::along(int axis) const {
     if (times == 1) return Expr::axis(axis) * Expr::integer(slope) + Expr::integer(wrapping(base, -slope, from));
     // As a quotient of what is never negative, as the loop's positions are not.
     const int64_t before = (from + times - 1) / times;
-    const Expr steps = Expr::make(ExprKind::FloorDiv,
-                                  {Expr::axis(axis) + Expr::integer(before * times - from), Expr::integer(times)});
+    const Expr steps =
+        Expr::make(ExprKind::FloorDiv, {Expr::axis(axis) + Expr::integer(before * times - from), Expr::integer(times)});
     return steps * Expr::integer(slope) + Expr::integer(wrapping(base, -slope, before));
 }
 

@@ -208,6 +208,38 @@ class PortableTest : public QObject {
         QVERIFY2(compared > 0, "no sample");
         qInfo("%zu calls, %zu refused", compared, refused);
     }
+    /// Long lines are sorted by the bytes of their keys, and of few ranks only those are kept: ties, NaN and zeros of
+    /// both signs among them.
+    void ranksOfLongLines_data() {
+        QTest::addColumn<QString>("op");
+        QTest::addColumn<QString>("arguments");
+        for (const char* dtype : {"f32", "f64", "bf16", "i64", "u8"})
+            for (const int length : {127, 128, 129, 300, 2500}) {
+                const QString x = QString("%1[3, %2], ").arg(dtype).arg(length);
+                const auto row = [&](const char* op, const QString& rest) {
+                    QTest::addRow("%s %s", op, qPrintable(x + rest)) << op << x + rest;
+                };
+                for (const char* descending : {"True", "False"}) {
+                    row("aten.sort.default", QString("1, %1").arg(descending));
+                    for (const int k : {1, 15, 100})
+                        row("aten.topk.default", QString("%1, 1, %2").arg(k).arg(descending));
+                }
+                row("aten.kthvalue.default", "9, 1");
+            }
+    }
+    void ranksOfLongLines() {
+        QFETCH(QString, op);
+        QFETCH(QString, arguments);
+        const std::string name = op.toStdString();
+        Texts texts = oddSamples({arguments.toStdString()});
+        texts.push_back(arguments.toStdString());
+        for (const std::string& text : texts) {
+            const auto one = makeCase(requireOp(name), text, Operands::Stored);
+            QVERIFY2(one, one ? "" : one.error().text().c_str());
+            const std::string wrong = ::wrongOf(*one, name, "portable");
+            QVERIFY2(wrong.empty(), wrong.c_str());
+        }
+    }
     /// In a program that stands alone at least one of an operator's samples is a call of the portable function.
     void isScheduled_data() { agrees_data(); }
     void isScheduled() {

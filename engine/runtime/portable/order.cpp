@@ -1,4 +1,6 @@
 // Sorting and selection by rank along a dim. NaN is the largest value; equal elements keep their order.
+#include <utility>
+
 #include "engine/runtime/portable/portable.h"
 
 namespace cutaway::portable {
@@ -14,11 +16,11 @@ constexpr uint64_t kSign = uint64_t{1} << 63, kNan = ~uint64_t{0};
 
 uint64_t keyOf(int64_t value) { return static_cast<uint64_t>(value) ^ kSign; }
 uint64_t keyOf(double value) {
-    if (std::isnan(value)) return kNan;
-    if (value == 0) value = 0;  // -0.0 is no smaller
+    const double number = value + 0.0;  // -0.0 is no smaller
     uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return (bits & kSign) != 0 ? ~bits : bits | kSign;
+    std::memcpy(&bits, &number, sizeof bits);
+    const uint64_t turned = bits ^ (static_cast<uint64_t>(static_cast<int64_t>(bits) >> 63) | kSign);
+    return value != value ? kNan : turned;
 }
 
 /// The lines of a tensor along a dim, or all of it as one line.
@@ -34,17 +36,18 @@ class Lines {
         return m_dim < 0 ? m_tensor.offsetOf(position)
                          : m_tensor.offsetOf(line, m_dim) + position * m_tensor.strides[m_dim];
     }
-    /// Keys from the smallest element on, or from the largest.
-    void rank(int64_t line, bool descending, Ranked* ranked) const {
+    /// Keys from the smallest element on, or from the largest: visit(key, position).
+    template <class Visit>
+    void forEachKey(int64_t line, bool descending, const Visit& visit) const {
         const auto fill = [&](auto number, int64_t first, int64_t offset, int64_t stride, int64_t number_of) {
             decltype(number) chunk[256];
+            uint64_t keys[256];
+            const uint64_t turn = descending ? kNan : 0;
             for (int64_t from = 0; from < number_of; from += 256) {
                 const int64_t many = std::min<int64_t>(256, number_of - from);
                 load(m_tensor.dtype, m_tensor.at(offset + from * stride), stride, many, chunk);
-                for (int64_t i = 0; i < many; ++i) {
-                    const uint64_t key = keyOf(chunk[i]);
-                    ranked[first + from + i] = {descending ? ~key : key, first + from + i};
-                }
+                for (int64_t i = 0; i < many; ++i) keys[i] = keyOf(chunk[i]) ^ turn;
+                for (int64_t i = 0; i < many; ++i) visit(keys[i], first + from + i);
             }
         };
         const auto fillAll = [&](auto number) {
@@ -58,6 +61,19 @@ class Lines {
         if (isFloating(m_tensor.dtype)) fillAll(double{});
         else fillAll(int64_t{});
     }
+    void rank(int64_t line, bool descending, Ranked* ranked) const {
+        forEachKey(line, descending, [&](uint64_t key, int64_t position) { ranked[position] = {key, position}; });
+    }
+    /// The first `wanted` in order, of which there are few: most elements are compared with the last of them alone.
+    void rankFirst(int64_t line, bool descending, int64_t wanted, Ranked* ranked) const {
+        int64_t have = 0;
+        forEachKey(line, descending, [&](uint64_t key, int64_t position) {
+            if (have == wanted && key >= ranked[wanted - 1].key) return;
+            int64_t at = have < wanted ? have++ : wanted - 1;
+            for (; at > 0 && key < ranked[at - 1].key; --at) ranked[at] = ranked[at - 1];
+            ranked[at] = {key, position};
+        });
+    }
 
   private:
     Strided m_tensor;
@@ -65,16 +81,38 @@ class Lines {
 };
 
 int64_t scratchOf(int64_t length, int64_t tasks) { return length * tasks * static_cast<int64_t>(sizeof(Ranked)); }
-template <int32_t dimParameter>
+template <int32_t dimParameter, int32_t times = 1>
 int64_t lineScratch(const CtCall& call, int32_t tasks) {
     const Strided x = operandOf(call, 0);
-    return scratchOf(dimParameter < 0 ? x.elements() : x.sizes[dimOf(call, std::max(dimParameter, 0), x)], tasks);
+    return times *
+           scratchOf(dimParameter < 0 ? x.elements() : x.sizes[dimOf(call, std::max(dimParameter, 0), x)], tasks);
 }
 
-/// The first `count` of the ranked elements, in order.
-void sortFirst(Ranked* ranked, int64_t length, int64_t count) {
-    if (count < length) std::nth_element(ranked, ranked + count, ranked + length);
-    std::sort(ranked, ranked + count);
+/// Sorts by one byte of the keys after the other, from the last on; bytes that are the same in all are passed over.
+void sortByBytes(Ranked* ranked, Ranked* spare, int64_t length) {
+    constexpr int kBytes = 8, kValues = 256;
+    int64_t counts[kBytes][kValues] = {};
+    for (int64_t i = 0; i < length; ++i)
+        for (int b = 0; b < kBytes; ++b) ++counts[b][ranked[i].key >> (8 * b) & 255];
+    Ranked *from = ranked, *to = spare;
+    for (int b = 0; b < kBytes; ++b) {
+        if (counts[b][ranked[0].key >> (8 * b) & 255] == length) continue;
+        int64_t begin = 0;
+        for (int64_t& count : counts[b]) begin += std::exchange(count, begin);
+        for (int64_t i = 0; i < length; ++i) to[counts[b][from[i].key >> (8 * b) & 255]++] = from[i];
+        std::swap(from, to);
+    }
+    if (from != ranked) std::copy_n(from, length, ranked);
+}
+/// Where the first `count` of a line, in order, are in `ranked`, whose other half is free.
+void sortFirst(const Lines& lines, int64_t line, bool descending, int64_t count, Ranked* ranked) {
+    constexpr int64_t kFew = 256, kShare = 8, kWorthCounting = 128;
+    if (count <= kFew && count * kShare <= lines.length) return lines.rankFirst(line, descending, count, ranked);
+    lines.rank(line, descending, ranked);
+    Ranked* const end = ranked + lines.length;
+    if (count < lines.length) std::nth_element(ranked, ranked + count, end);
+    if (count >= kWorthCounting) sortByBytes(ranked, end, count);
+    else std::sort(ranked, ranked + count);
 }
 /// Elements `first` to `first + count` by rank of each line, to lines of that length. Without `values`, positions only.
 void keepRanked(const Run& run, int32_t dim, bool descending, int64_t first, int64_t count, int32_t values,
@@ -84,10 +122,9 @@ void keepRanked(const Run& run, int32_t dim, bool descending, int64_t first, int
     // Where only one rank is kept the dim may be gone.
     const bool whole = places.rank == x.rank && places.sizes[dim] == count;
     run.share(count == 0 ? 0 : lines.count, [&](int64_t task, int64_t begin, int64_t end) {
-        auto* ranked = reinterpret_cast<Ranked*>(run.scratch) + task * lines.length;
+        auto* ranked = reinterpret_cast<Ranked*>(run.scratch) + task * 2 * lines.length;
         for (int64_t line = begin; line < end; ++line) {
-            lines.rank(line, descending, ranked);
-            sortFirst(ranked, lines.length, first + count);
+            sortFirst(lines, line, descending, first + count, ranked);
             for (int64_t k = 0; k < count; ++k) {
                 const auto place = [&](const Strided& t) {
                     return whole ? t.offsetOf(line, dim) + k * t.strides[dim] : t.offsetOf(line);
@@ -175,12 +212,12 @@ void mode(const Run& run) {
 }
 
 constexpr Function kFunctions[] = {
-    {"aten.sort.default", sort<1, 0>, lineScratch<1>},
-    {"aten.sort.stable", sort<2, 0>, lineScratch<2>},
-    {"aten.argsort.default", sort<1, -1>, lineScratch<1>},
-    {"aten.argsort.stable", sort<2, -1>, lineScratch<2>},
-    {"aten.topk.default", topk, lineScratch<2>},
-    {"aten.kthvalue.default", kthvalue, lineScratch<2>},
+    {"aten.sort.default", sort<1, 0>, lineScratch<1, 2>},
+    {"aten.sort.stable", sort<2, 0>, lineScratch<2, 2>},
+    {"aten.argsort.default", sort<1, -1>, lineScratch<1, 2>},
+    {"aten.argsort.stable", sort<2, -1>, lineScratch<2, 2>},
+    {"aten.topk.default", topk, lineScratch<2, 2>},
+    {"aten.kthvalue.default", kthvalue, lineScratch<2, 2>},
     {"aten.median.dim", median<false, false>, lineScratch<1>},
     {"aten.median.default", median<false, true>, lineScratch<-1>},
     {"aten.nanmedian.dim", median<true, false>, lineScratch<1>},

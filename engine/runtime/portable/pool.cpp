@@ -55,15 +55,17 @@ struct Part {
     void forEach(const Planes& large, Body&& body) const {
         int64_t at[kMostDims];
         std::copy_n(start, dims, at);
+        const int32_t last = dims - 1;
         for (bool more = true; more;) {
             int64_t offset = 0, number = 0;
-            for (int32_t d = 0; d < dims; ++d) {
+            for (int32_t d = 0; d < last; ++d) {
                 offset += at[d] * large.strides[d];
                 number = number * large.sizes[d] + at[d];
             }
-            body(offset, number);
+            for (int64_t k = start[last]; k < end[last]; ++k)
+                body(offset + k * large.strides[last], number * large.sizes[last] + k);
             more = false;
-            for (int32_t d = dims; d-- > 0 && !more;) {
+            for (int32_t d = last; d-- > 0 && !more;) {
                 more = ++at[d] < end[d];
                 if (!more) at[d] = start[d];
             }
@@ -123,6 +125,7 @@ void largest(const Run& run) {
     const Planes out(run.out(run.wants(0) ? 0 : 1), dims);
     withFloat(in.tensor.dtype, [&](auto tag) {
         using T = decltype(tag);
+        const bool plain = in.tensor.dtype == CT_F32 || in.tensor.dtype == CT_F64;
         run.share(out.count * out.plane, [&](int64_t, int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t from = in.begin(i / out.plane);
@@ -130,7 +133,9 @@ void largest(const Run& run) {
                 int64_t where = -1;
                 Part(in, out, i % out.plane).forEach(in, [&](int64_t offset, int64_t number) {
                     T value;
-                    load(in.tensor.dtype, in.tensor.at(from + offset), 1, 1, &value);
+                    const auto* const at = in.tensor.at(from + offset);
+                    if (plain) std::memcpy(&value, at, sizeof value);
+                    else load(in.tensor.dtype, at, 1, 1, &value);
                     if (where >= 0 && !(value > best) && !isNan(value)) return;
                     best = value;
                     where = number;
