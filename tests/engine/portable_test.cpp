@@ -210,7 +210,7 @@ class PortableTest : public QObject {
     }
     /// Long lines are sorted by the bytes of their keys, and of few ranks only those are kept: ties, NaN and zeros of
     /// both signs among them.
-    void ranksOfLongLines_data() {
+    void longLines_data() {
         QTest::addColumn<QString>("op");
         QTest::addColumn<QString>("arguments");
         for (const char* dtype : {"f32", "f64", "bf16", "i64", "u8"})
@@ -226,8 +226,16 @@ class PortableTest : public QObject {
                 }
                 row("aten.kthvalue.default", "9, 1");
             }
+        for (const char* op : {"aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default"})
+            for (const char* sizes : {"[70, 600], 0", "[5, 7, 300], 1", "[3, 300, 2], 1", "[3, 2, 600], 2"})
+                for (const char* dtype : {"f32", "bf16", "f64", "i64", "b8", "c64"}) {
+                    const bool floats = QString(dtype) != "i64" && QString(dtype) != "b8";
+                    const QString arguments = QString(dtype) + sizes;
+                    if (floats || !QString(op).contains("log"))
+                        QTest::addRow("%s %s", op, qPrintable(arguments)) << op << arguments;
+                }
     }
-    void ranksOfLongLines() {
+    void longLines() {
         QFETCH(QString, op);
         QFETCH(QString, arguments);
         const std::string name = op.toStdString();

@@ -24,22 +24,40 @@ int64_t lineCount(const Strided& tensor, int32_t dim) {
     return tensor.sizes[dim] == 0 ? 0 : tensor.elements() / tensor.sizes[dim];
 }
 
+/// Lines beside each other in memory, one position of all of them after the other.
+template <class T, class Step>
+void scanAbreast(const Strided& x, const Strided& y, int32_t dim, int64_t line, int64_t lines, Step step) {
+    const int32_t last = x.rank - 1;
+    const int64_t from = x.offsetOf(line, dim), to = y.offsetOf(line, dim);
+    T totals[kChunk], next[kChunk];
+    for (int64_t i = 0; i < x.sizes[dim]; ++i) {
+        loadConverted(x, from + i * x.strides[dim], x.strides[last], lines, y.dtype, next);
+        for (int64_t k = 0; k < lines; ++k) totals[k] = i == 0 ? next[k] : step(totals[k], next[k]);
+        store(y.dtype, y.at(to + i * y.strides[dim]), y.strides[last], lines, totals);
+    }
+}
+template <class T, class Step>
+void scanLine(const Strided& x, const Strided& y, int32_t dim, int64_t line, Step step) {
+    const int64_t from = x.offsetOf(line, dim), to = y.offsetOf(line, dim), length = x.sizes[dim];
+    T total{}, chunk[kChunk];
+    for (int64_t first = 0; first < length; first += kChunk) {
+        const int64_t count = std::min(kChunk, length - first);
+        loadConverted(x, from + first * x.strides[dim], x.strides[dim], count, y.dtype, chunk);
+        for (int64_t i = 0; i < count; ++i) chunk[i] = total = first + i == 0 ? chunk[i] : step(total, chunk[i]);
+        store(y.dtype, y.at(to + first * y.strides[dim]), y.strides[dim], count, chunk);
+    }
+}
 template <class T, class Step>
 void scan(const Run& run, Step step) {
     const Strided x = run.in(0), y = run.out();
     const int32_t dim = dimOf(*run.call, 1, x);
-    const int64_t length = x.sizes[dim];
     run.share(lineCount(x, dim), [&](int64_t, int64_t begin, int64_t end) {
-        for (int64_t line = begin; line < end; ++line) {
-            const int64_t from = x.offsetOf(line, dim), to = y.offsetOf(line, dim);
-            T total{}, chunk[kChunk];
-            for (int64_t first = 0; first < length; first += kChunk) {
-                const int64_t count = std::min(kChunk, length - first);
-                loadConverted(x, from + first * x.strides[dim], x.strides[dim], count, y.dtype, chunk);
-                for (int64_t i = 0; i < count; ++i)
-                    chunk[i] = total = first + i == 0 ? chunk[i] : step(total, chunk[i]);
-                store(y.dtype, y.at(to + first * y.strides[dim]), y.strides[dim], count, chunk);
-            }
+        const int64_t beside = dim == x.rank - 1 ? 1 : x.sizes[x.rank - 1];
+        for (int64_t line = begin; line < end;) {
+            const int64_t lines = std::min({kChunk, beside - line % beside, end - line});
+            if (lines > 1) scanAbreast<T>(x, y, dim, line, lines, step);
+            else scanLine<T>(x, y, dim, line, step);
+            line += lines;
         }
     });
 }
