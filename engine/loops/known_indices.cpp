@@ -1,5 +1,6 @@
 #include "engine/loops/known_indices.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <unordered_map>
@@ -81,6 +82,27 @@ int64_t wrapping(int64_t a, int64_t b, int64_t c) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b) * static_cast<uint64_t>(c));
 }
 
+/// The piece that begins there and has the most positions, and how many.
+std::pair<IndexPiece, size_t> longestPiece(const std::vector<int64_t>& values, size_t begin, int64_t from) {
+    const IndexPiece one{from + static_cast<int64_t>(begin), values[begin], 0, 1};
+    std::pair<IndexPiece, size_t> longest{one, 1};
+    for (const int64_t times : {1, 2, 4, 8, 16}) {
+        const size_t next = begin + static_cast<size_t>(times);
+        if (next >= values.size()) break;
+        IndexPiece piece = one;
+        piece.times = times;
+        piece.slope = wrapping(values[next], -1, values[begin]);
+        size_t end = begin + 1;
+        while (end < values.size() &&
+               wrapping(piece.base, piece.slope, static_cast<int64_t>(end - begin) / times) == values[end])
+            ++end;
+        if (end - begin > longest.second) longest = {piece, end - begin};
+    }
+    // Any two positions are straight; what begins behind the first may be longer.
+    const bool last = begin + longest.second == values.size();
+    return longest.second > 2 || last ? longest : std::pair{one, size_t{1}};
+}
+
 bool isStraight(const Expr& index, int axis) {
     const auto affine = affineIn(index, axis);
     return affine && affine->coefficient.asInt() && affine->rest.asInt();
@@ -98,51 +120,52 @@ Expr IndexPiece::along(int axis) const {
 }
 
 std::optional<std::vector<IndexPiece>> indexPieces(const Expr& index, int axis, int64_t from, int64_t to, size_t most) {
+    // Numbers that are drawn for each position, and their like, show themselves soon.
+    constexpr int64_t kEnough = 64;
     PositionValues at(index, axis);
     if (!at.ofAxisAlone()) return std::nullopt;
     std::vector<int64_t> values;
-    for (int64_t x = from; x < to; ++x) {
-        const auto value = at.at(x);
-        if (!value) return std::nullopt;
-        values.push_back(*value);
-    }
     std::vector<IndexPiece> pieces;
-    for (size_t begin = 0; begin < values.size();) {
-        if (pieces.size() == most) return std::nullopt;
-        IndexPiece best;
-        size_t longest = 0;
-        for (const int64_t times : {1, 2, 4, 8, 16}) {
-            const size_t next = begin + static_cast<size_t>(times);
-            if (times > 1 && next >= values.size()) break;
-            IndexPiece piece{from + static_cast<int64_t>(begin), values[begin], 0, times};
-            if (next < values.size()) piece.slope = wrapping(values[next], -1, values[begin]);
-            size_t end = begin + 1;
-            while (end < values.size() &&
-                   wrapping(piece.base, piece.slope, static_cast<int64_t>(end - begin) / times) == values[end])
-                ++end;
-            if (end - begin <= longest) continue;
-            longest = end - begin;
-            best = piece;
+    for (const int64_t end : {std::min(to, from + kEnough), to}) {
+        for (int64_t x = from + static_cast<int64_t>(values.size()); x < end; ++x) {
+            const auto value = at.at(x);
+            if (!value) return std::nullopt;
+            values.push_back(*value);
         }
-        // Any two positions are straight; what begins behind the first may be longer.
-        if (longest == 2 && begin + 2 < values.size()) {
-            best = {from + static_cast<int64_t>(begin), values[begin], 0, 1};
-            longest = 1;
+        pieces.clear();
+        for (size_t begin = 0; begin < values.size();) {
+            if (pieces.size() == most) return std::nullopt;
+            const auto [piece, positions] = longestPiece(values, begin, from);
+            pieces.push_back(piece);
+            begin += positions;
         }
-        pieces.push_back(best);
-        begin += longest;
     }
     return pieces;
 }
 
 std::vector<Expr> indicesOf(const Expr& value, int axis) {
+    // Of each part whether it is of literals and the axis alone, and whether it reads the axis.
+    std::unordered_map<const ExprNode*, std::pair<bool, bool>> known;
+    forEachExpr({value}, [&](const Expr& e) {
+        bool alone = e->kind != ExprKind::Load && !isReduce(e), reads = false;
+        if (e->operands.empty()) {
+            reads = e->kind == ExprKind::Axis && e->integer == axis;
+            alone = reads || isLiteral(e);
+        }
+        for (const Expr& operand : e->operands) {
+            const auto& [own, ofAxis] = known.at(&*operand);
+            alone &= own;
+            reads |= ofAxis;
+        }
+        known.emplace(&*e, std::pair(alone, reads));
+    });
     std::vector<Expr> found;
     std::unordered_set<const ExprNode*> seen;
     const auto visit = [&](auto&& self, const Expr& e) -> void {
-        if (!seen.insert(&*e).second || e->operands.empty()) return;
-        if (e->dtype == DType::I64 && e->kind != ExprKind::Load && reads(e, axis) && !isStraight(e, axis) &&
-            PositionValues(e, axis).ofAxisAlone()) {
-            found.push_back(e);
+        const auto& [alone, reads] = known.at(&*e);
+        if (!reads || !seen.insert(&*e).second) return;
+        if (alone && e->dtype == DType::I64) {
+            if (!isStraight(e, axis)) found.push_back(e);
             return;
         }
         for (const Expr& operand : e->operands) self(self, operand);
