@@ -89,16 +89,14 @@ std::optional<bool> holds(ExprKind kind, const Guard& guard, int64_t x) {
 /// Indices that are known, by their expressions.
 using KnownIndices = std::map<const ExprNode*, std::vector<IndexPiece>>;
 
-KnownIndices knownIndices(For& loop, int64_t from, int64_t to, std::vector<Expr>& keep) {
+KnownIndices knownIndices(For& loop, int64_t from, int64_t to) {
     KnownIndices known;
     if (to - from > kMostPositions || to - from < loop.lanes) return known;
     forEachValueIn(loop.body, [&](const Expr& value) {
         for (const Expr& index : indicesOf(value, loop.axis)) {
             if (known.contains(&*index)) continue;
-            if (auto pieces = indexPieces(index, loop.axis, from, to, kMostPieces)) {
+            if (auto pieces = indexPieces(index, loop.axis, from, to, kMostPieces))
                 known.emplace(&*index, std::move(*pieces));
-                keep.push_back(index);
-            }
         }
     });
     return known;
@@ -111,8 +109,7 @@ std::vector<For> piecesOf(For loop) {
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
     Ranges within;
     addRanges(loop.body, within);
-    std::vector<Expr> keep;
-    KnownIndices known = knownIndices(loop, *from, *to, keep);
+    KnownIndices known = knownIndices(loop, *from, *to);
     std::set<int64_t> changes;
     forEachValueIn(loop.body, [&](const Expr& value) {
         forEachExpr({value}, [&](const Expr& e) {

@@ -110,9 +110,11 @@ void sortFirst(const Lines& lines, int64_t line, bool descending, int64_t count,
     if (count <= kFew && count * kShare <= lines.length) return lines.rankFirst(line, descending, count, ranked);
     lines.rank(line, descending, ranked);
     Ranked* const end = ranked + lines.length;
+    // Bytes leave equal elements in the order in which they stand, which is that of the line only before any were
+    // moved.
+    if (count == lines.length && count >= kWorthCounting) return sortByBytes(ranked, end, count);
     if (count < lines.length) std::nth_element(ranked, ranked + count, end);
-    if (count >= kWorthCounting) sortByBytes(ranked, end, count);
-    else std::sort(ranked, ranked + count);
+    std::sort(ranked, ranked + count);
 }
 /// Elements `first` to `first + count` by rank of each line, to lines of that length. Without `values`, positions only.
 void keepRanked(const Run& run, int32_t dim, bool descending, int64_t first, int64_t count, int32_t values,
