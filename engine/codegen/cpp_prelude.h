@@ -1,6 +1,7 @@
 #pragma once
 // The fixed part of generated C++: vector types, loads and stores of every element type, and mathematical functions, so
-// that generated files include nothing. Only what a file uses is printed.
+// that generated files include nothing but, for functions of the C library, what tells its version. Only what a file
+// uses is printed.
 #include <set>
 #include <string>
 #include <string_view>
