@@ -294,7 +294,20 @@ FN void stg_f16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, t
     if (i < 0 || i >= n) { *fault = 1; return 0; }
     return i;
 }
+#if defined(__clang__) || __GNUC__ >= 12
+template <class V> FN long allBits(V x) {
+    constexpr int N = Of<V>::N;
+    if constexpr (Of<V>::pair) return allBits(x.a | x.b);
+    else if constexpr (N > 2) return allBits(half<N, 0>(x) | half<N, N / 2>(x));
+    else return x[0] | x[1];
+}
+// i and n - 1 - i are both at least 0 only within range.
+FN bool allWithin(V_i64 i, long n) { return allBits(i | ((n - 1) - i)) >= 0; }
+#else
+FN bool allWithin(V_i64, long) { return false; }
+#endif
 FN V_i64 checkedIndex(V_i64 i, long n, int lanes, int* fault) {
+    if (lanes == 16 && allWithin(i, n)) return i;
     V_i64 r = {};
     for (int k = 0; k < lanes; ++k) put(r, k, checkedIndex(i[k], n, fault));
     return r;
