@@ -1,19 +1,14 @@
 #include "engine/libraries/operations.h"
 
-#include <limits>
+#include "engine/support/saturated.h"
 
 namespace cutaway {
 namespace {
 
-int64_t product(std::initializer_list<int64_t> factors) {
-    int64_t result = 1;
-    for (const int64_t factor : factors)
-        if (__builtin_mul_overflow(result, factor, &result)) return std::numeric_limits<int64_t>::max();
-    return result;
-}
 int64_t elementsOf(const TensorType* type, const NumberFor& numberFor) {
     int64_t count = type ? 1 : 0;
-    for (size_t d = 0; type && d < type->sizes.size(); ++d) count = product({count, numberFor(type->sizes[d])});
+    for (size_t d = 0; type && d < type->sizes.size(); ++d)
+        count = saturatedProduct({count, numberFor(type->sizes[d])});
     return count;
 }
 /// The tensor at the first of these parameters that the call has; null if there is none.
@@ -41,7 +36,7 @@ int64_t convolutionOperations(const Node& node, int64_t results, const NumberFor
                             : backward ? elementsOf(operandOf(node, {"grad_output"}), numberFor)
                                        : results;
     const int64_t each = elementsOf(weight, numberFor) / sizeOf(weight, weight->sizes.size() - 1, numberFor);
-    return product({backward ? 4 : 2, windows, each});
+    return saturatedProduct({backward ? 4 : 2, windows, each});
 }
 
 }  // namespace
@@ -53,11 +48,11 @@ int64_t operationsOf(const Node& node, const NumberFor& numberFor) {
     const std::string_view name = node.op().baseName();
     const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     if (name == "mm" || name == "bmm" || name == "addmm" || name == "baddbmm" || has("_linear"))
-        return product({2, elements, sizeOf(operandOf(node, {"mat1", "batch1", "self", "X"}), 0, numberFor)});
+        return saturatedProduct({2, elements, sizeOf(operandOf(node, {"mat1", "batch1", "self", "X"}), 0, numberFor)});
     if (has("convolution")) return convolutionOperations(node, elements, numberFor);
     if (has("scaled_dot_product"))
-        return product({has("_backward") ? 10 : 4, elementsOf(operandOf(node, {"query"}), numberFor),
-                        sizeOf(operandOf(node, {"key"}), 1, numberFor)});
+        return saturatedProduct({has("_backward") ? 10 : 4, elementsOf(operandOf(node, {"query"}), numberFor),
+                                 sizeOf(operandOf(node, {"key"}), 1, numberFor)});
     return elements;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/schedule/reuse.h"
 #include "engine/schedule/traffic.h"
 #include "engine/support/checked.h"
+#include "engine/support/saturated.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "engine/support/saturated.h"
+
 namespace cutaway {
 namespace {
 
@@ -32,16 +34,6 @@ AxisSize sizeOf(const SymInt& size, const std::function<int64_t(const SymInt&)>&
 }
 
 }  // namespace
-
-int64_t saturatedProduct(std::initializer_list<int64_t> factors) {
-    int64_t result = 1;
-    for (const int64_t factor : factors)
-        if (__builtin_mul_overflow(result, factor, &result)) return kMost;
-    return result;
-}
-void addSaturated(int64_t& sum, std::initializer_list<int64_t> factors) {
-    if (__builtin_add_overflow(sum, saturatedProduct(factors), &sum)) sum = kMost;
-}
 
 std::vector<int64_t> elementsRead(const Kernel& kernel, const std::function<int64_t(const SymInt&)>& likely) {
     std::vector<Expr> roots, loads;

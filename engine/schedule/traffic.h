@@ -7,10 +7,6 @@
 
 namespace cutaway {
 
-/// For estimates of work, where a saturated number is good enough: the largest number instead of one that wraps.
-int64_t saturatedProduct(std::initializer_list<int64_t> factors);
-void addSaturated(int64_t& sum, std::initializer_list<int64_t> factors);
-
 /// For each buffer the elements that loads read of it: a gather from a table, a slice or a window reads some, whatever
 /// the size of what it lies in. Elements that several loads read count for each, so the buffer's own size is the other
 /// bound. Lengths that follow from data (rows of a bag) add up to their bound. `likely` gives numbers for sizes.
