@@ -16,12 +16,33 @@ bool isLiteral(const Expr& e) {
     return e->kind == ExprKind::Int || e->kind == ExprKind::Float || e->kind == ExprKind::Bool;
 }
 
-/// Evaluates an expression of one axis, and of a choice only what is chosen.
+struct AxisUse {
+    bool alone = false;  // it is of literals and the axis alone
+    bool reads = false;  // it reads the axis
+};
+/// Of each part of the value.
+std::unordered_map<const ExprNode*, AxisUse> usesOf(const Expr& value, int axis) {
+    std::unordered_map<const ExprNode*, AxisUse> uses;
+    forEachExpr({value}, [&](const Expr& e) {
+        AxisUse use{e->kind != ExprKind::Load && !isReduce(e), false};
+        if (e->operands.empty()) {
+            use.reads = e->kind == ExprKind::Axis && e->integer == axis;
+            use.alone = use.reads || isLiteral(e);
+        }
+        for (const Expr& operand : e->operands) {
+            const AxisUse& own = uses.at(&*operand);
+            use.alone &= own.alone;
+            use.reads |= own.reads;
+        }
+        uses.emplace(&*e, use);
+    });
+    return uses;
+}
+
+/// Evaluates an expression of one axis alone, and of a choice only what is chosen.
 class PositionValues {
   public:
-    PositionValues(const Expr& root, int axis) : m_axis(axis) { m_root = number(root); }
-    /// False if it reads more than the axis.
-    bool ofAxisAlone() const { return m_alone; }
+    explicit PositionValues(const Expr& root) : m_root(number(root)) {}
     std::optional<int64_t> at(int64_t position) {
         m_position = position;
         ++m_round;
@@ -41,11 +62,7 @@ class PositionValues {
     size_t number(const Expr& e) {
         if (const auto found = m_numbers.find(&*e); found != m_numbers.end()) return found->second;
         Slot slot{e, {}, {}, 0};
-        const bool leaf = isLiteral(e) || e->kind == ExprKind::Axis;
-        m_alone &= leaf ? isLiteral(e) || e->integer == m_axis : !e->operands.empty() && !isReduce(e);
-        m_alone &= e->kind != ExprKind::Load && e->kind != ExprKind::Symbol;
-        if (!leaf && m_alone)
-            for (const Expr& operand : e->operands) slot.in.push_back(number(operand));
+        for (const Expr& operand : e->operands) slot.in.push_back(number(operand));
         m_slots.push_back(std::move(slot));
         return m_numbers.emplace(&*e, m_slots.size() - 1).first->second;
     }
@@ -67,14 +84,12 @@ class PositionValues {
         return slot.value;
     }
 
-    int m_axis;
-    bool m_alone = true;
-    size_t m_root = 0;
+    std::vector<Slot> m_slots;
+    std::unordered_map<const ExprNode*, size_t> m_numbers;
+    size_t m_root;
     int64_t m_position = 0;
     uint64_t m_round = 0;
     KernelFault m_fault = KernelFault::None;
-    std::vector<Slot> m_slots;
-    std::unordered_map<const ExprNode*, size_t> m_numbers;
 };
 
 /// a + b * c as compiled kernels have it.
@@ -122,8 +137,8 @@ Expr IndexPiece::along(int axis) const {
 std::optional<std::vector<IndexPiece>> indexPieces(const Expr& index, int axis, int64_t from, int64_t to, size_t most) {
     // Numbers that are drawn for each position, and their like, show themselves soon.
     constexpr int64_t kEnough = 64;
-    PositionValues at(index, axis);
-    if (!at.ofAxisAlone()) return std::nullopt;
+    if (!usesOf(index, axis).at(&*index).alone) return std::nullopt;
+    PositionValues at(index);
     std::vector<int64_t> values;
     std::vector<IndexPiece> pieces;
     for (const int64_t end : {std::min(to, from + kEnough), to}) {
@@ -144,27 +159,13 @@ std::optional<std::vector<IndexPiece>> indexPieces(const Expr& index, int axis, 
 }
 
 std::vector<Expr> indicesOf(const Expr& value, int axis) {
-    // Of each part whether it is of literals and the axis alone, and whether it reads the axis.
-    std::unordered_map<const ExprNode*, std::pair<bool, bool>> known;
-    forEachExpr({value}, [&](const Expr& e) {
-        bool alone = e->kind != ExprKind::Load && !isReduce(e), reads = false;
-        if (e->operands.empty()) {
-            reads = e->kind == ExprKind::Axis && e->integer == axis;
-            alone = reads || isLiteral(e);
-        }
-        for (const Expr& operand : e->operands) {
-            const auto& [own, ofAxis] = known.at(&*operand);
-            alone &= own;
-            reads |= ofAxis;
-        }
-        known.emplace(&*e, std::pair(alone, reads));
-    });
+    const auto uses = usesOf(value, axis);
     std::vector<Expr> found;
     std::unordered_set<const ExprNode*> seen;
     const auto visit = [&](auto&& self, const Expr& e) -> void {
-        const auto& [alone, reads] = known.at(&*e);
-        if (!reads || !seen.insert(&*e).second) return;
-        if (alone && e->dtype == DType::I64) {
+        const AxisUse& use = uses.at(&*e);
+        if (!use.reads || !seen.insert(&*e).second) return;
+        if (use.alone && e->dtype == DType::I64) {
             if (!isStraight(e, axis)) found.push_back(e);
             return;
         }
