@@ -50,7 +50,7 @@ constexpr LaneFunction kLaneFunctions[] = {
     {"copysign", "__builtin_copysignf", "__builtin_copysign", 2},
     {"nextafter", "__builtin_nextafterf", "__builtin_nextafter", 2},
 };
-/// Those whose f32 vector form is a snippet above, and that snippet's name.
+/// Those whose f32 vector form is a snippet of the prelude, and that snippet's name.
 std::string_view vectorSnippet(std::string_view name) {
     constexpr std::string_view kOwn[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "sqrt", "sigmoid", "rsqrt"};
     if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) return name;

@@ -158,20 +158,16 @@ constexpr std::string_view kLibraryVectors =
 #define NAMED(NAME, KIND, LANES_, OPERANDS) _ZGV##KIND##N##LANES_##OPERANDS##_##NAME##f
 #define ONE_OF(NAME, KIND, L) \
     extern "C" Vec<float, L> NAMED(NAME, KIND, L, v)(Vec<float, L>); \
-    FN V_f32 f_##NAME(V_f32 x) { return byRegisters(x, [](Vec<float, L> y) { return NAMED(NAME, KIND, L, v)(y); }); }
+    FN V_f32 f_##NAME(V_f32 x) { return byRegisters(NAMED(NAME, KIND, L, v), x); }
 #define TWO_OF(NAME, KIND, L) \
     extern "C" Vec<float, L> NAMED(NAME, KIND, L, vv)(Vec<float, L>, Vec<float, L>); \
-    FN V_f32 f_##NAME(V_f32 x, V_f32 y) { return byRegisters(x, y, [](Vec<float, L> a, Vec<float, L> b) { return NAMED(NAME, KIND, L, vv)(a, b); }); }
+    FN V_f32 f_##NAME(V_f32 x, V_f32 y) { return byRegisters(NAMED(NAME, KIND, L, vv), x, y); }
 #define EXPANDED(MACRO, ...) MACRO(__VA_ARGS__)
 #define LIBRARY_VECTORS1(NAME) EXPANDED(ONE_OF, NAME, LIBRARY_VECTORS)
 #define LIBRARY_VECTORS2(NAME) EXPANDED(TWO_OF, NAME, LIBRARY_VECTORS)
-template <class V, class F> FN V byRegisters(V x, const F& f) {
-    if constexpr (Of<V>::pair) return V{byRegisters(x.a, f), byRegisters(x.b, f)};
-    else return f(x);
-}
-template <class V, class F> FN V byRegisters(V x, V y, const F& f) {
-    if constexpr (Of<V>::pair) return V{byRegisters(x.a, y.a, f), byRegisters(x.b, y.b, f)};
-    else return f(x, y);
+template <class F, class V, class... More> FN V byRegisters(F* f, V x, More... more) {
+    if constexpr (Of<V>::pair) return V{byRegisters(f, x.a, more.a...), byRegisters(f, x.b, more.b...)};
+    else return f(x, more...);
 }
 #endif
 )";
