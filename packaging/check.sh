@@ -18,6 +18,8 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export QT_QPA_PLATFORM=offscreen CCACHE_SLOPPINESS=pch_defines,time_macros
+# What is freed is kept for a while, but not for half of the run.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=8:quarantine_size_mb=64:max_malloc_fill_size=0}
 jobs=$(nproc)
 base=HEAD~1
 steps=()
@@ -51,11 +53,7 @@ check_tidy() {
     [ ${#files[@]} -eq 0 ] || printf '%s\n' "${files[@]}" | xargs -P "$jobs" -n 4 clang-tidy-14 --quiet -p build/release
 }
 check_release() { build release && CUTAWAY_SANITIZED=2 run release; }
-# What is freed is kept for a while, but not for half of the run.
-check_asan() {
-    export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=8:quarantine_size_mb=64:max_malloc_fill_size=0}
-    build asan -DCUTAWAY_UI=OFF && run asan
-}
+check_asan() { build asan -DCUTAWAY_UI=OFF && run asan; }
 check_changed() {
     local tests=(cases_test engine_session_test reproducer_test) file
     while read -r file; do tests+=("$(basename "$file" .cpp)"); done < <(changed 'tests/engine/*_test.cpp')
