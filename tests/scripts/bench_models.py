@@ -28,6 +28,8 @@ import torch
 import torch._inductor.config as config
 from safetensors.torch import save_file
 
+from bench_kernels import median_of
+
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
@@ -110,17 +112,6 @@ def tensors_of(out):
 
 def loss_of(out):
     return sum(t.sum() for t in tensors_of(out) if t.is_floating_point())
-
-
-def median_of(run, repeat):
-    for _ in range(3):
-        run()
-    times = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return statistics.median(times)
 
 
 class Ours:
