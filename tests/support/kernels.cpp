@@ -20,6 +20,14 @@ Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
 Expr reduceOver(ReduceKind kind, std::vector<Loop> loops, const Expr& body) {
     return makeReduce(static_cast<int>(kind), loops, body);
 }
+/// The largest of b1 [.., columns] over three steps of axis 2; minus infinity where `position` is not in 0 .. limit.
+Expr largestOfThree(const Expr& position, int64_t limit, const Expr& row, int64_t columns, const Expr& column) {
+    const Expr inside = compare(ExprKind::Ge, position, num(0)) && compare(ExprKind::Lt, position, num(limit));
+    const Expr at = Expr::where(inside, row * num(columns) + column, num(0));
+    const Expr element =
+        Expr::where(inside, load(1, at), Expr::real(-std::numeric_limits<double>::infinity(), DType::F32));
+    return reduceOver(ReduceKind::Max, {{2, SymInt(3)}}, element);
+}
 
 }  // namespace
 
@@ -72,18 +80,8 @@ Kernel windows(int64_t rows, int64_t columns) {
     kernel.name = "windows";
     kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
     kernel.outer = {{0, rows}, {1, columns}};
-    const Expr own = Expr::axis(0), column = Expr::axis(1), row = own + Expr::axis(2) - Expr::integer(1);
-    const Expr inside = Expr::make(ExprKind::And,
-                                   {Expr::make(ExprKind::Ge, {row, Expr::integer(0)}, DType::Bool),
-                                    Expr::make(ExprKind::Lt, {row, Expr::integer(rows)}, DType::Bool)},
-                                   DType::Bool);
-    const Expr at = Expr::where(inside, row * Expr::integer(columns) + column, Expr::integer(0));
-    const Expr element = Expr::where(inside, Expr::load("b1", at, DType::F32),
-                                     Expr::real(-std::numeric_limits<double>::infinity(), DType::F32));
-    kernel.stores = {{0,
-                      {},
-                      own * Expr::integer(columns) + column,
-                      makeReduce(static_cast<int>(ReduceKind::Max), {{2, 3}}, element)}};
+    const Expr row = x(0) + x(2) - num(1);
+    kernel.stores = {{0, {}, x(0) * num(columns) + x(1), largestOfThree(row, rows, row, columns, x(1))}};
     return kernel;
 }
 
@@ -93,19 +91,8 @@ Kernel pooled(int64_t rows, int64_t columns, int64_t step) {
     kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
     const int64_t across = (columns - 1) / step + 1;
     kernel.outer = {{0, rows}, {1, across}};
-    const Expr row = Expr::axis(0);
-    const Expr column = Expr::axis(1) * Expr::integer(step) + Expr::axis(2) - Expr::integer(1);
-    const Expr inside = Expr::make(ExprKind::And,
-                                   {Expr::make(ExprKind::Ge, {column, Expr::integer(0)}, DType::Bool),
-                                    Expr::make(ExprKind::Lt, {column, Expr::integer(columns)}, DType::Bool)},
-                                   DType::Bool);
-    const Expr at = Expr::where(inside, row * Expr::integer(columns) + column, Expr::integer(0));
-    const Expr element = Expr::where(inside, Expr::load("b1", at, DType::F32),
-                                     Expr::real(-std::numeric_limits<double>::infinity(), DType::F32));
-    kernel.stores = {{0,
-                      {},
-                      row * Expr::integer(across) + Expr::axis(1),
-                      makeReduce(static_cast<int>(ReduceKind::Max), {{2, 3}}, element)}};
+    const Expr column = x(1) * num(step) + x(2) - num(1);
+    kernel.stores = {{0, {}, x(0) * num(across) + x(1), largestOfThree(column, columns, x(0), columns, column)}};
     return kernel;
 }
 
