@@ -9,12 +9,12 @@
 
 namespace cutaway {
 
-/// A value in generated code: a name or literal, one element or kLanes of them.
+/// A value in generated code: a name or literal, one element or a vector.
 struct Code {
     std::string text;
     bool vector = false;
 };
-/// kLanes copies of a single element.
+/// A vector of copies of a single element.
 Code widened(const Code& code, DType dtype);
 
 /// `vector`: the result is a vector, and so are the operands (the condition of a Where need not be). `helpers` collects

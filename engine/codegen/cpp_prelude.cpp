@@ -261,7 +261,14 @@ FN void st_bf16(unsigned short* p, int n, V_f32 v) { st_u16(p, n, toBf(v)); }
 FN void sts_bf16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, toBf(v)); }
 FN void stg_bf16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, toBf(v)); }
 )"},
-        {"mem_f16", "mem_u16", R"(FN V_f32 fromHalf(V_u16 h) {
+        {"mem_f16", "mem_u16", R"(#if !defined(__clang__) && __GNUC__ >= 12 && defined(__AVX512F__)
+FN V_f32 fromHalf(V_u16 h) { return __builtin_ia32_vcvtph2ps512_mask((V_i16)h, V_f32{}, (unsigned short)-1, 4); }
+FN V_u16 toHalf(V_f32 v) {
+    const V_u16 r = (V_u16)__builtin_ia32_vcvtps2ph512_mask(v, 8, V_i16{}, (unsigned short)-1);
+    return sel(eq(v, v), r, (r & 0x8000) | 0x7e00);
+}
+#else
+FN V_f32 fromHalf(V_u16 h) {
     const V_u32 w = CONV(h, V_u32), m = w & 0x7fffu;
     const V_f32 f = (V_f32)(m << 13) * 0x1p112f;
     const V_u32 u = (V_u32)f | ((V_u32)gt(m, 0x7bffu) & 0x7f800000u) | ((w & 0x8000u) << 16);
@@ -275,6 +282,7 @@ FN V_u16 toHalf(V_f32 v) {
     r = sel(ge(u, 0x47800000u), sel(gt(u, 0x7f800000u), bc_u32(0x7e00u), bc_u32(0x7c00u)), r);
     return CONV(r | ((w >> 16) & 0x8000u), V_u16);
 }
+#endif
 FN float rd_f16(const unsigned short* p) { return fromHalf(bc_u16(*p))[0]; }
 FN void wr_f16(unsigned short* p, float v) { *p = toHalf(bc_f32(v))[0]; }
 FN V_f32 round_f16(V_f32 v) { return fromHalf(toHalf(v)); }
@@ -303,7 +311,7 @@ FN bool allWithin(V_i64 i, long n) { return allBits(i | ((n - 1) - i)) >= 0; }
 FN bool allWithin(V_i64, long) { return false; }
 #endif
 FN V_i64 checkedIndex(V_i64 i, long n, int lanes, int* fault) {
-    if (lanes == 16 && allWithin(i, n)) return i;
+    if (lanes == W && allWithin(i, n)) return i;
     V_i64 r = {};
     for (int k = 0; k < lanes; ++k) put(r, k, checkedIndex(i[k], n, fault));
     return r;
@@ -347,9 +355,17 @@ template <class V> FN V firstIfSame(V a, V b, V m) { return sel(eq(a, b), a, m);
 #else
 template <class V> FN V firstIfSame(V, V, V m) { return m; }
 #endif
-template <class V> FN V minV(V a, V b) { return firstIfSame(a, b, sel((lt(b, a) | ne(b, b)) & eq(a, a), b, a)); }
-template <class V> FN V maxV(V a, V b) { return firstIfSame(a, b, sel((gt(b, a) | ne(b, b)) & eq(a, a), b, a)); }
-#if defined(__AVX512F__) && !defined(__clang__) && __GNUC__ >= 12
+template <class V> FN V minV(V a, V b) {
+    if constexpr (isReal<typename Of<V>::T>) return firstIfSame(a, b, sel((lt(b, a) | ne(b, b)) & eq(a, a), b, a));
+    else if constexpr (Of<V>::pair) return V{minV(a.a, b.a), minV(a.b, b.b)};
+    else return a < b ? a : b;
+}
+template <class V> FN V maxV(V a, V b) {
+    if constexpr (isReal<typename Of<V>::T>) return firstIfSame(a, b, sel((gt(b, a) | ne(b, b)) & eq(a, a), b, a));
+    else if constexpr (Of<V>::pair) return V{maxV(a.a, b.a), maxV(a.b, b.b)};
+    else return a > b ? a : b;
+}
+#if W == 16 && defined(__AVX512F__) && !defined(__clang__) && __GNUC__ >= 12
 // The instructions give a wherever they cannot tell: of equal ones, and where one is no number.
 FN V_f32 orNan(V_f32 a, V_f32 b, V_f32 m) {
     const unsigned short number = __builtin_ia32_cmpps512_mask(a, a, 7, (unsigned short)-1, 4);
@@ -432,7 +448,7 @@ void addWithNeeds(std::set<std::string>& wanted, const std::string& name) {
 
 }  // namespace
 
-std::string cppPrelude(const std::set<std::string>& helpers) {
+std::string cppPrelude(int lanes, const std::set<std::string>& helpers) {
     std::set<std::string> wanted, functions;
     for (const std::string& helper : helpers) {
         if (!helper.starts_with("f_")) {
@@ -444,7 +460,7 @@ std::string cppPrelude(const std::set<std::string>& helpers) {
         functions.insert(function);
         if (const auto needed = cppFunctionNeeds(function); !needed.empty()) addWithNeeds(wanted, std::string(needed));
     }
-    std::string text(cppTypes());
+    std::string text = "#define W " + std::to_string(lanes) + "\n" + std::string(cppLanes());
     for (const Snippet& snippet : snippets())
         if (wanted.contains(std::string(snippet.name))) text += snippet.text;
     return text + cppFunctions(functions);

@@ -8,13 +8,16 @@
 
 namespace cutaway {
 
-/// Number of elements in every vector of generated code, whatever their type.
-constexpr int kLanes = 16;
+/// Whether generated code has vectors of so many elements, whatever their type. Mathematical functions are there
+/// for 16.
+constexpr bool hasVectorsOf(int lanes) { return lanes == 16 || lanes == 32 || lanes == 64; }
 
-/// Vector types and their memory: first in every file.
-std::string_view cppTypes();
-/// Declarations for the given helper names ("exp", "ld_f16", ...) and all that they need, in a fixed order.
-std::string cppPrelude(const std::set<std::string>& helpers);
+/// What vectors of any number of lanes have in common: first in every file.
+std::string_view cppVectors();
+/// Vectors of W lanes, a macro, and their memory.
+std::string_view cppLanes();
+/// Those, and declarations for the given helper names ("exp", "ld_f16", ...) and all that they need, in a fixed order.
+std::string cppPrelude(int lanes, const std::set<std::string>& helpers);
 /// True if kernels can call a function of this name on this element type ("f32", "f64") in C++.
 bool hasCppFunction(const std::string& name);
 

@@ -22,6 +22,7 @@ struct PrintedKernel {
     std::vector<Launch> launches;      // one after the other
     std::vector<Workspace> workspace;  // buffers after the kernel's own
     std::string source;                // the functions alone
+    int lanes = 16;                    // of its vectors
     std::set<std::string> helpers;     // for cppPrelude
 };
 PrintedKernel printCpp(const LoweredKernel& kernel);

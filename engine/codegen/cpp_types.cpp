@@ -1,17 +1,17 @@
-// What every file of generated code begins with: vectors of 16 lanes, whatever the processor has, and their memory.
+// What every file of generated code begins with: vectors, whatever the processor has, and their memory.
 #include "engine/codegen/cpp_prelude.h"
 
 namespace cutaway {
 namespace {
 
-// Types come first in every file. V_b is a mask: 0 or -1 per lane.
-constexpr std::string_view kTypes = R"(#if defined(__GNUC__) && !defined(__clang__)
+// First in every file: what is the same for any number of lanes, which is W where macros are used.
+constexpr std::string_view kVectors = R"(#if defined(__GNUC__) && !defined(__clang__)
 // GCC 12 takes what a comparison has found for something else in the meantime (noce_convert_multiple_sets).
 #pragma GCC optimize("no-if-conversion")
 #endif
 #define FN static inline __attribute__((always_inline))
 #define INSIDE inline __attribute__((always_inline))
-#define LANES for (int k = 0; k < 16; ++k)
+#define LANES for (int k = 0; k < W; ++k)
 #define SHUFFLE __builtin_shufflevector
 #if defined(__clang__) || __GNUC__ < 12
 #define REGISTER 128
@@ -43,21 +43,31 @@ template <class T, int N> FN Pair<T, N> operator-(Pair<T, N> x) { return {-x.a, 
 template <class T, int N> FN Pair<T, N> operator~(Pair<T, N> x) { return {~x.a, ~x.b}; }
 template <class V> struct Of { typedef __typeof__(V{}[0]) T; static constexpr int N = sizeof(V) / sizeof(T); static constexpr bool pair = false; };
 template <class U, int M> struct Of<Pair<U, M>> { typedef U T; static constexpr int N = M; static constexpr bool pair = true; };
-template <int N, class V, class H> FN V joined(H x, H y) {
-    if constexpr (N == 16) return SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    else if constexpr (N == 8) return SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
-    else return SHUFFLE(x, y, 0, 1, 2, 3);
-}
-template <int N, int k, class V> FN auto half(V x) {
-    if constexpr (N == 16) return SHUFFLE(x, x, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7);
-    else if constexpr (N == 8) return SHUFFLE(x, x, k, k + 1, k + 2, k + 3);
-    else return SHUFFLE(x, x, k, k + 1);
-}
-template <class R, class V> struct Converted { FN R from(V x) { return __builtin_convertvector(x, R); } };
+template <int... k> struct Numbers {};
+#if defined(__clang__)
+template <class T, T... k> struct NumbersOf { typedef Numbers<k...> Own; };
+template <int N> using UpTo = typename __make_integer_seq<NumbersOf, int, N>::Own;
+#else
+template <int N> using UpTo = Numbers<__integer_pack(N)...>;
+#endif
+template <class V, class H, int... k> FN V shuffled(H x, H y, Numbers<k...>) { return SHUFFLE(x, y, k...); }
+template <int from, class V, int... k> FN auto shuffledFrom(V x, V y, Numbers<k...>) { return SHUFFLE(x, y, (from + k)...); }
+template <int N, class V, class H> FN V joined(H x, H y) { return shuffled<V>(x, y, UpTo<N>()); }
+template <int N, int k, class V> FN auto half(V x) { return shuffledFrom<k>(x, x, UpTo<N / 2>()); }
+template <class R, class V> struct Converted { static constexpr bool direct = false; FN R from(V x) { return __builtin_convertvector(x, R); } };
 #if !defined(__clang__) && __GNUC__ >= 12 && defined(__AVX2__)
 // What GCC makes halves of.
-#define CONVERTED(T, U, N, CALL) template <> struct Converted<Vec<T, N>, Vec<U, N>> { FN Vec<T, N> from(Vec<U, N> x) { typedef Vec<T, N> R; return CALL; } };
+#define CONVERTED(T, U, N, CALL) template <> struct Converted<Vec<T, N>, Vec<U, N>> { static constexpr bool direct = true; FN Vec<T, N> from(Vec<U, N> x) { typedef Vec<T, N> R; return CALL; } };
 #if defined(__AVX512F__)
+// Of 4 bytes from less, and back.
+#define WIDENED(T, U, NARROW, CALL) CONVERTED(T, U, 16, (R)CALL((Vec<NARROW, 16>)x, Vec<int, 16>{}, (unsigned short)-1))
+#define NARROWED(T, U, NARROW, CALL) CONVERTED(T, U, 16, (R)CALL((Vec<int, 16>)x, Vec<NARROW, 16>{}, (unsigned short)-1))
+#define BOTH(WIDE) \
+    WIDENED(WIDE, signed char, char, __builtin_ia32_pmovsxbd512_mask) WIDENED(WIDE, unsigned char, char, __builtin_ia32_pmovzxbd512_mask) \
+    WIDENED(WIDE, short, short, __builtin_ia32_pmovsxwd512_mask) WIDENED(WIDE, unsigned short, short, __builtin_ia32_pmovzxwd512_mask) \
+    NARROWED(signed char, WIDE, char, __builtin_ia32_pmovdb512_mask) NARROWED(unsigned char, WIDE, char, __builtin_ia32_pmovdb512_mask) \
+    NARROWED(short, WIDE, short, __builtin_ia32_pmovdw512_mask) NARROWED(unsigned short, WIDE, short, __builtin_ia32_pmovdw512_mask)
+BOTH(int) BOTH(unsigned)
 CONVERTED(double, float, 8, __builtin_ia32_cvtps2pd512_mask(x, R{}, (unsigned char)-1, 4))
 CONVERTED(float, double, 8, __builtin_ia32_cvtpd2ps512_mask(x, R{}, (unsigned char)-1, 4))
 CONVERTED(double, int, 8, __builtin_ia32_cvtdq2pd512_mask(x, R{}, (unsigned char)-1))
@@ -73,14 +83,16 @@ CONVERTED(long, int, 4, (R)__builtin_ia32_pmovsxdq256(x))
 CONVERTED(int, long, 4, SHUFFLE((Vec<int, 8>)x, (Vec<int, 8>)x, 0, 2, 4, 6))
 #endif
 #endif
+template <class T> constexpr bool isReal = T(0.5) != T(0);
 // GCC converts to lanes of twice the width, or of half of it; to others one by one, so it is shown the way.
 template <class U, class V> FN auto conv(V x) {
     typedef typename Of<V>::T T;
     constexpr int N = Of<V>::N, from = sizeof(T), to = sizeof(U);
     typedef Vec<U, N> R;
-    constexpr bool real = T(0.5) != T(0);
-    if constexpr (from == 1 && to > 2) return conv<U>(conv<short>(x));
-    else if constexpr (from == 2 && to > 4) return conv<U>(conv<int>(x));
+    constexpr bool real = isReal<T>, toReal = isReal<U>;
+    if constexpr (Converted<R, V>::direct) return Converted<R, V>::from(x);
+    else if constexpr (from < 4 && (to > 4 || toReal)) return conv<U>(conv<int>(x));
+    else if constexpr (from == 1 && to > 2) return conv<U>(conv<short>(x));
     else if constexpr (to < 4 && (from > 4 || real)) return conv<U>(conv<int>(x));
     else if constexpr (to == 1 && from == 4) return conv<U>(conv<short>(x));
     else if constexpr (Of<V>::pair && Of<R>::pair) return R{conv<U>(x.a), conv<U>(x.b)};
@@ -111,56 +123,84 @@ template <int k, class V> FN V lanesFrom(V x, V y) {
 #if !defined(__clang__) && __GNUC__ < 12
     else { V r; for (int i = 0; i < N; ++i) r[i] = i + k < N ? x[i + k] : y[i + k - N]; return r; }
 #else
-    else if constexpr (N == 16) return SHUFFLE(x, y, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7, k + 8, k + 9, k + 10, k + 11, k + 12, k + 13, k + 14, k + 15);
-    else if constexpr (N == 8) return SHUFFLE(x, y, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7);
-    else if constexpr (N == 4) return SHUFFLE(x, y, k, k + 1, k + 2, k + 3);
-    else return SHUFFLE(x, y, k, k + 1);
+    else return shuffledFrom<k>(x, y, UpTo<N>());
 #endif
 }
-template <class V, int from = 0> FN V counted() {
+// Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
+template <class V, int... k, class F> FN V made(Numbers<k...>, int from, const F& f) { return V{f(from + k)...}; }
+template <class V, int from = 0, class F> FN V made(const F& f) {
     constexpr int N = Of<V>::N;
-    if constexpr (Of<V>::pair) return V{counted<typename V::Half, from>(), counted<typename V::Half, from + N / 2>()};
-    else if constexpr (N == 16) return V{from, from + 1, from + 2, from + 3, from + 4, from + 5, from + 6, from + 7, from + 8, from + 9, from + 10, from + 11, from + 12, from + 13, from + 14, from + 15};
-    else if constexpr (N == 8) return V{from, from + 1, from + 2, from + 3, from + 4, from + 5, from + 6, from + 7};
-    else if constexpr (N == 4) return V{from, from + 1, from + 2, from + 3};
-    else return V{from, from + 1};
+    if constexpr (Of<V>::pair) return V{made<typename V::Half, from>(f), made<typename V::Half, from + N / 2>(f)};
+    else return made<V>(UpTo<N>(), from, f);
 }
-typedef Vec<float, 16> V_f32;
-typedef Vec<double, 16> V_f64;
-typedef Vec<long, 16> V_i64;
-typedef Vec<unsigned long, 16> V_u64;
-typedef Vec<int, 16> V_i32;
-typedef Vec<unsigned, 16> V_u32;
-typedef Vec<short, 16> V_i16;
-typedef Vec<unsigned short, 16> V_u16;
-typedef Vec<signed char, 16> V_i8;
-typedef Vec<unsigned char, 16> V_u8;
-typedef V_i32 V_b;
+template <class V> FN V counted() { return made<V>([](int k) { return typename Of<V>::T(k); }); }
 #define COMPARISON(NAME, OP) \
     template <class V> FN Mask<V> NAME##Lanes(V x, V y) { \
         if constexpr (Of<V>::pair) return {NAME##Lanes(x.a, y.a), NAME##Lanes(x.b, y.b)}; \
         else return x OP y; \
-    } \
+    }
+COMPARISON(eq, ==) COMPARISON(ne, !=) COMPARISON(lt, <) COMPARISON(le, <=) COMPARISON(gt, >) COMPARISON(ge, >=)
+#define COMPARED(NAME) \
     template <class V> FN V_b NAME(V x, V y) { return CONV(NAME##Lanes(x, y), V_b); } \
     template <class V, class S> FN V_b NAME(V x, S y) { return NAME(x, spread<V>(y)); }
-COMPARISON(eq, ==) COMPARISON(ne, !=) COMPARISON(lt, <) COMPARISON(le, <=) COMPARISON(gt, >) COMPARISON(ge, >=)
-template <class V> FN V sel(V_b m, V x, V y) { return chosen<V>(CONV(m, Mask<V>), x, y); }
 template <int k, class V> FN V rotated(V v) { return lanesFrom<k>(v, v); }
-FN V_b bc_b(bool x) { return spread<V_b>(-int(x)); }
 // A value: of two pairs GCC chooses the address.
 template <class V> FN V itself(V v) { return v; }
+template <class V, class T> FN void put(V& v, int k, T x) {
+    if constexpr (Of<V>::pair) ((typename Of<V>::T*)&v)[k] = x;
+    else v[k] = x;
+}
+template <class V, class T> FN V loaded(const T* p) {
+    if constexpr (Of<V>::pair) return V{loaded<typename V::Half>(p), loaded<typename V::Half>(p + Of<V>::N / 2)};
+    else { V v; __builtin_memcpy(&v, p, sizeof v); return v; }
+}
+template <class V, class T> FN void stored(T* p, V v) {
+    if constexpr (Of<V>::pair) { stored(p, v.a); stored(p + Of<V>::N / 2, v.b); }
+    else __builtin_memcpy(p, &v, sizeof v);
+}
+// p[0], p[2] and so on; nothing behind the last of them is read.
+#if defined(__clang__) || __GNUC__ >= 12
+template <class V, int... k> FN V second(V x, V y, Numbers<k...>) { return SHUFFLE(x, y, (2 * k + (2 * k >= Of<V>::N))...); }
+template <class V, class T> FN V everySecond(const T* p) {
+    constexpr int N = Of<V>::N;
+    if constexpr (Of<V>::pair) return V{everySecond<typename V::Half>(p), everySecond<typename V::Half>(p + N)};
+    else return second(loaded<V>(p), loaded<V>(p + N - 1), UpTo<N>());
+}
+#else
+template <class V, class T> FN V everySecond(const T* p) { return made<V>([&](int k) { return p[2 * k]; }); }
+#endif
+#define MEMORY(T, N) \
+    FN V_##N ld_##N(const T* p, int n) { if (n == W) return loaded<V_##N>(p); V_##N r = {}; first(r, p, n); return r; } \
+    FN V_##N lds_##N(const T* p, long s, int n) { if (n == W) return __builtin_constant_p(s) && s == 2 ? everySecond<V_##N>(p) : made<V_##N>([&](int k) { return p[k * s]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[k * s]); return r; } \
+    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == W) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
+    FN void st_##N(T* p, int n, V_##N v) { if (n == W) stored(p, v); else putFirst(p, n, v); } \
+    FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == W) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
+    FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }
+)";
+
+// For each number of lanes, within a namespace. V_b is a mask: 0 or -1 per lane, of the width that fills a register.
+constexpr std::string_view kLanes = R"(typedef Vec<float, W> V_f32;
+typedef Vec<double, W> V_f64;
+typedef Vec<long, W> V_i64;
+typedef Vec<unsigned long, W> V_u64;
+typedef Vec<int, W> V_i32;
+typedef Vec<unsigned, W> V_u32;
+typedef Vec<short, W> V_i16;
+typedef Vec<unsigned short, W> V_u16;
+typedef Vec<signed char, W> V_i8;
+typedef Vec<unsigned char, W> V_u8;
+typedef Vec<Signed<64 / W>::T, W> V_b;
+COMPARED(eq) COMPARED(ne) COMPARED(lt) COMPARED(le) COMPARED(gt) COMPARED(ge)
+template <class V> FN V sel(V_b m, V x, V y) { return chosen<V>(CONV(m, Mask<V>), x, y); }
+FN V_b bc_b(bool x) { return spread<V_b>(-int(x)); }
 // Of whole vectors nothing is left to choose, which GCC sees only while n is a number.
 struct Below {
     int n;
     INSIDE operator V_b() const { return lt(counted<V_b>(), n); }
 };
 FN Below lanesBelow(int n) { return {n}; }
-template <class V> FN V sel(Below m, V x, V y) { return __builtin_constant_p(m.n) && m.n == 16 ? itself(x) : sel((V_b)m, x, y); }
+template <class V> FN V sel(Below m, V x, V y) { return __builtin_constant_p(m.n) && m.n == W ? itself(x) : sel((V_b)m, x, y); }
 FN V_i64 iota(long from) { return counted<V_i64>() + from; }
-template <class V, class T> FN void put(V& v, int k, T x) {
-    if constexpr (Of<V>::pair) ((typename Of<V>::T*)&v)[k] = x;
-    else v[k] = x;
-}
 FN V_f32 bc_f32(float x) { return spread<V_f32>(x); }
 FN V_f64 bc_f64(double x) { return spread<V_f64>(x); }
 FN V_i64 bc_i64(long x) { return spread<V_i64>(x); }
@@ -171,6 +211,16 @@ FN V_i16 bc_i16(short x) { return spread<V_i16>(x); }
 FN V_u16 bc_u16(unsigned short x) { return spread<V_u16>(x); }
 FN V_i8 bc_i8(signed char x) { return spread<V_i8>(x); }
 FN V_u8 bc_u8(unsigned char x) { return spread<V_u8>(x); }
+// The first n lanes, fewer than W. One by one they would take as long as the rest of a short row.
+template <class V, class T> FN void first(V& r, const T* p, int n) {
+    if constexpr (W > 16) __builtin_memcpy(&r, p, n * sizeof(T));
+    else for (int k = 0; k < n; ++k) put(r, k, p[k]);
+}
+template <class V, class T> FN void putFirst(T* p, int n, const V& v) {
+    if constexpr (W > 16) __builtin_memcpy(p, &v, n * sizeof(T));
+    else for (int k = 0; k < n; ++k) p[k] = v[k];
+}
+#if W == 16
 // a * b + c with one rounding where the processor has it, within functions only: what a graph says rounds twice.
 #if defined(__clang__)
 FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) {
@@ -185,42 +235,6 @@ FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return {__builtin_ia32_vfmaddps256(a.
 FN V_f32 fma_(V_f32 a, V_f32 b, V_f32 c) { return a * b + c; }
 #endif
 FN V_f32 fma_(V_f32 a, V_f32 b, float c) { return fma_(a, b, bc_f32(c)); }
-template <class V, class T> FN V loaded(const T* p) {
-    if constexpr (Of<V>::pair) return V{loaded<typename V::Half>(p), loaded<typename V::Half>(p + Of<V>::N / 2)};
-    else { V v; __builtin_memcpy(&v, p, sizeof v); return v; }
-}
-template <class V, class T> FN void stored(T* p, V v) {
-    if constexpr (Of<V>::pair) { stored(p, v.a); stored(p + Of<V>::N / 2, v.b); }
-    else __builtin_memcpy(p, &v, sizeof v);
-}
-// Built in registers: lanes set one by one go through memory, and the vector's load waits for them.
-template <class V, int from = 0, class F> FN V made(const F& f) {
-    constexpr int N = Of<V>::N;
-    if constexpr (Of<V>::pair) return V{made<typename V::Half, from>(f), made<typename V::Half, from + N / 2>(f)};
-    else if constexpr (N == 16) return V{f(from), f(from + 1), f(from + 2), f(from + 3), f(from + 4), f(from + 5), f(from + 6), f(from + 7), f(from + 8), f(from + 9), f(from + 10), f(from + 11), f(from + 12), f(from + 13), f(from + 14), f(from + 15)};
-    else if constexpr (N == 8) return V{f(from), f(from + 1), f(from + 2), f(from + 3), f(from + 4), f(from + 5), f(from + 6), f(from + 7)};
-    else if constexpr (N == 4) return V{f(from), f(from + 1), f(from + 2), f(from + 3)};
-    else return V{f(from), f(from + 1)};
-}
-// p[0], p[2] and so on; nothing behind the last of them is read.
-#if defined(__clang__) || __GNUC__ >= 12
-template <class V, class T> FN V everySecond(const T* p) {
-    constexpr int N = Of<V>::N;
-    if constexpr (Of<V>::pair) return V{everySecond<typename V::Half>(p), everySecond<typename V::Half>(p + N)};
-    else {
-        const V x = loaded<V>(p), y = loaded<V>(p + N - 1);
-        if constexpr (N == 16) return SHUFFLE(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
-        else if constexpr (N == 8) return SHUFFLE(x, y, 0, 2, 4, 6, 9, 11, 13, 15);
-        else if constexpr (N == 4) return SHUFFLE(x, y, 0, 2, 5, 7);
-        else return SHUFFLE(x, y, 0, 3);
-    }
-}
-#else
-template <class V, class T> FN V everySecond(const T* p) { return made<V>([&](int k) { return p[2 * k]; }); }
-#endif
-// The first n lanes, fewer than 16. One by one they would take as long as the rest of a short row.
-template <class V, class T> FN void first(V& r, const T* p, int n) { for (int k = 0; k < n; ++k) put(r, k, p[k]); }
-template <class V, class T> FN void putFirst(T* p, int n, const V& v) { for (int k = 0; k < n; ++k) p[k] = v[k]; }
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 12)
 #define LOWER(n) ((1u << (n)) - 1u)
 #define MASKED(N, T) \
@@ -265,17 +279,12 @@ typedef int I8 __attribute__((vector_size(32)));
     }
 MASKED(f32, float) MASKED(i32, int) MASKED(u32, unsigned)
 #endif
-#define MEMORY(T, N) \
-    FN V_##N ld_##N(const T* p, int n) { if (n == 16) return loaded<V_##N>(p); V_##N r = {}; first(r, p, n); return r; } \
-    FN V_##N lds_##N(const T* p, long s, int n) { if (n == 16) return __builtin_constant_p(s) && s == 2 ? everySecond<V_##N>(p) : made<V_##N>([&](int k) { return p[k * s]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[k * s]); return r; } \
-    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == 16) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
-    FN void st_##N(T* p, int n, V_##N v) { if (n == 16) stored(p, v); else putFirst(p, n, v); } \
-    FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == 16) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
-    FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }
+#endif
 )";
 
 }  // namespace
 
-std::string_view cppTypes() { return kTypes; }
+std::string_view cppVectors() { return kVectors; }
+std::string_view cppLanes() { return kLanes; }
 
 }  // namespace cutaway

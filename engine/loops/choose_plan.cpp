@@ -62,6 +62,7 @@ class Planner {
         chooseChains();
         chooseKeeps();
         chooseTile();
+        chooseLanes();
         return std::move(m_plan);
     }
 
@@ -373,6 +374,23 @@ class Planner {
                                  (m_plan.direct ? "registers" : "memory that threads share"));
             return;
         }
+    }
+
+    // ---- lanes
+    /// More where they fill a register with neighbours in memory.
+    void chooseLanes() {
+        if (m_plan.vectors != VectorOver::Rows || m_plan.tiled >= 0) return;
+        const auto last = std::find_if(m_kernel->outer.begin(), m_kernel->outer.end(),
+                                       [&](const Loop& loop) { return loop.axis == m_plan.order.back(); });
+        for (const Expr& index : allIndices()) {
+            const auto stride = strideOf(index, last->axis);
+            if (!stride || *stride < 0 || *stride > 1) return;
+        }
+        int lanes = mostLanes(*m_kernel, m_target);
+        while (lanes > m_target.lanes && last->size.asInt().value_or(lanes) < lanes) lanes /= 2;
+        if (lanes <= m_target.lanes) return;
+        m_plan.lanes = lanes;
+        m_plan.why.push_back("lanes: elements are narrow, so that " + std::to_string(lanes) + " fill a register");
     }
 
     const Kernel* m_kernel;

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <set>
+#include <unordered_set>
 
 #include "engine/loops/index.h"
 
@@ -25,6 +26,14 @@ std::set<int> rowAxes(const LoopPlan& plan) {
 
 namespace {
 
+/// Widens `widest` to the bytes of what is computed for a value, beside indices; halves are computed as f32.
+void widen(int& widest, const Expr& value, std::unordered_set<const ExprNode*>& seen) {
+    if (!seen.insert(&*value).second) return;
+    widest = std::max(widest, byteSize(computeTypeOf(value->dtype)));
+    if (value->kind == ExprKind::Load) return;
+    for (const Expr& operand : value->operands) widen(widest, operand, seen);
+}
+
 bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
     std::vector<int> axes;
     for (const Loop& loop : loops) axes.push_back(loop.axis);
@@ -32,6 +41,21 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
     std::sort(order.begin(), order.end());
     return axes == order;
 }
+
+}  // namespace
+
+int mostLanes(const Kernel& kernel, const LoopTarget& target) {
+    int widest = 1;
+    std::unordered_set<const ExprNode*> seen;
+    bool walks = kernel.outer.empty() || !reductionsOf(kernel).empty();
+    for (const KernelStore& store : kernel.stores) {
+        walks |= !store.inner.empty();
+        widen(widest, store.value, seen);
+    }
+    return walks || widest > 2 ? target.lanes : std::max(target.lanes, target.narrowBytes / widest);
+}
+
+namespace {
 
 class Checker {
   public:
@@ -50,7 +74,11 @@ class Checker {
     std::string vectors() {
         if (m_plan->vectors == VectorOver::Nothing)
             return m_plan->lanes == 1 ? "" : "without vectors there is one lane";
-        if (m_plan->lanes != m_target.lanes) return "vectors have " + std::to_string(m_target.lanes) + " lanes";
+        const int most = m_plan->vectors == VectorOver::Rows ? mostLanes(*m_kernel, m_target) : m_target.lanes;
+        const bool more = m_plan->lanes > m_target.lanes && (m_plan->lanes == most || m_plan->lanes * 2 == most);
+        if (m_plan->lanes != m_target.lanes && !more)
+            return "vectors have " + std::to_string(m_target.lanes) + " lanes" +
+                   (most > m_target.lanes ? " or " + std::to_string(most) : "");
         if (m_plan->vectors == VectorOver::Walks) return {};
         if (m_plan->order.empty()) return "there are no rows to make vectors of";
         for (const Expr& r : m_reductions)

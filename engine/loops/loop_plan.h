@@ -60,6 +60,10 @@ std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vec
 /// Axes that change from row to row in the innermost loop over rows: what reads none of them is the same for all rows.
 std::set<int> rowAxes(const LoopPlan& plan);
 
+/// The most lanes that vectors of this kernel may have on the target: more than others where all that is computed,
+/// beside indices, has one or two bytes and nothing is reduced.
+int mostLanes(const Kernel& kernel, const LoopTarget& target);
+
 LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target);
 /// Why the plan does not compute this kernel on the target; empty if it does.
 std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target = {});

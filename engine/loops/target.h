@@ -5,7 +5,8 @@
 namespace cutaway {
 
 struct LoopTarget {
-    int lanes = 16;                   // of a vector loop, the same for every dtype: wide ones take several registers
+    int lanes = 16;        // of a vector loop, whatever the dtypes: wide ones take several registers
+    int narrowBytes = 64;  // of a vector where all elements have one or two bytes; fewer than the lanes: none has more
     int64_t elementsPerPart = 16384;  // what one part of a split walk has at least; fixed, so that bits do not depend
                                       // on how many threads there are
     int maxParts = 64;

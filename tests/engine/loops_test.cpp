@@ -40,6 +40,9 @@ std::vector<Sample> samples() {
     for (const int64_t n : {3, 16, 17, 33, 70})
         for (const char* how : {"roll", "reflect", "enlarge", "squares"})
             all.push_back({how, picked(5, n, how), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {1, 31, 32, 33, 63, 64, 65, 150})
+        for (const DType dtype : {DType::I8, DType::U8, DType::I16})
+            all.push_back({"integers", integers(3, n, dtype), static_cast<size_t>(3 * n)});
     for (const int64_t n : {1, 16, 40})
         all.push_back({"added", rowSumsAdded(5, n, 7), static_cast<size_t>(5 * n + 35)});
     for (const int64_t n : {1, 16, 40, 150}) {
@@ -71,13 +74,28 @@ class LoopsTest : public QObject {
         QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\njam 8\nwalk r0\nparts 4\n";
         QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\njam 2\nwalk r0\nparts 16\n";
         QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\njam 4\nwalk r0\n";
+        QTest::newRow("bytes") << 10 << "order x0 x1\nvectors rows 64\n";
+        QTest::newRow("bytes of short rows") << 11 << "order x0 x1\nvectors rows 32\n";
+        QTest::newRow("two bytes") << 12 << "order x0 x1\nvectors rows 32\n";
+        QTest::newRow("four bytes") << 13 << "order x0 x1\nvectors rows 16\n";
     }
     void chosenPlans() {
         QFETCH(int, which);
         QFETCH(QString, plan);
-        const Kernel kernels[] = {softmax(100, 300),    transpose(100, 300), largest(100, 300), bags(10, 64),
-                                  largest(2, 1 << 20),  transpose(4, 100),   transpose(8, 100), columnSums(2048, 2048),
-                                  columnSums(8192, 40), columnSums(20, 1024)};
+        const Kernel kernels[] = {softmax(100, 300),
+                                  transpose(100, 300),
+                                  largest(100, 300),
+                                  bags(10, 64),
+                                  largest(2, 1 << 20),
+                                  transpose(4, 100),
+                                  transpose(8, 100),
+                                  columnSums(2048, 2048),
+                                  columnSums(8192, 40),
+                                  columnSums(20, 1024),
+                                  integers(9, 300, DType::U8),
+                                  integers(9, 40, DType::I8),
+                                  integers(9, 300, DType::I16),
+                                  integers(9, 300, DType::I32)};
         const LoopPlan chosen = choosePlan(kernels[which], {});
         QCOMPARE(problemOf(chosen, kernels[which]), std::string());
         QString own = QString::fromStdString(text(chosen));
@@ -161,6 +179,16 @@ class LoopsTest : public QObject {
         const auto parsed = parsePlan(plan.toStdString());
         QVERIFY2(bool(parsed), parsed ? "" : parsed.error().message.c_str());
         QCOMPARE(QString::fromStdString(problemOf(*parsed, softmax(9, 40))), why);
+    }
+    void lanesOfNarrowElements() {
+        const auto problem = [](int lanes, const Kernel& kernel) {
+            const auto plan = parsePlan("order x0 x1\nvectors rows " + std::to_string(lanes) + "\n");
+            return plan ? problemOf(*plan, kernel) : plan.error().text();
+        };
+        for (const int lanes : {16, 32}) QCOMPARE(problem(lanes, integers(9, 20, DType::I16)), std::string());
+        QCOMPARE(problem(64, integers(9, 20, DType::I8)), std::string());
+        QCOMPARE(problem(64, integers(9, 20, DType::I16)), std::string("vectors have 16 lanes or 32"));
+        QCOMPARE(problem(32, integers(9, 20, DType::I32)), std::string("vectors have 16 lanes"));
     }
     void differentLengthsAreNotLanes() {
         const Kernel kernel = bags(7, 1);

@@ -50,6 +50,15 @@ Kernel transpose(int64_t rows, int64_t columns) {
     kernel.stores = {{0, {}, add(mul(num(rows), x(0)), x(1)), load(1, add(mul(num(columns), x(1)), x(0)))}};
     return kernel;
 }
+Kernel integers(int64_t rows, int64_t columns, DType dtype) {
+    Kernel kernel;
+    kernel.name = "integers";
+    kernel.buffers = {{dtype, true}, {dtype, false}, {dtype, false}};
+    kernel.outer = {{0, rows}, {1, columns}};
+    const Expr at = add(mul(num(columns), x(0)), x(1)), own = load(1, at, dtype), sum = own + load(2, x(1), dtype);
+    kernel.stores = {{0, {}, at, Expr::where(compare(ExprKind::Lt, own, sum), sum, own)}};
+    return kernel;
+}
 Kernel largest(int64_t rows, int64_t columns) {
     Kernel kernel;
     kernel.name = "largest";
@@ -199,6 +208,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     std::shuffle(plan.order.begin(), plan.order.end(), random);
     plan.vectors = static_cast<VectorOver>(random() % 3);
     plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
+    if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(16 << random() % 3, mostLanes(kernel, {}));
     plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);

@@ -27,6 +27,8 @@ Kernel pooled(int64_t rows, int64_t columns, int64_t step);
 Kernel picked(int64_t rows, int64_t columns, const std::string& how);
 /// b0[n + m] = b1[n] beside b2[m] with a border of `pad` zeros: conditions that change within the vector loop.
 Kernel beside(int64_t n, int64_t m, int64_t pad);
+/// b0[rows, columns] = b1 or its sum with a row b2, whichever is larger, in integers of the given dtype.
+Kernel integers(int64_t rows, int64_t columns, DType dtype);
 /// b0[count] = gelu of b1, element by element.
 Kernel gelu(int64_t count);
 /// b0[columns] = sums of b1[rows, columns] over the rows.

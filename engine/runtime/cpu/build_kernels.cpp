@@ -71,7 +71,8 @@ class Builder {
             const PrintedKernel& kernel = m_kernels[i];
             m_keys.push_back(Hasher()
                                  .add(std::string_view(compiler))
-                                 .add(std::string_view(cppPrelude(kernel.helpers)))
+                                 .add(cppVectors())
+                                 .add(std::string_view(cppPrelude(kernel.lanes, kernel.helpers)))
                                  .add(std::string_view(functionOf(kernel)))
                                  .finish()
                                  .hex());
