@@ -124,20 +124,23 @@ class CppPrinter {
         CT_CHECK(computeTypeOf(memory) == computeTypeOf(type), "stored values have their buffer's type");
         const std::string buffer = bufferName(store.buffer), suffix = cppMemorySuffix(memory);
         const Code own = value(store.value), at = value(store.index);
+        CT_CHECK(store.how != StoreHow::Atomic, "threads of a CPU do not add at once");
+        const bool adds = store.how == StoreHow::Adds;
         if (!store.step && !at.vector) {
             if (isHalf(memory))
                 line(helper("mem_" + suffix, "wr_" + suffix) + "(" + buffer + " + " + at.text + ", " + own.text + ");");
-            else line(buffer + "[" + at.text + "] = " + own.text + ";");
+            else line(buffer + "[" + at.text + (adds ? "] += " : "] = ") + own.text + ";");
             return;
         }
         m_helpers.insert("mem_" + suffix);
         const std::string vector = widened(own, type).text;
-        if (!store.step) line("stg_" + suffix + "(" + buffer + ", " + at.text + ", n, " + vector + ");");
-        else if (store.step.asInt() == 1)
-            line("st_" + suffix + "(" + buffer + " + " + at.text + ", n, " + vector + ");");
-        else
-            line("sts_" + suffix + "(" + buffer + " + " + at.text + ", " + value(store.step).text + ", n, " + vector +
-                 ");");
+        const std::string to = buffer + " + " + at.text + ", ";
+        if (adds)
+            line(store.step ? "ads_" + suffix + "(" + to + value(store.step).text + ", n, " + vector + ");"
+                            : "adg_" + suffix + "(" + buffer + ", " + at.text + ", n, " + vector + ");");
+        else if (!store.step) line("stg_" + suffix + "(" + buffer + ", " + at.text + ", n, " + vector + ");");
+        else if (store.step.asInt() == 1) line("st_" + suffix + "(" + to + "n, " + vector + ");");
+        else line("sts_" + suffix + "(" + to + value(store.step).text + ", n, " + vector + ");");
     }
 
     // ---- expressions

@@ -175,7 +175,9 @@ template <class V, class T> FN V everySecond(const T* p) { return made<V>([&](in
     FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == W) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
     FN void st_##N(T* p, int n, V_##N v) { if (n == W) stored(p, v); else putFirst(p, n, v); } \
     FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == W) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
-    FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }
+    FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; } \
+    FN void ads_##N(T* p, long s, int n, V_##N v) { for (int k = 0; k < n; ++k) p[k * s] += v[k]; } \
+    FN void adg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] += v[k]; }
 )";
 
 // For each number of lanes, within a namespace. V_b is a mask: 0 or -1 per lane, of the width that fills a register.

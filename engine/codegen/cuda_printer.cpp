@@ -35,6 +35,12 @@ FN float floorModF(float a, float b) { const float m = fmodf(a, b); return m != 
 FN double floorModF(double a, double b) { const double m = fmod(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
 template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
 template <class T> FN T shr(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(a < 0 ? -1 : 0) : T(a >> b); }
+FN void add(float* p, float v) { atomicAdd(p, v); }
+FN void add(double* p, double v) { atomicAdd(p, v); }
+FN void add(int* p, int v) { atomicAdd(p, v); }
+FN void add(unsigned* p, unsigned v) { atomicAdd(p, v); }
+FN void add(long* p, long v) { atomicAdd((unsigned long long*)p, (unsigned long long)v); }
+FN void add(unsigned long* p, unsigned long v) { atomicAdd((unsigned long long*)p, (unsigned long long)v); }
 #define UNARY(N, F) FN float f_##N(float x) { return F##f(x); } FN double f_##N(double x) { return F(x); }
 UNARY(exp, exp) UNARY(exp2, exp2) UNARY(expm1, expm1) UNARY(log, log) UNARY(log2, log2) UNARY(log10, log10)
 UNARY(log1p, log1p) UNARY(sqrt, sqrt) UNARY(sin, sin) UNARY(cos, cos) UNARY(tan, tan) UNARY(asin, asin)
@@ -134,8 +140,11 @@ class CudaPrinter {
         const Expr at = store.index;
         const bool spread = store.step || lanesOf(*m_nest, at) > 1;
         const std::string step = store.step ? " + k * (" + value(store.step) + ")" : "";
-        line((spread ? "if (k < n) " : "if (k == 0) ") + bufferName(store.buffer) + "[" + value(at) + step +
-             "] = " + value(store.value) + ";");
+        const std::string element = bufferName(store.buffer) + "[" + value(at) + step + "]";
+        const std::string which = spread ? "if (k < n) " : "if (k == 0) ";
+        if (store.how == StoreHow::Puts) return line(which + element + " = " + value(store.value) + ";");
+        // Lanes may have one index, whatever other blocks do.
+        line(which + "add(&" + element + ", " + value(store.value) + ");");
     }
 
     /// Puts the lanes of a vector, one of each thread, into shared memory for all threads of the block.

@@ -82,7 +82,10 @@ class NestBuilder {
             for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
         });
     }
-    void store(const KernelStore& own) { append(Store{own.buffer, ready(own.index), Expr(), ready(own.value)}); }
+    void store(const KernelStore& own) {
+        const StoreHow adding = m_plan->atomic ? StoreHow::Atomic : StoreHow::Adds;
+        append(Store{own.buffer, ready(own.index), Expr(), ready(own.value), own.adds ? adding : StoreHow::Puts});
+    }
 
     using States = std::vector<int>;  // the variables of one reduction
     /// Emits the loops (equal for all) that compute these reductions, over `range` of the first. Returns their states.
@@ -289,8 +292,10 @@ class KernelBuilder {
     void overRows(NestBuilder& builder, int jam, Inside&& inside) {
         std::vector<Loop> flat = m_rows;
         if (rowsAreVectors()) flat.pop_back();
-        const bool alone = rowsAreVectors() && flat.empty() && jam == 1;  // threads take vectors then
-        const int parts = alone ? -1 : builder.newAxis();
+        const bool serial = adds(m_kernel) && !m_plan->atomic;                       // one part has all
+        const bool alone = rowsAreVectors() && flat.empty() && jam == 1 && !serial;  // threads take vectors then
+        const int parts = alone ? -1 : builder.newAxis(), once = serial ? builder.newAxis() : -1;
+        if (serial) builder.open({once});
         For vectors = vectorsOfRows(builder, flat, jam);
         if (!alone) openFlat(builder, parts, flat);
         if (rowsAreVectors()) builder.open({vectors.axis});
@@ -298,8 +303,9 @@ class KernelBuilder {
         if (alone) vectors.map = Map::Parts;
         if (rowsAreVectors()) builder.closeInto(std::move(vectors));
         const SymInt range = alone ? m_rows.back().size : product(flat);
-        if (!alone) builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
-        add(builder, range);
+        if (!alone) builder.closeInto({parts, number(0), range.expr(), 1, serial ? Map::Serial : Map::Parts, {}});
+        if (serial) builder.closeInto({once, number(0), number(1), 1, Map::Parts, {}});
+        add(builder, serial ? SymInt(1) : range);
     }
     /// The loop of vectors over rows. Those that are jammed are a block each, whose axis is added to `flat`.
     For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat, int jam) const {

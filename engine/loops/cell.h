@@ -22,5 +22,7 @@ Cell applyOperation(const ExprNode& operation, std::span<const Cell> in, KernelF
 /// Element `index` of a buffer of this dtype; f16 and bf16 as the float that they are.
 Cell readElement(const void* buffer, DType dtype, int64_t index);
 void writeElement(void* buffer, DType dtype, int64_t index, const Cell& value);
+/// Not of f16, bf16 and Bool.
+void addToElement(void* buffer, DType dtype, int64_t index, const Cell& value);
 
 }  // namespace cutaway

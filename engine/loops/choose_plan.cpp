@@ -222,6 +222,9 @@ class Planner {
         return rows;
     }
     void chooseParts() {
+        m_plan.atomic = adds(*m_kernel) && m_target.atomics;
+        if (m_plan.atomic) m_plan.why.push_back("atomic: several rows may add to one element");
+        else if (adds(*m_kernel)) return;
         const auto rows = blocksOfRows();
         if (m_plan.walks.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxParts) return;
         int64_t longest = 0;
@@ -353,7 +356,7 @@ class Planner {
     // ---- tiles
     void chooseTile() {
         if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.order.size() < 2 ||
-            !m_reductions.empty() || m_plan.order.back() != m_kernel->outer.back().axis)
+            !m_reductions.empty() || adds(*m_kernel) || m_plan.order.back() != m_kernel->outer.back().axis)
             return;
         const Loop& last = m_kernel->outer.back();
         const std::vector<Expr> indices = allIndices();

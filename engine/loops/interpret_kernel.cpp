@@ -29,7 +29,10 @@ class KernelInterpreter {
             const DType memory = m_kernel->buffers[static_cast<size_t>(store.buffer)].dtype;
             over(loops, 0, [&] {
                 const int64_t at = evaluate(index).whole;
-                writeElement(m_buffers[static_cast<size_t>(store.buffer)], memory, at, evaluate(value));
+                void* const buffer = m_buffers[static_cast<size_t>(store.buffer)];
+                const Cell element = evaluate(value);
+                if (store.adds) addToElement(buffer, memory, at, element);
+                else writeElement(buffer, memory, at, element);
             });
         }
         return m_fault;

@@ -62,13 +62,14 @@ class NestInterpreter {
         const Lanes value = evaluate(store.value), index = evaluate(store.index);
         void* const buffer = memory(store.buffer);
         const DType dtype = m_nest->memoryOf(store.buffer);
+        const auto write = store.how == StoreHow::Puts ? writeElement : addToElement;
         if (!store.step && index.size() == 1) {
             CT_CHECK(value.size() == 1, "one element is stored at one index");
-            return writeElement(buffer, dtype, index[0].whole, value[0]);
+            return write(buffer, dtype, index[0].whole, value[0]);
         }
         const int64_t step = store.step ? one(store.step).whole : 0;
         for (int64_t k = 0; k < m_active; ++k)
-            writeElement(buffer, dtype, store.step ? index[0].whole + k * step : lane(index, k).whole, lane(value, k));
+            write(buffer, dtype, store.step ? index[0].whole + k * step : lane(index, k).whole, lane(value, k));
     }
     void on(const Barrier&) {}  // lanes go together
     void on(const Turn& turn) {

@@ -109,6 +109,10 @@ bool costsMuch(const Expr& value) {
     return dear;
 }
 
+bool adds(const Kernel& kernel) {
+    return std::any_of(kernel.stores.begin(), kernel.stores.end(), [](const KernelStore& store) { return store.adds; });
+}
+
 std::string structureKey(const Kernel& kernel) {
     // Expressions are named by their structural hashes: their text would grow with every shared use.
     Hasher hasher;
@@ -120,7 +124,7 @@ std::string structureKey(const Kernel& kernel) {
     for (const std::string& size : kernel.sizes) hasher.add(std::string_view(size));
     addLoops(kernel.outer);
     for (const KernelStore& store : kernel.stores) {
-        hasher.add(store.buffer).add(store.index->hash).add(store.value->hash);
+        hasher.add(store.buffer).add(store.index->hash).add(store.value->hash).add(store.adds);
         addLoops(store.inner);
     }
     return hasher.finish().hex();

@@ -33,6 +33,7 @@ struct KernelStore {
     int buffer = 0;
     std::vector<Loop> inner;
     Expr index, value;
+    bool adds = false;  // to what stands there, in no order: then several rows may have one index
     bool operator==(const KernelStore&) const = default;
 };
 struct Kernel {
@@ -48,6 +49,8 @@ std::string bufferName(int buffer);
 /// The number of a load's buffer ("b12" is 12, "c3" is ~3).
 int bufferOf(const Expr& load);
 
+/// Whether a store of the kernel adds.
+bool adds(const Kernel& kernel);
 /// Structural identity without the name: kernels with equal keys have the same code.
 std::string structureKey(const Kernel& kernel);
 

@@ -61,7 +61,10 @@ class KernelReader {
         in.expect("[");
         made.index = in.expression();
         in.expect("]");
-        in.expect("=");
+        made.adds = in.take("+=");
+        if (!made.adds) in.expect("=");
+        if (made.adds && (isHalf(written.dtype) || written.dtype == DType::Bool))
+            return in.say("what adds is of f32, f64 or integers");
         made.value = in.expression();
         if (in.error.empty() && in.takeWord("for")) made.inner = in.loops();
         if (!in.error.empty()) return;

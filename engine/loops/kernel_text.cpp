@@ -19,8 +19,8 @@ std::string text(const Kernel& kernel) {
         const KernelStore& store = kernel.stores[s];
         const Expr &index = roots[2 * s], &value = roots[2 * s + 1];
         for (const std::string& definition : exprs.definitions({index, value})) line(definition);
-        line(bufferName(store.buffer) + "[" + exprs.shown(index) + "] = " + exprs.shown(value) +
-             (store.inner.empty() ? "" : " for " + exprs.loops(store.inner)));
+        line(bufferName(store.buffer) + "[" + exprs.shown(index) + (store.adds ? "] += " : "] = ") +
+             exprs.shown(value) + (store.inner.empty() ? "" : " for " + exprs.loops(store.inner)));
     }
     return out;
 }

@@ -79,9 +79,15 @@ struct Set {
     int var = 0;
     Expr value;
 };
+enum class StoreHow : uint8_t {
+    Puts,
+    Adds,    // to what stands there, lane by lane
+    Atomic,  // adds while other threads do
+};
 struct Store {
     int buffer = 0;           // or below zero: ~buffer is the number of a scratch array
     Expr index, step, value;  // step: null for one element or for a vector of indices
+    StoreHow how = StoreHow::Puts;
 };
 /// From here on all lanes see what any lane has stored to scratch memory (on GPUs, a barrier of the block).
 struct Barrier {};

@@ -11,7 +11,7 @@ namespace cutaway {
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
            walks == other.walks && parts == other.parts && tiled == other.tiled && tile == other.tile &&
-           direct == other.direct && keeps == other.keeps;
+           direct == other.direct && atomic == other.atomic && keeps == other.keeps;
 }
 
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -65,7 +65,7 @@ class Checker {
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::needs, &Checker::parts,
-                                  &Checker::tiles, &Checker::keeps})
+                                  &Checker::tiles, &Checker::keeps, &Checker::additions})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -175,6 +175,13 @@ class Checker {
         return {};
     }
 
+    std::string additions() {
+        if (m_plan->atomic && !m_target.atomics) return "threads add at once on GPUs only";
+        if (!adds(*m_kernel)) return m_plan->atomic ? "only kernels that add are atomic" : "";
+        if (m_plan->tiled >= 0) return "what adds is not tiled";
+        return m_plan->parts > 1 && !m_plan->atomic ? "parts add at once: atomic" : "";
+    }
+
     const LoopPlan* m_plan;
     const Kernel* m_kernel;
     LoopTarget m_target;
@@ -259,7 +266,11 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.tile = *number(2);
         return {};
     }
-    return "a plan has lines order, vectors, jam, walk, keep, parts and tile";
+    if (key == "atomic") {
+        plan.atomic = true;
+        return {};
+    }
+    return "a plan has lines order, vectors, jam, walk, keep, parts, tile and atomic";
 }
 
 }  // namespace
@@ -282,6 +293,7 @@ std::string text(const LoopPlan& plan) {
     if (plan.tiled >= 0)
         all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +
                (plan.direct ? " direct\n" : "\n");
+    if (plan.atomic) all += "atomic\n";
     for (const std::string& why : plan.why) all += "# " + why + "\n";
     return all;
 }

@@ -48,6 +48,8 @@ struct LoopPlan {
     /// copied to scratch memory first.
     int tiled = -1, tile = 1;
     bool direct = false;
+    /// Threads add to memory at once. Without it a kernel that adds runs on one.
+    bool atomic = false;
     /// Reductions whose elements stay in scratch memory for later walks of the row, which would compute them again.
     std::vector<int> keeps;
     std::vector<std::string> why;

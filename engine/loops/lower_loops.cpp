@@ -54,6 +54,7 @@ void plainDivisions(LoopNest& nest) {
 LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps) {
     LoopTarget target;
     if (plan.lanes > 1) target.lanes = plan.lanes;  // the printer knows which it has
+    target.atomics = plan.atomic;
     const std::string problem = problemOf(plan, kernel, target);
     CT_CHECK(problem.empty(), problem.c_str());
     LoweredKernel lowered = buildNests(kernel, plan);

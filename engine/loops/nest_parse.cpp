@@ -153,7 +153,9 @@ class NestReader {
         }
         if (const auto var = numberAfter('t', word)) return assign(in, *var);
         const auto buffer = numberAfter('b', word), array = numberAfter('c', word);
-        if (buffer || array) return store(in, buffer ? *buffer : ~*array);
+        if (buffer || array) return store(in, buffer ? *buffer : ~*array, false);
+        if (const auto shared = word == "atomic" ? numberAfter('b', in.word()) : std::nullopt)
+            return store(in, *shared, true);
         in.fail(
             "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, turn,");
     }
@@ -308,7 +310,7 @@ class NestReader {
                std::string(info(*in.memoryOf(buffer)).abbreviation) + "!");
         return false;
     }
-    void store(LineReader& in, int buffer) {
+    void store(LineReader& in, int buffer, bool atomic) {
         const auto memory = in.memoryOf(buffer);
         if (!memory) return;
         if (!isWritten(in, buffer)) return;
@@ -316,11 +318,15 @@ class NestReader {
         const Expr index = in.expression();
         const Expr step = in.take(":") ? in.expression() : Expr();
         in.expect("]");
-        in.expect("=");
+        const bool adds = in.take("+=");
+        if (!adds) in.expect("=");
+        if (atomic && !adds) return in.say("what is atomic adds: atomic b0[x0] += ...");
+        if (adds && (isHalf(*memory) || *memory == DType::Bool)) return in.say("what adds is of f32, f64 or integers");
+        const StoreHow how = atomic ? StoreHow::Atomic : adds ? StoreHow::Adds : StoreHow::Puts;
         const Expr value = in.expression();
         if (in.error.empty() && computeTypeOf(value->dtype) != computeTypeOf(*memory))
             return in.say("what is stored has the dtype of its buffer");
-        append(Store{buffer, index, step, value});
+        append(Store{buffer, index, step, value, how});
     }
 
     LoopNest m_nest;

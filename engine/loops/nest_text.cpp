@@ -116,8 +116,9 @@ class Writer {
         line(depth, "merge " + reducerText(merge.reducer) + " " + states(merge.states) + " with " + with);
     }
     void on(const Store& store, int depth) {
-        line(depth, bufferName(store.buffer) + "[" + shown(store.index) +
-                        (store.step ? " : " + shown(store.step) : "") + "] = " + shown(store.value));
+        line(depth, (store.how == StoreHow::Atomic ? "atomic " : "") + bufferName(store.buffer) + "[" +
+                        shown(store.index) + (store.step ? " : " + shown(store.step) : "") +
+                        (store.how == StoreHow::Puts ? "] = " : "] += ") + shown(store.value));
     }
 
     LoopNest m_nest;

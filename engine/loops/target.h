@@ -16,6 +16,7 @@ struct LoopTarget {
     int jam = 8;                 // vectors of rows that reductions take side by side: cache lines of a page
     int chains = 4;              // states of a reduction in registers: as many as an operation takes cycles
     int tile = 64;               // elements that a transpose reads along memory at once: some cache lines of each page
+    bool atomics = false;        // whether threads may add to one element, in any order: CPUs give the same bits always
     bool direct = true;          // turned in registers; threads of a GPU hand elements to each other in shared memory
     bool operator==(const LoopTarget&) const = default;
 };

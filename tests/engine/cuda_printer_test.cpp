@@ -30,6 +30,7 @@ LoopTarget gpu(int lanes) {
     target.tile = 32;
     target.direct = false;  // threads hand elements to each other
     target.maxParts = 1024;
+    target.atomics = true;
     return target;
 }
 
@@ -55,6 +56,7 @@ std::vector<Sample> samples(bool large) {
             {"outer reduction", named("outer", columnSums(n, m)), gpu(256), elements, one},
             {"transpose", named("transpose", transpose(n, m)), gpu(32), elements, 2 * one},
             {"gather", named("gather", gather(n * m)), gpu(256), elements, 4 * one},
+            {"scatter", named("scatter", scatterAdded(n * m / 33, n * m / 99, 33)), gpu(32), elements, one * 4 / 3},
             {"online softmax", online, longRows, elements, 2 * one},
             {"concatenation", named("beside", beside(joined, joined / 4, 7)), gpu(256), static_cast<size_t>(joined * 4),
              static_cast<double>(joined) * 3 * 1.25 * 2 * 4 / 1e6}};

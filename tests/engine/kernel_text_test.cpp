@@ -128,6 +128,7 @@ class KernelTextTest : public QObject {
             "softmax(b0: f32!, b1: f32)\nfor x0 < 9:\n  v0 = max(x2 < 40: b1[40*x0 + x2])\n"
             "  b0[40*x0 + x1] = exp(b1[40*x0 + x1] - v0)/sum(x3 < 40: exp(b1[40*x0 + x3] - v0)) "
             "for x1 < 40\n");
+        row("additions", "add(b0: f32!, b1: f32, b2: i64)\nfor x0 < 9:\n  b0[b2[x0]] += b1[x0]\n");
         row("a length from data",
             "bags(b0: f32!, b1: f32, b2: i64)\nfor x0 < 7, x1 < 19:\n"
             "  b0[19*x0 + x1] = sum(x2 < -1*b2[x0] + b2[x0 + 1]: b1[x1 + 19*x2 + 19*b2[x0]])\n");
@@ -228,6 +229,8 @@ class KernelTextTest : public QObject {
         row("buffer", head + "b0[x0] = b2[x0]",
             "line 3: b2 is none of the kernel's buffers; its first line lists them");
         row("not written", head + "b1[x0] = 0.0", "line 3: b1 is not written: mark it in the first line, b1: f32!");
+        row("additions to bools", "k(b0: b8!)\nfor x0 < 9:\nb0[0] += True",
+            "line 3: what adds is of f32, f64 or integers");
         row("size", head + "b0[x0 + s1] = 0.0",
             "line 3: 's1' is none of the kernel's sizes; its first line lists them");
         row("axis", head + "b0[x1] = 0.0", "line 3: there is no loop over x1 around this store");

@@ -49,6 +49,10 @@ std::vector<Sample> samples() {
         all.push_back({"columns", columnSums(9, n), static_cast<size_t>(n * 9)});
         all.push_back({"bordered", bordered(9, n), static_cast<size_t>(n * 9)});
     }
+    for (const int64_t dims : {1, 16, 37}) {
+        all.push_back({"scatter", scatterAdded(23, 5, dims), static_cast<size_t>(23 * dims)});
+        all.push_back({"scatter", scatterAdded(40, 64, dims), static_cast<size_t>(64 * dims)});
+    }
     all.push_back({"bags", bags(7, 19), size_t{2000}});
     all.push_back({"bags", bags(7, 3), size_t{2000}});
     return all;
@@ -77,6 +81,7 @@ class LoopsTest : public QObject {
         QTest::newRow("bytes") << 10 << "order x0 x1\nvectors rows 64\n";
         QTest::newRow("bytes of short rows") << 11 << "order x0 x1\nvectors rows 32\n";
         QTest::newRow("two bytes") << 12 << "order x0 x1\nvectors rows 32\n";
+        QTest::newRow("additions") << 14 << "order x0 x1\nvectors rows 16\n";
         QTest::newRow("four bytes") << 13 << "order x0 x1\nvectors rows 16\n";
     }
     void chosenPlans() {
@@ -95,7 +100,8 @@ class LoopsTest : public QObject {
                                   integers(9, 300, DType::U8),
                                   integers(9, 40, DType::I8),
                                   integers(9, 300, DType::I16),
-                                  integers(9, 300, DType::I32)};
+                                  integers(9, 300, DType::I32),
+                                  scatterAdded(100, 40, 64)};
         const LoopPlan chosen = choosePlan(kernels[which], {});
         QCOMPARE(problemOf(chosen, kernels[which]), std::string());
         QString own = QString::fromStdString(text(chosen));
@@ -112,7 +118,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
         QTest::newRow("key") << "order x0\nvectros rows 16"
-                             << "a plan has lines order, vectors, jam, walk, keep, parts and tile";
+                             << "a plan has lines order, vectors, jam, walk, keep, parts, tile and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -189,6 +195,30 @@ class LoopsTest : public QObject {
         QCOMPARE(problem(64, integers(9, 20, DType::I8)), std::string());
         QCOMPARE(problem(64, integers(9, 20, DType::I16)), std::string("vectors have 16 lanes or 32"));
         QCOMPARE(problem(32, integers(9, 20, DType::I32)), std::string("vectors have 16 lanes"));
+    }
+    void additions() {
+        const Kernel kernel = scatterAdded(9, 4, 20);
+        LoopTarget gpu;
+        gpu.atomics = true;
+        const LoopPlan atomic = choosePlan(kernel, gpu);
+        QVERIFY(atomic.atomic);
+        QCOMPARE(problemOf(atomic, kernel, gpu), std::string());
+        QCOMPARE(problemOf(atomic, kernel), std::string("threads add at once on GPUs only"));
+        QCOMPARE(lowerLoops(kernel, atomic).nests[0].range, SymInt(9));
+        LoopPlan plan = choosePlan(kernel, {});
+        QCOMPARE(lowerLoops(kernel, plan).nests[0].range, SymInt(1));
+        plan.tiled = 0;
+        QCOMPARE(problemOf(plan, kernel), std::string("what adds is not tiled"));
+        Kernel walks = kernel;
+        walks.stores[0].inner = {walks.outer.back()};
+        walks.outer.pop_back();
+        plan = choosePlan(walks, {});
+        plan.parts = 2;
+        QCOMPARE(problemOf(plan, walks), std::string("parts add at once: atomic"));
+        QCOMPARE(problemOf(atomic, transpose(3, 3), gpu), std::string("only kernels that add are atomic"));
+        Kernel puts = kernel;
+        puts.stores[0].adds = false;
+        QVERIFY(structureKey(puts) != structureKey(kernel));
     }
     void differentLengthsAreNotLanes() {
         const Kernel kernel = bags(7, 1);

@@ -72,6 +72,9 @@ class NestTextTest : public QObject {
             "    merge argmax t0, t1 with t4, t5\n"
             "    var t2: f32 = lane(t0, 0)\n    var t3: i64 = lane(t1, 0)\n"
             "    b0[x0] = f32(t3)\n");
+        row("additions",
+            "adds(b0: f32!, b1: f32, b2: i64)\n  lanes 16\n  range 9\n  parts for x0 in 0 .. 9:\n"
+            "    atomic b0[b2[x0]] += b1[x0]\n    vector 16 for x1 in 0 .. 40:\n      b0[x1 : 1] += b1[x1 : 1]\n");
         row("scratch",
             "turn(b0: f32!, b1: f32)\n  scratch c0: f32[64]\n  barrier\n"
             "  for x0 in 0 .. 64:\n    c0[x0] = b1[x0]\n  barrier\n"
@@ -112,6 +115,8 @@ class NestTextTest : public QObject {
         row("statement", head + "    foo = 3",
             "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, "
             "barrier, turn, expected before '= 3'");
+        row("atomic", head + "    atomic b0[x0] = 1.0", "line 3: what is atomic adds: atomic b0[x0] += ...");
+        row("additions to halves", "k(b0: f16!)\n  b0[0] += 1.0", "line 2: what adds is of f32, f64 or integers");
         row("lanes too late", head + "    lanes 16",
             "line 3: lanes, range and scratch arrays stand before all statements");
         row("lanes", "k(b0: f32!)\n  lanes 0", "line 2: a number from 1 to 1024 is expected");

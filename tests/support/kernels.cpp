@@ -177,6 +177,17 @@ Kernel rowSumsAdded(int64_t rows, int64_t columns, int64_t inner) {
     kernel.stores = {{0, {}, at, load(1, at) + sum}};
     return kernel;
 }
+Kernel scatterAdded(int64_t count, int64_t items, int64_t dims) {
+    Kernel kernel;
+    kernel.name = "scatter";
+    kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::I64, false}};
+    kernel.outer = {{0, count}, {1, dims}};
+    const Expr spread = add(load(2, x(0), DType::I64), mul(x(0), num(7919)));
+    const Expr item =
+        Expr::call("checked_index", {Expr::make(ExprKind::Mod, {spread, num(items)}), num(items)}, DType::I64);
+    kernel.stores = {{0, {}, add(mul(num(dims), item), x(1)), load(1, add(mul(num(dims), x(0)), x(1))), true}};
+    return kernel;
+}
 Kernel gather(int64_t count) {
     Kernel kernel;
     kernel.name = "gather";

@@ -37,6 +37,8 @@ Kernel columnSums(int64_t rows, int64_t columns);
 Kernel bordered(int64_t rows, int64_t columns);
 /// b0[rows, columns] = b1 plus, to each element of a row, the sum of the row of b2[rows, inner].
 Kernel rowSumsAdded(int64_t rows, int64_t columns, int64_t inner);
+/// Rows b1[count, dims] added to those of b0[items, dims] that indices name, which follow from b2 and the row.
+Kernel scatterAdded(int64_t count, int64_t items, int64_t dims);
 /// b0[count] = elements of b1 at the indices b2.
 Kernel gather(int64_t count);
 
