@@ -307,13 +307,14 @@ class KernelBuilder {
         if (serial) builder.closeInto({once, number(0), number(1), 1, Map::Parts, {}});
         add(builder, serial ? SymInt(1) : range);
     }
-    /// The loop of vectors over rows. Those that are jammed are a block each, whose axis is added to `flat`.
+    /// The loop of vectors over rows. Those that are jammed, or of one part, are a block each, whose axis is added to
+    /// `flat`.
     For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat, int jam) const {
         if (!rowsAreVectors()) return {};
         const Loop& vector = m_rows.back();
         For loop{vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Serial, {}};
-        if (jam == 1) return loop;
-        const int64_t jammed = int64_t{jam} * m_plan->lanes;
+        if (jam == 1 && m_plan->block == 0) return loop;
+        const int64_t jammed = m_plan->block > 0 ? m_plan->block : int64_t{jam} * m_plan->lanes;
         flat.push_back({builder.newAxis(), blocks(vector.size, jammed)});
         loop.from = times(Expr::axis(flat.back().axis), jammed);
         loop.to = endOfBlock(loop.from, jammed, vector.size);

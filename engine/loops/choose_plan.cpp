@@ -63,6 +63,7 @@ class Planner {
         chooseKeeps();
         chooseTile();
         chooseLanes();
+        chooseBlock();
         return std::move(m_plan);
     }
 
@@ -394,6 +395,28 @@ class Planner {
         if (lanes <= m_target.lanes) return;
         m_plan.lanes = lanes;
         m_plan.why.push_back("lanes: elements are narrow, so that " + std::to_string(lanes) + " fill a register");
+    }
+
+    // ---- blocks
+    /// Few long rows are cut, so that all cores have some.
+    void chooseBlock() {
+        if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.tiled >= 0 ||
+            m_plan.order.size() < 2 || (adds(*m_kernel) && !m_plan.atomic))
+            return;
+        int64_t rows = 1, length = 0;
+        for (const Loop& loop : m_kernel->outer) {
+            const auto size = loop.size.asInt();
+            if (!size || *size < 1) return;
+            if (loop.axis == m_plan.order.back()) length = *size;
+            else if (*size > m_target.maxParts / rows) return;
+            else rows *= *size;
+        }
+        const int64_t blocks = std::min(length / m_target.elementsPerPart, m_target.maxParts / rows);
+        if (blocks < 2) return;
+        const int64_t vectors = (length + blocks * m_plan.lanes - 1) / (blocks * m_plan.lanes);
+        m_plan.block = vectors * m_plan.lanes;
+        m_plan.why.push_back("block: " + std::to_string(rows) + " rows of " + std::to_string(length) +
+                             " elements are too few for all cores");
     }
 
     const Kernel* m_kernel;

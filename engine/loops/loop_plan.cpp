@@ -10,8 +10,8 @@ namespace cutaway {
 
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
-           walks == other.walks && parts == other.parts && tiled == other.tiled && tile == other.tile &&
-           direct == other.direct && atomic == other.atomic && keeps == other.keeps;
+           block == other.block && walks == other.walks && parts == other.parts && tiled == other.tiled &&
+           tile == other.tile && direct == other.direct && atomic == other.atomic && keeps == other.keeps;
 }
 
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -64,8 +64,8 @@ class Checker {
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
-        for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::needs, &Checker::parts,
-                                  &Checker::tiles, &Checker::keeps, &Checker::additions})
+        for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs,
+                                  &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::additions})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -93,6 +93,13 @@ class Checker {
         if (m_plan->jam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->walks.empty()))
             return "vectors of rows are jammed into walks";
         return {};
+    }
+    std::string block() {
+        if (m_plan->block == 0) return {};
+        if (m_plan->vectors != VectorOver::Rows || !m_plan->walks.empty() || m_plan->tiled >= 0 ||
+            m_plan->order.size() < 2)
+            return "blocks are of the last of several loops over rows, without walks and tiles";
+        return m_plan->block < 0 || m_plan->block % m_plan->lanes != 0 ? "a block is a multiple of the lanes" : "";
     }
     bool loopsAreEqual(const Walk& walk) const {
         const std::vector<Loop> loops = loopsOf(walk, *m_kernel, m_reductions);
@@ -232,6 +239,11 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.jam = *number(1);
         return {};
     }
+    if (key == "block") {
+        if (!number(1)) return "block is a number of elements: block 4096";
+        plan.block = *number(1);
+        return {};
+    }
     if (key == "walk") {
         Walk walk;
         for (size_t i = 1; i < words.size(); ++i) {
@@ -270,7 +282,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, jam, walk, keep, parts, tile and atomic";
+    return "a plan has lines order, vectors, jam, block, walk, keep, parts, tile and atomic";
 }
 
 }  // namespace
@@ -285,6 +297,7 @@ std::string text(const LoopPlan& plan) {
     if (plan.lanes > 1) all += " " + std::to_string(plan.lanes);
     all += "\n";
     if (plan.jam > 1) all += "jam " + std::to_string(plan.jam) + "\n";
+    if (plan.block > 0) all += "block " + std::to_string(plan.block) + "\n";
     for (const Walk& walk : plan.walks)
         all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') +
                (walk.chains > 1 ? " chains " + std::to_string(walk.chains) : "") + "\n";

@@ -38,6 +38,9 @@ struct LoopPlan {
     /// So many neighbouring vectors of rows are taken in each step of the walks, which then read as many times more
     /// of memory that lies side by side.
     int jam = 1;
+    /// Elements of the last row loop that one part has, a multiple of the lanes, where there are too few rows for all
+    /// cores; 0: all of it.
+    int64_t block = 0;
     /// In order. Reductions of outer loops only (which are the same for all rows) stand in none: they are computed
     /// where they are first asked for.
     std::vector<Walk> walks;

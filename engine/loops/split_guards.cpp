@@ -102,10 +102,25 @@ KnownIndices knownIndices(For& loop, int64_t from, int64_t to) {
     return known;
 }
 
+/// Numbers that the loop's bounds do not go beyond: a block's lower end is at least 0, its upper one a minimum.
+std::optional<int64_t> lowestOf(const Expr& from) {
+    if (const auto number = from.asInt()) return number;
+    const auto counts = [](const Expr& e) { return e->kind == ExprKind::Axis || e.asInt().value_or(-1) >= 0; };
+    const bool product =
+        from->kind == ExprKind::Mul && std::all_of(from->operands.begin(), from->operands.end(), counts);
+    return counts(from) || product ? std::optional<int64_t>(0) : std::nullopt;
+}
+std::optional<int64_t> highestOf(const Expr& to) {
+    if (const auto number = to.asInt()) return number;
+    if (to->kind != ExprKind::Min) return std::nullopt;
+    const auto first = to->operands[0].asInt();
+    return first ? first : to->operands[1].asInt();
+}
+
 /// The loop in pieces in which no condition changes, but for those on loops within, and each known index is of one
 /// piece; the whole loop if there is nothing to split, or for over kMostPieces pieces.
 std::vector<For> piecesOf(For loop) {
-    const auto from = loop.from.asInt(), to = loop.to.asInt();
+    const auto from = lowestOf(loop.from), to = highestOf(loop.to);
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
     Ranges within;
     addRanges(loop.body, within);
@@ -134,11 +149,14 @@ std::vector<For> piecesOf(For loop) {
     if (all.size() <= kMostPieces) starts.assign(all.begin(), all.end());
     else known.clear();
     if (starts.size() > kMostPieces || (changes.empty() && known.empty())) return {std::move(loop)};
+    const auto bound = [](ExprKind kind, const Expr& own, int64_t at) {
+        return own.asInt() ? Expr::integer(at) : Expr::make(kind, {own, Expr::integer(at)}, DType::I64);
+    };
     std::vector<For> pieces;
     for (size_t i = 0; i < starts.size(); ++i) {
         For piece = loop;
-        piece.from = Expr::integer(starts[i]);
-        piece.to = i + 1 < starts.size() ? Expr::integer(starts[i + 1]) : loop.to;
+        if (i > 0) piece.from = bound(ExprKind::Max, loop.from, starts[i]);
+        if (i + 1 < starts.size()) piece.to = bound(ExprKind::Min, loop.to, starts[i + 1]);
         forEachValueIn(piece.body, [&](Expr& value) {
             value = rewriteShared(value, [&](const Expr& e) {
                 if (const auto found = known.find(&*e); found != known.end()) {

@@ -1,9 +1,9 @@
-// Kernels written by hand, in one file of generated C++ with vectors of 16, 32 and 64 lanes: compiled, they give what the
-// kernels mean, element by element.
+// Kernels written by hand, in one file of generated C++ with vectors of 16, 32 and 64 lanes: compiled, they give what
+// the kernels mean, element by element.
+#include <dlfcn.h>
+
 #include <QTemporaryDir>
 #include <QtTest>
-
-#include <dlfcn.h>
 
 #include "engine/codegen/cpp_printer.h"
 #include "engine/runtime/cpu/compiler.h"
@@ -28,8 +28,8 @@ std::vector<Sample> samples() {
             all.push_back({QStringLiteral("%1 of %2").arg(n).arg(QString::fromUtf8(info(dtype).abbreviation)),
                            integers(3, n, dtype), static_cast<size_t>(3 * n)});
     for (const int64_t dims : {1, 16, 37})
-        all.push_back({QStringLiteral("rows of %1 added").arg(dims), scatterAdded(23, 5, dims),
-                       static_cast<size_t>(23 * dims)});
+        all.push_back(
+            {QStringLiteral("rows of %1 added").arg(dims), scatterAdded(23, 5, dims), static_cast<size_t>(23 * dims)});
     return all;
 }
 
@@ -60,8 +60,7 @@ class CompiledKernelsTest : public QObject {
         using Function = void (*)(void* const*, const long*, long, long, int*);
         for (size_t i = 0; i < all.size(); ++i) {
             const Sample& sample = all[i];
-            const auto run =
-                reinterpret_cast<Function>(dlsym(loaded, printed[i].launches[0].function.c_str()));
+            const auto run = reinterpret_cast<Function>(dlsym(loaded, printed[i].launches[0].function.c_str()));
             QVERIFY2(run, qPrintable(sample.name));
             Memory meant(sample.kernel, sample.elements, 3), made(sample.kernel, sample.elements, 3);
             QCOMPARE(interpretKernel(sample.kernel, meant.pointers, {}), KernelFault::None);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "engine/loops/known_indices.h"
+#include "engine/loops/nest_text.h"
 #include "engine/schedule/traffic.h"
 #include "tests/support/kernels.h"
 using namespace cutaway;
@@ -81,6 +82,7 @@ class LoopsTest : public QObject {
         QTest::newRow("bytes") << 10 << "order x0 x1\nvectors rows 64\n";
         QTest::newRow("bytes of short rows") << 11 << "order x0 x1\nvectors rows 32\n";
         QTest::newRow("two bytes") << 12 << "order x0 x1\nvectors rows 32\n";
+        QTest::newRow("few long rows in blocks") << 15 << "order x0 x1\nvectors rows 16\nblock 32768\n";
         QTest::newRow("additions") << 14 << "order x0 x1\nvectors rows 16\n";
         QTest::newRow("four bytes") << 13 << "order x0 x1\nvectors rows 16\n";
     }
@@ -101,7 +103,8 @@ class LoopsTest : public QObject {
                                   integers(9, 40, DType::I8),
                                   integers(9, 300, DType::I16),
                                   integers(9, 300, DType::I32),
-                                  scatterAdded(100, 40, 64)};
+                                  scatterAdded(100, 40, 64),
+                                  integers(2, 1 << 20, DType::I32)};
         const LoopPlan chosen = choosePlan(kernels[which], {});
         QCOMPARE(problemOf(chosen, kernels[which]), std::string());
         QString own = QString::fromStdString(text(chosen));
@@ -118,7 +121,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
         QTest::newRow("key") << "order x0\nvectros rows 16"
-                             << "a plan has lines order, vectors, jam, walk, keep, parts, tile and atomic";
+                             << "a plan has lines order, vectors, jam, block, walk, keep, parts, tile and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -176,6 +179,8 @@ class LoopsTest : public QObject {
                                          << "what is kept is computed by a walk";
         QTest::newRow("keep of parts") << "order x0\nvectors walks 16\n" + rest + "keep r1\nparts 2\n"
                                        << "rows are kept where one thread walks one row at a time";
+        QTest::newRow("block of walks") << "order x0\nvectors rows 16\nblock 32\n" + rest
+                                        << "blocks are of the last of several loops over rows, without walks and tiles";
         QTest::newRow("tile of walks") << "order x0\nvectors walks 16\n" + rest + "tile x0 4\n"
                                        << "tiles are of an outer loop inside vectors over rows, without reductions";
     }
@@ -195,6 +200,26 @@ class LoopsTest : public QObject {
         QCOMPARE(problem(64, integers(9, 20, DType::I8)), std::string());
         QCOMPARE(problem(64, integers(9, 20, DType::I16)), std::string("vectors have 16 lanes or 32"));
         QCOMPARE(problem(32, integers(9, 20, DType::I32)), std::string("vectors have 16 lanes"));
+    }
+    void blocks() {
+        const auto problem = [](const char* block) {
+            const auto plan = parsePlan(std::string("order x0 x1\nvectors rows 16\n") + block);
+            return plan ? problemOf(*plan, integers(9, 20, DType::I32)) : plan.error().text();
+        };
+        QCOMPARE(problem("block 32"), std::string());
+        QCOMPARE(problem("block 24"), std::string("a block is a multiple of the lanes"));
+        QCOMPARE(problem("block -16"), std::string("a block is a multiple of the lanes"));
+        // Conditions that change within the row: each piece of the loop is cut to the block.
+        Kernel kernel = beside(40, 80, 3);
+        LoopPlan plan = choosePlan(kernel, {});
+        plan.block = 48;
+        const LoweredKernel lowered = lowerLoops(kernel, plan);
+        QCOMPARE(lowered.nests[0].range, SymInt(9));
+        const QString own = QString::fromStdString(text(lowered.nests[0]));
+        QCOMPARE(own.count("vector 16 for x1"), 3);
+        QVERIFY2(!own.contains("Where"), qPrintable(own));
+        const QString wrong = difference(kernel, plan, 400, 1, 0);
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
     }
     void additions() {
         const Kernel kernel = scatterAdded(9, 4, 20);
