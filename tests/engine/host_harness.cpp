@@ -59,8 +59,9 @@ class Printed {
             if (!kernels.empty()) arguments << QString::fromStdString(kernels);
         QProcess compiler;
         compiler.start("c++", arguments);
-        if (!compiler.waitForFinished(300000) || compiler.exitCode() != 0)
-            return QString::fromUtf8(compiler.readAllStandardError()).left(2000);
+        if (!compiler.waitForFinished(300000)) return "the compiler did not end: " + compiler.errorString();
+        if (compiler.exitStatus() != QProcess::NormalExit || compiler.exitCode() != 0)
+            return "the compiler fails: " + QString::fromUtf8(compiler.readAllStandardError()).left(2000);
         m_handle = ::dlopen(library.toUtf8().constData(), RTLD_NOW | RTLD_LOCAL);
         return m_handle ? QString() : QString(::dlerror());
     }
