@@ -317,7 +317,9 @@ class KernelBuilder {
         const int64_t jammed = m_plan->block > 0 ? m_plan->block : int64_t{jam} * m_plan->lanes;
         flat.push_back({builder.newAxis(), blocks(vector.size, jammed)});
         loop.from = times(Expr::axis(flat.back().axis), jammed);
-        loop.to = endOfBlock(loop.from, jammed, vector.size);
+        // What is cut where conditions change has to see where all of it ends.
+        loop.to = m_plan->block > 0 ? minimum(sum(loop.from, number(jammed)), vector.size.expr())
+                                    : endOfBlock(loop.from, jammed, vector.size);
         loop.jam = jam;
         return loop;
     }
