@@ -6,6 +6,7 @@ namespace cutaway::portable {
 namespace {
 
 constexpr int64_t kChunk = 256;
+constexpr int64_t kTogether = 4;  // as many as cycles that an addition takes
 
 /// Elements of `from` as they are once converted to the dtype `to`.
 template <class T>
@@ -36,36 +37,61 @@ void scanAbreast(const Strided& x, const Strided& y, int32_t dim, int64_t line, 
         store(y.dtype, y.at(to + i * y.strides[dim]), y.strides[last], lines, totals);
     }
 }
-template <class T, class Step>
-void scanLine(const Strided& x, const Strided& y, int32_t dim, int64_t line, Step step) {
-    const int64_t from = x.offsetOf(line, dim), to = y.offsetOf(line, dim), length = x.sizes[dim];
-    T total{}, chunk[kChunk];
-    for (int64_t first = 0; first < length; first += kChunk) {
-        const int64_t count = std::min(kChunk, length - first);
-        loadConverted(x, from + first * x.strides[dim], x.strides[dim], count, y.dtype, chunk);
-        for (int64_t i = 0; i < count; ++i) chunk[i] = total = first + i == 0 ? chunk[i] : step(total, chunk[i]);
-        store(y.dtype, y.at(to + first * y.strides[dim]), y.strides[dim], count, chunk);
+/// So many lines step by step: a step waits for the one before in its own line only. Of the last group only `wanted`
+/// are stored; the others are copies of the first, so that a line's bits do not follow from how many are beside it.
+template <int64_t lines, class T, class Step>
+void scanLines(const Strided& x, const Strided& y, int32_t dim, int64_t line, int64_t wanted, Step step) {
+    int64_t from[lines], to[lines];
+    T totals[lines]{}, chunks[lines][kChunk];
+    for (int64_t k = 0; k < lines; ++k) {
+        from[k] = x.offsetOf(line + (k < wanted ? k : 0), dim);
+        to[k] = y.offsetOf(line + (k < wanted ? k : 0), dim);
+    }
+    for (int64_t first = 0; first < x.sizes[dim]; first += kChunk) {
+        const int64_t count = std::min(kChunk, x.sizes[dim] - first);
+        for (int64_t k = 0; k < lines; ++k) {
+            loadConverted(x, from[k] + first * x.strides[dim], x.strides[dim], count, y.dtype, chunks[k]);
+            if (first > 0) chunks[k][0] = step(totals[k], chunks[k][0]);
+            totals[k] = chunks[k][0];
+        }
+        for (int64_t i = 1; i < count; ++i)
+            for (int64_t k = 0; k < lines; ++k) chunks[k][i] = totals[k] = step(totals[k], chunks[k][i]);
+        for (int64_t k = 0; k < wanted; ++k)
+            store(y.dtype, y.at(to[k] + first * y.strides[dim]), y.strides[dim], count, chunks[k]);
     }
 }
 template <class T, class Step>
 void scan(const Run& run, Step step) {
     const Strided x = run.in(0), y = run.out();
     const int32_t dim = dimOf(*run.call, 1, x);
-    run.share(lineCount(x, dim), [&](int64_t, int64_t begin, int64_t end) {
-        const int64_t beside = dim == x.rank - 1 ? 1 : x.sizes[x.rank - 1];
+    const int64_t beside = dim == x.rank - 1 ? 1 : x.sizes[x.rank - 1], all = lineCount(x, dim);
+    run.share(all, [&](int64_t, int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end;) {
-            const int64_t lines = std::min({kChunk, beside - line % beside, end - line});
+            int64_t lines = std::min({kChunk, beside - line % beside, end - line});
             if (lines > 1) scanAbreast<T>(x, y, dim, line, lines, step);
-            else scanLine<T>(x, y, dim, line, step);
+            else if (beside > 1 || all < kTogether) scanLines<1, T>(x, y, dim, line, 1, step);
+            else scanLines<kTogether, T>(x, y, dim, line, lines = std::min(kTogether, end - line), step);
             line += lines;
         }
     });
 }
+/// Steps of complex numbers are called: inlined, which NaN comes out would follow from a line's place beside others.
+template <class T, class Step>
+void scanInlined(const Run& run, T (*called)(T, T), Step inlined) {
+    if constexpr (std::is_arithmetic_v<T>) scan<T>(run, inlined);
+    else scan<T>(run, called);
+}
 void cumsum(const Run& run) {
-    withWide(run.out().dtype, [&](auto tag) { scan<decltype(tag)>(run, sumOf<decltype(tag)>); });
+    withWide(run.out().dtype, [&](auto tag) {
+        using T = decltype(tag);
+        scanInlined<T>(run, sumOf<T>, [](T a, T b) { return sumOf(a, b); });
+    });
 }
 void cumprod(const Run& run) {
-    withWide(run.out().dtype, [&](auto tag) { scan<decltype(tag)>(run, productOf<decltype(tag)>); });
+    withWide(run.out().dtype, [&](auto tag) {
+        using T = decltype(tag);
+        scanInlined<T>(run, productOf<T>, [](T a, T b) { return productOf(a, b); });
+    });
 }
 void logcumsumexp(const Run& run) {
     const auto step = [](auto a, auto b) { return logAddExpOf(a, b); };
