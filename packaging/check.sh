@@ -18,6 +18,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export QT_QPA_PLATFORM=offscreen CCACHE_SLOPPINESS=pch_defines,time_macros
+export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$PWD/tests/tsan.supp}
 # What is freed is kept for a while, but not for half of the run.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=8:quarantine_size_mb=64:max_malloc_fill_size=0}
 jobs=$(nproc)

@@ -17,6 +17,7 @@
 #include "engine/runtime/reference.h"
 #include "engine/runtime/worker_pool.h"
 #include "engine/support/machine.h"
+#include "engine/support/sanitized.h"
 #include "engine/support/temp_dir.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -216,9 +217,7 @@ class WorkerTest : public QObject {
         QCOMPARE(run.error().where, std::string("e"));
     }
     void outOfMemoryNamesNodeAndSize() {
-#ifdef __SANITIZE_ADDRESS__
-        QSKIP("the address sanitizer reserves more address space than the limit lets it");
-#endif
+        if (kSanitized) QSKIP("sanitizers reserve more address space than the limit lets them");
         const auto module = moduleOf(R"(def forward(x: "f32[1]"):
     e = aten.expand.default(x, [1000, 250000])
     big = aten.add.Tensor(e, 1)
@@ -237,9 +236,7 @@ class WorkerTest : public QObject {
         QTest::newRow("reference") << false;
     }
     void whatIsRefusedIsNotDrawn() {
-#ifdef __SANITIZE_ADDRESS__
-        QSKIP("the address sanitizer reserves more address space than the limit lets it");
-#endif
+        if (kSanitized) QSKIP("sanitizers reserve more address space than the limit lets them");
         QFETCH(bool, compiled);
         const auto module = moduleOf(R"(def forward(x: "f32[200000000]", y: "f32[4]"):
     a = aten.sort.default(x)
