@@ -191,7 +191,7 @@ class NestBuilder {
                                  std::make_move_iterator(m_scopes.end()));
         m_scopes.resize(home + 1);
         conclude(reduction, accumulate({reduction}, std::nullopt, 1)[0]);
-        const Expr result = m_scopes.back().done.at(&*reduction);
+        Expr result = m_scopes.back().done.at(&*reduction);
         m_scopes.insert(m_scopes.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
         return result;
     }
