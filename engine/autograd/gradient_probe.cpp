@@ -139,8 +139,11 @@ double GradientProbe::rootMeanSquare(size_t input) {
     int64_t numbers = 0;
     forEachPiece(
         [&](int64_t, int64_t count, const double* x) {
-            for (int64_t i = 0; i < count; ++i)
-                if (std::isfinite(x[i])) squares += x[i] * x[i], ++numbers;
+            for (int64_t i = 0; i < count; ++i) {
+                if (!std::isfinite(x[i])) continue;
+                squares += x[i] * x[i];
+                ++numbers;
+            }
         },
         m_joint.inputs[input]);
     if (squares > 0) at->second = std::sqrt(squares / static_cast<double>(numbers));

@@ -126,7 +126,8 @@ class Splitter {
         }
     }
     void splitLoop(const Loop& loop, const std::vector<int64_t>& divisors) {
-        const auto [parts, sum] = partsOf(loop, divisors);
+        const auto found = partsOf(loop, divisors);
+        const auto& parts = found.first;
         const Kernel before = *m_kernel;
         const size_t divisions = divisionsIn(roots());
         const auto replace = [&](std::vector<Loop>& all) {
@@ -136,7 +137,7 @@ class Splitter {
         replace(m_kernel->outer);
         for (KernelStore& store : m_kernel->stores) replace(store.inner);
         IndexSimplifier known = indices(roots());
-        const Expr whole = sum;
+        const Expr whole = found.second;
         const auto renamed = [&](const Expr& e) {
             const Expr moved = replaceAxes(e, [&](int axis) { return axis == loop.axis ? whole : Expr(); });
             return simplified(moved, known);

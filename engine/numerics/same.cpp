@@ -83,7 +83,11 @@ SameAnswer sameDirection(const Tensor& reference, const Tensor& result, double t
     double product = 0, left = 0, right = 0;
     forEachPiece(
         [&](int64_t, int64_t count, const double* x, const double* y) {
-            for (int64_t i = 0; i < count; ++i) product += x[i] * y[i], left += x[i] * x[i], right += y[i] * y[i];
+            for (int64_t i = 0; i < count; ++i) {
+                product += x[i] * y[i];
+                left += x[i] * x[i];
+                right += y[i] * y[i];
+            }
         },
         a, b);
     const double score =

@@ -114,7 +114,10 @@ class Halving : public Knapsack {
             size_t best = 0;
             float most = -std::numeric_limits<float>::infinity();
             for (size_t c = 0; c < second.size(); ++c)
-                if (const float sum = second[c] + first[second.size() - 1 - c]; sum > most) most = sum, best = c;
+                if (const float sum = second[c] + first[second.size() - 1 - c]; sum > most) {
+                    most = sum;
+                    best = c;
+                }
             const int64_t given = static_cast<int64_t>(best);
             open.push_back({segment.begin, middle, std::clamp<int64_t>(segment.capacity + 1 - given, 0, all)});
             open.push_back({middle, segment.end, std::clamp<int64_t>(given, 0, all)});

@@ -15,7 +15,7 @@ enum class Side : uint8_t { Forward, Backward };
 class Extraction {
   public:
     Extraction(const JointFacts& facts, Side side, const std::vector<int>& inputs)
-        : m_facts(facts), m_side(side), m_inputs(inputs), m_isInput(facts.nodes.size()) {
+        : m_facts(facts), m_side(side), m_isInput(facts.nodes.size()) {
         for (const int input : inputs) m_isInput[static_cast<size_t>(input)] = true;
     }
 
@@ -57,7 +57,6 @@ class Extraction {
     }
     const JointFacts& m_facts;
     const Side m_side;
-    const std::vector<int>& m_inputs;
     std::vector<bool> m_isInput;
 };
 

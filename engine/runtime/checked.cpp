@@ -13,7 +13,10 @@ enum class Wish : uint8_t { Rows, Value, WideValue, Results, Gradients };
 void writeGraph(ByteWriter& out, const ReadyGraph& graph, std::vector<Tensor>& tensors) {
     writeModule(out, *graph.module, tensors);
     out.count(graph.inputs.size());
-    for (const Tensor& input : graph.inputs) out.pod(uint8_t{1}), tensors.push_back(input);
+    for (const Tensor& input : graph.inputs) {
+        out.pod(uint8_t{1});
+        tensors.push_back(input);
+    }
 }
 ReadyGraph readGraph(ByteReader& in, const std::vector<Tensor>& tensors, size_t& next) {
     ReadyGraph graph{readModule(in, tensors, next), {}};

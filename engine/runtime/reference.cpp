@@ -29,7 +29,10 @@ struct TensorReader {
 };
 void writeList(ByteWriter& out, const TensorList& list, std::vector<Tensor>& tensors) {
     out.count(list.size());
-    for (const Tensor& tensor : list) out.pod(uint8_t{1}), tensors.push_back(tensor);
+    for (const Tensor& tensor : list) {
+        out.pod(uint8_t{1});
+        tensors.push_back(tensor);
+    }
 }
 
 void writeCandidates(ByteWriter& out, const Candidates& candidates, std::vector<Tensor>& tensors) {

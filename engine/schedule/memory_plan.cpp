@@ -49,7 +49,10 @@ int fullestCall(const std::vector<MemoryBlock>& blocks) {
     int found = 0;
     int64_t most = -1;
     for (const MemoryBlock& block : blocks)
-        if (const int64_t live = livingBytes(blocks, block.begin); live > most) most = live, found = block.begin;
+        if (const int64_t live = livingBytes(blocks, block.begin); live > most) {
+            most = live;
+            found = block.begin;
+        }
     return found;
 }
 

@@ -116,7 +116,8 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     if (options.backend != Backend::Cpu)
         return unsupported("a checked run compares the interpreter or compiled CPU code", {}, {});
     CheckedRun run;
-    run.place = place, run.reference = {place.run, -1, -1};
+    run.place = place;
+    run.reference = {place.run, -1, -1};
     run.remarks.push_back(
         "compiled code is compared at its results: the values between them are fused into kernels and never stored");
     CT_TRY(const ReadyGraph reference, readyGraph(trace.input, state, options.inputsFile, progress));

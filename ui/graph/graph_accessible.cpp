@@ -4,6 +4,7 @@
 #include <QAccessibleWidget>
 #include <QHash>
 #include <QPointer>
+#include <mutex>
 
 #include "ui/graph/graph_canvas.h"
 
@@ -99,8 +100,8 @@ QAccessibleInterface* makeInterface(const QString& className, QObject* object) {
 }  // namespace
 
 void installGraphAccessibility() {
-    static const bool installed = (QAccessible::installFactory(makeInterface), true);
-    Q_UNUSED(installed);
+    static std::once_flag once;
+    std::call_once(once, [] { QAccessible::installFactory(makeInterface); });
 }
 
 void announceCurrent(QWidget* canvas, int node) {

@@ -114,7 +114,8 @@ void markWords(const QString& before, const QString& after, QVector<MarkedRange>
     qsizetype i = 0, j = 0;
     while (i < a.size() || j < b.size()) {
         if (i < a.size() && j < b.size() && equal(i, j)) {
-            ++i, ++j;
+            ++i;
+            ++j;
         } else if (j == b.size() || (i < a.size() && best[(i + 1) * columns + j] >= best[i * columns + j + 1])) {
             appendMark(beforeMarks, before, a[i++]);
         } else {

@@ -7,6 +7,7 @@
 #include <QPalette>
 #include <QPixmapCache>
 #include <QSvgRenderer>
+#include <mutex>
 
 /// Resources of a static library come along only when they are asked for by name, and not from inside a namespace.
 static void loadResources() { Q_INIT_RESOURCE(cutaway); }
@@ -15,7 +16,8 @@ namespace cutaway::ui {
 namespace {
 
 QByteArray contentsOf(const QString& path) {
-    [[maybe_unused]] static const bool loaded = (loadResources(), true);
+    static std::once_flag once;
+    std::call_once(once, loadResources);
     QFile file(path);
     return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
 }

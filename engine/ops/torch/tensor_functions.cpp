@@ -1,5 +1,7 @@
 // Methods and functions of tensors that are more than their ATen operator: sizes and other facts that are known while
 // compiling, splits, variances, literal tensors.
+#include <utility>
+
 #include "engine/ops/torch/python_call.h"
 
 namespace cutaway::torchcalls {
@@ -72,7 +74,7 @@ Argument split(PythonCall& c) {
 /// `unbiased` is the old spelling of correction 1 or 0; a bool where the dim stands is `unbiased`.
 Argument variance(PythonCall& c, std::string_view packet) {
     Argument dim = c["dim"], unbiased = c["unbiased"], keepDim = c["keepdim"], correction = c["correction"];
-    if (dim.get<bool>()) std::swap(dim, unbiased), dim = {};
+    if (dim.get<bool>()) unbiased = std::exchange(dim, {});
     if (const auto* flag = unbiased.get<bool>()) correction = Argument(*flag ? 1 : 0);
     if (isPythonNumber(dim)) dim = Argument(std::vector<Argument>{dim});
     return c.aten(packet, {c["self"], dim}, {{"correction", correction}, {"keepdim", keepDim}});

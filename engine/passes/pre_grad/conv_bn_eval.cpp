@@ -139,8 +139,9 @@ Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const Refusing no(rewriter, "efficient_conv_bn_eval", *node);
         // With freezing the pass has nothing to do: frozen weights and norms are folded once, not in each run.
-        const auto norm = rewriter.request().freeze ? (no("weights are frozen, and folded for good"), std::nullopt)
-                                                    : normAt(*node, no);
+        const bool frozen = rewriter.request().freeze;
+        if (frozen) no("weights are frozen, and folded for good");
+        const auto norm = frozen ? std::nullopt : normAt(*node, no);
         const Layer kind = norm ? scaledLayer(*node, *norm, no) : Layer::None;
         if (kind == Layer::None) continue;
         if (rewriter.begin("efficient_conv_bn_eval", *node,
