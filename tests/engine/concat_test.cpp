@@ -79,7 +79,10 @@ class ConcatTest : public QObject {
                     int64_t rest = i;
                     for (size_t d = 3; d-- > 0; rest /= own.sizes()[d]) at[d] = rest % own.sizes()[d];
                     int64_t from = 0, to = start * result.strides()[along];
-                    for (size_t d = 0; d < 3; ++d) from += at[d] * own.strides()[d], to += at[d] * result.strides()[d];
+                    for (size_t d = 0; d < 3; ++d) {
+                        from += at[d] * own.strides()[d];
+                        to += at[d] * result.strides()[d];
+                    }
                     const auto bytes = static_cast<size_t>(byteSize(type));
                     const auto* a = static_cast<const char*>(own.data()) + static_cast<size_t>(from) * bytes;
                     const auto* b = static_cast<const char*>(result.data()) + static_cast<size_t>(to) * bytes;

@@ -82,7 +82,10 @@ double best(const KnapsackItems& items, double capacity) {
     for (uint32_t set = 0; set < (uint32_t{1} << items.size()); ++set) {
         double memory = 0, worth = 0;
         for (size_t i = 0; i < items.size(); ++i)
-            if (set >> i & 1) memory += items.memory[i], worth += items.runtime[i];
+            if (set >> i & 1) {
+                memory += items.memory[i];
+                worth += items.runtime[i];
+            }
         if (memory <= capacity + 1e-12) most = std::max(most, worth);
     }
     return most;

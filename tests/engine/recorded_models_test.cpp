@@ -21,7 +21,10 @@ QStringList modelFolders() {
     for (const QString& all : {testing::testFile("data/models"), testing::referenceFolder("models")})
         if (!all.isEmpty())
             for (const QString& name : QDir(all).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
-                if (!names.contains(name)) names << name, folders << all + "/" + name;
+                if (!names.contains(name)) {
+                    names << name;
+                    folders << all + "/" + name;
+                }
     return folders;
 }
 
