@@ -264,8 +264,10 @@ EvalResult evalRoiPool(const EvalContext& c) {
                     int64_t place = -1;
                     for (int64_t row = firstRow; row < endRow; ++row)
                         for (int64_t column = firstColumn; column < endColumn; ++column)
-                            if (const T value = plane[row * width + column]; value > largest)
-                                largest = value, place = row * width + column;
+                            if (const T value = plane[row * width + column]; value > largest) {
+                                largest = value;
+                                place = row * width + column;
+                            }
                     most.push_back(largest);
                     at.push_back(place);
                 }

@@ -205,8 +205,10 @@ class ModelsTest : public QObject {
     void textModelFoldsAndUnfolds() {
         QStringList lines;
         std::vector<uint32_t> nodes;
-        for (int i = 0; i < 20; ++i)
-            lines << QString("n%1 = op()").arg(i), nodes.push_back(static_cast<uint32_t>(i + 1));
+        for (int i = 0; i < 20; ++i) {
+            lines << QString("n%1 = op()").arg(i);
+            nodes.push_back(static_cast<uint32_t>(i + 1));
+        }
         QStringList changed = lines;
         changed[10] = "n10 = other()";
         TextModel model;
