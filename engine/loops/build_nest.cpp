@@ -314,12 +314,12 @@ class KernelBuilder {
         const Loop& vector = m_rows.back();
         For loop{vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Serial, {}};
         if (jam == 1 && m_plan->block == 0) return loop;
-        const int64_t jammed = m_plan->block > 0 ? m_plan->block : int64_t{jam} * m_plan->lanes;
-        flat.push_back({builder.newAxis(), blocks(vector.size, jammed)});
-        loop.from = times(Expr::axis(flat.back().axis), jammed);
+        const int64_t elements = m_plan->block > 0 ? m_plan->block : int64_t{jam} * m_plan->lanes;
+        flat.push_back({builder.newAxis(), blocks(vector.size, elements)});
+        loop.from = times(Expr::axis(flat.back().axis), elements);
         // What is cut where conditions change has to see where all of it ends.
-        loop.to = m_plan->block > 0 ? minimum(sum(loop.from, number(jammed)), vector.size.expr())
-                                    : endOfBlock(loop.from, jammed, vector.size);
+        loop.to = m_plan->block > 0 ? minimum(sum(loop.from, number(elements)), vector.size.expr())
+                                    : endOfBlock(loop.from, elements, vector.size);
         loop.jam = jam;
         return loop;
     }

@@ -57,6 +57,7 @@ class Planner {
         chooseVectors();
         chooseWalks();
         chooseJam();
+        chooseAtomic();
         chooseParts();
         limitJam();
         chooseChains();
@@ -222,10 +223,14 @@ class Planner {
         }
         return rows;
     }
-    void chooseParts() {
+    void chooseAtomic() {
         m_plan.atomic = adds(*m_kernel) && m_target.atomics;
         if (m_plan.atomic) m_plan.why.push_back("atomic: several rows may add to one element");
-        else if (adds(*m_kernel)) return;
+    }
+    /// What adds in order is one part.
+    bool addsInOrder() const { return adds(*m_kernel) && !m_plan.atomic; }
+    void chooseParts() {
+        if (addsInOrder()) return;
         const auto rows = blocksOfRows();
         if (m_plan.walks.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxParts) return;
         int64_t longest = 0;
@@ -401,7 +406,7 @@ class Planner {
     /// Few long rows are cut, so that all cores have some.
     void chooseBlock() {
         if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.tiled >= 0 ||
-            m_plan.order.size() < 2 || (adds(*m_kernel) && !m_plan.atomic))
+            m_plan.order.size() < 2 || addsInOrder())
             return;
         int64_t rows = 1, length = 0;
         for (const Loop& loop : m_kernel->outer) {

@@ -246,4 +246,18 @@ std::optional<Affine> affineIn(const Expr& expr, int axis) {
     return std::nullopt;
 }
 
+bool indexNeverNegative(const Expr& e) {
+    switch (e->kind) {
+        case ExprKind::Axis:
+        case ExprKind::Symbol: return true;
+        case ExprKind::Int: return e->integer >= 0;
+        case ExprKind::Add:
+        case ExprKind::Mul:
+        case ExprKind::FloorDiv:
+        case ExprKind::Mod: return std::all_of(e->operands.begin(), e->operands.end(), indexNeverNegative);
+        case ExprKind::Call: return e->name == "ramp" || e->name == "quotient" || e->name == "remainder";
+        default: return false;
+    }
+}
+
 }  // namespace cutaway

@@ -36,5 +36,7 @@ struct Affine {
 };
 std::optional<Affine> affineIn(const Expr& expr, int axis);
 bool reads(const Expr& expr, int axis);
+/// Whether it is seen at once that an index is never negative, whatever its axes and sizes are.
+bool indexNeverNegative(const Expr& index);
 
 }  // namespace cutaway

@@ -1,4 +1,5 @@
 #include "engine/loops/build_nest.h"
+#include "engine/loops/index.h"
 #include "engine/loops/nest_text.h"
 #include "engine/loops/vectorise.h"
 #include "engine/support/check.h"
@@ -16,24 +17,10 @@ constexpr NestStep kSteps[] = {
     {"reductions", lowerReductions}, {"divisions", plainDivisions}, {"share", shareValues},
 };
 
-bool neverNegative(const Expr& e) {
-    switch (e->kind) {
-        case ExprKind::Axis:
-        case ExprKind::Symbol: return true;
-        case ExprKind::Int: return e->integer >= 0;
-        case ExprKind::Add:
-        case ExprKind::Mul:
-        case ExprKind::FloorDiv:
-        case ExprKind::Mod: return std::all_of(e->operands.begin(), e->operands.end(), neverNegative);
-        case ExprKind::Call: return e->name == "ramp" || e->name == "quotient" || e->name == "remainder";
-        default: return false;
-    }
-}
-
 Expr plainDivision(const Expr& e) {
     const bool division = e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod;
     if (!division || e->dtype != DType::I64 || e->operands[1].asInt().value_or(0) <= 0 ||
-        !neverNegative(e->operands[0]))
+        !indexNeverNegative(e->operands[0]))
         return Expr();
     const Expr dividend = rewriteShared(e->operands[0], plainDivision);
     return Expr::call(e->kind == ExprKind::Mod ? "remainder" : "quotient", {dividend, e->operands[1]}, DType::I64);

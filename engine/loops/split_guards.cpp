@@ -105,10 +105,7 @@ KnownIndices knownIndices(For& loop, int64_t from, int64_t to) {
 /// Numbers that the loop's bounds do not go beyond: a block's lower end is at least 0, its upper one a minimum.
 std::optional<int64_t> lowestOf(const Expr& from) {
     if (const auto number = from.asInt()) return number;
-    const auto counts = [](const Expr& e) { return e->kind == ExprKind::Axis || e.asInt().value_or(-1) >= 0; };
-    const bool product =
-        from->kind == ExprKind::Mul && std::all_of(from->operands.begin(), from->operands.end(), counts);
-    return counts(from) || product ? std::optional<int64_t>(0) : std::nullopt;
+    return indexNeverNegative(from) ? std::optional<int64_t>(0) : std::nullopt;
 }
 std::optional<int64_t> highestOf(const Expr& to) {
     if (const auto number = to.asInt()) return number;
