@@ -15,14 +15,8 @@ using namespace cutaway::testing;
 
 namespace {
 
-struct Sample {
-    QString name;
-    Kernel kernel;
-    size_t elements;
-};
-
-std::vector<Sample> samples() {
-    std::vector<Sample> all;
+std::vector<KernelSample> samples() {
+    std::vector<KernelSample> all;
     for (const int64_t n : {1, 15, 16, 31, 32, 33, 63, 64, 65, 150})
         for (const DType dtype : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::I64})
             all.push_back({QStringLiteral("%1 of %2").arg(n).arg(QString::fromUtf8(info(dtype).abbreviation)),
@@ -40,10 +34,10 @@ class CompiledKernelsTest : public QObject {
 
   private slots:
     void giveWhatTheyMean() {
-        const std::vector<Sample> all = samples();
+        const std::vector<KernelSample> all = samples();
         std::vector<PrintedKernel> printed;
         std::set<int> lanes;
-        for (const Sample& sample : all) {
+        for (const KernelSample& sample : all) {
             printed.push_back(printCpp(lowerLoops(sample.kernel, choosePlan(sample.kernel, {}))));
             QCOMPARE(printed.back().launches.size(), size_t{1});
             lanes.insert(printed.back().lanes);
@@ -59,7 +53,7 @@ class CompiledKernelsTest : public QObject {
         QVERIFY2(loaded, dlerror());
         using Function = void (*)(void* const*, const long*, long, long, int*);
         for (size_t i = 0; i < all.size(); ++i) {
-            const Sample& sample = all[i];
+            const KernelSample& sample = all[i];
             const auto run = reinterpret_cast<Function>(dlsym(loaded, printed[i].launches[0].function.c_str()));
             QVERIFY2(run, qPrintable(sample.name));
             Memory meant(sample.kernel, sample.elements, 3), made(sample.kernel, sample.elements, 3);

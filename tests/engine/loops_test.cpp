@@ -19,13 +19,14 @@ Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
     return Expr::load(bufferName(buffer), index, dtype);
 }
 
-struct Sample {
-    const char* name;
-    Kernel kernel;
-    size_t elements;
-};
-std::vector<Sample> samples() {
-    std::vector<Sample> all;
+/// Why the plan of this text does not compute the kernel; empty if it does.
+std::string problemOfText(const std::string& text, const Kernel& kernel) {
+    const auto plan = parsePlan(text);
+    return plan ? problemOf(*plan, kernel) : plan.error().text();
+}
+
+std::vector<KernelSample> samples() {
+    std::vector<KernelSample> all;
     for (const int64_t n : {1, 15, 16, 17, 40, 150}) {
         const auto elements = static_cast<size_t>(n * 9);
         all.push_back({"softmax", softmax(9, n), elements});
@@ -193,8 +194,7 @@ class LoopsTest : public QObject {
     }
     void lanesOfNarrowElements() {
         const auto problem = [](int lanes, const Kernel& kernel) {
-            const auto plan = parsePlan("order x0 x1\nvectors rows " + std::to_string(lanes) + "\n");
-            return plan ? problemOf(*plan, kernel) : plan.error().text();
+            return problemOfText("order x0 x1\nvectors rows " + std::to_string(lanes), kernel);
         };
         for (const int lanes : {16, 32}) QCOMPARE(problem(lanes, integers(9, 20, DType::I16)), std::string());
         QCOMPARE(problem(64, integers(9, 20, DType::I8)), std::string());
@@ -203,8 +203,7 @@ class LoopsTest : public QObject {
     }
     void blocks() {
         const auto problem = [](const char* block) {
-            const auto plan = parsePlan(std::string("order x0 x1\nvectors rows 16\n") + block);
-            return plan ? problemOf(*plan, integers(9, 20, DType::I32)) : plan.error().text();
+            return problemOfText(std::string("order x0 x1\nvectors rows 16\n") + block, integers(9, 20, DType::I32));
         };
         QCOMPARE(problem("block 32"), std::string());
         QCOMPARE(problem("block 24"), std::string("a block is a multiple of the lanes"));
@@ -255,7 +254,7 @@ class LoopsTest : public QObject {
     }
 
     void nestsDoWhatKernelsMean() {
-        for (const Sample& sample : samples())
+        for (const KernelSample& sample : samples())
             for (const int64_t chunk : {0, 1, 5, 16}) {
                 const QString wrong =
                     difference(sample.kernel, choosePlan(sample.kernel, {}), sample.elements, 1, chunk);
@@ -266,10 +265,10 @@ class LoopsTest : public QObject {
         const auto seed = static_cast<uint32_t>(qEnvironmentVariableIntValue("CUTAWAY_SEED"));
         qInfo("seed %u", seed);
         std::mt19937 random(seed);
-        const std::vector<Sample> all = samples();
+        const std::vector<KernelSample> all = samples();
         int legal = 0;
         for (int round = 0; legal < std::max(2000, qEnvironmentVariableIntValue("CUTAWAY_SEEDS")); ++round) {
-            const Sample& sample = all[static_cast<size_t>(round) % all.size()];
+            const KernelSample& sample = all[static_cast<size_t>(round) % all.size()];
             const LoopPlan plan = randomPlan(sample.kernel, random);
             if (!problemOf(plan, sample.kernel).empty()) continue;
             ++legal;

@@ -42,6 +42,13 @@ Kernel scatterAdded(int64_t count, int64_t items, int64_t dims);
 /// b0[count] = elements of b1 at the indices b2.
 Kernel gather(int64_t count);
 
+/// A kernel to try, and how many elements each of its buffers has.
+struct KernelSample {
+    QString name;
+    Kernel kernel;
+    size_t elements;
+};
+
 /// Memory for every buffer: numbers from the seed where a kernel reads, -7 where it writes.
 struct Memory {
     std::vector<std::vector<char>> bytes;
