@@ -81,14 +81,17 @@ int main(int argc, char** argv) {
     bool listing = false;
     for (int i = 1; i < argc; ++i) {
         const std::string option = argv[i];
-        const char* value = i + 1 < argc ? argv[i + 1] : "";
+        const bool alone = option == "--compiled" || option == "--list";
+        if (!alone) ++i;
+        const char* value = i < argc ? argv[i] : "";
         if (option == "--compiled") runs.compiled = true;
         else if (option == "--list") listing = true;
-        else if (++i, option == "--from") runs.from = std::strtoull(value, nullptr, 10);
+        else if (option == "--from") runs.from = std::strtoull(value, nullptr, 10);
         else if (option == "--count") runs.count = std::strtoull(value, nullptr, 10);
-        else if (option == "--seconds")
-            runs.seconds = std::strtod(value, nullptr), runs.count = std::max<uint64_t>(runs.count, uint64_t{1} << 40);
-        else if (option == "--call-seconds") runs.callSeconds = std::strtod(value, nullptr);
+        else if (option == "--seconds") {
+            runs.seconds = std::strtod(value, nullptr);
+            runs.count = std::max<uint64_t>(runs.count, uint64_t{1} << 40);
+        } else if (option == "--call-seconds") runs.callSeconds = std::strtod(value, nullptr);
         else if (option == "--op") op = value;
         else if (option == "--samples") samples = value;
         else if (option == "--jobs") runs.jobs = std::atoi(value);

@@ -8,12 +8,17 @@ namespace cutaway::testing {
 
 QStringList modelFiles() {
     QStringList files, names;
+    const auto add = [&](const QString& name, const QString& file) {
+        if (names.contains(name)) return;
+        names << name;
+        files << file;
+    };
     for (const QString& all : {testFile("data/models"), referenceFolder("models")})
         if (!all.isEmpty())
             for (const QString& name : QDir(all).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
-                if (!names.contains(name)) names << name, files << all + "/" + name + "/model.pt2";
+                add(name, all + "/" + name + "/model.pt2");
     for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"}))
-        if (!names.contains(file.baseName())) names << file.baseName(), files << file.filePath();
+        add(file.baseName(), file.filePath());
     return files;
 }
 
