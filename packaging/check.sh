@@ -75,7 +75,7 @@ check_tsan() {
 }
 # -Wcomma: no comma operator as control flow.
 check_clang() {
-    cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS=-Wcomma >/dev/null || return 1
+    cmake --preset dev -B build/clang -DCUTAWAY_SHARED_ENGINE=ON -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS=-Wcomma >/dev/null || return 1
     cmake --build build/clang -j "$jobs" && build release &&
         CXX=clang++ ctest --preset release -j "$jobs" -R '^(lowering|codegen|cpu_backend|cpu_limits|fusion|random_kernels|export)_test$'
 }

@@ -285,8 +285,9 @@ class RecordedModelsTest : public QObject {
         QVERIFY(session.compile(request));
         const auto stages = session.stages(0);
         for (const auto& [name, file] : {std::pair{"freeze", "02_freeze"}, std::pair{"post_grad", "03_post_grad"}}) {
-            const auto stage =
-                std::find_if(stages->begin(), stages->end(), [&](const StageInfo& each) { return each.stage == name; });
+            const std::string wanted = name;  // clang 14 does not capture bindings
+            const auto stage = std::find_if(stages->begin(), stages->end(),
+                                            [&](const StageInfo& each) { return each.stage == wanted; });
             QVERIFY(stage != stages->end());
             const auto recorded = graphIn(folder + "/" + device + "_infer_freeze/" + file + ".after.py");
             QVERIFY2(recorded, recorded ? "" : recorded.error().text().c_str());

@@ -22,7 +22,6 @@ using namespace cutaway::ui;
 using cutaway::testing::sampleSteps;
 using cutaway::testing::treeText;
 
-using RunId = cutaway::RunId;
 constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 class ModelsTest : public QObject {
@@ -321,8 +320,13 @@ class ModelsTest : public QObject {
         KernelsModel kernels;
         QAbstractItemModelTester kernelTester(&kernels, kFatal);
         KernelInfo first, second;
-        first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeKey>(4)}, first.bytesRead = 2048,
-        first.bytesWritten = 3 << 20, first.flops = 1500, first.microseconds = 30;
+        first.name = "k0";
+        first.kind = "pointwise";
+        first.nodes = {static_cast<NodeKey>(4)};
+        first.bytesRead = 2048;
+        first.bytesWritten = 3 << 20;
+        first.flops = 1500;
+        first.microseconds = 30;
         second.name = "k1";
         second.kind = "reference: aten.sort";
         second.microseconds = 10;

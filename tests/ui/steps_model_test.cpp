@@ -14,7 +14,6 @@ using namespace cutaway::ui;
 using cutaway::testing::sampleSteps;
 using cutaway::testing::treeText;
 
-using RunId = cutaway::RunId;
 constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 class StepsModelTest : public QObject {
