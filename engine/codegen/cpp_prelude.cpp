@@ -237,10 +237,10 @@ const std::vector<Snippet>& snippets() {
 FN V_u8 fromMask(V_b v) { return CONV(v & 1, V_u8); }
 FN V_b ld_b8(const unsigned char* p, int n) { return toMask(ld_u8(p, n)); }
 FN V_b lds_b8(const unsigned char* p, long s, int n) { return toMask(lds_u8(p, s, n)); }
-FN V_b ldg_b8(const unsigned char* p, V_i64 i, int n) { return toMask(ldg_u8(p, i, n)); }
+template <class I> FN V_b ldg_b8(const unsigned char* p, I i, int n) { return toMask(ldg_u8(p, i, n)); }
 FN void st_b8(unsigned char* p, int n, V_b v) { st_u8(p, n, fromMask(v)); }
 FN void sts_b8(unsigned char* p, long s, int n, V_b v) { sts_u8(p, s, n, fromMask(v)); }
-FN void stg_b8(unsigned char* p, V_i64 i, int n, V_b v) { stg_u8(p, i, n, fromMask(v)); }
+template <class I> FN void stg_b8(unsigned char* p, I i, int n, V_b v) { stg_u8(p, i, n, fromMask(v)); }
 )"},
         {"mem_bf16", "mem_u16", R"(FN V_f32 fromBf(V_u16 h) { return (V_f32)(CONV(h, V_u32) << 16); }
 FN V_u16 toBf(V_f32 v) {
@@ -256,10 +256,10 @@ FN V_f32 round_bf16(V_f32 v) { return fromBf(toBf(v)); }
 FN float round_bf16(float v) { unsigned short h; wr_bf16(&h, v); return rd_bf16(&h); }
 FN V_f32 ld_bf16(const unsigned short* p, int n) { return fromBf(ld_u16(p, n)); }
 FN V_f32 lds_bf16(const unsigned short* p, long s, int n) { return fromBf(lds_u16(p, s, n)); }
-FN V_f32 ldg_bf16(const unsigned short* p, V_i64 i, int n) { return fromBf(ldg_u16(p, i, n)); }
+template <class I> FN V_f32 ldg_bf16(const unsigned short* p, I i, int n) { return fromBf(ldg_u16(p, i, n)); }
 FN void st_bf16(unsigned short* p, int n, V_f32 v) { st_u16(p, n, toBf(v)); }
 FN void sts_bf16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, toBf(v)); }
-FN void stg_bf16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, toBf(v)); }
+template <class I> FN void stg_bf16(unsigned short* p, I i, int n, V_f32 v) { stg_u16(p, i, n, toBf(v)); }
 )"},
         {"mem_f16", "mem_u16", R"(#if !defined(__clang__) && __GNUC__ >= 12 && defined(__AVX512F__)
 FN V_f32 fromHalf(V_u16 h) { return __builtin_ia32_vcvtph2ps512_mask((V_i16)h, V_f32{}, (unsigned short)-1, 4); }
@@ -289,10 +289,10 @@ FN V_f32 round_f16(V_f32 v) { return fromHalf(toHalf(v)); }
 FN float round_f16(float v) { return fromHalf(toHalf(bc_f32(v)))[0]; }
 FN V_f32 ld_f16(const unsigned short* p, int n) { return fromHalf(ld_u16(p, n)); }
 FN V_f32 lds_f16(const unsigned short* p, long s, int n) { return fromHalf(lds_u16(p, s, n)); }
-FN V_f32 ldg_f16(const unsigned short* p, V_i64 i, int n) { return fromHalf(ldg_u16(p, i, n)); }
+template <class I> FN V_f32 ldg_f16(const unsigned short* p, I i, int n) { return fromHalf(ldg_u16(p, i, n)); }
 FN void st_f16(unsigned short* p, int n, V_f32 v) { st_u16(p, n, toHalf(v)); }
 FN void sts_f16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, toHalf(v)); }
-FN void stg_f16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, toHalf(v)); }
+template <class I> FN void stg_f16(unsigned short* p, I i, int n, V_f32 v) { stg_u16(p, i, n, toHalf(v)); }
 )"},
         {"checked_index", "", R"(FN long checkedIndex(long i, long n, int* fault) {
     if (i < 0 || i >= n) { *fault = 1; return 0; }

@@ -165,7 +165,8 @@ class CppPrinter {
             }
             case ExprKind::Load: return load(e);
             case ExprKind::Call:
-                if (e->name == "ramp") return {"iota(" + value(e->operands[0]).text + ")", true};
+                if (e->name == "ramp")
+                    return {"iota_" + cppValueSuffix(e->dtype) + "(" + value(e->operands[0]).text + ")", true};
                 if (e->name == "active") return {"lanesBelow(n)", true};
                 if (e->name == "lane") return lane(e);
                 if (e->name == "lanes_from") {

@@ -172,12 +172,12 @@ template <class V, class T> FN V everySecond(const T* p) { return made<V>([&](in
 #define MEMORY(T, N) \
     FN V_##N ld_##N(const T* p, int n) { if (n == W) return loaded<V_##N>(p); V_##N r = {}; first(r, p, n); return r; } \
     FN V_##N lds_##N(const T* p, long s, int n) { if (n == W) return __builtin_constant_p(s) && s == 2 ? everySecond<V_##N>(p) : made<V_##N>([&](int k) { return p[k * s]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[k * s]); return r; } \
-    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { if (n == W) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
+    template <class I> FN V_##N ldg_##N(const T* p, I i, int n) { if (n == W) return made<V_##N>([&](int k) { return p[i[k]]; }); V_##N r = {}; for (int k = 0; k < n; ++k) put(r, k, p[i[k]]); return r; } \
     FN void st_##N(T* p, int n, V_##N v) { if (n == W) stored(p, v); else putFirst(p, n, v); } \
     FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == W) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
-    FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; } \
+    template <class I> FN void stg_##N(T* p, I i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; } \
     FN void ads_##N(T* p, long s, int n, V_##N v) { for (int k = 0; k < n; ++k) p[k * s] += v[k]; } \
-    FN void adg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] += v[k]; }
+    template <class I> FN void adg_##N(T* p, I i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] += v[k]; }
 )";
 
 // For each number of lanes, within a namespace. V_b is a mask: 0 or -1 per lane, of the width that fills a register.
@@ -202,7 +202,8 @@ struct Below {
 };
 FN Below lanesBelow(int n) { return {n}; }
 template <class V> FN V sel(Below m, V x, V y) { return __builtin_constant_p(m.n) && m.n == W ? itself(x) : sel((V_b)m, x, y); }
-FN V_i64 iota(long from) { return counted<V_i64>() + from; }
+FN V_i64 iota_i64(long from) { return counted<V_i64>() + from; }
+FN V_i32 iota_i32(long from) { return counted<V_i32>() + (int)from; }
 FN V_f32 bc_f32(float x) { return spread<V_f32>(x); }
 FN V_f64 bc_f64(double x) { return spread<V_f64>(x); }
 FN V_i64 bc_i64(long x) { return spread<V_i64>(x); }

@@ -167,7 +167,8 @@ class CudaPrinter {
             case ExprKind::Var: return t(static_cast<int>(e->integer));
             case ExprKind::Load: return load(e);
             case ExprKind::Call:
-                if (e->name == "ramp") return "(" + value(e->operands[0]) + " + k)";
+                if (e->name == "ramp")
+                    return (e->dtype == DType::I32 ? "((int)" : "(") + value(e->operands[0]) + " + k)";
                 if (e->name == "active") return "(k < n)";
                 if (e->name == "lane")
                     return "s" + std::to_string(e->operands[0]->integer) + "[" + value(e->operands[1]) + "]";

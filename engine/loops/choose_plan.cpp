@@ -65,6 +65,7 @@ class Planner {
         chooseTile();
         chooseLanes();
         chooseBlock();
+        chooseIndices();
         return std::move(m_plan);
     }
 
@@ -422,6 +423,13 @@ class Planner {
         m_plan.block = vectors * m_plan.lanes;
         m_plan.why.push_back("block: " + std::to_string(rows) + " rows of " + std::to_string(length) +
                              " elements are too few for all cores");
+    }
+
+    // ---- indices
+    void chooseIndices() {
+        if (m_target.indexBits == m_plan.indexBits || !fitsNarrowIndices(m_plan, *m_kernel)) return;
+        m_plan.indexBits = m_target.indexBits;
+        m_plan.why.push_back("indices: " + std::to_string(m_plan.indexBits) + " bits hold all of them");
     }
 
     const Kernel* m_kernel;

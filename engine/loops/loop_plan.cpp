@@ -11,7 +11,8 @@ namespace cutaway {
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
            block == other.block && walks == other.walks && parts == other.parts && tiled == other.tiled &&
-           tile == other.tile && direct == other.direct && atomic == other.atomic && keeps == other.keeps;
+           tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
+           keeps == other.keeps;
 }
 
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -64,8 +65,9 @@ class Checker {
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
-        for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs,
-                                  &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::additions})
+        for (const auto& check :
+             {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs, &Checker::parts,
+              &Checker::tiles, &Checker::keeps, &Checker::additions, &Checker::indices})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -189,6 +191,12 @@ class Checker {
         return m_plan->parts > 1 && !m_plan->atomic ? "parts add at once: atomic" : "";
     }
 
+    std::string indices() {
+        if (m_plan->indexBits == 64) return {};
+        if (m_plan->indexBits != 32) return "indices have 32 or 64 bits";
+        return fitsNarrowIndices(*m_plan, *m_kernel) ? "" : "an index may need more than 32 bits";
+    }
+
     const LoopPlan* m_plan;
     const Kernel* m_kernel;
     LoopTarget m_target;
@@ -278,11 +286,16 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.tile = *number(2);
         return {};
     }
+    if (key == "indices") {
+        if (!number(1)) return "indices are so many bits wide: indices 32";
+        plan.indexBits = *number(1);
+        return {};
+    }
     if (key == "atomic") {
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, jam, block, walk, keep, parts, tile and atomic";
+    return "a plan has lines order, vectors, jam, block, walk, keep, parts, tile, indices and atomic";
 }
 
 }  // namespace
@@ -306,6 +319,7 @@ std::string text(const LoopPlan& plan) {
     if (plan.tiled >= 0)
         all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +
                (plan.direct ? " direct\n" : "\n");
+    if (plan.indexBits != 64) all += "indices " + std::to_string(plan.indexBits) + "\n";
     if (plan.atomic) all += "atomic\n";
     for (const std::string& why : plan.why) all += "# " + why + "\n";
     return all;

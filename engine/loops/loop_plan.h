@@ -53,6 +53,8 @@ struct LoopPlan {
     bool direct = false;
     /// Threads add to memory at once. Without it a kernel that adds runs on one.
     bool atomic = false;
+    /// Of indices into buffers: 32 or 64.
+    int indexBits = 64;
     /// Reductions whose elements stay in scratch memory for later walks of the row, which would compute them again.
     std::vector<int> keeps;
     std::vector<std::string> why;
@@ -68,6 +70,9 @@ std::set<int> rowAxes(const LoopPlan& plan);
 /// The most lanes that vectors of this kernel may have on the target: more than others where all that is computed,
 /// beside indices, has one or two bytes and nothing is reduced.
 int mostLanes(const Kernel& kernel, const LoopTarget& target);
+
+/// Whether all indices keep their values in 32 bits, as far as sizes and bounds are known.
+bool fitsNarrowIndices(const LoopPlan& plan, const Kernel& kernel);
 
 LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target);
 /// Why the plan does not compute this kernel on the target; empty if it does.

@@ -10,11 +10,20 @@ namespace {
 struct NestStep {
     std::string_view name;
     void (*run)(LoopNest&);
+    bool (*wanted)(const LoopPlan&) = nullptr;  // null: always
 };
+bool hasNarrowIndices(const LoopPlan& plan) { return plan.indexBits == 32; }
+
 /// In this order. None of them chooses: what can be chosen is in the plan.
 constexpr NestStep kSteps[] = {
-    {"guards", splitGuards},         {"vectorise", vectorise},      {"jam", jamRows},       {"abreast", takeAbreast},
-    {"reductions", lowerReductions}, {"divisions", plainDivisions}, {"share", shareValues},
+    {"guards", splitGuards},
+    {"vectorise", vectorise},
+    {"jam", jamRows},
+    {"abreast", takeAbreast},
+    {"reductions", lowerReductions},
+    {"divisions", plainDivisions},
+    {"indices", narrowIndices, hasNarrowIndices},
+    {"share", shareValues},
 };
 
 Expr plainDivision(const Expr& e) {
@@ -48,6 +57,7 @@ LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector
     for (LoopNest& nest : lowered.nests) nest.lanes = plan.lanes;
     if (steps) steps->push_back({"build", texts(lowered.nests)});
     for (const NestStep& step : kSteps) {
+        if (step.wanted && !step.wanted(plan)) continue;
         for (LoopNest& nest : lowered.nests) step.run(nest);
         if (steps) steps->push_back({std::string(step.name), texts(lowered.nests)});
     }

@@ -17,6 +17,8 @@ struct LoopTarget {
     int chains = 4;              // states of a reduction in registers: as many as an operation takes cycles
     int tile = 64;               // elements that a transpose reads along memory at once: some cache lines of each page
     bool atomics = false;        // whether threads may add to one element, in any order: CPUs give the same bits always
+    int indexBits = 64;          // of indices, where all fit: with 32, on an H200, sums of columns gain a tenth, while
+                                 // transposes lose a quarter; CPUs compute addresses in 64 anyway
     bool direct = true;          // turned in registers; threads of a GPU hand elements to each other in shared memory
     bool operator==(const LoopTarget&) const = default;
 };

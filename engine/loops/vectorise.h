@@ -21,6 +21,8 @@ void takeAbreast(LoopNest& nest);
 void lowerReductions(LoopNest& nest);
 /// Divisions of what is never negative by a positive number need no care for signs: Call "quotient", "remainder".
 void plainDivisions(LoopNest& nest);
+/// Indices are computed in 32 bits; only for plans that say so. What a loop or condition compares stays as it is.
+void narrowIndices(LoopNest& nest);
 /// Each value once: what is read again, or does not change in a loop, becomes a variable where it is first known.
 void shareValues(LoopNest& nest);
 

@@ -24,13 +24,14 @@ struct Sample {
     double megabytes;  // that must be read and written; of large ones
 };
 
-LoopTarget gpu(int lanes) {
+LoopTarget gpu(int lanes, int indexBits = 64) {
     LoopTarget target;
     target.lanes = lanes;
     target.tile = 32;
     target.direct = false;  // threads hand elements to each other
     target.maxParts = 1024;
     target.atomics = true;
+    target.indexBits = indexBits;
     return target;
 }
 
@@ -49,11 +50,11 @@ std::vector<Sample> samples(bool large) {
     longRows.onlineSoftmax = true;
     CT_CHECK(onlineSoftmax(online, longRows).size() == 1, "the rows are long");
     const int64_t joined = large ? n * m / 4 : 150;
-    return {{"pointwise", named("pointwise", gelu(n * m)), gpu(256), elements, 2 * one},
+    return {{"pointwise", named("pointwise", gelu(n * m)), gpu(256, 32), elements, 2 * one},
             {"row reduction", named("rows", softmax(n, m)), gpu(256), elements, 2 * one},
             {"split reduction", named("split", largest(1, all)), gpu(256), static_cast<size_t>(all),
              static_cast<double>(all) * 4 / 1e6},
-            {"outer reduction", named("outer", columnSums(n, m)), gpu(256), elements, one},
+            {"outer reduction", named("outer", columnSums(n, m)), gpu(256, 32), elements, one},
             {"transpose", named("transpose", transpose(n, m)), gpu(32), elements, 2 * one},
             {"gather", named("gather", gather(n * m)), gpu(256), elements, 4 * one},
             {"scatter", named("scatter", scatterAdded(n * m / 33, n * m / 99, 33)), gpu(32), elements, one * 4 / 3},

@@ -121,8 +121,9 @@ class LoopsTest : public QObject {
     void refusedTexts_data() {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
-        QTest::newRow("key") << "order x0\nvectros rows 16"
-                             << "a plan has lines order, vectors, jam, block, walk, keep, parts, tile and atomic";
+        QTest::newRow("key")
+            << "order x0\nvectros rows 16"
+            << "a plan has lines order, vectors, jam, block, walk, keep, parts, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -135,6 +136,8 @@ class LoopsTest : public QObject {
                                 << "a walk lists reductions or stores: walk r0 r1 chains 4";
         QTest::newRow("parts") << "parts many"
                                << "parts is a number: parts 8";
+        QTest::newRow("indices") << "indices narrow"
+                                 << "indices are so many bits wide: indices 32";
         QTest::newRow("tile") << "tile x0"
                               << "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
         QTest::newRow("tile of another kind") << "tile x0 16 turned"
@@ -221,6 +224,50 @@ class LoopsTest : public QObject {
             const QString wrong = difference(kernel, plan, 400, 1, 0);
             QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         }
+    }
+    void narrowIndices() {
+        const auto problem = [](int bits, const Kernel& kernel) {
+            LoopPlan plan = choosePlan(kernel, {});
+            plan.indexBits = bits;
+            return problemOf(plan, kernel);
+        };
+        const std::string wide = "an index may need more than 32 bits";
+        for (const int bits : {32, 64}) QCOMPARE(problem(bits, transpose(1 << 15, 1 << 15)), std::string());
+        QCOMPARE(problem(48, transpose(9, 9)), std::string("indices have 32 or 64 bits"));
+        QCOMPARE(problem(32, transpose(1 << 15, (1 << 15) + 1)), wide);
+        QCOMPARE(problem(32, softmax(1 << 20, 1 << 11)), wide);
+        QCOMPARE(problem(32, softmax(9, 40)), std::string());
+        QCOMPARE(problem(32, bags(7, 5)), wide);  // from data, which nothing bounds
+        QCOMPARE(problem(32, gather(1 << 20)), std::string());
+        Kernel sized = gelu(1);
+        sized.sizes = {"s0"};
+        sized.outer[0].size = SymInt(Expr::symbol("s0"));
+        QCOMPARE(problem(32, sized), wide);
+        // Few rows, of which each part of the walk has states.
+        LoopPlan parts = choosePlan(columnSums(1 << 12, 1 << 18), {});
+        parts.indexBits = 32;
+        QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18)), std::string());
+        parts.parts = 1 << 13;
+        QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18)), wide);
+
+        const Kernel kernel = picked(9, 40, "squares");
+        LoopPlan plan = choosePlan(kernel, {});
+        plan.indexBits = 32;
+        QCOMPARE(QString::fromStdString(text(lowerLoops(kernel, plan).nests[0])),
+                 QString("squares(b0: f32!, b1: f32)\n"
+                         "  lanes 16\n"
+                         "  range 9\n"
+                         "  parts for x2 in 0 .. 9:\n"
+                         "    x0 = x2\n"
+                         "    let t0: i32 = 40*i32(x0)\n"
+                         "    vector 16 for x1 in 0 .. 40:\n"
+                         "      b0[t0 + i32(x1) : 1_i32] = "
+                         "b1[t0 + i32(checked_index(remainder(ramp(x1)*ramp(x1), 40), 40))]\n"));
+        LoopTarget gpu;
+        gpu.indexBits = 32;
+        QCOMPARE(choosePlan(kernel, gpu).indexBits, 32);
+        QCOMPARE(choosePlan(bags(7, 5), gpu).indexBits, 64);
+        QCOMPARE(choosePlan(kernel, {}).indexBits, 64);
     }
     void additions() {
         const Kernel kernel = scatterAdded(9, 4, 20);
