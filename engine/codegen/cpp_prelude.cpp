@@ -36,10 +36,10 @@ FN V_f32 scale2(V_f32 x, V_f32 to) {
 FN V_f32 round_(V_f32 x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
 FN V_f32 f_exp(V_f32 x) {
     x = atLeast(atMost(x, 89.f), -104.f);
-    const V_f32 n = round_(x * 1.44269504f);
+    const V_f32 n = fma_(x, bc_f32(1.44269504f), 0x1.8p23f) - 0x1.8p23f;
     const V_f32 r = fma_(n, bc_f32(-1.42860677e-6f), fma_(n, bc_f32(-0.693145751953125f), x));
-    V_f32 p = fma_(r, bc_f32(1.98412698e-4f), 1.38888889e-3f);
-    p = fma_(p, r, 8.33333333e-3f); p = fma_(p, r, 4.16666667e-2f); p = fma_(p, r, 1.66666667e-1f); p = fma_(p, r, 0.5f);
+    V_f32 p = fma_(r, bc_f32(1.38145402e-3f), 8.36874511e-3f);  // off by 2**-28 at most, relative to the exponential
+    p = fma_(p, r, 4.16683908e-2f); p = fma_(p, r, 1.66665204e-1f); p = fma_(p, r, 4.99999934e-1f);
     return scale2(fma_(p * r, r, r) + 1.f, n);
 }
 )";
@@ -366,13 +366,13 @@ template <class V> FN V maxV(V a, V b) {
     else return a > b ? a : b;
 }
 #if W == 16 && defined(__AVX512F__) && !defined(__clang__) && __GNUC__ >= 12
-// The instructions give a wherever they cannot tell: of equal ones, and where one is no number.
-FN V_f32 orNan(V_f32 a, V_f32 b, V_f32 m) {
-    const unsigned short number = __builtin_ia32_cmpps512_mask(a, a, 7, (unsigned short)-1, 4);
-    return __builtin_ia32_movaps512_mask(b, m, __builtin_ia32_cmpps512_mask(b, b, 3, number, 4));
+// The instructions give a wherever they cannot tell: of equal ones, and where one is no number. In a reduction a is what
+// came before, so nothing but the two last steps waits for it.
+FN V_f32 orNan(V_f32 b, V_f32 m) {
+    return __builtin_ia32_movaps512_mask(b, m, __builtin_ia32_cmpps512_mask(b, b, 3, (unsigned short)-1, 4));
 }
-FN V_f32 minV(V_f32 a, V_f32 b) { return orNan(a, b, __builtin_ia32_minps512_mask(b, a, a, (unsigned short)-1, 4)); }
-FN V_f32 maxV(V_f32 a, V_f32 b) { return orNan(a, b, __builtin_ia32_maxps512_mask(b, a, a, (unsigned short)-1, 4)); }
+FN V_f32 minV(V_f32 a, V_f32 b) { return orNan(b, __builtin_ia32_minps512_mask(b, a, a, (unsigned short)-1, 4)); }
+FN V_f32 maxV(V_f32 a, V_f32 b) { return orNan(b, __builtin_ia32_maxps512_mask(b, a, a, (unsigned short)-1, 4)); }
 #endif
 )"},
         {"turn", "", kTurn},

@@ -87,7 +87,8 @@ class Narrower {
             case ExprKind::Where: return Expr::make(e->kind, operands(1), DType::I32);
             case ExprKind::Call:
                 if (e->name == "ramp") return Expr::call(e->name, e->operands, DType::I32);
-                if (e->name == "quotient" || e->name == "remainder") return Expr::call(e->name, operands(0), DType::I32);
+                if (e->name == "quotient" || e->name == "remainder")
+                    return Expr::call(e->name, operands(0), DType::I32);
                 break;
             default: break;
         }
