@@ -1,5 +1,7 @@
 // Pooling to a given size, whose windows divide each dim into so many parts and overlap where it does not divide; and
 // the gradients of padding with repeated elements. All work plane by plane.
+#include <bit>
+
 #include "engine/runtime/portable/portable.h"
 
 namespace cutaway::portable {
@@ -37,6 +39,11 @@ struct Planes {
     char* at(int64_t first, int64_t number) const { return tensor.at(first + place(number)); }
 };
 
+/// Which of `in` elements along a dim the o-th of `out` is made of: those of neighbours overlap where it does not
+/// divide.
+int64_t startOf(int64_t o, int64_t in, int64_t out) { return o * in / out; }
+int64_t endOf(int64_t o, int64_t in, int64_t out) { return ((o + 1) * in + out - 1) / out; }
+
 /// The window of an element of the smaller plane in the larger one.
 struct Part {
     int32_t dims;
@@ -44,9 +51,9 @@ struct Part {
 
     Part(const Planes& large, const Planes& small, int64_t number) : dims(large.spatial) {
         for (int32_t d = dims; d-- > 0; number /= small.sizes[d]) {
-            const int64_t o = number % small.sizes[d], in = large.sizes[d], out = small.sizes[d];
-            start[d] = o * in / out;
-            end[d] = ((o + 1) * in + out - 1) / out;
+            const int64_t o = number % small.sizes[d];
+            start[d] = startOf(o, large.sizes[d], small.sizes[d]);
+            end[d] = endOf(o, large.sizes[d], small.sizes[d]);
             count *= end[d] - start[d];
         }
     }
@@ -117,34 +124,92 @@ template <int32_t dims>
 int64_t planeScratch(const CtCall& call, int32_t tasks) {
     return Planes(Strided(call.results[0]), dims).plane * kWidest * tasks;
 }
-/// The largest of each part and where it stands in its plane: the first of equals, the last NaN.
+/// The largest element of each column in the rows so far, as a whole number in the same order, and the number of its
+/// row: the first of equals, the last NaN. Whole numbers as wide as T and masks, since GCC makes vectors neither of
+/// comparisons of floats, which might trap, nor of branches.
+template <class T>
+struct Columns {
+    using Key = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    static constexpr Key kMost = std::numeric_limits<Key>::max();  // NaN
+    Key *keys, *rows;
+
+    static Key keyOf(T element) {
+        const Key bits = std::bit_cast<Key>(element + T(0));  // -0 is 0
+        constexpr auto infinity = std::bit_cast<Key>(std::numeric_limits<T>::infinity());
+        const Key ordered = bits ^ ((bits >> (sizeof(Key) * 8 - 1)) & kMost);
+        const Key number = (bits & kMost) > infinity ? 0 : -1;
+        return (ordered & number) | (kMost & ~number);
+    }
+    void clear(int64_t width) const { std::fill_n(keys, width, std::numeric_limits<Key>::min()); }
+    void add(const T* elements, Key row, int64_t width) const {
+        Key* const __restrict best = keys, * const __restrict from = rows;
+        for (int64_t k = 0; k < width; ++k) {
+            const Key key = keyOf(elements[k]);
+            const Key more = (key > best[k]) | (key == kMost) ? -1 : 0;
+            best[k] = (key & more) | (best[k] & ~more);
+            from[k] = (row & more) | (from[k] & ~more);
+        }
+    }
+    /// Which column has the largest from `begin` to `end`.
+    int64_t largest(int64_t begin, int64_t end) const {
+        int64_t at = begin;
+        for (int64_t k = begin + 1; k < end; ++k) {
+            const bool same = keys[k] == keys[at];
+            const bool wins = keys[k] == kMost ? rows[k] >= rows[at] : rows[k] < rows[at];
+            if (keys[k] > keys[at] || (same && wins)) at = k;
+        }
+        return at;
+    }
+};
+/// What largest() keeps of a row of the larger plane and one of the smaller, an element each.
+constexpr int64_t kOfLarge = 3 * sizeof(double), kOfSmall = 2 * sizeof(double);
+
+/// The largest of each part and where it stands in its plane.
 template <int32_t dims>
 void largest(const Run& run) {
+    constexpr int32_t last = dims - 1;
     const Planes in(run.in(0), dims);
     if (!run.wants(0) && !run.wants(1)) return;
     const Planes out(run.out(run.wants(0) ? 0 : 1), dims);
+    const int64_t width = in.sizes[last], across = out.sizes[last];
     withFloat(in.tensor.dtype, [&](auto tag) {
         using T = decltype(tag);
-        const bool plain = in.tensor.dtype == CT_F32 || in.tensor.dtype == CT_F64;
-        run.share(out.count * out.plane, [&](int64_t, int64_t begin, int64_t end) {
+        using Key = typename Columns<T>::Key;
+        const bool plain = (in.tensor.dtype == CT_F32 || in.tensor.dtype == CT_F64) && in.strides[last] == 1;
+        run.share(across == 0 ? 0 : out.count * out.plane / across, [&](int64_t task, int64_t begin, int64_t end) {
+            char* const room = run.scratch + task * (width * kOfLarge + across * kOfSmall);
+            auto* const wheres = reinterpret_cast<int64_t*>(room);
+            auto* const values = reinterpret_cast<T*>(wheres + across);
+            auto* const elements = values + across;
+            auto* const keys = reinterpret_cast<Key*>(elements + width);
+            const Columns<T> columns{keys, keys + width};
             for (int64_t i = begin; i < end; ++i) {
-                const int64_t from = in.begin(i / out.plane);
-                T best{};
-                int64_t where = -1;
-                Part(in, out, i % out.plane).forEach(in, [&](int64_t offset, int64_t number) {
-                    T value;
+                const int64_t own = i * across % out.plane, from = in.begin(i * across / out.plane);
+                Part part(in, out, own);
+                part.start[last] = 0;
+                part.end[last] = 1;  // the first element of each row
+                columns.clear(width);
+                part.forEach(in, [&](int64_t offset, int64_t number) {
                     const auto* const at = in.tensor.at(from + offset);
-                    if (plain) std::memcpy(&value, at, sizeof value);
-                    else load(in.tensor.dtype, at, 1, 1, &value);
-                    if (where >= 0 && !(value > best) && !isNan(value)) return;
-                    best = value;
-                    where = number;
+                    if (!plain) load(in.tensor.dtype, at, in.strides[last], width, elements);
+                    columns.add(plain ? reinterpret_cast<const T*>(at) : elements, static_cast<Key>(number / width),
+                                width);
                 });
-                if (run.wants(0)) storeRange(run.out(0), i, i + 1, &best);
-                if (run.wants(1)) storeRange(run.out(1), i, i + 1, &where);
+                for (int64_t o = 0; o < across; ++o) {
+                    const int64_t at = columns.largest(startOf(o, width, across), endOf(o, width, across));
+                    wheres[o] = columns.rows[at] * width + at;
+                    load(in.tensor.dtype, in.at(from, wheres[o]), 1, 1, values + o);
+                }
+                if (run.wants(0)) storeRange(run.out(0), i * across, (i + 1) * across, values);
+                if (run.wants(1)) storeRange(run.out(1), i * across, (i + 1) * across, wheres);
             }
         });
     });
+}
+template <int32_t dims>
+int64_t rowScratch(const CtCall& call, int32_t tasks) {
+    const Planes in(operandOf(call, 0), dims);
+    return (in.sizes[dims - 1] * kOfLarge + call.args[1].items[dims - 1].integer * kOfSmall) * tasks;
 }
 
 /// (grad_output, self, padding in pairs from the last dim backwards): each element of the gradient is added where the
@@ -181,8 +246,8 @@ constexpr Function kFunctions[] = {
     {"aten._adaptive_avg_pool3d.default", average<3>},
     {"aten._adaptive_avg_pool2d_backward.default", averageBackward<2>, planeScratch<2>},
     {"aten._adaptive_avg_pool3d_backward.default", averageBackward<3>, planeScratch<3>},
-    {"aten.adaptive_max_pool2d.default", largest<2>},
-    {"aten.adaptive_max_pool3d.default", largest<3>},
+    {"aten.adaptive_max_pool2d.default", largest<2>, rowScratch<2>},
+    {"aten.adaptive_max_pool3d.default", largest<3>, rowScratch<3>},
     {"aten.replication_pad1d_backward.default", repeatedBackward<1>, planeScratch<1>},
     {"aten.replication_pad2d_backward.default", repeatedBackward<2>, planeScratch<2>},
     {"aten.replication_pad3d_backward.default", repeatedBackward<3>, planeScratch<3>},
