@@ -106,6 +106,10 @@ class CppPrinter {
         return var.lanes > 1 ? widened(code, var.dtype).text : code.text;
     }
     void on(const Barrier&) {}  // one thread runs all lanes
+    void on(const Fetch& fetch) {
+        line("__builtin_prefetch(" + bufferName(fetch.buffer) + " + " + inner(fetch.index).text +
+             (fetch.toWrite ? ", 1);" : ");"));
+    }
     void on(const Turn& turn) {
         m_helpers.insert("turn");
         const auto side = [&](const Turn::Side& own) {

@@ -123,6 +123,10 @@ class CudaPrinter {
     }
     void on(const Set& set) { line(t(set.var) + " = " + value(set.value) + ";"); }
     void on(const Barrier&) { line("__syncthreads();"); }
+    void on(const Fetch& fetch) {
+        line("asm volatile(\"prefetch.global.L2 [%0];\" :: \"l\"(" + bufferName(fetch.buffer) + " + (" +
+             value(fetch.index) + ")));");
+    }
     void on(const Turn& turn) {
         const std::string columns = value(turn.columns), row = "e / " + columns, column = "e % " + columns;
         const auto element = [&](const Turn::Side& side, const std::string& i, const std::string& j) {

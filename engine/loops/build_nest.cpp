@@ -14,6 +14,8 @@
 namespace cutaway {
 namespace {
 
+constexpr int64_t kLineBytes = 64;
+
 /// The body of a loop that is still being built. Statements appended to it stand before the loops inside that are open.
 struct Scope {
     Body body;
@@ -65,6 +67,8 @@ class NestBuilder {
             return isReduce(e) ? resultOf(e) : Expr();
         });
     }
+    /// Whether loops from here on fetch what the plan wants ahead.
+    void setFetches(bool fetches) { m_fetches = fetches; }
     void computeWalk(const Walk& walk) {
         const std::vector<Expr> reductions = reductionsOfWalk(walk);
         const std::vector<States> states = accumulate(reductions, std::nullopt, walk.chains);
@@ -159,9 +163,46 @@ class NestBuilder {
         for (const For& loop : fors) open({loop.axis});
         const auto outside = m_kept;
         if (own.size() == 1) readKept(own[0]);
+        if (m_fetches && own.size() == 1) fetchAhead(own[0]);
         inside();
         m_kept = outside;
         for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
+    }
+    /// Along the loop of a walk: what the first walk reads of the next row, and where walks behind this one store.
+    void fetchAhead(const Loop& own) {
+        const int row = m_plan->order.back();
+        const auto along = [&](const std::vector<Loop>& loops, const Expr& index) {
+            if (loops.size() != 1 || !(loops[0].size == own.size)) return Expr();
+            const auto affine = affineIn(index, loops[0].axis);
+            if (!affine || affine->coefficient.asInt() != 1) return Expr();
+            return sum(affine->rest, Expr::axis(own.axis));
+        };
+        std::set<std::pair<int, uint64_t>> seen;
+        const auto fetch = [&](int buffer, const Expr& index, bool toWrite) {
+            if (!index || !reads(index, row) || !affineIn(index, row) || hasLoad(index)) return;
+            if (!seen.emplace(buffer, index->hash).second) return;
+            const int64_t line = kLineBytes / byteSize(m_nest.memoryOf(buffer));
+            for (int64_t k = 0; k < m_plan->lanes; k += line) append(Fetch{buffer, sum(index, number(k)), toWrite});
+        };
+        const std::vector<Loop> first = loopsOf(m_plan->walks[0], *m_kernel, *m_reductions);
+        const Expr next = sum(Expr::axis(row), number(1));
+        for (const int r : m_plan->walks[0].reductions)
+            forEachExpr({(*m_reductions)[static_cast<size_t>(r)]->operands[0]}, [&](const Expr& e) {
+                if (e->kind != ExprKind::Load) return;
+                if (const Expr index = along(first, e->operands[0]))
+                    fetch(bufferOf(e), replaceAxes(index, [&](int axis) { return axis == row ? next : Expr(); }),
+                          false);
+            });
+        for (size_t w = static_cast<size_t>(m_plan->ahead) + 1; w < m_plan->walks.size(); ++w)
+            for (const int s : m_plan->walks[w].stores) {
+                const KernelStore& store = m_kernel->stores[static_cast<size_t>(s)];
+                fetch(store.buffer, along(store.inner, store.index), true);
+            }
+    }
+    static bool hasLoad(const Expr& index) {
+        bool found = false;
+        forEachExpr({index}, [&](const Expr& e) { found |= e->kind == ExprKind::Load || isReduce(e); });
+        return found;
     }
     /// Makes ready() read the elements that earlier walks have kept in scratch memory, at the axis of this walk's loop.
     void readKept(const Loop& own) {
@@ -204,6 +245,7 @@ class NestBuilder {
     std::vector<std::pair<Expr, Expr>> m_kept;  // elements, and where to read them in the loop that is open
     std::vector<Scope> m_scopes;
     int m_nextAxis;
+    bool m_fetches = false;
 };
 
 /// Makes equal expressions one address, by which the builder knows reductions.
@@ -244,10 +286,13 @@ class KernelBuilder {
             if (store.inner.empty()) builder.store(store);
     }
     void row(NestBuilder& builder) {
-        for (const Walk& walk : m_plan->walks) {
+        for (size_t w = 0; w < m_plan->walks.size(); ++w) {
+            const Walk& walk = m_plan->walks[w];
+            builder.setFetches(m_plan->ahead == static_cast<int>(w));
             if (!walk.reductions.empty()) builder.computeWalk(walk);
             else builder.storeWalk(walk, std::nullopt);
         }
+        builder.setFetches(false);
         plainStores(builder);
     }
 

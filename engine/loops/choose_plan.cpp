@@ -45,6 +45,7 @@ bool lengthVaries(const Expr& reduction, int axis) {
 }
 
 constexpr double kJammedOperations = 256;  // compilers take long for more, and nothing is gained
+constexpr int64_t kLeastAhead = 4096;      // bytes of a row: of less the processor has the next at hand anyway
 constexpr int kChainRegisters = 20;        // of 32 for states; the rest is for what goes into them
 
 class Planner {
@@ -66,6 +67,7 @@ class Planner {
         chooseLanes();
         chooseBlock();
         chooseIndices();
+        chooseAhead();
         return std::move(m_plan);
     }
 
@@ -430,6 +432,37 @@ class Planner {
         if (m_target.indexBits == m_plan.indexBits || !fitsNarrowIndices(m_plan, *m_kernel)) return;
         m_plan.indexBits = m_target.indexBits;
         m_plan.why.push_back("indices: " + std::to_string(m_plan.indexBits) + " bits hold all of them");
+    }
+
+    // ---- ahead
+    /// Bytes of a row that the first walk reads, if it does little else; 0: it reduces nothing, or computes for long.
+    int64_t rowBytes() const {
+        int64_t bytes = 0;
+        for (const int r : m_plan.walks[0].reductions) {
+            const Expr& reduction = m_reductions[static_cast<size_t>(r)];
+            if (costsMuch(reduction->operands[0])) return 0;
+            for (const Loop& loop : reduceLoops(reduction))
+                bytes += loop.size.asInt().value_or(0) * byteSize(reduction->operands[0]->dtype);
+        }
+        return bytes;
+    }
+    bool computesLong(const Walk& walk) const {
+        bool dear = false;
+        for (const int r : walk.reductions) dear |= costsMuch(m_reductions[static_cast<size_t>(r)]->operands[0]);
+        return dear;
+    }
+    /// While a row is in the cache and computed, the memory waits.
+    void chooseAhead() {
+        if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1 || m_plan.order.empty() || m_plan.walks.size() < 2)
+            return;
+        const int64_t bytes = rowBytes();
+        if (bytes < kLeastAhead || bytes > m_target.aheadBytes) return;
+        const auto dear = std::find_if(m_plan.walks.begin() + 1, m_plan.walks.end(),
+                                       [&](const Walk& walk) { return computesLong(walk); });
+        if (dear == m_plan.walks.end()) return;
+        m_plan.ahead = static_cast<int>(dear - m_plan.walks.begin());
+        m_plan.why.push_back("ahead: walk " + std::to_string(m_plan.ahead) +
+                             " computes what the cache has, and the memory has time for the next row");
     }
 
     const Kernel* m_kernel;

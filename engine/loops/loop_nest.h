@@ -91,6 +91,13 @@ struct Store {
 };
 /// From here on all lanes see what any lane has stored to scratch memory (on GPUs, a barrier of the block).
 struct Barrier {};
+/// Asks for the memory of an element that is read or written soon, which may lie outside of the buffer. Without it all
+/// is computed the same.
+struct Fetch {
+    int buffer = 0;
+    Expr index;
+    bool toWrite = false;
+};
 /// A matrix, `rows` by `columns`, into other memory of its dtype with its columns as rows. What stands in a row side by
 /// side is `step` away from what stands so in the next.
 struct Turn {
@@ -103,7 +110,7 @@ struct Turn {
     std::array<Expr*, 6> values() { return {&to.index, &to.step, &from.index, &from.step, &rows, &columns}; }
 };
 struct Stmt {
-    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Turn> node;
+    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Fetch, Turn> node;
 };
 
 struct NestVar {
@@ -181,6 +188,8 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 each(own.active);
             } else if constexpr (std::is_same_v<S, Merge>) {
                 for (Expr& with : own.with) each(with);
+            } else if constexpr (std::is_same_v<S, Fetch>) {
+                each(own.index);
             } else if constexpr (std::is_same_v<S, Turn>) {
                 for (Expr* e : own.values()) each(*e);
             } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier>) {

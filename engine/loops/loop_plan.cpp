@@ -12,7 +12,7 @@ bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
            block == other.block && walks == other.walks && parts == other.parts && tiled == other.tiled &&
            tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
-           keeps == other.keeps;
+           keeps == other.keeps && ahead == other.ahead;
 }
 
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -67,7 +67,7 @@ class Checker {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check :
              {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs, &Checker::parts,
-              &Checker::tiles, &Checker::keeps, &Checker::additions, &Checker::indices})
+              &Checker::tiles, &Checker::keeps, &Checker::additions, &Checker::indices, &Checker::ahead})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -197,6 +197,14 @@ class Checker {
         return fitsNarrowIndices(*m_plan, *m_kernel) ? "" : "an index may need more than 32 bits";
     }
 
+    std::string ahead() {
+        if (m_plan->ahead < 0) return {};
+        if (m_plan->vectors != VectorOver::Walks || m_plan->parts > 1 || m_plan->order.empty())
+            return "rows come ahead where one thread walks one row at a time";
+        const bool later = m_plan->ahead > 0 && static_cast<size_t>(m_plan->ahead) < m_plan->walks.size();
+        return later ? "" : "rows come ahead during a walk that is not the first";
+    }
+
     const LoopPlan* m_plan;
     const Kernel* m_kernel;
     LoopTarget m_target;
@@ -272,6 +280,11 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.keeps.push_back(*r);
         return {};
     }
+    if (key == "ahead") {
+        if (!number(1)) return "ahead is the number of a walk, from 0 on: ahead 1";
+        plan.ahead = *number(1);
+        return {};
+    }
     if (key == "parts") {
         if (!number(1)) return "parts is a number: parts 8";
         plan.parts = *number(1);
@@ -295,7 +308,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, jam, block, walk, keep, parts, tile, indices and atomic";
+    return "a plan has lines order, vectors, jam, block, walk, keep, ahead, parts, tile, indices and atomic";
 }
 
 }  // namespace
@@ -315,6 +328,7 @@ std::string text(const LoopPlan& plan) {
         all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') +
                (walk.chains > 1 ? " chains " + std::to_string(walk.chains) : "") + "\n";
     for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
+    if (plan.ahead >= 0) all += "ahead " + std::to_string(plan.ahead) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
     if (plan.tiled >= 0)
         all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +

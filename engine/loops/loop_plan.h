@@ -57,6 +57,9 @@ struct LoopPlan {
     int indexBits = 64;
     /// Reductions whose elements stay in scratch memory for later walks of the row, which would compute them again.
     std::vector<int> keeps;
+    /// During this walk, not the first, what the first one reads of the next row comes into the cache, and the memory
+    /// of what later ones store of this row; -1: none.
+    int ahead = -1;
     std::vector<std::string> why;
 
     bool sameChoices(const LoopPlan& other) const;

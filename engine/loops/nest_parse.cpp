@@ -140,6 +140,7 @@ class NestReader {
         if (word == "alloc" || word == "update" || word == "merge") return reduce(in, word);
         if (word == "barrier") return append(Barrier{});
         if (word == "turn") return turn(in);
+        if (word == "fetch") return fetch(in);
         if (const auto axis = numberAfter('x', word)) {
             in.expect("=");
             return append(Index{*axis, in.expression()});
@@ -157,7 +158,19 @@ class NestReader {
         if (const auto shared = word == "atomic" ? numberAfter('b', in.word()) : std::nullopt)
             return store(in, *shared, true);
         in.fail(
-            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, turn,");
+            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, fetch, turn,");
+    }
+    void fetch(LineReader& in) {
+        const auto buffer = numberAfter('b', in.word());
+        if (!buffer || static_cast<size_t>(*buffer) >= m_names.buffers.size()) return in.fail("a buffer, b0,");
+        in.expect("[");
+        Fetch made{*buffer, in.expression(), false};
+        in.expect("]");
+        if (in.takeWord("to")) {
+            if (!in.takeWord("write")) return in.fail("write");
+            made.toWrite = true;
+        }
+        append(std::move(made));
     }
     void loop(LineReader& in, std::string_view word, size_t indent) {
         For made;

@@ -103,6 +103,10 @@ class Writer {
                         (update.active ? " where " + shown(update.active) : ""));
     }
     void on(const Barrier&, int depth) { line(depth, "barrier"); }
+    void on(const Fetch& fetch, int depth) {
+        line(depth,
+             "fetch " + bufferName(fetch.buffer) + "[" + shown(fetch.index) + "]" + (fetch.toWrite ? " to write" : ""));
+    }
     void on(const Turn& turn, int depth) {
         const auto side = [&](const Turn::Side& own) {
             return bufferName(own.buffer) + "[" + shown(own.index) + "] by " + shown(own.step);

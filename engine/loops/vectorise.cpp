@@ -76,6 +76,7 @@ class Vectoriser {
     void on(Set& set) { set.value = vector(set.value); }
     void on(Alloc&) {}
     void on(Barrier&) {}
+    void on(Fetch&) {}  // of the first lane
     void on(Turn& turn) {
         for (Expr* e : turn.values()) *e = scalar(*e);
     }

@@ -123,7 +123,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("why");
         QTest::newRow("key")
             << "order x0\nvectros rows 16"
-            << "a plan has lines order, vectors, jam, block, walk, keep, parts, tile, indices and atomic";
+            << "a plan has lines order, vectors, jam, block, walk, keep, ahead, parts, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -327,10 +327,33 @@ class LoopsTest : public QObject {
         }
     }
     /// Threads take parts; which ones each takes changes no bit.
+    /// Rows of the cache's size whose second walk computes for long.
+    void rowsAhead() {
+        const auto ahead = [](const Kernel& kernel) { return choosePlan(kernel, {}).ahead; };
+        QCOMPARE(ahead(softmax(9, 1 << 10)), 1);
+        QCOMPARE(ahead(softmax(999, 1 << 15)), 1);
+        QCOMPARE(ahead(softmax(9, 1000)), -1);
+        QCOMPARE(ahead(softmax(999, (1 << 15) + 1)), -1);
+        QCOMPARE(ahead(rowSumsAdded(9, 5, 2048)), -1);  // one walk
+        const Kernel kernel = softmax(9, 2048);
+        const LoopPlan plan = choosePlan(kernel, {});
+        const QString own = QString::fromStdString(text(lowerLoops(kernel, plan).nests[0]));
+        const qsizetype walk = own.indexOf("exp(");
+        QVERIFY2(own.lastIndexOf("fetch b1[t", walk) > 0 && own.lastIndexOf("fetch b0[t", walk) > 0, qPrintable(own));
+        QCOMPARE(own.count("fetch"), 2);
+        QVERIFY(own.contains("+ 2048]\n") && own.contains("] to write\n"));
+        QCOMPARE(problemOfText("order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\nahead 0\n", kernel),
+                 std::string("rows come ahead during a walk that is not the first"));
+        QCOMPARE(problemOfText("order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\nahead 3\n", kernel),
+                 std::string("rows come ahead during a walk that is not the first"));
+        QCOMPARE(problemOfText("order x0\nvectors rows 16\nwalk r0\nwalk r1\nwalk s0\nahead 1\n", kernel),
+                 std::string("rows come ahead where one thread walks one row at a time"));
+    }
     void bitsDoNotDependOnThreads() {
         const Kernel kernel = softmax(2, 1 << 12);
         auto plan = choosePlan(kernel, {});
         plan.keeps.clear();
+        plan.ahead = -1;
         plan.parts = 5;
         std::vector<std::vector<char>> first;
         for (const int64_t chunk : {0, 1, 2, 3}) {

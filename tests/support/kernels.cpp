@@ -222,6 +222,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(16 << random() % 3, mostLanes(kernel, {}));
     plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
+    plan.ahead = static_cast<int>(random() % 4) - 1;
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
     plan.block = random() % 3 ? 0 : plan.lanes * static_cast<int64_t>(1 + random() % 5);
