@@ -16,7 +16,7 @@ struct LoopTarget {
                                  // element costs more than reading it again (rows of 16 MiB: 26 without, 28 ms with)
     int jam = 8;                 // vectors of rows that reductions take side by side: cache lines of a page
     int chains = 4;              // states of a reduction in registers: as many as an operation takes cycles
-    int tile = 64;               // elements that a transpose reads along memory at once: some cache lines of each page
+    int tile = 128;              // elements that a transpose reads along memory at once: some cache lines of each page
     bool atomics = false;        // whether threads may add to one element, in any order: CPUs give the same bits always
     int indexBits = 64;          // of indices, where all fit: with 32, on an H200, sums of columns gain a tenth, while
                                  // transposes lose a quarter; CPUs compute addresses in 64 anyway

@@ -71,7 +71,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
             << 0 << "order x0\nvectors walks 16\nwalk r0 chains 4\nwalk r1\nwalk s0\nkeep r1\n";
-        QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 64 direct\n";
+        QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 direct\n";
         QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\njam 2\nwalk r0\n";
         QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\nparts 32\n";
