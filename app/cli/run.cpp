@@ -146,6 +146,9 @@ void addOptions(CLI::App& command, Context& context) {
     command.add_option("--repeat", arguments->run.repeat, "Timed runs")
         ->type_name("N")
         ->check(wholeNumber(1, kMostRepeats));
+    command.add_flag("--cold", arguments->run.cold,
+                     "With --backend cpu: each timed run finds its memory in no cache, as within a large model; the "
+                     "memory that fills them counts in peak_bytes");
     addJson(command, arguments->json);
     command.add_flag("--calls", arguments->calls,
                      "With --backend cpu: the time that each call of the program takes, a kernel or a library's");
@@ -153,6 +156,8 @@ void addOptions(CLI::App& command, Context& context) {
     command.callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
             arguments->run.backend = arguments->backend == "cpu" ? Backend::Cpu : Backend::Reference;
+            if (arguments->run.cold && arguments->run.backend != Backend::Cpu)
+                return invalidInput("--cold needs --backend cpu: the interpreter is not timed so closely", "");
             if (arguments->calls && arguments->run.backend != Backend::Cpu)
                 return invalidInput("--calls needs --backend cpu: the interpreter has no program whose calls are timed",
                                     "");

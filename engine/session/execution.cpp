@@ -201,6 +201,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     progress.say(-1, "running");
     CpuRunOptions runOptions;
     runOptions.repeat = std::max(1, options.repeat);
+    runOptions.cold = options.cold;
     runOptions.timeoutSeconds = options.timeoutSeconds;
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
     return Execution{std::move(result.outputs),

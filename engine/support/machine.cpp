@@ -123,6 +123,14 @@ void wantLargePages(std::span<std::byte> bytes) {
 #endif
 }
 
+int64_t cacheBytes() {
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+        if (const long bytes = ::sysconf(level); bytes > 0) return bytes;
+#endif
+    return int64_t{32} << 20;
+}
+
 void returnFreeMemory() {
     if (mi_collect != nullptr) mi_collect(true);
     ::malloc_trim(0);

@@ -30,6 +30,8 @@ void forgetPages(std::span<std::byte> bytes);
 /// Asks for large pages for memory that is about to be written, which take a tenth of the time to get.
 void wantLargePages(std::span<std::byte> bytes);
 constexpr size_t kLargePage = size_t{2} << 20;
+/// Bytes of the largest cache of a core; 32 MiB if the system does not tell.
+int64_t cacheBytes();
 /// Gives memory that was freed, and that the allocator keeps for later, back to the system.
 void returnFreeMemory();
 

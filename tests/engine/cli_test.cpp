@@ -195,6 +195,7 @@ class CliTest : public QObject {
                     backend,
                 0, "loss ");
         row("cutaway-cli run two.py --calls", 1, "!--calls needs --backend cpu");
+        row("cutaway-cli run two.py --cold", 1, "!--cold needs --backend cpu");
         row("cutaway-cli run two.py --repeat 0", 2, "!takes a whole number from 1 to 1000000, not '0'");
         row("cutaway-cli steps two.py --check-numbers --tolerance nan", 2,
             "!takes a number that is 0 or more, not 'nan'");
@@ -329,6 +330,12 @@ class CliTest : public QObject {
         // Of compiled code what it costs, too.
         const QJsonObject compiled =
             json("cutaway-cli run two.py --inputs in.safetensors --backend cpu --expect right.safetensors").object();
+        // What fills the caches is memory of the process.
+        const QJsonObject cold =
+            json("cutaway-cli run two.py --inputs in.safetensors --backend cpu --expect right.safetensors --cold")
+                .object();
+        QVERIFY(cold["matches"].toBool());
+        QVERIFY(cold["peak_bytes"].toDouble() > compiled["peak_bytes"].toDouble() + 1e6);
         QVERIFY(compiled["peak_bytes"].toDouble() > compiled["arena_bytes"].toDouble());
         QVERIFY(compiled["own_peak_bytes"].toDouble() > 0 && compiled["arena_bytes"].toDouble() > 0);
         QCOMPARE(compiled["weights_bytes"].toDouble(), 0.0);

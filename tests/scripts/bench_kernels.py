@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Times single kernels over 4 M floats against torch.compile and against a plain copy, in one run.
 
-  bench_kernels.py CLI [--only NAME] [--repeat 15] [--threads 2] [--no-torch]
+  bench_kernels.py CLI [--only NAME] [--repeat 15] [--threads 2] [--no-torch] [--warm]
 
 Needs PyTorch, which neither the product nor its tests do. Prints, per kernel: our median in ms, torch.compile's, the
 ratio, and the share of the copy's bandwidth that our kernel reaches (bytes that must be read and written by its time).
+Before each run all caches are filled with other memory, for all three; --warm: each run finds what the one before has
+left there.
 """
 import argparse, json, pathlib, statistics, subprocess, sys, tempfile, time
 
@@ -50,10 +52,12 @@ class Module(nn.Module):
         return self.function(*args)
 
 
-def median_of(run, repeat):
+def median_of(run, repeat, elsewhere):
     run(), run()
     times = []
     for _ in range(repeat):
+        if elsewhere is not None:
+            elsewhere.add_(1)
         begin = time.perf_counter()
         run()
         times.append(time.perf_counter() - begin)
@@ -67,11 +71,13 @@ def main():
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-torch", action="store_true")
+    parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     source, target = torch.randn(N), torch.empty(N)
-    copy = median_of(lambda: target.copy_(source), 3 * options.repeat)
+    elsewhere = None if options.warm else torch.zeros(32 * N)
+    copy = median_of(lambda: target.copy_(source), 3 * options.repeat, elsewhere)
     print(f"copy of 4 M floats: {copy:.2f} ms, {2 * 4 * N / copy / 1e6:.1f} GB/s")
     print(f"{'kernel':16}{'ours':>8}{'torch':>8}{'torch/ours':>12}{'of copy':>9}")
     for name, (function, inputs, passes) in make().items():
@@ -83,6 +89,7 @@ def main():
             torch.export.save(torch.export.export(module, inputs), path)
             report = pathlib.Path(folder) / "report.json"
             command = [options.cli, "run", path, "--backend", "cpu", "--repeat", options.repeat, "--json", report]
+            command += [] if options.warm else ["--cold"]
             done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
             if done.returncode:
                 print(f"{name:16} {done.stderr.strip()[:160]}")
@@ -93,7 +100,7 @@ def main():
             with torch.no_grad():
                 torch._dynamo.reset()
                 compiled = torch.compile(module, fullgraph=True)
-                rival = median_of(lambda: compiled(*inputs), options.repeat)
+                rival = median_of(lambda: compiled(*inputs), options.repeat, elsewhere)
         share = copy * passes / 2 / ours
         print(f"{name:16}{ours:8.2f}{rival:8.2f}{rival / ours:12.2f}{100 * share:8.0f}%", flush=True)
 

@@ -78,6 +78,7 @@ struct RunOptions {
     std::string expectGradientsFile;     // of training: such a file, to compare with
     std::string valuesFile;              // safetensors; tensors named after nodes, taken in place of what those compute
     int repeat = 1;
+    bool cold = false;           // of compiled runs: each timed one finds nothing of its own in any cache
     double timeoutSeconds = 60;  // of the child process
 };
 /// The element of a result that is furthest from its expected value.

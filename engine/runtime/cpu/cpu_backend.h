@@ -67,8 +67,9 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress = {});
 
 struct CpuRunOptions {
-    int repeat = 1;   // timed runs after the one that gives the results
-    int threads = 0;  // 0 = one per core
+    int repeat = 1;     // timed runs after the one that gives the results
+    bool cold = false;  // before each timed run all caches are filled with other memory, which counts as the worker's
+    int threads = 0;    // 0 = one per core
     double timeoutSeconds = 60;
     int64_t memoryBytes = 0;  // limit of the worker's address space; 0 = none
     /// Kernels use all threads however little there is to do: for tests, whose tensors are small.

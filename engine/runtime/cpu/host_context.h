@@ -29,11 +29,12 @@ class HostContext {
     /// One run for the results, then `repeat` timed ones, each on the inputs as given. Constant parameters may be
     /// undefined: the program has them. Errors name the call, or the input that does not fit.
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
-    /// The same, with outputs and written inputs of the last run where they lie: the next run overwrites them.
-    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board);
+    /// The same, with outputs and written inputs of the last run where they lie: the next run overwrites them. `cold`:
+    /// no cache has anything of the program's when a timed run begins.
+    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board, bool cold = false);
 
   private:
-    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board, bool inPlace);
+    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board, bool inPlace, bool cold);
 
     class Values;
     std::shared_ptr<LoadedProgram> m_program;

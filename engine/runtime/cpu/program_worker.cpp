@@ -114,6 +114,7 @@ Result<ProgramWorker::Reply> ProgramWorker::ask(Worker& worker, size_t function,
                                                 const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
     out.pod(options.repeat);
+    out.pod(options.cold);
     out.pod(static_cast<uint64_t>(function));
     CT_TRY(Message message, worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes,
                                        changing(m_package->program.functions[function], inputs),
@@ -261,6 +262,7 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
 Result<Message> answerCompiled(Message& request, Board& board) {
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
+    const bool cold = in.pod<bool>();
     const auto function = static_cast<size_t>(in.pod<uint64_t>());
     std::optional<Held>& known = held();
     if (!known || function >= known->program->program().functions.size())
@@ -269,7 +271,7 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     std::erase_if(known->contexts, [&](const auto& other) { return other.first != function; });
     auto& context = known->contexts[function];
     if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
-    auto ran = context->runInPlace(request.tensors, repeat, board);
+    auto ran = context->runInPlace(request.tensors, repeat, board, cold);
     if (!ran && known->program->lacksConstants()) {
         ran.error().where = kLacksWeights;
         return ran.error();
