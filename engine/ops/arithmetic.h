@@ -40,9 +40,12 @@ T wrapSub(T a, T b) {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
     else return a - b;
 }
+/// Of complex numbers by the formula, as PyTorch has it: where infinities meet, both parts may be NaN.
 template <class T>
 T wrapMul(T a, T b) {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else if constexpr (kIsComplex<T>)
+        return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
     else return a * b;
 }
 template <class T>

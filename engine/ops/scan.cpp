@@ -204,7 +204,7 @@ EvalResult evalProd(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}).to(c.resultType().dtype);
     const Dims dims = reducedDims(c, self.rank());
     if (isComplex(self.dtype()))
-        return foldReduced<std::complex<double>>(c, self, dims, {1, 0}, [](auto a, auto b) { return a * b; });
+        return foldReduced<std::complex<double>>(c, self, dims, {1, 0}, wrapMul<std::complex<double>>);
     if (isIntegral(self.dtype(), true))
         return foldReduced<int64_t>(c, self, dims, 1, [](int64_t a, int64_t b) { return wrapMul(a, b); });
     return foldReduced<double>(c, self, dims, 1, [](double a, double b) { return a * b; });

@@ -35,6 +35,7 @@ class InterpretTest : public QObject {
     void convertsNumbers_data();
     void convertsNumbers();
     void complexNumbersAreTrue();
+    void complexProductsOfInfinities();
     void readsEightBits();
     void runsReferenceFiles_data();
     void runsReferenceFiles();
@@ -388,6 +389,21 @@ void InterpretTest::complexNumbersAreTrue() {
         storeElements(dtype, tensor.data(), 1, 3, numbers);
         QCOMPARE(shown({tensor.to(DType::Bool)}), "b8[3]: 1 0 1");
     }
+}
+
+/// By the formula, as PyTorch computes them: inf * (inf + i) has a part that C's rules would make infinite.
+void InterpretTest::complexProductsOfInfinities() {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const std::vector<Tensor> inputs = {
+        values({kInfinity, 0, kInfinity, kInfinity, 1, 2, 0, kInfinity}, {4, 2}, DType::F64),
+        values({0, 1, 0, 1, kInfinity, 1, kInfinity, 1}, {4, 2}, DType::F64)};
+    QString results =
+        ran("def forward(x: \"f64[4, 2]\", y: \"f64[4, 2]\"):\n    a = aten.view_as_complex.default(x)\n"
+            "    b = aten.view_as_complex.default(y)\n    c = aten.mul.Tensor(a, b)\n"
+            "    d = aten.view_as_real.default(c)\n    p = aten.prod.dim_int(a, 0)\n"
+            "    q = aten.view_as_real.default(p)\n    return (d, q)",
+            inputs);
+    QCOMPARE(results.remove('-'), "f64[4, 2]: nan inf nan nan inf inf nan inf; f64[2]: nan nan");
 }
 
 /// The ends of both formats: e5m2 has infinities and e4m3fn has none.

@@ -204,10 +204,12 @@ T sumOf(T a, T b) {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     else return a + b;
 }
+/// Of complex numbers by the formula, also where infinities make NaN of it.
 template <class T>
 T productOf(T a, T b) {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return a * b;
+    else if constexpr (std::is_floating_point_v<T>) return a * b;
+    else return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
 }
 template <class T>
 bool isNan(T value) {
