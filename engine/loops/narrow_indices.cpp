@@ -63,7 +63,7 @@ class Narrower {
     /// An index of 64 bits as one of 32, computed in them as far as its axes, sizes and what is read.
     Expr narrow(const Expr& e) {
         if (auto found = m_narrow.find(&*e); found != m_narrow.end()) return found->second;
-        const Expr result = computed(e);
+        Expr result = computed(e);
         m_narrow.emplace(&*e, result);
         m_keep.push_back(e);
         return result;

@@ -142,13 +142,13 @@ class Vectoriser {
         return found == m_scalarOf.end() ? Expr() : Expr::var(found->second, e->dtype);
     }
     Expr scalar(const Expr& expr) {
-        const Expr result = rewriteShared(expr, [&](const Expr& e) { return renamed(e); });
+        Expr result = rewriteShared(expr, [&](const Expr& e) { return renamed(e); });
         CT_CHECK(m_axis < 0 || !varies(result), "bounds do not vary along a vector");
         return result;
     }
     Expr vector(const Expr& expr) {
         return rewriteShared(expr, [&](const Expr& e) -> Expr {
-            if (const Expr scalar = renamed(e)) return scalar;
+            if (Expr scalar = renamed(e)) return scalar;
             if (m_axis < 0) return Expr();
             if (e->kind == ExprKind::Axis && e->integer == m_axis) return Expr::call("ramp", {e}, DType::I64);
             if (e->kind != ExprKind::Load) return Expr();
@@ -157,8 +157,7 @@ class Vectoriser {
             if (const auto known = m_loads.find(&*e); known != m_loads.end()) return known->second.second;
             if (!varies(e)) return Expr();
             auto [index, step] = address(e->operands[0], true);
-            const Expr made =
-                step ? Expr::loadAlong(e->name, index, step, e->dtype) : Expr::load(e->name, index, e->dtype);
+            Expr made = step ? Expr::loadAlong(e->name, index, step, e->dtype) : Expr::load(e->name, index, e->dtype);
             m_loads.emplace(&*e, std::pair(e, made));
             return made;
         });

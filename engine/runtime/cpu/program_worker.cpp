@@ -23,7 +23,7 @@ class Loaded {
         std::erase_if(m_latest, [&](const auto& known) { return known.expired() || known.lock() == program; });
         m_latest.push_back(program);
         if (m_latest.size() <= kMost) return nullptr;
-        const auto oldest = m_latest.front().lock();
+        auto oldest = m_latest.front().lock();
         m_latest.pop_front();
         return oldest;
     }

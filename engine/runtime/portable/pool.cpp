@@ -145,7 +145,7 @@ struct Columns {
         Key* const __restrict best = keys, * const __restrict from = rows;
         for (int64_t k = 0; k < width; ++k) {
             const Key key = keyOf(elements[k]);
-            const Key more = (key > best[k]) | (key == kMost) ? -1 : 0;
+            const Key more = ((key > best[k]) | (key == kMost)) ? -1 : 0;
             best[k] = (key & more) | (best[k] & ~more);
             from[k] = (row & more) | (from[k] & ~more);
         }
