@@ -52,7 +52,7 @@ class Module(nn.Module):
         return self.function(*args)
 
 
-def median_of(run, repeat, elsewhere):
+def median_of(run, repeat, elsewhere=None):
     run(), run()
     times = []
     for _ in range(repeat):
