@@ -11,7 +11,8 @@ struct LoopTarget {
                                       // on how many threads there are
     int maxParts = 64;
     int64_t rowBytes = 256 << 10;  // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
-    int64_t aheadBytes = 128 << 10;  // rows up to here come into the cache while the one before is computed
+    int64_t aheadBytes = 128 << 10;  // rows up to here come into the cache while the one before is computed; 0: none,
+                                     // on GPUs, where other blocks use the memory meanwhile
     bool onlineSoftmax = false;  // whether long rows scale their sums of exponentials: on CPUs an exponential for each
                                  // element costs more than reading it again (rows of 16 MiB: 26 without, 28 ms with)
     int jam = 8;                 // vectors of rows that reductions take side by side: cache lines of a page
