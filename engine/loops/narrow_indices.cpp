@@ -2,6 +2,7 @@
 // stay as they are.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/loops/index.h"
 #include "engine/loops/vectorise.h"
@@ -22,13 +23,14 @@ bool isShort(const std::vector<Loop>& loops, int64_t times = 1) {
     return true;
 }
 
-/// Whether an index keeps its value when it is computed in 32 bits.
-bool fits(const Expr& index, IndexSimplifier& loops) {
+/// Whether an index keeps its value when it is computed in 32 bits. `seen`: what does.
+bool fits(const Expr& index, IndexSimplifier& loops, std::unordered_set<const ExprNode*>& seen) {
+    if (!seen.insert(&*index).second) return true;
     const auto bounds = loops.boundsOf(index);
     if (!bounds || bounds->low < -kMost || bounds->high > kMost) return false;
     if (index->kind == ExprKind::Load || index->kind == ExprKind::Call || index->kind == ExprKind::Cast) return true;
     return std::all_of(index->operands.begin(), index->operands.end(),
-                       [&](const Expr& operand) { return operand->dtype != DType::I64 || fits(operand, loops); });
+                       [&](const Expr& operand) { return operand->dtype != DType::I64 || fits(operand, loops, seen); });
 }
 
 class Narrower {
@@ -54,10 +56,13 @@ class Narrower {
     /// The expression with narrow indices of all loads.
     Expr loads(const Expr& value) {
         return rewriteShared(value, [&](const Expr& e) {
-            if (e->kind != ExprKind::Load || e->operands[0]->dtype == DType::I32) return Expr();
+            if (e->kind != ExprKind::Load) return Expr();
+            // Once: each step of a search reads where all steps before it have led.
+            if (const auto known = m_loads.find(&*e); known != m_loads.end()) return known->second;
             std::vector<Expr> operands;
             for (const Expr& operand : e->operands) operands.push_back(narrow(loads(operand)));
-            return withOperands(e, std::move(operands));
+            m_keep.push_back(e);
+            return m_loads.emplace(&*e, withOperands(e, std::move(operands))).first->second;
         });
     }
     /// An index of 64 bits as one of 32, computed in them as far as its axes, sizes and what is read.
@@ -96,7 +101,7 @@ class Narrower {
     }
 
     LoopNest* m_nest;
-    std::unordered_map<const ExprNode*, Expr> m_narrow;
+    std::unordered_map<const ExprNode*, Expr> m_loads, m_narrow;
     std::vector<Expr> m_keep;  // keeps the nodes alive whose addresses are keys
 };
 
@@ -123,7 +128,8 @@ bool fitsNarrowIndices(const LoopPlan& plan, const Kernel& kernel) {
     forEachExpr(values, [&](const Expr& e) {
         if (e->kind == ExprKind::Load) indices.push_back(e->operands[0]);
     });
-    return std::all_of(indices.begin(), indices.end(), [&](const Expr& index) { return fits(index, loops); });
+    std::unordered_set<const ExprNode*> seen;
+    return std::all_of(indices.begin(), indices.end(), [&](const Expr& index) { return fits(index, loops, seen); });
 }
 
 void narrowIndices(LoopNest& nest) { Narrower(nest).run(); }

@@ -269,6 +269,24 @@ class LoopsTest : public QObject {
         QCOMPARE(choosePlan(bags(7, 5), gpu).indexBits, 64);
         QCOMPARE(choosePlan(kernel, {}).indexBits, 64);
     }
+    /// Each step reads where all before it have led: the time would double with each if one of them were walked twice.
+    void narrowSearches() {
+        Kernel kernel = gelu(64);
+        kernel.buffers.push_back({DType::F32, false});
+        Expr at = Expr::integer(0);
+        for (int step = 0; step < 60; ++step) {
+            const Expr less =
+                compare(ExprKind::Lt, Expr::load("b2", at, DType::F32), Expr::load("b1", Expr::axis(0), DType::F32));
+            at = Expr::where(less, Expr::make(ExprKind::Add, {at, Expr::integer(1)}), at);
+        }
+        kernel.stores[0].value = Expr::load("b2", at, DType::F32);
+        LoopPlan plan = choosePlan(kernel, {});
+        plan.indexBits = 32;
+        QCOMPARE(problemOf(plan, kernel), std::string());
+        const QString own = QString::fromStdString(text(lowerLoops(kernel, plan).nests[0]));
+        QCOMPARE(own.count("b2["), 61);
+        QVERIFY2(own.contains("i32x16"), qPrintable(own));
+    }
     void additions() {
         const Kernel kernel = scatterAdded(9, 4, 20);
         LoopTarget gpu;
