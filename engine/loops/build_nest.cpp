@@ -67,11 +67,9 @@ class NestBuilder {
             return isReduce(e) ? resultOf(e) : Expr();
         });
     }
-    /// Whether loops from here on fetch what the plan wants ahead.
-    void setFetches(bool fetches) { m_fetches = fetches; }
     void computeWalk(const Walk& walk) {
         const std::vector<Expr> reductions = reductionsOfWalk(walk);
-        const std::vector<States> states = accumulate(reductions, std::nullopt, walk.chains);
+        const std::vector<States> states = accumulate(reductions, std::nullopt, walk.chains, isAhead(walk));
         for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], states[i]);
     }
     std::vector<Expr> reductionsOfWalk(const Walk& walk) const {
@@ -82,7 +80,7 @@ class NestBuilder {
     void storeWalk(const Walk& walk, const std::optional<std::pair<Expr, Expr>>& range) {
         // Called for its effect: computes, before the loops, reductions that are in no walk and so do not vary in them.
         for (const int s : walk.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
-        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, 1, [&] {
+        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, 1, isAhead(walk), [&] {
             for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
         });
     }
@@ -94,13 +92,13 @@ class NestBuilder {
     using States = std::vector<int>;  // the variables of one reduction
     /// Emits the loops (equal for all) that compute these reductions, over `range` of the first. Returns their states.
     std::vector<States> accumulate(const std::vector<Expr>& reductions,
-                                   const std::optional<std::pair<Expr, Expr>>& range, int chains) {
+                                   const std::optional<std::pair<Expr, Expr>>& range, int chains, bool ahead = false) {
         for (const Expr& r : reductions)
             for (const Expr& operand : r->operands) ready(operand);
         std::vector<States> states;
         for (const Expr& r : reductions) states.push_back(allocate(r));
         const std::vector<Loop> own = reduceLoops(reductions[0]);
-        loops(own, range, chains, [&] {
+        loops(own, range, chains, ahead, [&] {
             for (size_t i = 0; i < reductions.size(); ++i) {
                 const Expr& r = reductions[i];
                 const Expr element = ready(r->operands[0]);
@@ -140,13 +138,16 @@ class NestBuilder {
     }
 
   private:
+    bool isAhead(const Walk& walk) const {
+        return m_plan->ahead >= 0 && &walk == &m_plan->walks[static_cast<size_t>(m_plan->ahead)];
+    }
     static Expr position(const std::vector<Loop>& loops) {
         Expr at = number(0);
         for (const Loop& loop : loops) at = sum(times(at, loop.size.expr()), Expr::axis(loop.axis));
         return at;
     }
     template <class Inside>
-    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, int chains,
+    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, int chains, bool ahead,
                Inside&& inside) {
         std::vector<For> fors;
         for (size_t i = 0; i < own.size(); ++i) {
@@ -163,7 +164,7 @@ class NestBuilder {
         for (const For& loop : fors) open({loop.axis});
         const auto outside = m_kept;
         if (own.size() == 1) readKept(own[0]);
-        if (m_fetches && own.size() == 1) fetchAhead(own[0]);
+        if (ahead && own.size() == 1) fetchAhead(own[0]);
         inside();
         m_kept = outside;
         for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
@@ -245,7 +246,6 @@ class NestBuilder {
     std::vector<std::pair<Expr, Expr>> m_kept;  // elements, and where to read them in the loop that is open
     std::vector<Scope> m_scopes;
     int m_nextAxis;
-    bool m_fetches = false;
 };
 
 /// Makes equal expressions one address, by which the builder knows reductions.
@@ -286,13 +286,10 @@ class KernelBuilder {
             if (store.inner.empty()) builder.store(store);
     }
     void row(NestBuilder& builder) {
-        for (size_t w = 0; w < m_plan->walks.size(); ++w) {
-            const Walk& walk = m_plan->walks[w];
-            builder.setFetches(m_plan->ahead == static_cast<int>(w));
+        for (const Walk& walk : m_plan->walks) {
             if (!walk.reductions.empty()) builder.computeWalk(walk);
             else builder.storeWalk(walk, std::nullopt);
         }
-        builder.setFetches(false);
         plainStores(builder);
     }
 

@@ -298,6 +298,10 @@ class Planner {
     }
 
     // ---- chains
+    bool computesLong(const Walk& walk) const {
+        return std::any_of(walk.reductions.begin(), walk.reductions.end(),
+                           [&](int r) { return costsMuch(m_reductions[static_cast<size_t>(r)]->operands[0]); });
+    }
     /// Registers that the states of a walk take, of which a vector of 4-byte lanes fills one.
     int registersOf(const Walk& walk) const {
         int count = 0;
@@ -312,16 +316,12 @@ class Planner {
         if (m_plan.vectors != VectorOver::Walks || m_target.chains < 2) return;
         for (Walk& walk : m_plan.walks) {
             if (walk.reductions.empty()) continue;
-            bool waits = false, dear = false;
-            for (const int r : walk.reductions) {
-                const Expr& reduction = m_reductions[static_cast<size_t>(r)];
-                waits |= reducerOf(reduction).waits;
-                dear |= costsMuch(reduction->operands[0]);
-            }
+            bool waits = false;
+            for (const int r : walk.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
             const int64_t length = loopsOf(walk, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
             const bool few = length / m_plan.parts < 2 * m_target.chains * m_plan.lanes;
             const int chains = std::min(m_target.chains, kChainRegisters / registersOf(walk));
-            if (!waits || dear || few || chains < 2) continue;
+            if (!waits || computesLong(walk) || few || chains < 2) continue;
             walk.chains = chains;
             m_plan.why.push_back("chains: a step of r" + std::to_string(walk.reductions[0]) +
                                  " takes longer than the next element's coming");
@@ -435,25 +435,20 @@ class Planner {
     }
 
     // ---- ahead
-    /// Bytes of a row that the first walk reads, if it does little else; 0: it reduces nothing, or computes for long.
+    /// Bytes of a row that the first walk reads; 0 where it reduces nothing, or sizes are not known.
     int64_t rowBytes() const {
         int64_t bytes = 0;
         for (const int r : m_plan.walks[0].reductions) {
             const Expr& reduction = m_reductions[static_cast<size_t>(r)];
-            if (costsMuch(reduction->operands[0])) return 0;
             for (const Loop& loop : reduceLoops(reduction))
                 bytes += loop.size.asInt().value_or(0) * byteSize(reduction->operands[0]->dtype);
         }
         return bytes;
     }
-    bool computesLong(const Walk& walk) const {
-        bool dear = false;
-        for (const int r : walk.reductions) dear |= costsMuch(m_reductions[static_cast<size_t>(r)]->operands[0]);
-        return dear;
-    }
     /// While a row is in the cache and computed, the memory waits.
     void chooseAhead() {
-        if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1 || m_plan.order.empty() || m_plan.walks.size() < 2)
+        if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1 || m_plan.order.empty() ||
+            m_plan.walks.size() < 2 || computesLong(m_plan.walks[0]))
             return;
         const int64_t bytes = rowBytes();
         if (bytes < kLeastAhead || bytes > m_target.aheadBytes) return;
