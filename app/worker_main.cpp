@@ -3,10 +3,8 @@
 
 #include "engine/runtime/cuda/cuda_device.h"
 #include "engine/runtime/worker.h"
-#include "engine/trials/trial_server.h"
 
 int main(int argc, char** argv) {
     const bool gpu = argc == 2 && std::string_view(argv[1]) == "cuda";
-    if (argc > 1 && std::string_view(argv[1]) == "trials") return cutaway::trialServerMain(argc, argv);
     return gpu ? cutaway::cudaWorkerMain() : cutaway::workerMain(argc, argv);
 }

@@ -153,7 +153,7 @@ class Server {
         double seconds = 0;
         long long memory = 0;
         if (std::sscanf(line.c_str(), "run %lf %lld", &seconds, &memory) != 2) return;
-        if (::ftruncate(m_where.errors, 0) != 0) std::perror("cutaway-worker");
+        if (::ftruncate(m_where.errors, 0) != 0) std::perror("cutaway-trials");
         m_until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                          std::chrono::duration<double>(seconds));
         m_child = ::fork();
@@ -212,15 +212,15 @@ std::optional<int> number(std::string_view text) {
 
 int trialServerMain(int argc, char** argv) {
     int found[4] = {-1, -1, -1, -1};
-    bool sound = argc == 6;
+    bool sound = argc == 5;
     for (int i = 0; sound && i < 4; ++i) {
-        const auto value = number(argv[i + 2]);
+        const auto value = number(argv[i + 1]);
         sound = value.has_value();
         found[i] = value.value_or(-1);
     }
     if (!sound) {
         std::fprintf(stderr,
-                     "usage: cutaway-worker trials REQUEST REPLY ERRORS TENSORS\nStarted by cutaway; tries "
+                     "usage: cutaway-trials REQUEST REPLY ERRORS TENSORS\nStarted by cutaway; tries "
                      "graphs in processes of their own.\n");
         return 2;
     }

@@ -44,13 +44,13 @@ TrialServer::TrialServer(std::shared_ptr<const TensorTable> table, SharedMemory 
       m_child(std::move(child)) {}
 
 Result<TrialServer> TrialServer::start(std::shared_ptr<const TensorTable> table) {
-    CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));
+    CT_TRY(const std::string program, findHelper("cutaway-trials", "CUTAWAY_TRIALS"));
     CT_TRY(SharedMemory request, SharedMemory::create("the graph"));
     CT_TRY(SharedMemory reply, SharedMemory::create("the answer"));
     CT_TRY(SharedMemory errors, SharedMemory::create("messages"));
     CT_TRY(const SharedMemory* const tensors, table->shared());
     ProcessOptions options;
-    options.argv = {worker, "trials"};
+    options.argv = {program};
     for (const SharedMemory* memory : std::initializer_list<const SharedMemory*>{&request, &reply, &errors, tensors}) {
         options.descriptors.push_back(memory->descriptor());
         options.argv.push_back(std::to_string(memory->descriptor()));

@@ -37,7 +37,7 @@ class TrialServer {
     ChildProcess m_child;
 };
 
-/// main() of the process that forks: `cutaway-worker trials REQUEST REPLY ERRORS TENSORS`, descriptors of shared
+/// main() of the process that forks: `cutaway-trials REQUEST REPLY ERRORS TENSORS`, descriptors of shared
 /// memory.
 int trialServerMain(int argc, char** argv);
 

@@ -18,7 +18,7 @@ class InstallTest : public QObject {
     Ended run(const QString& program, const QStringList& arguments) const {
         QProcess process;
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-        for (const char* helper : {"CUTAWAY_WORKER", "CUTAWAY_LAYOUT"}) environment.remove(helper);
+        for (const char* helper : {"CUTAWAY_WORKER", "CUTAWAY_TRIALS", "CUTAWAY_LAYOUT"}) environment.remove(helper);
         environment.insert("HOME", m_folder.path());
         environment.remove("QT_QPA_PLATFORM");  // it finds out by itself that it needs no screen
         process.setProcessEnvironment(environment);
@@ -46,6 +46,7 @@ class InstallTest : public QObject {
             files << at.next().mid(m_tree.size() + 1);
         QStringList wanted = {"bin/cutaway-cli",
                               "libexec/cutaway/cutaway-worker",
+                              "libexec/cutaway/cutaway-trials",
                               "share/doc/cutaway/LICENSE",
                               "share/doc/cutaway/README.md",
                               "share/doc/cutaway/CHANGELOG.md",
