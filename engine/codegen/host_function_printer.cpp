@@ -7,7 +7,6 @@
 #include "engine/host/bind_host.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/libraries/library.h"
-#include "engine/ops/op_registry.h"
 #include "engine/support/checked.h"
 #include "engine/support/threads.h"
 
@@ -405,7 +404,7 @@ class FunctionPrinter {
             line(std::string("    const ") + type + " " + name + "[] = {" + listed(items) + "};");
         };
         std::vector<std::string> params;
-        for (const Param& param : requireOp(step.op).schema()->params) params.push_back(quoted(param.name));
+        for (const std::string& param : step.params) params.push_back(quoted(param));
         if (params.empty()) params.push_back("nullptr");
         line("    static const char* const p[] = {" + listed(params) + "};");
         array("CtArgument", "a", args);

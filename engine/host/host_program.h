@@ -96,9 +96,10 @@ struct HostStep {
     std::string checking;          // nodes whose indices or divisors come from data; empty if there are none
 
     // others
-    std::string op, library;        // the operator's full name; the CtLibrary's
-    std::vector<Argument> args;     // nodes are those of HostFunction::names; sizes may be expressions
-    std::vector<int64_t> operands;  // value numbers of the nodes among them
+    std::string op, library;          // the operator's full name; the CtLibrary's
+    std::vector<std::string> params;  // of a library's call: the operator's parameters, one for each of `args`
+    std::vector<Argument> args;       // nodes are those of HostFunction::names; sizes may be expressions
+    std::vector<int64_t> operands;    // value numbers of the nodes among them
     ValueType type;
     std::vector<int64_t> results;  // value numbers, -1 for results that are no tensors or that nobody asked for
     /// Sizes that follow from what the step returns: symbol, result, and its dim (-1: the number in it).
@@ -132,6 +133,11 @@ struct HostFunction {
     std::unique_ptr<Graph> names = std::make_unique<Graph>();
     std::vector<int64_t> numbers;
     int64_t numberOf(const Node& node) const { return numbers[index(node.id())]; }
+    /// A parameter that is the same in every run: whoever calls the function has it.
+    bool isConstantInput(int64_t number) const {
+        const HostValue* const value = number < 0 ? nullptr : &values[static_cast<size_t>(number)];
+        return value != nullptr && value->kind == HostValue::Kind::Input && value->constant;
+    }
     /// The first step of a segment, and the one after its last.
     std::pair<size_t, size_t> stepsOf(size_t segment) const {
         return {segments[segment], segment + 1 < segments.size() ? segments[segment + 1] : steps.size()};

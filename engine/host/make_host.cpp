@@ -251,6 +251,8 @@ class Maker {
         if (const LibraryRow* const row = libraryRowOf(node, true); row && step.kind == HostStepKind::Library)
             step.library = row->library;
         if (step.kind == HostStepKind::Reference && hasFinder(step.op)) step.library = kPortable;
+        if (!step.library.empty())
+            for (const Param& param : node.op().schema()->params) step.params.push_back(param.name);
         step.node = node.name();
         step.type = node.type();
         step.found = foundBy(call);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/thread_pool.h"
 #include "engine/runtime/libraries/table.h"
 
@@ -28,8 +29,11 @@ Result<std::unique_ptr<PlannedCall>> planByLibrary(const LibraryCallCase& one, c
     };
     std::vector<CallTensor> made;
     for (const Tensor& result : results) made.push_back(describe(result, false));
+    std::vector<std::string> params;
+    for (const Param& param : requireOp(one.op).schema()->params) params.push_back(param.name);
     auto call = std::make_unique<OwnedCall>(
-        one.op, one.args, [&](const Node& node) { return describe(one.valueOf(node), one.isConstant(node)); }, made);
+        one.op, params, one.args, [&](const Node& node) { return describe(one.valueOf(node), one.isConstant(node)); },
+        made);
     CT_TRY(std::unique_ptr<PlannedCall> planned, PlannedCall::plan(*library, std::move(call), threads));
     std::vector<const void*> operands;
     for (const Node* node : planned->call().operands()) operands.push_back(one.valueOf(*node).data());

@@ -98,6 +98,7 @@ class Writer {
         m_out.text(step.checking);
         m_out.text(step.op);
         m_out.text(step.library);
+        each(step.params, [&](const std::string& param) { m_out.text(param); });
         each(step.args, [&](const Argument& arg) {
             writeArgument(m_out, arg, [](const Node& node) { return index(node.id()); });
         });
@@ -257,6 +258,7 @@ class Reader {
         step.checking = m_in.text();
         step.op = m_in.text();
         step.library = m_in.text();
+        m_in.each([&] { step.params.emplace_back(m_in.text()); });
         m_in.each([&] { step.args.push_back(readArgument(m_in, nodeAt)); });
         step.operands = places(function.values.size());
         step.type = readType(m_in);
@@ -268,6 +270,7 @@ class Reader {
             found.dim = m_in.pod<int64_t>();
         });
         if (step.kind == HostStepKind::Kernel && step.kernel >= program.kernels.size()) m_in.fail();
+        if (step.kind == HostStepKind::Library && step.params.size() != step.args.size()) m_in.fail();
     }
 
     ByteReader m_in;

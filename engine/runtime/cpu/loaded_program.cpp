@@ -285,7 +285,7 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
     auto planned = PlannedCall::plan(
         *library,
         std::make_unique<OwnedCall>(
-            step.op, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results),
+            step.op, step.params, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results),
         threadsFor(bound));
     if (!planned) return {};  // the reference computes it
     PreparedSegment::Call call;

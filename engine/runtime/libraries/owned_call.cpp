@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/ops/op_registry.h"
-
 namespace cutaway {
 
 // The interface's numbers of element types are the engine's own.
@@ -12,11 +10,11 @@ static_assert(static_cast<int>(DType::U8) == CT_U8 && static_cast<int>(DType::I6
               static_cast<int>(DType::C128) == CT_C128 && static_cast<int>(DType::Bool) == CT_BOOL &&
               static_cast<int>(DType::BF16) == CT_BF16 && static_cast<int>(DType::U64) == CT_U64);
 
-OwnedCall::OwnedCall(const std::string& op, const std::vector<Argument>& args, const Describe& describe,
-                     const std::vector<CallTensor>& results)
+OwnedCall::OwnedCall(const std::string& op, const std::vector<std::string>& params, const std::vector<Argument>& args,
+                     const Describe& describe, const std::vector<CallTensor>& results)
     : m_op(op) {
     m_args.reserve(args.size());
-    for (const Param& param : requireOp(op).schema()->params) m_params.push_back(param.name.c_str());
+    for (const std::string& param : params) m_params.push_back(m_texts.emplace_back(param).c_str());
     for (const Argument& arg : args) m_args.push_back(argumentOf(arg, describe));
     for (const CallTensor& result : results) m_results.push_back(tensorOf(result));
     m_call.op = m_op.c_str();

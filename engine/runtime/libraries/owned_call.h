@@ -22,10 +22,10 @@ struct CallTensor {
 class OwnedCall {
   public:
     using Describe = std::function<CallTensor(const Node&)>;
-    /// `args`: one for each parameter of the operator's schema. Each node among them, in lists too, is an operand;
+    /// `args`: one for each of the operator's parameters, `params`. Each node among them, in lists too, is an operand;
     /// `describe` is asked about each once.
-    OwnedCall(const std::string& op, const std::vector<Argument>& args, const Describe& describe,
-              const std::vector<CallTensor>& results);
+    OwnedCall(const std::string& op, const std::vector<std::string>& params, const std::vector<Argument>& args,
+              const Describe& describe, const std::vector<CallTensor>& results);
     OwnedCall(const OwnedCall&) = delete;
     OwnedCall& operator=(const OwnedCall&) = delete;
 
