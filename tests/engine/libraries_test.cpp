@@ -331,6 +331,21 @@ class LibrariesTest : public QObject {
         }
         runsAtOnce(one, call, first);
     }
+    /// oneDNN 2 would unroll the copying of a row over its elements and channels.
+    void rowsAreComputedDirectly() {
+        const auto module = ::moduleOf("x f32[1, 64, 2000]; w f32[64, 64, 3]; b f32[64]",
+                                       "aten.convolution.default(x, w, b, [2], [1], [1], False, [0], 1)", 1);
+        const Node& call = callOf(*module);
+        LibraryCallCase one{call.op().name(), "oneDNN", {call.args().begin(), call.args().end()}, {}, {}};
+        const std::vector<Tensor> inputs = drawnInputs(*module, 7);
+        const std::vector<Node*> placeholders = module->graph().placeholders();
+        for (size_t i = 0; i < inputs.size(); ++i) one.operands.emplace_back(placeholders[i], inputs[i]);
+        one.constant.assign(inputs.size(), false);
+        const auto planned = planByLibrary(one, resultsOf(call), 1);
+        QVERIFY2(planned, planned ? "" : planned.error().message.c_str());
+        for (const std::string& way : (*planned)->implementations())
+            QVERIFY2(way.find("brgconv") == std::string::npos, way.c_str());
+    }
     static void runsAtOnce(const LibraryCallCase& one, const Node& call, const std::vector<Tensor>& expected) {
         const auto planned = planByLibrary(one, resultsOf(call), 4);
         QVERIFY(planned);

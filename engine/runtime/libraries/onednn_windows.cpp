@@ -86,6 +86,17 @@ auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Descri
     }
     return describe(any);
 }
+/// Over one dim oneDNN 2 chooses an implementation (brgconv) whose code is unrolled over rows and channels: megabytes
+/// that take tens of milliseconds to make, and the sums up to 2.7 times as long as its next choice takes, at best 0.9.
+template <class Description>
+[[maybe_unused]] void preferDirect(Description& chosen, Description other) {
+    if (isDirect(chosen.impl_info_str())) return;
+    do {
+        if (!isDirect(other.impl_info_str())) continue;
+        chosen = other;
+        return;
+    } while (other.next_impl());
+}
 /// The library's choice and channels last; the latter first where input or result has it.
 std::vector<Layouts> waysOf(const Layouts& any, const DnnlLayout& x, const DnnlLayout& y, Type type) {
     const Layouts last{channelsLast(x).as(type).desc(), any.w, channelsLast(y).as(type).desc()};
@@ -157,11 +168,19 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
     const OtherOperand other(call, y);
     dnnl::primitive_attr attributes = callersScratch();
     attributes.set_post_ops(other.within());
-    const auto description = describeDirect(waysOf(any, x, y, type), any, [&](const Layouts& way) {
+    auto description = describeDirect(waysOf(any, x, y, type), any, [&](const Layouts& way) {
         return bias ? describePrimitive<Primitive>(attributes, forward, algorithm, way.x, way.w, row.desc(), way.y, s,
                                                    g, l, r)
                     : describePrimitive<Primitive>(attributes, forward, algorithm, way.x, way.w, way.y, s, g, l, r);
     });
+#if DNNL_VERSION_MAJOR < 3
+    if (x.sizes.size() == 3 && type == Type::f32) {
+        using Operation = typename Primitive::desc;  // read again for each choice
+        const Operation operation = bias ? Operation(forward, algorithm, any.x, any.w, row.desc(), any.y, s, g, l, r)
+                                         : Operation(forward, algorithm, any.x, any.w, any.y, s, g, l, r);
+        preferDirect(description, typename Primitive::primitive_desc(operation, attributes, oneDnnEngine()));
+    }
+#endif
     refuseSlow(type, description.impl_info_str());
     const OneDnnPlan::Place made = plan.result(0, y, description.dst_desc());
     other.before(plan, made);
