@@ -439,10 +439,19 @@ class CheckedRunTest : public QObject {
         const auto run = checkedRun(session, last(session), {}, {}, cancelled);
         QVERIFY(!run && run.error().code == ErrorCode::Cancelled);
         CheckedRunOptions options;
-        options.timeoutSeconds = 1e-4;
-        endIdleWorkers();  // a worker that is already there could be done within the limit
+        options.timeoutSeconds = 0.1;
+        const QTemporaryDir folder;
+        QFile sleeper(folder.filePath("worker"));  // one that never begins
+        QVERIFY(sleeper.open(QIODevice::WriteOnly) && sleeper.write("#!/bin/sh\nexec sleep 600\n") > 0);
+        sleeper.close();
+        QVERIFY(sleeper.setPermissions(QFile::ReadOwner | QFile::ExeOwner));
+        const QByteArray before = qgetenv("CUTAWAY_WORKER");
+        qputenv("CUTAWAY_WORKER", sleeper.fileName().toUtf8());
+        endIdleWorkers();
         const auto late = checkedRun(session, last(session), options);
-        QVERIFY(!late && late.error().code == ErrorCode::Limit);
+        if (before.isNull()) qunsetenv("CUTAWAY_WORKER");
+        else qputenv("CUTAWAY_WORKER", before);
+        QVERIFY2(!late && late.error().code == ErrorCode::Limit, late ? "it ended" : late.error().text().c_str());
     }
 };
 
