@@ -198,6 +198,12 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     for (size_t at = results; at < run.outputs.size(); ++at)
         run.written.emplace_back(static_cast<size_t>(in.pod<uint64_t>()), std::move(run.outputs[at]));
     run.outputs.resize(results);
+    for (size_t r = 0; r < results; ++r)
+        if (const int64_t number = function.results[r]; function.isConstantInput(number)) {
+            const auto place = static_cast<size_t>(number);
+            run.outputs[r] =
+                laidOut(laid[static_cast<size_t>(function.values[place].index)], bound.values[place].strides);
+        }
     run.cost.peakBytes = reply.message.peakBytes;
     run.cost.programPeakBytes = peakMemory();
     std::sort(totals.begin(), totals.end());

@@ -179,7 +179,7 @@ class HostContext::Values final : public ValueSource {
     std::vector<Tensor> outputs(bool inPlace) {
         std::vector<Tensor> result;
         for (int64_t number : m_function->results) {
-            if (number < 0) {
+            if (number < 0 || (inPlace && m_function->isConstantInput(number))) {
                 result.emplace_back();
                 continue;
             }
@@ -232,11 +232,10 @@ class HostContext::Values final : public ValueSource {
         copyInto(copy, tensor);
         return copy;
     }
-    /// What a forward has saved for its backward may be most of the memory, so it is not copied.
+    /// Nothing is copied that need not be: what a forward has saved for its backward may be most of the memory.
     bool staysWhereItIs(const HostValue& value, const Tensor& input) const {
         constexpr size_t kAlignment = 64;
-        return !m_apart && !value.written && m_function->parameters[static_cast<size_t>(value.index)].saved >= 0 &&
-               reinterpret_cast<uintptr_t>(input.data()) % kAlignment == 0;
+        return !m_apart && !value.written && reinterpret_cast<uintptr_t>(input.data()) % kAlignment == 0;
     }
     static size_t bytesOf(const Tensor& tensor) {
         return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));

@@ -101,9 +101,13 @@ LoadedProgram::LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> co
       m_memory(all(m_constants, m_weights)),
       m_pool(options.threads),
       m_splitSmall(options.splitSmall) {
-    for (size_t f = 0; f < m_program.functions.size(); ++f)
+    for (size_t f = 0; f < m_program.functions.size(); ++f) {
         eachReadPlainly(f, 0, m_program.functions[f].steps.size(),
                         [&](const void* constant) { m_readPlainly.insert(constant); });
+        // A forward returns the weights that its backward reads, too: packed for both they would be held twice.
+        for (const int64_t number : m_program.functions[f].results)
+            if (m_program.functions[f].isConstantInput(number)) m_readPlainly.insert(constantAt(f, number, nullptr));
+    }
 }
 
 int LoadedProgram::threadsFor(const BoundStep& step) const {
@@ -178,7 +182,9 @@ void LoadedProgram::eachReadPlainly(size_t function, size_t first, size_t end, c
         const HostStep& step = own.steps[i];
         if (step.kind != HostStepKind::Library) each(step.kind == HostStepKind::Kernel ? step.buffers : step.operands);
     }
-    each(own.results);
+    std::vector<int64_t> results = own.results;
+    std::erase_if(results, [&](int64_t number) { return own.isConstantInput(number); });
+    each(results);
 }
 
 void LoadedProgram::forgetPacked(ForgetBytes forget) { m_forget = std::move(forget); }

@@ -38,8 +38,9 @@ class LoadedProgram {
     LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> code, std::vector<Tensor> constants,
                   std::vector<std::vector<Tensor>> weights, const ProgramOptions& options);
 
-    /// From now on memory of constants is given back once libraries have packed them and nothing else reads them. Sizes
-    /// that come later may want it again: then prepare fails, and lacksConstants says so. Before the first prepare.
+    /// From now on memory of constants is given back once libraries have packed them and nothing else reads them; that
+    /// a parameter is returned as it is does not count (HostContext::runInPlace). Sizes that come later may want it
+    /// again: then prepare fails, and lacksConstants says so. Before the first prepare.
     void forgetPacked(ForgetBytes forget);
     bool lacksConstants() const { return m_lacking; }
     /// Of weights and constants; what libraries have packed counts as it was.
