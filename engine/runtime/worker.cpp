@@ -259,7 +259,7 @@ Result<void> serve(WorkerTask task, const std::vector<int>& descriptors) {
     out.pod(peakMemory());
     if (answer) {
         out.bytes += answer->text;
-        return writeMessage(reply, kBoardBytes, out.bytes, answer->tensors);
+        return writeMessage(reply, kBoardBytes, out.bytes, answer->tensors, threadCount());
     }
     if (answer.error().where.empty()) answer.error().where = board.where();
     writeError(out, answer.error());
@@ -287,6 +287,7 @@ int workerMain(int argc, char** argv) {
     };
     Result<bool> served = guarded([&]() -> Result<bool> {
         volunteer();
+        forgetCode();  // tables that only starting needs
         return true;
     });
     while (served && *served) served = guarded(serveNext);

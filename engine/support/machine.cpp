@@ -1,5 +1,6 @@
 #include "engine/support/machine.h"
 
+#include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -110,6 +111,23 @@ void forgetPages(std::span<std::byte> bytes) {
     const auto first = reinterpret_cast<uintptr_t>(bytes.data());
     const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
     if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+}
+
+void forgetCode() {
+    if (numberIn("/proc/self/status", "TracerPid:").value_or(0) != 0) return;
+    const auto forgetFile = [](dl_phdr_info* file, size_t, void*) {
+        const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+        for (int i = 0; i < file->dlpi_phnum; ++i) {
+            const ElfW(Phdr)& part = file->dlpi_phdr[i];
+            // What is never written lies in the file as it is in memory.
+            if (part.p_type != PT_LOAD || (part.p_flags & PF_W) != 0) continue;
+            const uintptr_t begin = (file->dlpi_addr + part.p_vaddr) / page * page,
+                            end = file->dlpi_addr + part.p_vaddr + part.p_memsz;
+            static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+        }
+        return 0;
+    };
+    static_cast<void>(::dl_iterate_phdr(forgetFile, nullptr));
 }
 
 void wantLargePages(std::span<std::byte> bytes) {

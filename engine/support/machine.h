@@ -27,6 +27,10 @@ void resetPeakMemory();
 /// forgetPages() gives whole pages of private memory back, which read as zeros from then on. Results need neither.
 void touchPages(std::span<const std::byte> bytes);
 void forgetPages(std::span<std::byte> bytes);
+/// Gives back pages of code and of its tables, which lie in the files of programs and libraries and are read from there
+/// when they are wanted again: for when much of what has run will not run again. Not under a debugger, which has set
+/// breakpoints in them.
+void forgetCode();
 /// Asks for large pages for memory that is about to be written, which take a tenth of the time to get.
 void wantLargePages(std::span<std::byte> bytes);
 constexpr size_t kLargePage = size_t{2} << 20;

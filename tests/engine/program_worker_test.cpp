@@ -11,6 +11,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/reference.h"
 #include "engine/runtime/worker_pool.h"
+#include "engine/support/sanitized.h"
 #include "tests/support/graph_eval.h"
 
 using namespace cutaway;
@@ -187,7 +188,7 @@ class ProgramWorkerTest : public QObject {
     c = aten.mm.default(b, e)
     f = aten.slice.Tensor(e, 0, 0, 1)
     d = aten.add.Tensor(c, f)
-    return (d,))"));
+    return (d, v))"));
         std::vector<Tensor> inputs(4);
         module.inputs.resize(4);
         for (size_t i = 1; i < 4; ++i) {
@@ -211,6 +212,37 @@ class ProgramWorkerTest : public QObject {
             loads += run->cost.loadMilliseconds > 0;
         }
         QVERIFY2(loads <= 2, "weights are sent again for every size");
+    }
+
+    /// Beside weights and values a process has little: no memory of a compiler that it never calls, none of what only
+    /// loading needs.
+    void aProcessHoldsWhatItRuns() {
+        if (kSanitized || CUTAWAY_SHARED) QSKIP("sanitizers, and an engine in one library, have memory of their own");
+        constexpr int kWeights = 24;
+        std::string parameters = "x: \"f32[1, 1024]\"", calls, value = "x";
+        for (int i = 0; i < kWeights; ++i) {
+            const std::string number = std::to_string(i);
+            parameters += ", w" + number + ": \"f32[1024, 1024]\"";
+            calls += "    m" + number + " = aten.mm.default(" + value + ", w" + number + ")\n";
+            value = "m" + number;
+        }
+        Module module(*moduleOf("def forward(" + parameters + "):\n" + calls + "    return (" + value + ",)"));
+        std::vector<Tensor> inputs = *randomInputs(module, 1);
+        module.inputs.resize(inputs.size());
+        for (size_t i = 1; i < inputs.size(); ++i)
+            module.inputs[i] = {InputSpec::Kind::Parameter, "weight" + std::to_string(i), true, {}};
+        const auto program = buildCpu(std::make_shared<const Module>(module));
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const RunCost& cost = run->cost;
+        QCOMPARE(cost.weightsBytes, int64_t{kWeights} << 22);
+        QVERIFY2(cost.peakBytes * 5 <= cost.weightsBytes * 6 + cost.arenaBytes * 5,
+                 qPrintable(QString::number(cost.peakBytes)));
+        QFile maps(QString("/proc/%1/maps").arg(program->process()));
+        QVERIFY(maps.open(QIODevice::ReadOnly));
+        const QByteArray files = maps.readAll();
+        for (const char* library : {"Cbc", "sqlite"}) QVERIFY2(!files.contains(library), library);
     }
 
     /// Kernels that were compiled once are found by what they are made from, whatever program they belong to.

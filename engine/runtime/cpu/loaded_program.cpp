@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/runtime/libraries/table.h"
+#include "engine/support/machine.h"
 
 namespace cutaway {
 namespace {
@@ -236,6 +237,7 @@ Result<void> LoadedProgram::pack(size_t function, size_t segment, PreparedSegmen
         countReaders(function, segment, fresh);
         m_lacking = m_memory.wantsGone();
         if (m_lacking) return Error{ErrorCode::Internal, "weights that were packed are wanted again", {}, {}};
+        forgetCode();  // of what plans calls: while they are packed, a weight is held twice
     }
     for (size_t i = first; i < end; ++i) {
         const PreparedSegment::Call& call = fresh.calls[i];

@@ -256,6 +256,7 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     if (forget && !keepAll) made.program->forgetPacked(forget);
     for (const size_t f : known) CT_TRY_VOID(made.program->prepare(f, 0, {}, nullptr));
     held() = std::move(made);
+    forgetCode();  // of what loads
     return Message{};
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 
 #include "engine/runtime/portable/elements.h"
 #include "engine/support/threads.h"
@@ -22,6 +23,16 @@ void convertRow(float* to, int32_t dtype, const std::byte* from, int64_t count, 
     if (dtype != CT_BF16 || stride != 1) return portable::load(dtype, from, stride, count, to);
     const auto* const numbers = reinterpret_cast<const portable::Bfloat*>(from);
     for (int64_t i = 0; i < count; ++i) to[i] = portable::wide(numbers[i]);
+}
+
+/// The library makes the code of all its products with the first one: for a plan, so that no run waits for it.
+void makeProductCode() {
+    static std::once_flag made;
+    std::call_once(made, [] {
+        constexpr int64_t kSize = 16;
+        std::array<float, kSize * kSize> a{}, c{};
+        multiplyInto(c.data(), kSize, false, kSize, kSize, kSize, {a.data(), kSize}, false, {a.data(), kSize}, false);
+    });
 }
 
 }  // namespace
@@ -67,6 +78,7 @@ AttentionShape::AttentionShape(const CallReader& call) {
     // Scores of a tile stay in the second-level cache; the sizes depend on the call alone, so bits do.
     rowTile = tileOf(rows, 128);
     columnTile = tileOf(columns, 512);
+    makeProductCode();
 }
 int64_t AttentionShape::visible(int64_t row, int64_t begin, int64_t end) const {
     return causal ? std::clamp<int64_t>(row + 1 - begin, 0, end - begin) : end - begin;
