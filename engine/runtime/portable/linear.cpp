@@ -375,43 +375,47 @@ void exponentialOf(const Run& run) {
 
 // -- Fourier transforms: (self, dim, normalization, ...)
 
-struct Transform {
-    fourier::Call call;
-    std::vector<fourier::Complex> elements;
-
-    explicit Transform(const Run& run) {
-        const Strided self = run.in(0);
-        const CtArgument& dims = run.call->args[1];
-        call.sizes.assign(self.sizes, self.sizes + self.rank);
-        for (int64_t i = 0; i < dims.integer; ++i) {
-            const int64_t dim = dims.items[i].integer;
-            call.dims.push_back(dim < 0 ? dim + self.rank : dim);
-        }
-        call.normalization = integerOf(*run.call, 2);
-        call.inParts = [&run](int64_t count, const std::function<void(int64_t, int64_t)>& body) {
-            run.share(count, [&](int32_t, int64_t begin, int64_t end) { body(begin, end); });
-        };
-        elements.resize(static_cast<size_t>(self.elements()));
-        if (!elements.empty()) loadAll(self, elements.data());
+fourier::Call transformOf(const Run& run) {
+    const Strided self = run.in(0);
+    const CtArgument& dims = run.call->args[1];
+    fourier::Call call{{self.sizes, self.sizes + self.rank}, {}, integerOf(*run.call, 2)};
+    for (int64_t i = 0; i < dims.integer; ++i) {
+        const int64_t dim = dims.items[i].integer;
+        call.dims.push_back(dim < 0 ? dim + self.rank : dim);
     }
-};
+    call.inParts = [&run](int64_t count, const std::function<void(int64_t, int64_t)>& body) {
+        run.share(count, [&](int32_t, int64_t begin, int64_t end) { body(begin, end); });
+    };
+    return call;
+}
 template <class T>
-void storeAll(const Strided& out, const std::vector<T>& elements) {
-    storeRange(out, 0, out.elements(), elements.data());
+fourier::Load<T> linesOf(const Strided& self) {
+    return [self](int64_t dim, int64_t line, T* to) {
+        load(self.dtype, self.at(self.offsetOf(line, static_cast<int32_t>(dim))), self.strides[dim], self.sizes[dim],
+             to);
+    };
+}
+template <class T>
+fourier::Store<T> linesInto(const Strided& out) {
+    return [out](int64_t dim, int64_t line, const T* from) {
+        store(out.dtype, out.at(out.offsetOf(line, static_cast<int32_t>(dim))), out.strides[dim], out.sizes[dim], from);
+    };
 }
 void complexToComplex(const Run& run) {
-    Transform t(run);
-    storeAll(run.out(), fourier::complexToComplex(t.call, std::move(t.elements), integerOf(*run.call, 3) != 0));
+    fourier::complexToComplex(transformOf(run), integerOf(*run.call, 3) != 0, linesOf<fourier::Complex>(run.in(0)),
+                              linesInto<fourier::Complex>(run.out()));
 }
 void realToComplex(const Run& run) {
-    Transform t(run);
+    const fourier::Call call = transformOf(run);
     const Strided out = run.out();
-    storeAll(out, fourier::realToComplex(t.call, std::move(t.elements), out.sizes[t.call.dims.back()]));
+    fourier::realToComplex(call, out.sizes[call.dims.back()], linesOf<double>(run.in(0)),
+                           linesInto<fourier::Complex>(out));
 }
 void complexToReal(const Run& run) {
-    Transform t(run);
+    const fourier::Call call = transformOf(run);
     const Strided out = run.out();
-    storeAll(out, fourier::complexToReal(t.call, std::move(t.elements), out.sizes[t.call.dims.back()]));
+    fourier::complexToReal(call, out.sizes[call.dims.back()], linesOf<fourier::Complex>(run.in(0)),
+                           linesInto<double>(out));
 }
 
 constexpr Function kFunctions[] = {
