@@ -259,7 +259,7 @@ Result<void> serve(WorkerTask task, const std::vector<int>& descriptors) {
     out.pod(peakMemory());
     if (answer) {
         out.bytes += answer->text;
-        return writeMessage(reply, kBoardBytes, out.bytes, answer->tensors, threadCount());
+        return writeMessage(reply, kBoardBytes, out.bytes, answer->tensors);
     }
     if (answer.error().where.empty()) answer.error().where = board.where();
     writeError(out, answer.error());
@@ -280,9 +280,9 @@ int workerMain(int argc, char** argv) {
         if (!asked) return false;
         if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");
         CT_TRY_VOID(serve(static_cast<WorkerTask>(asked->byte), asked->descriptors));
-        returnFreeMemory();
         std::printf("%s\n", std::string(kAnswered).c_str());
         std::fflush(stdout);
+        returnFreeMemory();  // while its program reads the answer
         return true;
     };
     Result<bool> served = guarded([&]() -> Result<bool> {

@@ -30,8 +30,8 @@ class HostContext {
     /// undefined: the program has them. Errors name the call, or the input that does not fit.
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
     /// The same, with outputs and written inputs of the last run where they lie: the next run overwrites them. Outputs
-    /// that are constant parameters are undefined. `cold`:
-    /// no cache has anything of the program's when a timed run begins.
+    /// that are constant parameters are undefined. `cold`: no cache has anything of the program's when a timed run
+    /// begins.
     Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board, bool cold = false);
 
   private:
