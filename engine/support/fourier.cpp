@@ -162,8 +162,8 @@ void complexAlongDim(const Call& call, const std::vector<int64_t>& sizes, int64_
              [&](Lines& all, Transform::Memory& memory) { transform(all, memory); });
 }
 
-/// Leading dims that are not transformed are taken a few at a time, so that what lies between two dims' transforms stays
-/// in a thread's cache. False: there are too few of them to share among threads. Sizes of the result are `made`.
+/// Leading dims that are not transformed are taken a few at a time, so that what lies between two dims' transforms
+/// stays in a thread's cache. False: there are too few of them to share among threads. Sizes of the result are `made`.
 template <class In, class Out, class Whole>
 bool inBlocks(const Call& call, const std::vector<int64_t>& made, const Load<In>& load, const Store<Out>& store,
               const Whole& whole) {
@@ -199,9 +199,10 @@ bool inBlocks(const Call& call, const std::vector<int64_t>& made, const Load<In>
 }  // namespace
 
 void complexToComplex(const Call& call, bool forward, const Load<Complex>& load, const Store<Complex>& store) {
-    if (inBlocks(call, call.sizes, load, store, [&](const Call& own, const Load<Complex>& from, const Store<Complex>& to) {
-            complexToComplex(own, forward, from, to);
-        }))
+    if (inBlocks(call, call.sizes, load, store,
+                 [&](const Call& own, const Load<Complex>& from, const Store<Complex>& to) {
+                     complexToComplex(own, forward, from, to);
+                 }))
         return;
     const double factor = factorOf(call.normalization, lengthOf(call));
     Between between(call.dims.size() > 1 ? call.sizes : std::vector<int64_t>{0});

@@ -15,8 +15,8 @@ struct Numbers {
     Doubles real, imag;
 };
 
-// Inlined into functions that are compiled for one processor each, and passed by reference, since how vectors are passed
-// by value depends on the processor.
+// Inlined into functions that are compiled for one processor each, and passed by reference, since how vectors are
+// passed by value depends on the processor.
 #define CUTAWAY_LANES static inline __attribute__((always_inline))
 
 CUTAWAY_LANES void load(Numbers& to, const double* real, const double* imag, size_t at) {
@@ -157,11 +157,11 @@ struct LaneFunctions {
     void (*multiplyAll)(double*, double*, const Complex*, size_t, double);
     void (*pairs)(double*, double*, const Complex*, size_t, double);
 };
-#define CUTAWAY_LANES_FOR(name, target)                                                                   \
-    target void step##name(const Step& s) { stepBody(s); }                                                \
-    target void multiplyAll##name(double* r, double* i, const Complex* by, size_t length, double f) {     \
-        multiplyAllBody(r, i, by, length, f);                                                             \
-    }                                                                                                     \
+#define CUTAWAY_LANES_FOR(name, target)                                                                               \
+    target void step##name(const Step& s) { stepBody(s); }                                                            \
+    target void multiplyAll##name(double* r, double* i, const Complex* by, size_t length, double f) {                 \
+        multiplyAllBody(r, i, by, length, f);                                                                         \
+    }                                                                                                                 \
     target void pairs##name(double* r, double* i, const Complex* t, size_t h, double f) { pairsBody(r, i, t, h, f); } \
     constexpr LaneFunctions k##name = {step##name, multiplyAll##name, pairs##name};
 

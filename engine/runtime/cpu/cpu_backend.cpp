@@ -140,7 +140,7 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
     CpuProgram::State state;
     for (std::shared_ptr<const Module>* half : {&forward, &backward}) {
         CT_TRY(const Snapshot complete, withDeferredConstants(**half));
-        CT_TRY(CpuProgram::Part part, prepare(complete ? complete : std::move(*half), {}, progress));
+        CT_TRY(CpuProgram::Part part, prepare(complete ? complete : *half, {}, progress));
         state.parts.push_back(std::move(part));
     }
     const TrainingHalves halves{&state.parts[0].program, &state.parts[1].program, std::move(saved)};

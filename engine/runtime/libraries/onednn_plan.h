@@ -176,11 +176,11 @@ void planConvolutionGradients(const CallReader& call, OneDnnPlan& plan);
 /// A primitive that leaves its results at `made`, in scratch memory.
 template <class Primitive>
 OneDnnPlan::Place addToScratch(OneDnnPlan& plan, const typename Primitive::primitive_desc& description,
-                               OneDnnPlan::Place source, OneDnnPlan::Place weights, const dnnl::memory::desc& made,
-                               OneDnnPlan::Arguments arguments) {
+                               const OneDnnPlan::Place& source, const OneDnnPlan::Place& weights,
+                               const dnnl::memory::desc& made, OneDnnPlan::Arguments arguments) {
     const OneDnnPlan::Place place = plan.scratch(made);
-    arguments.emplace_back(DNNL_ARG_SRC, std::move(source));
-    arguments.emplace_back(DNNL_ARG_WEIGHTS, std::move(weights));
+    arguments.emplace_back(DNNL_ARG_SRC, source);
+    arguments.emplace_back(DNNL_ARG_WEIGHTS, weights);
     arguments.emplace_back(DNNL_ARG_DST, place);
     plan.add(Primitive(description), description, std::move(arguments));
     return place;
