@@ -119,8 +119,8 @@ std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector,
     if (name == "abs") {
         if (isUnsigned(dtype) || dtype == DType::Bool) return x;
         if (!isFloating(dtype))
-            return vector ? "sel(lt(" + x + ", 0), -" + x + ", " + x + ")"
-                          : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -" + x + " : " + x + ")";
+            return vector ? "sel(lt(" + x + ", 0), -(" + x + "), " + x + ")"
+                          : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -(" + x + ") : " + x + ")";
         if (!vector) return (dtype == DType::F64 ? "__builtin_fabs(" : "__builtin_fabsf(") + x + ")";
         return "(" + cppVectorType(dtype) + ")((" + bits + ")" + x +
                (dtype == DType::F64 ? " & 0x7fffffffffffffffL)" : " & 0x7fffffff)");

@@ -28,6 +28,12 @@ constexpr Case kCases[] = {
     m = aten.mul.Tensor(x, y)
     return (m,))",
      "pointwise"},
+    {"the magnitude of a negative number", R"(def forward(x: "f32[4]"):
+    n = aten.full.default([4], -2, dtype = torch.int64)
+    a = aten.abs.default(n)
+    b = aten.add.Tensor(x, a)
+    return (b,))",
+     "pointwise"},
     {"a chain is one kernel", R"(def forward(x: "f32[40, 30]", y: "f32[40, 30]"):
     a = aten.add.Tensor(x, y)
     b = aten.exp.default(a)
