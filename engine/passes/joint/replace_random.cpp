@@ -42,6 +42,11 @@ constexpr Rule kRules[] = {
      .why = kWhy},
 };
 
+bool isOnlyLookedUp(const Node& maker) {
+    return maker.arg(0).asInt() && std::all_of(maker.users().begin(), maker.users().end(), [](const Node* reader) {
+               return reader->isCall("prims.inductor_lookup_seed.default") && reader->arg(1).asInt();
+           });
+}
 /// One inductor_seeds per device, where its first one stands; seeds are numbered as their readers stand.
 Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
     bool changed = false;
@@ -53,6 +58,11 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
     std::vector<std::pair<Device, std::vector<Node*>>> devices;  // in the order of their first seeds
     for (Node& node : graph.nodes()) {
         if (!node.isCall("prims.inductor_seeds.default")) continue;
+        if (!isOnlyLookedUp(node)) {  // a program may make seeds of its own
+            const Refusing no(rewriter, "fuse_seed_creation", node);
+            no("its seeds are not only looked up by number");
+            continue;
+        }
         const Device device = node.tensor().device;
         auto found =
             std::find_if(devices.begin(), devices.end(), [&](const auto& entry) { return entry.first == device; });
