@@ -279,7 +279,8 @@ bool accepts(const Param& param, const Argument& value) {
                    return item.isNone() ? param.itemOptional || noneByDefault : acceptsOne(param, item);
                });
     const bool spreads = param.listSize > 0 || param.kind == ParamKind::Int;
-    return value.node() != nullptr || (spreads && value.isNumber() && acceptsOne(param, value));
+    const bool stands = param.kind == ParamKind::Tensor ? value.node() != nullptr : mayBeNumber(value);
+    return stands || (spreads && value.isNumber() && acceptsOne(param, value));
 }
 
 }  // namespace cutaway

@@ -324,7 +324,8 @@ std::vector<std::string> checkCompiled(const std::vector<std::pair<CallText, Cal
         return runCpu(program, inputs, options);
     });
     if (!run) {
-        problems.push_back("compiled: " + run.error().text());
+        const std::string alone = begins.size() == 1 ? calls[begins[0].first].first.text() + ": " : std::string();
+        problems.push_back("compiled: " + alone + run.error().text());
         return problems;
     }
     for (const auto& [which, begin] : begins) {
