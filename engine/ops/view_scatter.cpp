@@ -81,7 +81,7 @@ Expr lowerSelectScatter(LowerContext& c) {
     at.erase(at.begin() + static_cast<int64_t>(dim));
     const Expr here = compare(ExprKind::Eq, c.index()[dim], index->expr());
     return c.guarded(
-        here, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
+        here, [&] { return Expr::cast(c.loadAt(1, at), computeTypeOf(c.out().dtype)); }, c.loadAt(0, c.index()));
 }
 
 Expr lowerSliceScatter(LowerContext& c) {
@@ -98,7 +98,7 @@ Expr lowerSliceScatter(LowerContext& c) {
     std::vector<Expr> at = c.index();
     at[dim] = Expr::make(ExprKind::FloorDiv, {distance, step});
     return c.guarded(
-        inside, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
+        inside, [&] { return Expr::cast(c.loadAt(1, at), computeTypeOf(c.out().dtype)); }, c.loadAt(0, c.index()));
 }
 
 /// dy expanded to the sizes of the part of `whole` (a slice or a select) that it goes to, where it is smaller.

@@ -55,6 +55,9 @@ constexpr Row kRows[] = {
     {"aten.sort.default", "f32[40, 8]?, -1, True"},
     {"aten.sort.default", "i64[8, 40], 0"},
     {"aten.sort.default", "b8[40, 5]"},
+    // Parts of another dtype than what they replace.
+    {"aten.select_scatter.default", "f32[4, 50], i32[4], 1, 1"},
+    {"aten.slice_scatter.default", "f32[50, 3], i64[20, 3], 0, 1, 41, 2"},
     // Windows that overlap, parts that do not.
     {"aten._adaptive_avg_pool2d.default", "f16[2, 3, 12, 17], [4, 17]"},
     {"aten.avg_pool2d_backward.default",
