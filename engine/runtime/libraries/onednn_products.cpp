@@ -103,9 +103,8 @@ class Finish {
             m_added = dense(p.addend).as(type);
             if (!m_row && m_added->sizes == out.sizes) m_added = out;
         }
-        m_finished = m_alpha != 1 || (p.added && !m_row);
         const CtTensor* tensor = call.tensor("other");
-        if (tensor == nullptr || m_finished) return;
+        if (tensor == nullptr) return;
         const DnnlLayout other = asMatrix(DnnlLayout(*tensor)).as(type);
         if (other.sizes.size() != out.sizes.size())
             throw LibraryRefusal("the other operand has another number of dims than the result");
@@ -116,7 +115,7 @@ class Finish {
     const std::optional<DnnlLayout>& other() const { return m_other; }
     bool addsRow() const { return m_row; }
     int addedArgument() const { return m_row ? DNNL_ARG_BIAS : operandArgument(m_alpha == 1 ? 0 : 1); }
-    int otherArgument() const { return operandArgument(0); }
+    int otherArgument() const { return operandArgument((m_alpha == 1 ? 0 : 1) + (m_added && !m_row ? 1 : 0)); }
     /// `cut` gives the layout of the part of an operand that goes with the part of the result to be computed.
     dnnl::primitive_attr attributes(const std::function<DnnlLayout(const DnnlLayout&)>& cut) const {
         dnnl::post_ops ops;
@@ -124,7 +123,7 @@ class Finish {
         if (m_added && !m_row) ops.append_binary(dnnl::algorithm::binary_add, cut(*m_added).desc());
         const std::string_view function = m_call->text(m_call->find("binary_attr") ? "binary_attr" : "attr");
         if (m_other) ops.append_binary(binaryFunction(function), cut(*m_other).desc());
-        if (!m_finished) appendUnary(ops, *m_call, m_other ? m_call->text("unary_attr") : function);
+        appendUnary(ops, *m_call, m_other ? m_call->text("unary_attr") : function);
         dnnl::primitive_attr made = callersScratch();
         made.set_post_ops(ops);
         return made;
@@ -136,7 +135,7 @@ class Finish {
     const CallReader* m_call;
     double m_alpha;
     std::optional<DnnlLayout> m_added, m_other;
-    bool m_row = false, m_finished = false;  // finished: by the product's own arguments
+    bool m_row = false;
 };
 
 void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type type) {
