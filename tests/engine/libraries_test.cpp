@@ -102,6 +102,8 @@ constexpr Row kServed[] = {
      "mkldnn._linear_pointwise.default(a, w, b, 'gelu', [], 'none')"},
     {"a layer with one bias for all, and another operand", "a f32[33, 20]; o f32[33, 17]; w f32[17, 20]; b f32[]",
      "mkldnn._linear_pointwise.binary(a, o, w, b, 'mul')"},
+    {"a layer, and a row with gaps", "a f32[33, 20]; o f32[1, 17][40, 2]; w f32[17, 20]; b f32[17]",
+     "mkldnn._linear_pointwise.binary(a, o, w, b, 'mul')"},
     {"addmm of no rows", "c f32[17]; a f32[0, 20]; b f32[20, 17]", "aten.addmm.default(c, a, b)"},
     {"bmm of repeated matrices", "a f32[3, 33, 20][0, 20, 1]; b f32[3, 20, 17][340, 0, 1]", "aten.bmm.default(a, b)"},
     {"bmm of repeated matrices in float16", "a f16[3, 33, 20][660, 20, 1]; b f16[3, 20, 17][0, 1, 20]",
