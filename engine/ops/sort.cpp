@@ -314,7 +314,11 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten.topk.default(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
      .infer = inferTopk,
-     .eval = [](const EvalContext& c) { return ranked(c, c.flag("largest", true), 0, toInt(c.number("k"))); },
+     .eval =
+         [](const EvalContext& c) {  // of a single number itself, whatever k says
+             const int64_t count = c.in(size_t{0}).rank() == 0 ? 1 : toInt(c.number("k"));
+             return ranked(c, c.flag("largest", true), 0, count);
+         },
      .derive = [](Derivation& d) { deriveSelected(d, true); },
      .lower = [](LowerContext& c) { return lowerRanked(c, c.flag("largest", true), *c.size("k")); },
      .samples = R"(

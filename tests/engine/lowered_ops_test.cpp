@@ -51,6 +51,7 @@ constexpr Row kRows[] = {
     {"aten.topk.default", "f32[9, 40]?, 8"},
     {"aten.topk.default", "f32[9, 40]?, 3, 0, False"},
     {"aten.topk.default", "f32[3, 128], 2"},
+    {"aten.topk.default", "f32[], 0"},
     {"aten.sort.default", "f32[40, 8]?"},
     {"aten.sort.default", "f32[40, 8]?, -1, True"},
     {"aten.sort.default", "i64[8, 40], 0"},
