@@ -108,19 +108,17 @@ Expr lowerSearch(LowerContext& c, std::string_view sequenceParam) {
     const auto length = sequence.sizes.back().asInt();
     constexpr int64_t kLongest = int64_t{1} << 30;  // two places together fit into an i32
     if (!length || *length > kLongest || (c.op().schema()->find("sorter") >= 0 && c.has("sorter"))) return Expr();
-    const DType dtype = values.dtype == sequence.dtype                      ? computeTypeOf(values.dtype)
-                        : isFloating(promote(values.dtype, sequence.dtype)) ? DType::F64
-                                                                            : DType::I64;
+    const DType common = values.dtype == sequence.dtype                      ? computeTypeOf(values.dtype)
+                         : isFloating(promote(values.dtype, sequence.dtype)) ? DType::F64
+                                                                             : DType::I64;
+    const DType dtype = common == DType::Bool ? DType::I64 : common;
     const auto isNan = [](const Expr& x) {
         return isFloating(x->dtype) ? Expr::call("isnan", {x}, DType::Bool) : Expr::boolean(false);
     };
     const auto isBefore = [&](const Expr& a, const Expr& b) {
         return Expr::where(isNan(b), logicalNot(isNan(a)), compare(ExprKind::Lt, a, b));
     };
-    const auto wide = [&](const Expr& x) {
-        const bool boolean = x->dtype == DType::Bool || dtype == DType::Bool;
-        return Expr::cast(x, boolean ? DType::I64 : dtype);
-    };
+    const auto wide = [&](const Expr& x) { return Expr::cast(x, dtype); };
     const bool right = *rightmost(c);
     const Expr value = wide(c.loadAt(valuesAt, c.index()));
     const auto number = [](int64_t n) { return Expr::integer(n, DType::I32); };

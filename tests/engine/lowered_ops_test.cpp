@@ -59,6 +59,9 @@ constexpr Row kRows[] = {
     // Parts of another dtype than what they replace.
     {"aten.select_scatter.default", "f32[4, 50], i32[4], 1, 1"},
     {"aten.slice_scatter.default", "f32[50, 3], i64[20, 3], 0, 1, 41, 2"},
+    // Truth values among numbers.
+    {"aten.searchsorted.Tensor", "f32[3]!, b8[4, 5]"},
+    {"aten.searchsorted.Tensor", "b8[1], f32[4, 5]"},
     // Windows that overlap, parts that do not.
     {"aten._adaptive_avg_pool2d.default", "f16[2, 3, 12, 17], [4, 17]"},
     {"aten.avg_pool2d_backward.default",
