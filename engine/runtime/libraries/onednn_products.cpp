@@ -108,8 +108,8 @@ class Finish {
         const DnnlLayout other = asMatrix(DnnlLayout(*tensor)).as(type);
         if (other.sizes.size() != out.sizes.size())
             throw LibraryRefusal("the other operand has another number of dims than the result");
-        // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told, and any
-        // other row by row.
+        // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told, and
+        // any other row by row.
         m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : dense(other);
     }
     const std::optional<DnnlLayout>& added() const { return m_added; }
