@@ -1,6 +1,7 @@
 // Sorting and selection by rank along a dim. NaN is the largest value; equal elements keep their order.
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
@@ -93,7 +94,7 @@ Found nextByRank(LowerContext& c, size_t dim, bool descending, const std::option
         if (!last) return Expr::boolean(true);
         const Expr &value = last->value, later = compare(ExprKind::Gt, r, last->position);
         const Expr farther = compare(descending ? ExprKind::Lt : ExprKind::Gt, x, value);
-        const Expr behind = farther || (compare(ExprKind::Eq, x, value) && later);
+        Expr behind = farther || (compare(ExprKind::Eq, x, value) && later);
         if (!isFloating(x->dtype)) return behind;
         return descending ? Expr::where(isNan(value), logicalNot(isNan(x)) || later, behind)
                           : Expr::where(isNan(x), logicalNot(isNan(value)) || later, behind);

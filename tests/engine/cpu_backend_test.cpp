@@ -28,6 +28,11 @@ constexpr Case kCases[] = {
     m = aten.mul.Tensor(x, y)
     return (m,))",
      "pointwise"},
+    {"rows that repeat behind a layer",
+     R"(def forward(x: "f32[2, 3, 8]", o: "f32[1, 3, 5]", w: "f32[5, 8]", b: "f32[5]"):
+    y = mkldnn._linear_pointwise.binary(x, o, w, b, 'add')
+    return (y,))",
+     "library: _linear_pointwise (oneDNN)"},
     {"the magnitude of a negative number", R"(def forward(x: "f32[4]"):
     n = aten.full.default([4], -2, dtype = torch.int64)
     a = aten.abs.default(n)

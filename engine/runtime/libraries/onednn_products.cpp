@@ -108,6 +108,9 @@ class Finish {
         const DnnlLayout other = asMatrix(DnnlLayout(*tensor)).as(type);
         if (other.sizes.size() != out.sizes.size())
             throw LibraryRefusal("the other operand has another number of dims than the result");
+        for (size_t d = 0; d < out.sizes.size(); ++d)
+            if (other.sizes[d] != out.sizes[d] && other.sizes[d] != 1)
+                throw LibraryRefusal("the other operand's rows repeat within the result's");
         // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told, and
         // any other row by row.
         m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : dense(other);
