@@ -80,38 +80,12 @@ fourier::Call transformOf(const EvalContext& c) {
     const Call call = *readCall(c);
     return {c.in("self").sizes(), call.dims, c.integerOr("normalization", 0)};
 }
-/// The elements of a tensor row by row, as lines along any dim.
 template <class T>
-struct Rows {
-    Dims sizes;
-    std::vector<T> elements;
-
-    T* at(int64_t dim, int64_t line, int64_t& step) {
-        step = 1;
-        for (size_t d = static_cast<size_t>(dim) + 1; d < sizes.size(); ++d) step *= sizes[d];
-        return elements.data() + line / step * sizes[static_cast<size_t>(dim)] * step + line % step;
-    }
-    fourier::Load<T> load() {
-        return [this](int64_t dim, int64_t line, T* to) {
-            int64_t step = 1;
-            const T* const from = at(dim, line, step);
-            for (int64_t k = 0; k < sizes[static_cast<size_t>(dim)]; ++k) to[k] = from[k * step];
-        };
-    }
-    fourier::Store<T> store() {
-        return [this](int64_t dim, int64_t line, const T* from) {
-            int64_t step = 1;
-            T* const to = at(dim, line, step);
-            for (int64_t k = 0; k < sizes[static_cast<size_t>(dim)]; ++k) to[k * step] = from[k];
-        };
-    }
-};
-template <class T>
-Rows<T> rowsOf(const Tensor& tensor) {
+fourier::Rows<T> rowsOf(const Tensor& tensor) {
     return {tensor.sizes(), packElements<T>(tensor)};
 }
 template <class T>
-Rows<T> rowsFor(const Tensor& tensor) {
+fourier::Rows<T> rowsFor(const Tensor& tensor) {
     return {tensor.sizes(), std::vector<T>(static_cast<size_t>(tensor.numel()))};
 }
 EvalResult evalRealToComplex(const EvalContext& c) {

@@ -65,24 +65,17 @@ void take(const Lines& from, const Batch<double>& to, size_t length, double fact
     to.each(length, [=](size_t at, double& x) { x = real[at] * factor; });
 }
 
-/// Complex numbers, row by row, between one dim's transform and the next.
-struct Between {
-    std::vector<int64_t> sizes;
-    std::vector<Complex> elements;
-
-    explicit Between(const std::vector<int64_t>& ofSizes)
-        : sizes(ofSizes), elements(static_cast<size_t>(countOf(ofSizes, 0, ofSizes.size()))) {}
-    template <class T>
-    Batch<T> batch(int64_t dim, int64_t first, size_t count) {
-        const auto d = static_cast<size_t>(dim);
-        Batch<T> made{{}, count, countOf(sizes, d + 1, sizes.size())};
-        for (size_t l = 0; l < count; ++l) {
-            const int64_t line = first + static_cast<int64_t>(l);
-            made.lines[l] = elements.data() + line / made.step * sizes[d] * made.step + line % made.step;
-        }
-        return made;
-    }
-};
+/// What lies between one dim's transform and the next.
+using Between = Rows<Complex>;
+Between betweenOf(const std::vector<int64_t>& sizes) {
+    return {sizes, std::vector<Complex>(static_cast<size_t>(countOf(sizes, 0, sizes.size())))};
+}
+template <class T>
+Batch<T> batchOf(Between& between, int64_t dim, int64_t first, size_t count) {
+    Batch<T> made{{}, count, between.step(dim)};
+    for (size_t l = 0; l < count; ++l) made.lines[l] = between.begin(dim, first + static_cast<int64_t>(l));
+    return made;
+}
 /// One end of a transform: the caller's lines, one by one by way of `buffer`, or what lies between two dims.
 template <class T>
 class Source {
@@ -91,7 +84,7 @@ class Source {
     explicit Source(Between& between) : m_between(&between) {}
     void read(int64_t dim, int64_t first, size_t count, size_t length, std::vector<T>& buffer, Lines& to) const {
         if constexpr (std::is_same_v<T, Complex>)
-            if (m_between) return put(to, m_between->batch<const Complex>(dim, first, count), length);
+            if (m_between) return put(to, batchOf<const Complex>(*m_between, dim, first, count), length);
         Batch<const T> batch{{}, count};
         buffer.resize(count * length);
         for (size_t l = 0; l < count; ++l) {
@@ -113,7 +106,7 @@ class Sink {
     void write(int64_t dim, int64_t first, size_t count, size_t length, double factor, std::vector<T>& buffer,
                const Lines& from) const {
         if constexpr (std::is_same_v<T, Complex>)
-            if (m_between) return take(from, m_between->batch<Complex>(dim, first, count), length, factor);
+            if (m_between) return take(from, batchOf<Complex>(*m_between, dim, first, count), length, factor);
         Batch<T> batch{{}, count};
         buffer.resize(count * length);
         for (size_t l = 0; l < count; ++l) batch.lines[l] = buffer.data() + l * length;
@@ -205,7 +198,7 @@ void complexToComplex(const Call& call, bool forward, const Load<Complex>& load,
                  }))
         return;
     const double factor = factorOf(call.normalization, lengthOf(call));
-    Between between(call.dims.size() > 1 ? call.sizes : std::vector<int64_t>{0});
+    Between between = betweenOf(call.dims.size() > 1 ? call.sizes : std::vector<int64_t>{0});
     for (size_t i = 0; i < call.dims.size(); ++i) {
         const bool last = i + 1 == call.dims.size();
         complexAlongDim(call, call.sizes, call.dims[i], forward, last ? factor : 1,
@@ -216,18 +209,18 @@ void complexToComplex(const Call& call, bool forward, const Load<Complex>& load,
 
 void realToComplex(const Call& call, int64_t kept, const Load<double>& load, const Store<Complex>& store) {
     const int64_t dim = call.dims.back();
-    const auto length = static_cast<size_t>(call.sizes[static_cast<size_t>(dim)]), written = static_cast<size_t>(kept);
-    const double factor = factorOf(call.normalization, lengthOf(call));
-    const RealTransform transform(length, true);
     std::vector<int64_t> sizes = call.sizes;
-    const int64_t lines = countOf(sizes, 0, sizes.size()) / static_cast<int64_t>(length);
     sizes[static_cast<size_t>(dim)] = kept;
     if (inBlocks(call, sizes, load, store, [&](const Call& own, const Load<double>& from, const Store<Complex>& to) {
             realToComplex(own, kept, from, to);
         }))
         return;
+    const auto length = static_cast<size_t>(call.sizes[static_cast<size_t>(dim)]), written = static_cast<size_t>(kept);
+    const double factor = factorOf(call.normalization, lengthOf(call));
+    const RealTransform transform(length, true);
+    const int64_t lines = countOf(call.sizes, 0, call.sizes.size()) / static_cast<int64_t>(length);
     const bool one = call.dims.size() == 1;
-    Between between(one ? std::vector<int64_t>{0} : sizes);
+    Between between = betweenOf(one ? std::vector<int64_t>{0} : sizes);
     const auto body = [&](Lines& all, Transform::Memory& memory) {
         transform.forward(all, memory);
         for (size_t k = length / 2 + 1; k < written; ++k)
@@ -246,16 +239,16 @@ void realToComplex(const Call& call, int64_t kept, const Load<double>& load, con
 void complexToReal(const Call& call, int64_t size, const Load<Complex>& load, const Store<double>& store) {
     const int64_t dim = call.dims.back();
     const auto d = static_cast<size_t>(dim);
-    const size_t given = static_cast<size_t>(call.sizes[d]), length = static_cast<size_t>(size);
-    const double factor = factorOf(call.normalization, lengthOf(call) / call.sizes[d] * size);
     std::vector<int64_t> made = call.sizes;
     made[d] = size;
     if (inBlocks(call, made, load, store, [&](const Call& own, const Load<Complex>& from, const Store<double>& to) {
             complexToReal(own, size, from, to);
         }))
         return;
+    const size_t given = static_cast<size_t>(call.sizes[d]), length = static_cast<size_t>(size);
+    const double factor = factorOf(call.normalization, lengthOf(call) / call.sizes[d] * size);
     const bool one = call.dims.size() == 1;
-    Between between(one ? std::vector<int64_t>{0} : call.sizes);
+    Between between = betweenOf(one ? std::vector<int64_t>{0} : call.sizes);
     for (size_t i = 0; i + 1 < call.dims.size(); ++i)
         complexAlongDim(call, call.sizes, call.dims[i], false, 1,
                         i == 0 ? Source<Complex>(load) : Source<Complex>(between), Sink<Complex>(between));

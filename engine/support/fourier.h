@@ -27,6 +27,39 @@ using Load = std::function<void(int64_t dim, int64_t line, T* to)>;
 template <class T>
 using Store = std::function<void(int64_t dim, int64_t line, const T* from)>;
 
+/// Numbers row by row, as lines along any dim.
+template <class T>
+struct Rows {
+    std::vector<int64_t> sizes;
+    std::vector<T> elements;
+
+    /// From an element of a line to the next one.
+    int64_t step(int64_t dim) const {
+        int64_t step = 1;
+        for (size_t d = static_cast<size_t>(dim) + 1; d < sizes.size(); ++d) step *= sizes[d];
+        return step;
+    }
+    T* begin(int64_t dim, int64_t line) {
+        const int64_t apart = step(dim);
+        return elements.data() + line / apart * sizes[static_cast<size_t>(dim)] * apart + line % apart;
+    }
+    // Both for as long as it lives.
+    Load<T> load() {
+        return [this](int64_t dim, int64_t line, T* to) {
+            const T* const from = begin(dim, line);
+            const int64_t length = sizes[static_cast<size_t>(dim)], apart = step(dim);
+            for (int64_t k = 0; k < length; ++k) to[k] = from[k * apart];
+        };
+    }
+    Store<T> store() {
+        return [this](int64_t dim, int64_t line, const T* from) {
+            T* const to = begin(dim, line);
+            const int64_t length = sizes[static_cast<size_t>(dim)], apart = step(dim);
+            for (int64_t k = 0; k < length; ++k) to[k * apart] = from[k];
+        };
+    }
+};
+
 /// Complex numbers, both ways.
 void complexToComplex(const Call& call, bool forward, const Load<Complex>& load, const Store<Complex>& store);
 /// Real numbers forward; of the last of `dims` the first `kept` elements.

@@ -132,16 +132,6 @@ class FourierTest : public QObject {
         QFETCH(QList<int>, dims);
         // A block is one array of 130 x 600, or what is left of it.
         const std::vector<int64_t> sizes = {17, 130, 600};
-        const auto along = [&](const std::vector<int64_t>& all, int64_t dim) {
-            Array<Complex> array{all[static_cast<size_t>(dim)], 1, {}};
-            for (size_t d = static_cast<size_t>(dim) + 1; d < all.size(); ++d) array.step *= all[d];
-            return array;
-        };
-        /// A load or store of lines of any dim of an array with these sizes.
-        const auto place = [&](const std::vector<int64_t>& all, int64_t dim, int64_t line, int64_t k) {
-            const Array<Complex> lines = along(all, dim);
-            return static_cast<size_t>((line / lines.step * lines.length + k) * lines.step + line % lines.step);
-        };
         const auto count = [](const std::vector<int64_t>& all) {
             return static_cast<size_t>(all[0] * all[1] * all[2]);
         };
@@ -151,35 +141,20 @@ class FourierTest : public QObject {
         const auto last = static_cast<size_t>(dims.back());
         std::vector<int64_t> halved = sizes;
         halved[last] = sizes[last] / 2 + 1;
-        std::vector<double> real(count(sizes));
+        fourier::Rows<double> given{sizes, std::vector<double>(count(sizes))};
+        std::vector<double>& real = given.elements;
         for (double& x : real) x = number();
         std::vector<std::vector<Complex>> spectra;
         std::vector<std::vector<double>> backs;
         for (const fourier::Call& call : {whole, parts}) {
-            auto& spectrum = spectra.emplace_back(count(halved));
-            fourier::realToComplex(
-                call, halved[last],
-                [&](int64_t dim, int64_t line, double* to) {
-                    for (int64_t k = 0; k < sizes[static_cast<size_t>(dim)]; ++k)
-                        to[k] = real[place(sizes, dim, line, k)];
-                },
-                [&](int64_t dim, int64_t line, const Complex* from) {
-                    for (int64_t k = 0; k < halved[static_cast<size_t>(dim)]; ++k)
-                        spectrum[place(halved, dim, line, k)] = from[k];
-                });
+            fourier::Rows<Complex> spectrum{halved, std::vector<Complex>(count(halved))};
+            fourier::realToComplex(call, halved[last], given.load(), spectrum.store());
             fourier::Call back = call;
             back.sizes = halved;
-            auto& made = backs.emplace_back(count(sizes));
-            fourier::complexToReal(
-                back, sizes[last],
-                [&](int64_t dim, int64_t line, Complex* to) {
-                    for (int64_t k = 0; k < halved[static_cast<size_t>(dim)]; ++k)
-                        to[k] = spectrum[place(halved, dim, line, k)];
-                },
-                [&](int64_t dim, int64_t line, const double* from) {
-                    for (int64_t k = 0; k < sizes[static_cast<size_t>(dim)]; ++k)
-                        made[place(sizes, dim, line, k)] = from[k];
-                });
+            fourier::Rows<double> made{sizes, std::vector<double>(count(sizes))};
+            fourier::complexToReal(back, sizes[last], spectrum.load(), made.store());
+            spectra.push_back(spectrum.elements);
+            backs.push_back(made.elements);
         }
         QVERIFY(spectra[0] == spectra[1] && backs[0] == backs[1]);
         for (size_t i = 0; i < real.size(); ++i) QVERIFY(std::abs(backs[0][i] - real[i]) < 1e-12);
