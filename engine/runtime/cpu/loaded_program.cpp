@@ -1,6 +1,7 @@
 #include "engine/runtime/cpu/loaded_program.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/runtime/libraries/table.h"
 #include "engine/support/machine.h"
@@ -175,17 +176,16 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
 template <class Body>
 void LoadedProgram::eachReadPlainly(size_t function, size_t first, size_t end, const Body& body) const {
     const HostFunction& own = m_program.functions[function];
-    const auto each = [&](const std::vector<int64_t>& values) {
-        for (const int64_t number : values)
-            if (const std::byte* at = number < 0 ? nullptr : constantAt(function, number, nullptr)) body(at);
+    const auto read = [&](int64_t number) {
+        if (const std::byte* at = number < 0 ? nullptr : constantAt(function, number, nullptr)) body(at);
     };
     for (size_t i = first; i < end; ++i) {
         const HostStep& step = own.steps[i];
-        if (step.kind != HostStepKind::Library) each(step.kind == HostStepKind::Kernel ? step.buffers : step.operands);
+        if (step.kind == HostStepKind::Library) continue;
+        for (const int64_t number : step.kind == HostStepKind::Kernel ? step.buffers : step.operands) read(number);
     }
-    std::vector<int64_t> results = own.results;
-    std::erase_if(results, [&](int64_t number) { return own.isConstantInput(number); });
-    each(results);
+    for (const int64_t number : own.results)
+        if (!own.isConstantInput(number)) read(number);
 }
 
 void LoadedProgram::forgetPacked(ForgetBytes forget) { m_forget = std::move(forget); }
@@ -237,13 +237,15 @@ Result<void> LoadedProgram::pack(size_t function, size_t segment, PreparedSegmen
         countReaders(function, segment, fresh);
         m_lacking = m_memory.wantsGone();
         if (m_lacking) return Error{ErrorCode::Internal, "weights that were packed are wanted again", {}, {}};
-        forgetCode();  // of what plans calls: while they are packed, a weight is held twice
     }
+    bool packs = false;
     for (size_t i = first; i < end; ++i) {
         const PreparedSegment::Call& call = fresh.calls[i];
         if (!call.plan || call.plan->isPacked() || sharePacked(*call.plan, fresh)) continue;
         std::vector<const void*> operands;
         for (const int64_t operand : call.operands) operands.push_back(constantAt(function, operand, &fresh.bound));
+        // Code that plans calls goes before a weight is held twice.
+        if (m_forget && !std::exchange(packs, true)) forgetCode();
         CT_TRY_VOID(call.plan->pack(operands));
         for (size_t o = 0; m_forget && o < operands.size(); ++o)
             if (call.plan->packs(o) && !call.plan->reads(o))

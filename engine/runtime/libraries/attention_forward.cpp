@@ -111,6 +111,7 @@ class Attention final : public LibraryPlan {
 
 std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& needs) {
     const CallReader reader(call);
+    makeProductCode();
     return std::string_view(call.op).find("_backward") == std::string_view::npos
                ? planAttention(reader, threads, needs)
                : planAttentionGradients(reader, threads, needs);

@@ -25,16 +25,6 @@ void convertRow(float* to, int32_t dtype, const std::byte* from, int64_t count, 
     for (int64_t i = 0; i < count; ++i) to[i] = portable::wide(numbers[i]);
 }
 
-/// The library makes the code of all its products with the first one: for a plan, so that no run waits for it.
-void makeProductCode() {
-    static std::once_flag made;
-    std::call_once(made, [] {
-        constexpr int64_t kSize = 16;
-        std::array<float, kSize * kSize> a{}, c{};
-        multiplyInto(c.data(), kSize, false, kSize, kSize, kSize, {a.data(), kSize}, false, {a.data(), kSize}, false);
-    });
-}
-
 }  // namespace
 
 std::byte* HeadsTensor::at(const CtTensor* tensors, int64_t batch, int64_t head, int64_t row) const {
@@ -78,7 +68,6 @@ AttentionShape::AttentionShape(const CallReader& call) {
     // Scores of a tile stay in the second-level cache; the sizes depend on the call alone, so bits do.
     rowTile = tileOf(rows, 128);
     columnTile = tileOf(columns, 512);
-    makeProductCode();
 }
 int64_t AttentionShape::visible(int64_t row, int64_t begin, int64_t end) const {
     return causal ? std::clamp<int64_t>(row + 1 - begin, 0, end - begin) : end - begin;
@@ -113,6 +102,15 @@ void multiplyInto(float* c, int64_t leading, bool add, int64_t m, int64_t n, int
     if (dnnl_sgemm(transposeA ? 'T' : 'N', transposeB ? 'T' : 'N', m, n, k, 1, a.data, a.leading, b.data, b.leading,
                    add ? 1.0f : 0.0f, c, leading) != dnnl_success)
         throw LibraryRefusal("a product of oneDNN failed");
+}
+
+void makeProductCode() {
+    static std::once_flag made;
+    std::call_once(made, [] {
+        constexpr int64_t kSize = 16;
+        std::array<float, kSize * kSize> a{}, c{};
+        multiplyInto(c.data(), kSize, false, kSize, kSize, kSize, {a.data(), kSize}, false, {a.data(), kSize}, false);
+    });
 }
 
 void runTasks(const LibraryRun& run, int64_t tasks, int64_t workers, int64_t bytesPerWorker,

@@ -53,6 +53,9 @@ void storeRow(const HeadsTensor& tensor, const CtTensor* tensors, int64_t batch,
 void multiplyInto(float* c, int64_t leading, bool add, int64_t m, int64_t n, int64_t k, const F32Matrix& a,
                   bool transposeA, const F32Matrix& b, bool transposeB);
 
+/// The library makes the code of all its products with the first one: for a plan, so that no run waits for it.
+void makeProductCode();
+
 /// Places for floats in one worker's memory, each at a multiple of 64 bytes.
 class FloatSpace {
   public:

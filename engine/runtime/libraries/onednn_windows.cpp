@@ -86,17 +86,6 @@ auto describeDirect(const std::vector<Layouts>& ways, const Layouts& any, Descri
     }
     return describe(any);
 }
-/// Over one dim oneDNN 2 chooses an implementation (brgconv) whose code is unrolled over rows and channels: megabytes
-/// that take tens of milliseconds to make, and the sums up to 2.7 times as long as its next choice takes, at best 0.9.
-template <class Description>
-[[maybe_unused]] void preferDirect(Description& chosen, Description other) {
-    if (isDirect(chosen.impl_info_str())) return;
-    do {
-        if (!isDirect(other.impl_info_str())) continue;
-        chosen = other;
-        return;
-    } while (other.next_impl());
-}
 /// The library's choice and channels last; the latter first where input or result has it.
 std::vector<Layouts> waysOf(const Layouts& any, const DnnlLayout& x, const DnnlLayout& y, Type type) {
     const Layouts last{channelsLast(x).as(type).desc(), any.w, channelsLast(y).as(type).desc()};
@@ -174,11 +163,16 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
                     : describePrimitive<Primitive>(attributes, forward, algorithm, way.x, way.w, way.y, s, g, l, r);
     });
 #if DNNL_VERSION_MAJOR < 3
-    if (x.sizes.size() == 3 && type == Type::f32) {
+    // Over one dim it chooses an implementation (brgconv) whose code is unrolled over rows and channels: megabytes that
+    // take tens of milliseconds to make, and the sums up to 2.7 times as long as its next choice takes, at best 0.9.
+    if (x.sizes.size() == 3 && type == Type::f32 && !isDirect(description.impl_info_str())) {
         using Operation = typename Primitive::desc;  // read again for each choice
         const Operation operation = bias ? Operation(forward, algorithm, any.x, any.w, row.desc(), any.y, s, g, l, r)
                                          : Operation(forward, algorithm, any.x, any.w, any.y, s, g, l, r);
-        preferDirect(description, typename Primitive::primitive_desc(operation, attributes, oneDnnEngine()));
+        typename Primitive::primitive_desc next(operation, attributes, oneDnnEngine());
+        while (!isDirect(next.impl_info_str()) && next.next_impl()) {
+        }
+        if (isDirect(next.impl_info_str())) description = next;
     }
 #endif
     refuseSlow(type, description.impl_info_str());
