@@ -70,6 +70,11 @@ void deriveReplaced(Derivation& d, std::string_view scatterOp, std::string_view 
     }
 }
 
+/// The element of src at this index where the condition holds, else self's own.
+Expr replacedWhere(LowerContext& c, const Expr& condition, const std::vector<Expr>& at) {
+    return c.guarded(
+        condition, [&] { return Expr::cast(c.loadAt(1, at), computeTypeOf(c.out().dtype)); }, c.loadAt(0, c.index()));
+}
 Expr lowerSelectScatter(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
     const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
@@ -80,8 +85,7 @@ Expr lowerSelectScatter(LowerContext& c) {
     std::vector<Expr> at = c.index();
     at.erase(at.begin() + static_cast<int64_t>(dim));
     const Expr here = compare(ExprKind::Eq, c.index()[dim], index->expr());
-    return c.guarded(
-        here, [&] { return Expr::cast(c.loadAt(1, at), computeTypeOf(c.out().dtype)); }, c.loadAt(0, c.index()));
+    return replacedWhere(c, here, at);
 }
 
 Expr lowerSliceScatter(LowerContext& c) {
@@ -97,8 +101,7 @@ Expr lowerSliceScatter(LowerContext& c) {
         inside = inside && compare(ExprKind::Eq, Expr::make(ExprKind::Mod, {distance, step}), Expr::integer(0));
     std::vector<Expr> at = c.index();
     at[dim] = Expr::make(ExprKind::FloorDiv, {distance, step});
-    return c.guarded(
-        inside, [&] { return Expr::cast(c.loadAt(1, at), computeTypeOf(c.out().dtype)); }, c.loadAt(0, c.index()));
+    return replacedWhere(c, inside, at);
 }
 
 /// dy expanded to the sizes of the part of `whole` (a slice or a select) that it goes to, where it is smaller.
