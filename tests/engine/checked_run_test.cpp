@@ -9,12 +9,12 @@
 #include "engine/numerics/side_by_side.h"
 #include "engine/numerics/tally.h"
 #include "engine/ops/op_registry.h"
-#include "engine/runtime/worker_pool.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "engine/text/parse.h"
 #include "tests/support/frozen.h"
 #include "tests/support/paths.h"
+#include "tests/support/stand_in_worker.h"
 
 using namespace cutaway;
 
@@ -440,17 +440,8 @@ class CheckedRunTest : public QObject {
         QVERIFY(!run && run.error().code == ErrorCode::Cancelled);
         CheckedRunOptions options;
         options.timeoutSeconds = 0.1;
-        const QTemporaryDir folder;
-        QFile sleeper(folder.filePath("worker"));  // one that never begins
-        QVERIFY(sleeper.open(QIODevice::WriteOnly) && sleeper.write("#!/bin/sh\nexec sleep 600\n") > 0);
-        sleeper.close();
-        QVERIFY(sleeper.setPermissions(QFile::ReadOwner | QFile::ExeOwner));
-        const QByteArray before = qgetenv("CUTAWAY_WORKER");
-        qputenv("CUTAWAY_WORKER", sleeper.fileName().toUtf8());
-        endIdleWorkers();
+        const cutaway::testing::StandInWorker neverBegins("exec sleep 600");
         const auto late = checkedRun(session, last(session), options);
-        if (before.isNull()) qunsetenv("CUTAWAY_WORKER");
-        else qputenv("CUTAWAY_WORKER", before);
         QVERIFY2(!late && late.error().code == ErrorCode::Limit, late ? "it ended" : late.error().text().c_str());
     }
 };

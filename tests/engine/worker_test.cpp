@@ -23,6 +23,7 @@
 #include "engine/text/print.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
+#include "tests/support/stand_in_worker.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -410,22 +411,15 @@ def step(a: "f32[2]"):
                                                 << "exited with status 0";
     }
     void aWorkerThatDies() {
-        endIdleWorkers();
         QFETCH(QString, script);
         QFETCH(QString, says);
-        const auto folder = TempDir::create();
-        QVERIFY(folder.has_value());
-        const std::string path = folder->file("worker");
-        std::ofstream(path) << "#!/bin/sh\n" << script.toStdString() << "\n";
-        std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-        const QByteArray before = qgetenv("CUTAWAY_WORKER");
-        qputenv("CUTAWAY_WORKER", path.c_str());
         Session session;
         const auto opened = session.open(CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2");
         const auto run = session.compile({});
-        const auto failed = session.run(*run, {});
-        if (before.isNull()) qunsetenv("CUTAWAY_WORKER");
-        else qputenv("CUTAWAY_WORKER", before);
+        const auto failed = [&] {
+            const StandInWorker dies(script.toStdString());
+            return session.run(*run, {});
+        }();
         QVERIFY(opened && run && !failed);
         QVERIFY2(QString::fromStdString(failed.error().text()).contains(says), failed.error().text().c_str());
         QVERIFY(session.run(*run, {}).has_value());  // the session lives
