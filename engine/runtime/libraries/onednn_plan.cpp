@@ -33,16 +33,21 @@ bool isConverted(const DnnlLayout& given, const dnnl::memory::desc& inside) {
     for (const int64_t size : given.sizes) elements *= size;
     return given.type == Type::f16 && typeIn(inside) == Type::f32 && given.extent() == elements;
 }
-/// Rows [begin, end) of the tensor, one after the other.
-void copyRows(const CtTensor& tensor, size_t bytes, int64_t begin, int64_t end, std::byte* to) {
-    const int32_t last = tensor.rank - 1;
-    const int64_t count = tensor.sizes[last], step = tensor.strides[last] * static_cast<int64_t>(bytes);
+struct StridedElements {
+    const std::byte* first;
+    const Dims &sizes, &strides;
+    size_t bytes;  // of an element
+};
+/// Rows [begin, end) of the elements, one after the other.
+void copyRows(const StridedElements& given, int64_t begin, int64_t end, std::byte* to) {
+    const size_t last = given.sizes.size() - 1, bytes = given.bytes;
+    const int64_t count = given.sizes[last], step = given.strides[last] * static_cast<int64_t>(bytes);
     for (int64_t row = begin; row < end; ++row) {
         int64_t offset = 0, rest = row;
-        for (int32_t d = last; d-- > 0; rest /= tensor.sizes[d]) offset += rest % tensor.sizes[d] * tensor.strides[d];
-        const auto* from = static_cast<const std::byte*>(tensor.data) + offset * static_cast<int64_t>(bytes);
+        for (size_t d = last; d-- > 0; rest /= given.sizes[d]) offset += rest % given.sizes[d] * given.strides[d];
+        const std::byte* from = given.first + offset * static_cast<int64_t>(bytes);
         std::byte* into = to + static_cast<size_t>(row * count) * bytes;
-        if (tensor.strides[last] == 1) std::memcpy(into, from, static_cast<size_t>(count) * bytes);
+        if (given.strides[last] == 1) std::memcpy(into, from, static_cast<size_t>(count) * bytes);
         else
             for (int64_t i = 0; i < count; ++i, from += step, into += bytes) std::memcpy(into, from, bytes);
     }
@@ -135,22 +140,36 @@ void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& l
     };
     steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, {elements}});
 }
+DnnlLayout OneDnnPlan::expand(int number, const Dims& sizes) {
+    const CtTensor& tensor = m_call->operands[number];
+    Dims strides(sizes.size(), 0);
+    for (size_t d = 0; d < sizes.size(); ++d)
+        if (tensor.sizes[d] == sizes[d]) strides[d] = tensor.strides[d];
+    m_expanded[number] = {sizes, strides};
+    DnnlLayout made(typeOf(tensor.dtype), sizes, contiguousStridesOf(sizes));
+    made.copied = true;
+    return made;
+}
 /// The operand in a row-major copy; one made while packing lies in memory that is gone afterwards.
 OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& dense, std::vector<Step>& steps) {
     const CtTensor& tensor = m_call->operands[number];
     const Place from{Place::Kind::Operand, number, dense.desc()},
         to = place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, dense.desc());
     const auto bytes = static_cast<size_t>(ct::bytesOf(tensor.dtype));
-    const int64_t rows = elementsOf(tensor) / tensor.sizes[tensor.rank - 1];
-    const auto work = [tensor, bytes, rows, threads = m_threads](const std::vector<void*>& at, const LibraryRun&) {
-        CtTensor given = tensor;
-        given.data = at[0];
+    const auto known = m_expanded.find(number);
+    const Dims sizes = known == m_expanded.end() ? sizesOf(tensor) : known->second.first;
+    const Dims strides = known == m_expanded.end() ? stridesOf(tensor) : known->second.second;
+    int64_t rows = 1;
+    for (size_t d = 0; d + 1 < sizes.size(); ++d) rows *= sizes[d];
+    const auto work = [sizes, strides, bytes, rows, threads = m_threads](const std::vector<void*>& at,
+                                                                         const LibraryRun&) {
         runRange(rows, 1, threads, [&](int64_t begin, int64_t end) {
-            copyRows(given, bytes, begin, end, static_cast<std::byte*>(at[1]));
+            copyRows({static_cast<const std::byte*>(at[0]), sizes, strides, bytes}, begin, end,
+                     static_cast<std::byte*>(at[1]));
         });
     };
-    Dims numbers = sizesOf(tensor);
-    for (const int64_t stride : stridesOf(tensor)) numbers.push_back(stride);
+    Dims numbers = sizes;
+    numbers.insert(numbers.end(), strides.begin(), strides.end());
     steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, std::move(numbers)});
     return to;
 }

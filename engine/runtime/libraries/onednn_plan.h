@@ -3,6 +3,7 @@
 // layout than a tensor has. Versions 2 and 3 of the library.
 #include <dnnl.hpp>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -88,6 +89,7 @@ class OneDnnPlan final : public LibraryPlan {
         } catch (const std::exception&) {
             m_needs = {};
             m_temporary = 0;
+            m_expanded.clear();
             m_laid.clear();
             m_implementations.clear();
             for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
@@ -96,6 +98,8 @@ class OneDnnPlan final : public LibraryPlan {
     }
 
     int threads() const { return m_threads; }
+    /// From here on the operand is read from a row-major copy of its elements, repeated to these sizes: the copy's layout.
+    DnnlLayout expand(int number, const Dims& sizes);
     /// The operand as a primitive wants it: reordered where that differs, once if it is constant.
     Place operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted);
     /// Where a primitive leaves a result, which is reordered into place behind it.
@@ -157,6 +161,7 @@ class OneDnnPlan final : public LibraryPlan {
     const CtCall* m_call;  // while it is built
     int m_threads;
     CtNeeds m_needs{};
+    std::map<int, std::pair<Dims, Dims>> m_expanded;  // sizes and strides of operands
     int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
     std::set<int> m_readByWork;

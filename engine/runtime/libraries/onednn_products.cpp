@@ -8,21 +8,26 @@ namespace {
 
 using Type = dnnl::memory::data_type;
 
-/// The tensor as a matrix: all dims but the last as one.
-DnnlLayout asMatrix(const DnnlLayout& tensor) {
+/// The tensor as a matrix: all dims but the last as one. None where their elements do not lie at equal distances.
+std::optional<DnnlLayout> matrixOf(const DnnlLayout& tensor) {
     const size_t rank = tensor.sizes.size();
     if (rank == 2) return tensor;
     if (rank == 0) throw LibraryRefusal("a tensor without dims is no matrix");
     int64_t rows = 1, step = 0;
     for (size_t d = 0; d + 1 < rank; ++d) {
         if (tensor.sizes[d] == 1) continue;
-        if (rows > 1 && step != tensor.strides[d] * tensor.sizes[d])
-            throw LibraryRefusal("rows do not lie at equal distances");
+        if (rows > 1 && step != tensor.strides[d] * tensor.sizes[d]) return std::nullopt;
         rows *= tensor.sizes[d];
         step = tensor.strides[d];
     }
     if (rows == 1) step = tensor.sizes.back() * std::max<int64_t>(tensor.strides.back(), 1);
     return tensor.with(tensor.type, {rows, tensor.sizes.back()}, {step, tensor.strides.back()});
+}
+/// The operand as a matrix, or the copy that is made of it where it is none.
+DnnlLayout asMatrix(OneDnnPlan& plan, const CtTensor& tensor, int number) {
+    const DnnlLayout layout(tensor);
+    if (const auto matrix = matrixOf(layout)) return *matrix;
+    return *matrixOf(plan.expand(number, layout.sizes));
 }
 DnnlLayout transposed(const DnnlLayout& matrix) {
     return matrix.with(matrix.type, {matrix.sizes[1], matrix.sizes[0]}, {matrix.strides[1], matrix.strides[0]});
@@ -66,7 +71,7 @@ struct Product {
     DnnlLayout addend;
 };
 
-Product productOf(const CallReader& call) {
+Product productOf(const CallReader& call, OneDnnPlan& plan) {
     const auto names = [&]() -> std::array<std::string_view, 3> {
         if (call.find("X")) return {"X", call.is("mkl._mkl_linear") ? "ORI_W" : "W", "B"};
         if (call.find("mat1")) return {"mat1", "mat2", "self"};
@@ -80,9 +85,11 @@ Product productOf(const CallReader& call) {
     p.b = DnnlLayout(call.call().operands[p.second]);
     p.out = DnnlLayout(call.call().results[0]);
     if (call.find("X")) {
-        p.a = asMatrix(p.a);
+        p.a = asMatrix(plan, call.call().operands[p.first], p.first);
         p.b = transposed(p.b);
-        p.out = asMatrix(p.out);
+        const auto out = matrixOf(p.out);
+        if (!out) throw LibraryRefusal("the result's rows do not lie at equal distances");
+        p.out = *out;
     }
     if (const CtTensor* bias = call.tensor(names[2]); bias && call.real("beta").value_or(1) != 0) {
         p.added = call.operand(names[2]);
@@ -94,7 +101,7 @@ Product productOf(const CallReader& call) {
 /// What follows a product (post-ops): an addend, and functions of each element.
 class Finish {
   public:
-    Finish(const CallReader& call, const Product& p, Type type)
+    Finish(const CallReader& call, const Product& p, Type type, OneDnnPlan& plan)
         : m_call(&call), m_alpha(call.real("alpha").value_or(1)) {
         const DnnlLayout out = p.out.as(type);
         if (p.added) {
@@ -103,20 +110,18 @@ class Finish {
             m_added = dense(p.addend).as(type);
             if (!m_row && m_added->sizes == out.sizes) m_added = out;
         }
-        const CtTensor* tensor = call.tensor("other");
-        if (tensor == nullptr) return;
-        const DnnlLayout other = asMatrix(DnnlLayout(*tensor)).as(type);
-        if (other.sizes.size() != out.sizes.size())
-            throw LibraryRefusal("the other operand has another number of dims than the result");
-        for (size_t d = 0; d < out.sizes.size(); ++d)
-            if (other.sizes[d] != out.sizes[d] && other.sizes[d] != 1)
-                throw LibraryRefusal("the other operand's rows repeat within the result's");
-        // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told, and
-        // any other row by row.
-        m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : dense(other);
+        if (call.tensor("other")) {
+            m_givenOther = otherOf(call, out.sizes, plan);
+            const DnnlLayout other = m_givenOther.as(type);
+            // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told, and
+            // any other row by row.
+            m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : dense(other);
+        }
     }
     const std::optional<DnnlLayout>& added() const { return m_added; }
     const std::optional<DnnlLayout>& other() const { return m_other; }
+    /// As it lies in memory.
+    const DnnlLayout& givenOther() const { return m_givenOther; }
     bool addsRow() const { return m_row; }
     int addedArgument() const { return m_row ? DNNL_ARG_BIAS : operandArgument(m_alpha == 1 ? 0 : 1); }
     int otherArgument() const { return operandArgument((m_alpha == 1 ? 0 : 1) + (m_added && !m_row ? 1 : 0)); }
@@ -134,16 +139,27 @@ class Finish {
     }
 
   private:
+    /// As a matrix. Where its rows repeat within the result's, a copy of the result's sizes: post-ops repeat one row or one
+    /// column, no more.
+    static DnnlLayout otherOf(const CallReader& call, const Dims& sizes, OneDnnPlan& plan) {
+        const int number = *call.operand("other");
+        const DnnlLayout matrix = asMatrix(plan, *call.tensor("other"), number);
+        for (size_t d = 0; d < sizes.size(); ++d)
+            if (matrix.sizes[d] != sizes[d] && matrix.sizes[d] != 1)
+                return *matrixOf(plan.expand(number, sizesOf(call.call().results[0])));
+        return matrix;
+    }
     static int operandArgument(int number) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(number) | DNNL_ARG_SRC_1; }
 
     const CallReader* m_call;
     double m_alpha;
     std::optional<DnnlLayout> m_added, m_other;
+    DnnlLayout m_givenOther;
     bool m_row = false;
 };
 
 void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type type) {
-    const Finish finish(call, p, type);
+    const Finish finish(call, p, type, plan);
     const DnnlLayout a = readable(p.a, type), b = readable(p.b, type), c = p.out.as(type);
     using Description = dnnl::matmul::primitive_desc;
     const auto describe = [&](const std::optional<ProductSlice>& slice,
@@ -173,7 +189,7 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
     if (finish.other())
         arguments.emplace_back(
             finish.otherArgument(),
-            plan.operand(*call.operand("other"), asMatrix(DnnlLayout(*call.tensor("other"))), finish.other()->desc()));
+            plan.operand(*call.operand("other"), finish.givenOther(), finish.other()->desc()));
     if (!sliced) return plan.add(dnnl::matmul(whole), whole, std::move(arguments));
     const ProductSlice slice = sliceOf(c.sizes);
     const size_t rank = c.sizes.size();
@@ -190,7 +206,7 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
 OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
                                   OneDnnPlan::Arguments arguments) {
     const int first = call.operand("qx").value(), second = call.operand("qw").value();
-    const DnnlLayout a = asMatrix(DnnlLayout(call.call().operands[first])), b(call.call().operands[second]);
+    const DnnlLayout a = asMatrix(plan, call.call().operands[first], first), b(call.call().operands[second]);
     const DnnlLayout sums = dense({Type::s32, {a.sizes[0], b.sizes[1]}, {}});
     const auto description = describePrimitive<dnnl::matmul>(
         attributes, a.desc(), call.call().constant[second] != 0 ? b.any() : b.desc(), sums.desc());
@@ -201,8 +217,8 @@ OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, cons
 }
 
 void planProduct(const CallReader& call, OneDnnPlan& plan) {
-    const Product product = productOf(call);
-    plan.inOwnTypeOrF32(product.out.type, [&](Type type) { planAs(call, plan, product, type); });
+    const DnnlLayout out(call.call().results[0]);
+    plan.inOwnTypeOrF32(out.type, [&](Type type) { planAs(call, plan, productOf(call, plan), type); });
 }
 
 }  // namespace cutaway
