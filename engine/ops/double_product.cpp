@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/support/processor.h"
 #include "engine/support/threads.h"
 
 namespace cutaway {
@@ -99,16 +100,15 @@ template <int kLanes>
 }
 
 void multiplyNarrow(const Part& part) { multiplyPart<2>(part); }
-#if defined(__x86_64__)
-[[gnu::target("avx2")]] void multiplyWide(const Part& part) { multiplyPart<4>(part); }
-[[gnu::target("avx512f")]] void multiplyWidest(const Part& part) { multiplyPart<8>(part); }
+#if CUTAWAY_HAS_VECTORS
+CUTAWAY_FOR_AVX2 void multiplyWide(const Part& part) { multiplyPart<4>(part); }
+CUTAWAY_FOR_AVX512 void multiplyWidest(const Part& part) { multiplyPart<8>(part); }
 #endif
 
 void multiply(const Part& part) {
-#if defined(__x86_64__)
-    static const bool widest = __builtin_cpu_supports("avx512f"), wide = __builtin_cpu_supports("avx2");
-    if (widest) return multiplyWidest(part);
-    if (wide) return multiplyWide(part);
+#if CUTAWAY_HAS_VECTORS
+    if (widestVectors() == Vectors::Avx512) return multiplyWidest(part);
+    if (widestVectors() == Vectors::Avx2) return multiplyWide(part);
 #endif
     multiplyNarrow(part);
 }

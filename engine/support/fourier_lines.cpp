@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numbers>
 
+#include "engine/support/processor.h"
+
 namespace cutaway::fourier {
 namespace {
 
@@ -166,20 +168,16 @@ struct LaneFunctions {
     constexpr LaneFunctions k##name = {step##name, multiplyAll##name, pairs##name};
 
 CUTAWAY_LANES_FOR(Plain, )
-#if defined(__x86_64__)
-CUTAWAY_LANES_FOR(Avx2, __attribute__((target("avx2"))))
-CUTAWAY_LANES_FOR(Avx512, __attribute__((target("avx512f"))))
+#if CUTAWAY_HAS_VECTORS
+CUTAWAY_LANES_FOR(Avx2, CUTAWAY_FOR_AVX2)
+CUTAWAY_LANES_FOR(Avx512, CUTAWAY_FOR_AVX512)
+#else
+constexpr const LaneFunctions &kAvx2 = kPlain, &kAvx512 = kPlain;
 #endif
 
 const LaneFunctions& laneFunctions() {
-#if defined(__x86_64__)
-    static const LaneFunctions& chosen = __builtin_cpu_supports("avx512f") ? kAvx512
-                                         : __builtin_cpu_supports("avx2")  ? kAvx2
-                                                                           : kPlain;
-    return chosen;
-#else
-    return kPlain;
-#endif
+    if (widestVectors() == Vectors::Avx512) return kAvx512;
+    return widestVectors() == Vectors::Avx2 ? kAvx2 : kPlain;
 }
 
 Complex turn(size_t k, size_t of, bool forward) {

@@ -186,7 +186,8 @@ constexpr Row kServed[] = {
     {"a quantized convolution", "x u8[2, 16, 6, 6]; w i8[32, 16, 3, 3]; s f32[32]; b f32[32]",
      "onednn.qconv_pointwise.default(x, 0.05, 10, w, s, None, b, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, "
      "'none', [], '')"},
-    {"a quantized product of rows at unequal distances", "x u8[2, 3, 16][16, 32, 1]; w i8[16, 32]; s f32[32]; b f32[32]",
+    {"a quantized product of rows at unequal distances",
+     "x u8[2, 3, 16][16, 32, 1]; w i8[16, 32]; s f32[32]; b f32[32]",
      "onednn.qlinear_pointwise.default(x, 0.05, 10, w, s, None, b, 1.0, 0, torch.float32, 'none', [], '')"},
     {"a quantized product", "x u8[9, 16]; w i8[16, 32]; s f32[32]; b f32[32]",
      "onednn.qlinear_pointwise.default(x, 0.05, 10, w, s, None, b, 1.0, 0, torch.float32, 'none', [], '')"},

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/support/processor.h"
+
 namespace cutaway {
 namespace {
 
@@ -150,24 +152,18 @@ CUTAWAY_ROWS float dotBody(const float* a, const float* b, int64_t count) {
     constexpr RowFunctions k##name = {largest##name, exponentials##name, multiply##name, gradients##name, dot##name};
 
 CUTAWAY_ROWS_FOR(Plain, )
-#if defined(__x86_64__)
-CUTAWAY_ROWS_FOR(Avx2, __attribute__((target("avx2,fma"))))
-CUTAWAY_ROWS_FOR(Avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))))
+#if CUTAWAY_HAS_VECTORS
+CUTAWAY_ROWS_FOR(Avx2, CUTAWAY_FOR_AVX2)
+CUTAWAY_ROWS_FOR(Avx512, CUTAWAY_FOR_AVX512)
+#else
+constexpr const RowFunctions &kAvx2 = kPlain, &kAvx512 = kPlain;
 #endif
 
 }  // namespace
 
 const RowFunctions& rowFunctions() {
-#if defined(__x86_64__)
-    static const RowFunctions& chosen = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-                                            ? kAvx512
-                                        : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? kAvx2
-                                                                                                          : kPlain;
-    return chosen;
-#else
-    return kPlain;
-#endif
+    if (widestVectors() == Vectors::Avx512) return kAvx512;
+    return widestVectors() == Vectors::Avx2 ? kAvx2 : kPlain;
 }
 
 }  // namespace cutaway

@@ -1,7 +1,8 @@
 #include "engine/runtime/libraries/halves.h"
 
 #include "engine/runtime/portable/elements.h"
-#if defined(__x86_64__)
+#include "engine/support/processor.h"
+#if CUTAWAY_HAS_VECTORS
 #include <immintrin.h>
 #endif
 
@@ -15,23 +16,18 @@ void narrowOneByOne(const float* from, int64_t count, uint16_t* halves) {
     for (int64_t i = 0; i < count; ++i) halves[i] = portable::toHalf(from[i]).bits;
 }
 
-#if defined(__x86_64__)
+#if CUTAWAY_HAS_VECTORS
 constexpr int64_t kLanes = 8;
-/// Every processor with AVX2 converts halves, too.
-bool canConvert() {
-    static const bool can = __builtin_cpu_supports("avx2");
-    return can;
-}
-__attribute__((target("avx2,f16c"))) void widenLanes(const uint16_t* halves, int64_t count, float* to) {
+CUTAWAY_FOR_AVX2 void widenLanes(const uint16_t* halves, int64_t count, float* to) {
     for (int64_t i = 0; i < count; i += kLanes)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i))));
 }
-__attribute__((target("avx2,f16c"))) void narrowLanes(const float* from, int64_t count, uint16_t* halves) {
+CUTAWAY_FOR_AVX2 void narrowLanes(const float* from, int64_t count, uint16_t* halves) {
     for (int64_t i = 0; i < count; i += kLanes)
         _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-int64_t inLanes(int64_t count) { return canConvert() ? count / kLanes * kLanes : 0; }
+int64_t inLanes(int64_t count) { return widestVectors() == Vectors::Plain ? 0 : count / kLanes * kLanes; }
 #else
 int64_t inLanes(int64_t) { return 0; }
 void widenLanes(const uint16_t*, int64_t, float*) {}

@@ -98,7 +98,8 @@ class OneDnnPlan final : public LibraryPlan {
     }
 
     int threads() const { return m_threads; }
-    /// From here on the operand is read from a row-major copy of its elements, repeated to these sizes: the copy's layout.
+    /// From here on the operand is read from a row-major copy of its elements, repeated to these sizes: the copy's
+    /// layout.
     DnnlLayout expand(int number, const Dims& sizes);
     /// The operand as a primitive wants it: reordered where that differs, once if it is constant.
     Place operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted);
@@ -162,7 +163,7 @@ class OneDnnPlan final : public LibraryPlan {
     int m_threads;
     CtNeeds m_needs{};
     std::map<int, std::pair<Dims, Dims>> m_expanded;  // sizes and strides of operands
-    int64_t m_temporary = 0;  // bytes that packing needs
+    int64_t m_temporary = 0;                          // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
     std::set<int> m_readByWork;
     std::vector<Laid> m_laid;

@@ -113,8 +113,8 @@ class Finish {
         if (call.tensor("other")) {
             m_givenOther = otherOf(call, out.sizes, plan);
             const DnnlLayout other = m_givenOther.as(type);
-            // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told, and
-            // any other row by row.
+            // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told,
+            // and any other row by row.
             m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : dense(other);
         }
     }
@@ -139,8 +139,8 @@ class Finish {
     }
 
   private:
-    /// As a matrix. Where its rows repeat within the result's, a copy of the result's sizes: post-ops repeat one row or one
-    /// column, no more.
+    /// As a matrix. Where its rows repeat within the result's, a copy of the result's sizes: post-ops repeat one row or
+    /// one column, no more.
     static DnnlLayout otherOf(const CallReader& call, const Dims& sizes, OneDnnPlan& plan) {
         const int number = *call.operand("other");
         const DnnlLayout matrix = asMatrix(plan, *call.tensor("other"), number);
@@ -187,9 +187,8 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
                                beta == 1 ? place : plan.scaled(place, static_cast<float>(beta)));
     }
     if (finish.other())
-        arguments.emplace_back(
-            finish.otherArgument(),
-            plan.operand(*call.operand("other"), finish.givenOther(), finish.other()->desc()));
+        arguments.emplace_back(finish.otherArgument(),
+                               plan.operand(*call.operand("other"), finish.givenOther(), finish.other()->desc()));
     if (!sliced) return plan.add(dnnl::matmul(whole), whole, std::move(arguments));
     const ProductSlice slice = sliceOf(c.sizes);
     const size_t rank = c.sizes.size();

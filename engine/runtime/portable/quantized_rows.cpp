@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/support/processor.h"
+
 namespace cutaway::portable {
 namespace {
 
-// Inlined into a function for each kind of processor. No product is fused with a sum (-ffp-contract=off), so all of
-// them give the same bits.
+// Inlined into a function for each width of vectors.
 [[gnu::always_inline]] inline void scaleLoop(const int32_t* sums, int64_t count, float inputScale, const float* scales,
                                              int64_t scaleStep, const float* bias, float* y) {
     if (scaleStep == 0)
@@ -30,25 +31,22 @@ namespace {
     }
 }
 
-#if defined(__x86_64__)
-[[gnu::target("avx2")]] void scaleWide(const int32_t* sums, int64_t count, float inputScale, const float* scales,
-                                       int64_t scaleStep, const float* bias, float* y) {
+#if CUTAWAY_HAS_VECTORS
+CUTAWAY_FOR_AVX2 void scaleWide(const int32_t* sums, int64_t count, float inputScale, const float* scales,
+                                int64_t scaleStep, const float* bias, float* y) {
     scaleLoop(sums, count, inputScale, scales, scaleStep, bias, y);
 }
-[[gnu::target("avx2")]] void clipWide(float* y, int64_t count) { clipLoop(y, count); }
-[[gnu::target("avx2")]] void roundWide(const float* y, int64_t count, float scale, float zero, float low, uint8_t* to) {
+CUTAWAY_FOR_AVX2 void clipWide(float* y, int64_t count) { clipLoop(y, count); }
+CUTAWAY_FOR_AVX2 void roundWide(const float* y, int64_t count, float scale, float zero, float low, uint8_t* to) {
     roundLoop(y, count, scale, zero, low, to);
-}
-bool isWide() {
-    static const bool wide = __builtin_cpu_supports("avx2");
-    return wide;
 }
 #else
 constexpr auto scaleWide = scaleLoop;
 constexpr auto clipWide = clipLoop;
 constexpr auto roundWide = roundLoop;
-bool isWide() { return true; }
 #endif
+
+bool isWide() { return widestVectors() != Vectors::Plain; }
 
 }  // namespace
 
