@@ -155,6 +155,7 @@ Json toJson(const RunReport& report) {
              {"matches", report.matches},        {"outputs", toJson(report.outputs)}};
     if (!report.written.empty()) out["written"] = toJson(report.written);
     if (report.cost) addCost(out, *report.cost);
+    if (!report.refused.empty()) out["refused"] = report.refused;
     if (const auto& training = report.training) {
         out["loss"] = realJson(training->loss);
         out["loss_from"] = training->lossFrom;
@@ -271,6 +272,7 @@ Json shapeOfRun() {
                {"matches", "boolean: false if an output differs"},
                {"outputs", Json::array({output})},
                {"written?", Json::array({output})},
+               {"refused?", Json::array({"string: a call that its library did not take after all, and why"})},
                {"loss?", "real: of a training run, as all that follows"},
                {"loss_from?", "string: what it is made of"},
                {"gradients?", Json::array({output})},

@@ -209,7 +209,8 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
                      result.medianMilliseconds,
                      std::move(result.microseconds),
                      result.cost,
-                     std::move(result.written)};
+                     std::move(result.written),
+                     std::move(result.refused)};
 }
 
 }  // namespace cutaway

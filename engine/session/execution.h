@@ -12,6 +12,7 @@ struct Execution {
     std::optional<RunCost> cost = {};
     /// What became of inputs that the graph writes to, by their place among the inputs.
     std::vector<std::pair<size_t, Tensor>> written = {};
+    std::map<size_t, std::string> refused = {};  // CpuRun::refused
 };
 
 /// `known`, here and below: numbers of size symbols that the inputs do not tell, such as those of a backward that its

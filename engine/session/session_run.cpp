@@ -97,7 +97,10 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         }
         case Backend::Cpu: {
             CT_TRY(execution, runCompiled(*found, {}, fixed, bound, options, progress));
-            if (options.valuesFile.empty()) found->kernelMicroseconds = std::move(execution.microseconds);
+            if (options.valuesFile.empty()) {
+                found->kernelMicroseconds = std::move(execution.microseconds);
+                found->refusedKernels = execution.refused;
+            }
             break;
         }
         case Backend::Cuda:
@@ -112,6 +115,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     report.minMilliseconds = execution.minimum;
     report.medianMilliseconds = execution.median;
     report.cost = execution.cost;
+    for (const auto& [kernel, sentence] : execution.refused) report.refused.push_back(sentence);
     report.compared = expected.has_value();
     if (expected) report.expectedFrom = expected->from;
     for (size_t i = 0; i < positions.size(); ++i) {
@@ -155,6 +159,8 @@ Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progre
         }
         for (size_t i = 0; i < info.kernels.size() && i < found->kernelMicroseconds.size(); ++i)
             info.kernels[i].microseconds = found->kernelMicroseconds[i];
+        for (const auto& [kernel, sentence] : found->refusedKernels)
+            if (kernel < info.kernels.size()) info.kernels[kernel].reasons.push_back(sentence);
         return info;
     });
 }

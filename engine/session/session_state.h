@@ -29,10 +29,11 @@ struct Session::State {
     };
     struct Run {
         CompileTrace trace;
-        std::mutex turn;                         // held while building or running; guards the members below
-        std::map<std::string, Built> cpu;        // by track, "" for the run's last; built on first use
-        std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
-        std::mutex looking;                      // guards `schedules`
+        std::mutex turn;                               // held while building or running; guards the members below
+        std::map<std::string, Built> cpu;              // by track, "" for the run's last; built on first use
+        std::vector<double> kernelMicroseconds;        // of the last compiled run, in the order of its kernels
+        std::map<size_t, std::string> refusedKernels;  // the same run's CpuRun::refused
+        std::mutex looking;                            // guards `schedules`
         std::map<std::string, std::shared_ptr<const ScheduledProgram>> schedules;  // by track; made when looked at
         std::mutex choosing;                                                       // guards the two below
         std::shared_ptr<Partitioner> partitioner;            // of the joint graph; made on first use

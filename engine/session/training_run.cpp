@@ -154,6 +154,9 @@ class TrainingRun {
             m_run.kernelMicroseconds = ahead.microseconds;
             m_run.kernelMicroseconds.insert(m_run.kernelMicroseconds.end(), back.microseconds.begin(),
                                             back.microseconds.end());
+            m_run.refusedKernels = ahead.refused;
+            for (const auto& [kernel, sentence] : back.refused)
+                m_run.refusedKernels[ahead.microseconds.size() + kernel] = sentence;
         }
 
         RunReport report;
@@ -164,6 +167,8 @@ class TrainingRun {
         report.minMilliseconds = ahead.minimum + back.minimum;
         report.medianMilliseconds = ahead.median + back.median;
         if (ahead.cost && back.cost) report.cost = sumOf(*ahead.cost, *back.cost);
+        for (const Execution* half : {&ahead, &back})
+            for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
         CT_TRY_VOID(describe(forward, ahead, back, loss, report));
         return report;
     }

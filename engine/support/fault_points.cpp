@@ -84,6 +84,7 @@ FaultEffect effectOf(std::string_view kind) {
            : kind == "nan"     ? FaultEffect::Nan
            : kind == "invalid" ? FaultEffect::Invalid
            : kind == "outside" ? FaultEffect::Outside
+           : kind == "refuse"  ? FaultEffect::Refuse
                                : FaultEffect::None;
 }
 

@@ -9,6 +9,7 @@
 // op      the operator's, "aten.relu.default"       the reference interpreter, at calls of it
 // kernel  the operator's                            compiled code of the CPU, where it computes calls of it
 // fusion  the operator's                            the same, in kernels that it shares with other calls; numbers only
+// library the operator's                            where a library plans calls of it: refuse alone
 // reader  "open"                                    when a file is opened
 // job     the job's tag                             when a job begins
 // NAME may be "*". "op@after:..." acts only where graphs are run that passes have made, "op@before:..." only where the
@@ -23,6 +24,7 @@
 // fork                              it starts three children that leave its session and hang; it goes on itself
 // wrong                             graphs and values get other numbers, off by far more than rounding
 // nan                               they get NaN
+// refuse                            the library does not take the call
 // outside                           op, kernel: what lies behind a value in memory is overwritten
 // invalid                           pass and rule: a graph that the verifier refuses
 #include <string>
@@ -31,7 +33,7 @@
 namespace cutaway {
 
 /// What the place itself has to do.
-enum class FaultEffect : uint8_t { None, Wrong, Nan, Invalid, Outside };
+enum class FaultEffect : uint8_t { None, Wrong, Nan, Invalid, Outside, Refuse };
 
 /// Whether anything is asked for; costs one load.
 bool faultsAsked();

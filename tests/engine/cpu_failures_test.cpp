@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/files.h"
 #include "engine/support/process.h"
 #include "engine/support/sanitized.h"
@@ -82,6 +83,30 @@ class CpuFailuresTest : public QObject {
         const auto run = runCpu(*program, drawnInputs(*moduleOf(kProduct), 1), {.timeoutSeconds = seconds});
         QVERIFY(!run.has_value());
         QVERIFY2(QString::fromStdString(run.error().text()).contains(message), run.error().text().c_str());
+    }
+    /// A call that its library does not take when it is planned is computed all the same, and the run says by what.
+    void refusedCalls() {
+        const auto module = moduleOf(R"(def forward(a: "f32[9, 5]", b: "f32[5, 7]"):
+    r = aten.relu.default(a)
+    p = aten.mm.default(r, b)
+    return (p,))");
+        const auto inputs = drawnInputs(*module, 1);
+        const auto program = buildCpu(module);
+        QVERIFY(program.has_value());
+        const auto taken = runCpu(*program, inputs);
+        QVERIFY(taken.has_value());
+        QVERIFY(taken->refused.empty());
+        setFault("library:aten.mm.default:refuse");
+        const auto run = runCpu(*buildCpu(module), inputs);
+        setFault("");
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QVERIFY(compare(run->outputs[0], taken->outputs[0], defaultTolerance(DType::F32)).within);
+        QCOMPARE(run->refused.size(), size_t{1});
+        const auto& [kernel, sentence] = *run->refused.begin();
+        QVERIFY(program->info().kernels[kernel].kind.find("oneDNN") != std::string::npos);
+        QCOMPARE(
+            sentence,
+            "p: oneDNN does not take aten.mm.default (asked for by CUTAWAY_FAULT): the reference kernel computes it");
     }
     void workerOutOfMemory() {
         if (kSanitized) QSKIP("sanitizers reserve more address space than the limit lets them");

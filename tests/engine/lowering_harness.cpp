@@ -259,6 +259,7 @@ Result<std::vector<WayRun>> runCompiled(const std::shared_ptr<const Module>& mod
     for (const int count : threads) {
         run.threads = count;
         CT_TRY(CpuRun done, runCpu(program, inputs, run));
+        if (!done.refused.empty()) return invalidInput(done.refused.begin()->second);
         runs.push_back({std::to_string(count) + (count == 1 ? " thread" : " threads"), std::move(done.outputs)});
     }
     return runs;

@@ -126,6 +126,7 @@ class RecordedModelsTest : public QObject {
                 const auto report = session.run(*run, options);
                 QVERIFY2(report, report ? "" : report.error().text().c_str());
                 QVERIFY(report->compared && report->matches);
+                QVERIFY2(report->refused.empty(), report->refused.empty() ? "" : report->refused[0].c_str());
             }
         }
     }
@@ -155,6 +156,7 @@ class RecordedModelsTest : public QObject {
                 const auto report = session.run(*run, options);
                 QVERIFY2(report, report ? "" : report.error().text().c_str());
                 QVERIFY(report->compared && report->training && !report->training->gradients.empty());
+                QVERIFY2(report->refused.empty(), report->refused.empty() ? "" : report->refused[0].c_str());
                 for (const OutputReport& row : report->training->gradients)
                     QVERIFY2(row.compared && row.maxAbsoluteError <= 1e-4 * std::max(row.maxExpected, 1e-3),
                              (row.name + ": " + row.problem).c_str());

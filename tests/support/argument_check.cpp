@@ -328,6 +328,7 @@ std::vector<std::string> checkCompiled(const std::vector<std::pair<CallText, Cal
         problems.push_back("compiled: " + alone + run.error().text());
         return problems;
     }
+    for (const auto& [kernel, sentence] : run->refused) problems.push_back("compiled: " + sentence);
     for (const auto& [which, begin] : begins) {
         const auto& [call, report] = calls[which];
         if (hasOwnNumbers(*call.op) || multipliesByZero(*call.op, report.sample->inputs)) continue;

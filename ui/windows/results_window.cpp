@@ -51,6 +51,7 @@ void ResultsWindow::showReport(const RunReport& report, const QString& run) {
             : report.matches ? tr("✓ outputs match")
                              : tr("✗ outputs differ");
     if (report.training) text += QChar('\n') + trainingText(*report.training);
+    for (const std::string& sentence : report.refused) text += QChar('\n') + QString::fromStdString(sentence);
     m_verdict->setText(text);
     show();
     raise();

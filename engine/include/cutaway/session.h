@@ -125,6 +125,8 @@ struct RunReport {
     std::optional<TrainingReport> training;
     /// What the run writes to buffers, parameters and inputs, by their names.
     std::vector<OutputReport> written;
+    /// Compiled calls that their library did not take when it planned them, in a sentence each.
+    std::vector<std::string> refused;
 };
 
 /// Whether each step of a run computes the same numbers as before: the interpreter runs the graphs on both sides of

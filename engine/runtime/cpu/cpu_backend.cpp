@@ -194,6 +194,14 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     run.cost.startMilliseconds = millisecondsSince(start) - reply.loadMilliseconds - in.pod<double>();
     run.cost.arenaBytes = in.pod<int64_t>();
     run.cost.weightsBytes = in.pod<int64_t>();
+    in.each([&] {
+        const auto number = static_cast<size_t>(in.pod<uint64_t>());
+        const std::string_view why = in.text();
+        if (in.failed() || number >= function.steps.size()) return;
+        const HostStep& step = function.steps[number];
+        run.refused[number] = step.node + ": " + step.library + " does not take " + step.op + " (" + std::string(why) +
+                              "): the reference kernel computes it";
+    });
     const size_t results = function.results.size();
     for (size_t at = results; at < run.outputs.size(); ++at)
         run.written.emplace_back(static_cast<size_t>(in.pod<uint64_t>()), std::move(run.outputs[at]));

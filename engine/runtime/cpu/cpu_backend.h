@@ -84,6 +84,9 @@ struct CpuRun {
     RunCost cost;
     /// What became of inputs that the graph writes to, by their place among the inputs.
     std::vector<std::pair<size_t, Tensor>> written;
+    /// Calls that their library did not take when it planned them, by their place in BuildInfo::kernels, in a sentence
+    /// each: the reference kernel computed them.
+    std::map<size_t, std::string> refused;
 };
 /// In a process that stays loaded for the next run, with few exceptions (ProgramWorker). Each run and repeat gets the
 /// inputs as given, whatever the graph writes to them.

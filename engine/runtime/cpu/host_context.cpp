@@ -199,6 +199,13 @@ class HostContext::Values final : public ValueSource {
         return result;
     }
 
+    std::vector<std::pair<size_t, std::string>> refused() const {
+        std::vector<std::pair<size_t, std::string>> found;
+        const std::vector<PreparedSegment::Call>& calls = m_prepared.back()->calls;  // of all segments
+        for (size_t step = 0; step < calls.size(); ++step)
+            if (!calls[step].refusal.empty()) found.emplace_back(step, calls[step].refusal);
+        return found;
+    }
     int64_t memoryBytes() const {
         size_t bytes = m_scratch ? m_scratch->size() : 0;
         for (const auto& arena : m_arenas) bytes += arena ? arena->size() : 0;
@@ -482,6 +489,7 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
         result.written = m_values->writtenInputs();
     }
     result.memoryBytes = m_values->memoryBytes();
+    result.refused = m_values->refused();
     m_values->forgetInputs();
     for (auto& all : times) result.stepMicroseconds.push_back(median(std::move(all)));
     return result;

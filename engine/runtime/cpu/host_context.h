@@ -7,11 +7,12 @@
 namespace cutaway {
 
 struct HostRun {
-    std::vector<Tensor> outputs;            // undefined for None
-    std::vector<double> stepMicroseconds;   // median per step
-    std::vector<double> totalMilliseconds;  // per timed run
-    double milliseconds = 0;                // of all runs, the first one too
-    int64_t memoryBytes = 0;                // arenas and scratch memory
+    std::vector<Tensor> outputs;                          // undefined for None
+    std::vector<double> stepMicroseconds;                 // median per step
+    std::vector<double> totalMilliseconds;                // per timed run
+    double milliseconds = 0;                              // of all runs, the first one too
+    int64_t memoryBytes = 0;                              // arenas and scratch memory
+    std::vector<std::pair<size_t, std::string>> refused;  // steps that no library took, and why
     /// Inputs that the function writes to, as the last run has left them: parameter and value. Not with run.
     std::vector<std::pair<size_t, Tensor>> written;
 };

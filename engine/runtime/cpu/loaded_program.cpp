@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/runtime/libraries/table.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 
 namespace cutaway {
@@ -277,7 +278,8 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
 PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
                                           const BoundFunction& values, bool packAll) const {
     const CtLibrary* const library = libraryNamed(step.library);
-    if (library == nullptr) return {};
+    if (library == nullptr) return {.refusal = "this build does not have it"};
+    if (faultEffect("library", step.op) == FaultEffect::Refuse) return {.refusal = "asked for by CUTAWAY_FAULT"};
     const HostFunction& own = m_program.functions[function];
     const auto describe = [&](int64_t number) {
         const HostValue& value = own.values[static_cast<size_t>(number)];
@@ -297,7 +299,7 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
         std::make_unique<OwnedCall>(
             step.op, step.params, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results),
         threadsFor(bound));
-    if (!planned) return {};  // the reference computes it
+    if (!planned) return {.refusal = planned.error().message};
     PreparedSegment::Call call;
     for (const Node* node : (*planned)->call().operands()) call.operands.push_back(own.numberOf(*node));
     call.plan = std::move(*planned);

@@ -18,6 +18,7 @@ struct PreparedSegment {
     struct Call {
         std::shared_ptr<PlannedCall> plan;  // null: a kernel, or the library has refused
         std::vector<int64_t> operands;      // value numbers, in the order of the plan's
+        std::string refusal;                // why the library did not take it: the reference computes it
         int64_t scratchAt = 0;              // where its scratch memory starts in that of the segment's values
     };
     BoundFunction bound;

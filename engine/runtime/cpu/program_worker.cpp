@@ -288,6 +288,11 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     out.pod(result.milliseconds);
     out.pod(result.memoryBytes);
     out.pod(known->program->constantBytes());
+    out.count(result.refused.size());
+    for (const auto& [step, why] : result.refused) {
+        out.pod(static_cast<uint64_t>(step));
+        out.text(why);
+    }
     for (auto& [input, tensor] : result.written) {  // behind the results
         out.pod(static_cast<uint64_t>(input));
         reply.tensors.push_back(std::move(tensor));
