@@ -27,6 +27,20 @@ Result<TensorType> productType(const InferContext& c, const TensorType& a, const
     return TensorType::contiguous(a.dtype, std::move(sizes), a.device);
 }
 
+Result<ValueType> addendFits(const InferContext& c, TensorType product) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    const SymDims shapes[] = {self.sizes, product.sizes};
+    auto sizes = broadcastSizes(shapes);
+    if (!sizes || differ(*sizes, product.sizes))
+        return c.fail("the added tensor does not broadcast to the product's shape");
+    for (const char* factor : {"beta", "alpha"})
+        if (const auto* number = c.arg(factor).get<std::complex<double>>();
+            number && number->imag() != 0 && !isComplex(product.dtype))
+            return c.fail("'" + std::string(factor) + "' is complex, the product " +
+                          std::string(info(product.dtype).torchName));
+    return ValueType(std::move(product));
+}
+
 Value scaled(const Value& x, const std::optional<Scalar>& factor) {
     return isOne(factor) ? x : x.builder().call("aten.mul.Scalar", {x, Argument(conjugated(*factor))});
 }
@@ -42,11 +56,7 @@ Result<ValueType> inferProduct(const InferContext& c, int64_t rank, size_t first
     if (addend.dtype != type.dtype)
         return c.fail("operands of dtypes " + std::string(info(addend.dtype).torchName) + " and " +
                       std::string(info(type.dtype).torchName));
-    const SymDims shapes[] = {addend.sizes, type.sizes};
-    auto sizes = broadcastSizes(shapes);
-    if (!sizes || differ(*sizes, type.sizes))
-        return c.fail("the added tensor does not broadcast to the product's shape");
-    return ValueType(std::move(type));
+    return addendFits(c, std::move(type));
 }
 
 EvalResult evalProduct(const EvalContext& c) {

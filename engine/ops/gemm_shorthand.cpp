@@ -17,16 +17,7 @@ Value t(const Value& x) { return x ? x.builder().call("aten.t.default", {x}) : x
 Value wide(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
 bool isZero(const std::optional<Scalar>& number) { return number && toDouble(*number) == 0; }
 
-/// self broadcasts to the product.
-Result<ValueType> addendFits(const InferContext& c, TensorType product) {
-    CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    const SymDims shapes[] = {self.sizes, product.sizes};
-    auto sizes = broadcastSizes(shapes);
-    if (!sizes || differ(*sizes, product.sizes))
-        return c.fail("the added tensor does not broadcast to the product's shape");
-    return ValueType(std::move(product));
-}
-/// The same, and all three have one dtype.
+/// addendFits, and all three have one dtype.
 Result<ValueType> withAddend(const InferContext& c, TensorType product) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (self.dtype != product.dtype) return c.fail("operands of different dtypes");
