@@ -51,6 +51,28 @@ std::string whyNotOperands(const Node& node) {
     return {};
 }
 
+/// The integers at a parameter; a single one stands for all. None if there is no such parameter.
+std::vector<int64_t> integersAt(const Node& node, std::string_view param) {
+    const int at = node.op().schema()->find(param);
+    if (at < 0) return {};
+    const Argument& argument = node.arg(static_cast<size_t>(at));
+    if (argument.list() == nullptr) return {argument.asInt().value_or(0)};
+    std::vector<int64_t> found;
+    for (const Argument& item : *argument.list()) found.push_back(item.asInt().value_or(0));
+    return found;
+}
+/// Of a transposed convolution.
+std::string whyNotPadding(const Node& node) {
+    if (const std::vector<int64_t> transposed = integersAt(node, "transposed"); transposed == std::vector<int64_t>{0})
+        return {};
+    const std::vector<int64_t> padding = integersAt(node, "output_padding"), stride = integersAt(node, "stride");
+    if (padding.empty() || stride.empty()) return {};
+    for (size_t i = 0; i < std::max(padding.size(), stride.size()); ++i)
+        if (padding[std::min(i, padding.size() - 1)] >= std::max<int64_t>(stride[std::min(i, stride.size() - 1)], 1))
+            return "its result is padded by a step of the windows, or more";
+    return {};
+}
+
 }  // namespace
 
 std::string whyNotProduct(const Node& node) {
@@ -62,10 +84,12 @@ std::string whyNotConvolution(const Node& node) {
     const TensorType* type = input ? input->type().tensor() : nullptr;
     if (type == nullptr || type->sizes.size() < 3 || type->sizes.size() > 5)
         return "the library slides windows over one to three dims";
+    if (std::string why = whyNotPadding(node); !why.empty()) return why;
     return whyNotOperands(node);
 }
 std::string whyNotPacked(const Node& node) {
     if (std::string why = whyNotProduct(node); !why.empty()) return why;
+    if (std::string why = whyNotPadding(node); !why.empty()) return why;
     if (node.op().mutates() && isSeenAfterwards(node))
         return "what it writes to is read later under another name, and the library stores its result elsewhere";
     return {};
@@ -126,6 +150,9 @@ std::string whyNotPortable(const Node& node) {
     return why;
 }
 
+std::string whySlowConvolution(const Node& node) {
+    return whyNotPadding(node).empty() ? whySlowProduct(node) : std::string();
+}
 std::string whySlowProduct(const Node& node) {
     for (const Node* input : node.inputs())
         if (const TensorType* type = input->type().tensor())

@@ -20,6 +20,8 @@ std::string whyNotCopies(const Node& node);
 std::string whyNotPortable(const Node& node);
 /// A reason where a tensor is float32, bfloat16 or float16: oneDNN, in the engine's own function, is faster at these.
 std::string whySlowProduct(const Node& node);
+/// The same, but for windows that oneDNN does not take.
+std::string whySlowConvolution(const Node& node);
 /// Takes calls with complex numbers or with a tensor without elements; kernels compute all others of the operator.
 std::string whyNotLeft(const Node& node);
 /// Always a reason: beside the engine its own functions find or check sizes. Marks operators for hasFinder (exports).

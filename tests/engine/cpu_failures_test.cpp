@@ -108,6 +108,16 @@ class CpuFailuresTest : public QObject {
             sentence,
             "p: oneDNN does not take aten.mm.default (asked for by CUTAWAY_FAULT): the reference kernel computes it");
     }
+    void refusedWindows() {
+        const auto module = moduleOf(R"(def forward(x: "f32[1, 2, 5]", w: "f32[2, 3, 4]"):
+    y = aten.convolution.default(x, w, None, [3], [0], [64], True, [4], 1)
+    return (y,))");
+        const auto inputs = drawnInputs(*module, 1);
+        const auto run = runCpu(*buildCpu(module), inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QVERIFY(compare(run->outputs[0], (*interpret(*module, inputs))[0], defaultTolerance(DType::F32)).within);
+        QVERIFY(run->refused.empty());
+    }
     void workerOutOfMemory() {
         if (kSanitized) QSKIP("sanitizers reserve more address space than the limit lets them");
         const auto module = moduleOf(R"(def forward(x: "f32[1]"):

@@ -323,12 +323,12 @@ std::vector<std::string> checkCompiled(const std::vector<std::pair<CallText, Cal
         options.repeat = 0;
         return runCpu(program, inputs, options);
     });
+    const std::string alone = begins.size() == 1 ? calls[begins[0].first].first.text() + ": " : std::string();
     if (!run) {
-        const std::string alone = begins.size() == 1 ? calls[begins[0].first].first.text() + ": " : std::string();
         problems.push_back("compiled: " + alone + run.error().text());
         return problems;
     }
-    for (const auto& [kernel, sentence] : run->refused) problems.push_back("compiled: " + sentence);
+    for (const auto& [kernel, sentence] : run->refused) problems.push_back("compiled: " + alone + sentence);
     for (const auto& [which, begin] : begins) {
         const auto& [call, report] = calls[which];
         if (hasOwnNumbers(*call.op) || multipliesByZero(*call.op, report.sample->inputs)) continue;

@@ -57,7 +57,8 @@ void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view n
         append(algorithm::eltwise_linear, 1.0f / 6, 0.5f);
         append(algorithm::eltwise_clip, 0, 1);
     } else if (name == "leaky_relu" && numbers.size() == 1) append(algorithm::eltwise_relu, numbers[0]);
-    else if (name == "hardtanh" && numbers.size() == 2) append(algorithm::eltwise_clip, numbers[0], numbers[1]);
+    else if (name == "hardtanh" && numbers.size() == 2)  // where the bounds cross, all is the upper one
+        append(algorithm::eltwise_clip, std::min(numbers[0], numbers[1]), numbers[1]);
     else if (name == "gelu")
         append(call.text("algorithm") == "tanh" ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
     else throw LibraryRefusal("it has no function " + std::string(name));

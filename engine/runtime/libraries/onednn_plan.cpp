@@ -1,5 +1,6 @@
 #include "engine/runtime/libraries/onednn_plan.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -26,6 +27,19 @@ constexpr int64_t rounded(size_t bytes) { return static_cast<int64_t>((bytes + 6
 
 constexpr std::align_val_t kAlignment{64};
 
+/// Whether elements share memory, lie in reverse, or between others: the library takes no such strides.
+bool overlap(const Dims& sizes, const Dims& strides) {
+    std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+    for (size_t d = 0; d < sizes.size(); ++d)
+        if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
+    std::sort(dims.begin(), dims.end());
+    int64_t end = 1;
+    for (const auto& [stride, size] : dims) {
+        if (stride < end) return true;
+        end = stride * size;
+    }
+    return false;
+}
 /// Whether float16 become f32, or the other way round, by our own loop over memory from the first element to the last:
 /// the library's takes them one by one.
 bool isConverted(const DnnlLayout& given, const dnnl::memory::desc& inside) {
@@ -75,7 +89,7 @@ DnnlLayout::DnnlLayout(const CtTensor& tensor)
     : type(typeOf(tensor.dtype)), sizes(sizesOf(tensor)), strides(stridesOf(tensor)) {
     for (const int64_t size : sizes)
         if (size == 0) throw LibraryRefusal("a tensor has no elements");
-    for (size_t d = 0; d < sizes.size(); ++d) copied |= sizes[d] > 1 && strides[d] <= 0;
+    copied = overlap(sizes, strides);
     if (copied) strides = contiguousStridesOf(sizes);
 }
 
@@ -140,12 +154,22 @@ void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& l
     };
     steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, {elements}});
 }
+DnnlLayout OneDnnPlan::layout(int number, const Dims& sizes, const Dims& strides) {
+    CtTensor tensor = m_call->operands[number];
+    tensor.rank = static_cast<int32_t>(sizes.size());
+    tensor.sizes = sizes.data();
+    tensor.strides = strides.data();
+    const DnnlLayout made(tensor);
+    if (made.copied) m_readAs[number] = {sizes, strides};
+    return made;
+}
 DnnlLayout OneDnnPlan::expand(int number, const Dims& sizes) {
     const CtTensor& tensor = m_call->operands[number];
+    const size_t added = sizes.size() - static_cast<size_t>(tensor.rank);
     Dims strides(sizes.size(), 0);
-    for (size_t d = 0; d < sizes.size(); ++d)
-        if (tensor.sizes[d] == sizes[d]) strides[d] = tensor.strides[d];
-    m_expanded[number] = {sizes, strides};
+    for (size_t d = added; d < sizes.size(); ++d)
+        if (tensor.sizes[d - added] == sizes[d]) strides[d] = tensor.strides[d - added];
+    m_readAs[number] = {sizes, strides};
     DnnlLayout made(typeOf(tensor.dtype), sizes, contiguousStridesOf(sizes));
     made.copied = true;
     return made;
@@ -156,9 +180,9 @@ OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& dense, std::v
     const Place from{Place::Kind::Operand, number, dense.desc()},
         to = place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, dense.desc());
     const auto bytes = static_cast<size_t>(ct::bytesOf(tensor.dtype));
-    const auto known = m_expanded.find(number);
-    const Dims sizes = known == m_expanded.end() ? sizesOf(tensor) : known->second.first;
-    const Dims strides = known == m_expanded.end() ? stridesOf(tensor) : known->second.second;
+    const auto known = m_readAs.find(number);
+    const Dims sizes = known == m_readAs.end() ? sizesOf(tensor) : known->second.first;
+    const Dims strides = known == m_readAs.end() ? stridesOf(tensor) : known->second.second;
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < sizes.size(); ++d) rows *= sizes[d];
     const auto work = [sizes, strides, bytes, rows, threads = m_threads](const std::vector<void*>& at,

@@ -26,8 +26,8 @@ struct DnnlLayout {
 
     DnnlLayout() = default;
     DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides);
-    /// Throws a refusal if the library has no such type. Elements that repeat, or lie in reverse, are copied before the
-    /// library reads them (OneDnnPlan::operand): the layout is the copy's.
+    /// Throws a refusal if the library has no such type. Elements that share memory, or lie in reverse, are copied
+    /// before the library reads them (OneDnnPlan::operand): the layout is the copy's.
     explicit DnnlLayout(const CtTensor& tensor);
     dnnl::memory::desc desc() const { return {sizes, type, strides}; }
     DnnlLayout as(dnnl::memory::data_type other) const { return with(other, sizes, strides); }
@@ -89,7 +89,7 @@ class OneDnnPlan final : public LibraryPlan {
         } catch (const std::exception&) {
             m_needs = {};
             m_temporary = 0;
-            m_expanded.clear();
+            m_readAs.clear();
             m_laid.clear();
             m_implementations.clear();
             for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
@@ -98,6 +98,8 @@ class OneDnnPlan final : public LibraryPlan {
     }
 
     int threads() const { return m_threads; }
+    /// Of the operand's elements, counted in another way.
+    DnnlLayout layout(int number, const Dims& sizes, const Dims& strides);
     /// From here on the operand is read from a row-major copy of its elements, repeated to these sizes: the copy's
     /// layout.
     DnnlLayout expand(int number, const Dims& sizes);
@@ -162,8 +164,9 @@ class OneDnnPlan final : public LibraryPlan {
     const CtCall* m_call;  // while it is built
     int m_threads;
     CtNeeds m_needs{};
-    std::map<int, std::pair<Dims, Dims>> m_expanded;  // sizes and strides of operands
-    int64_t m_temporary = 0;                          // bytes that packing needs
+    std::map<int, std::pair<Dims, Dims>>
+        m_readAs;             // sizes and strides in place of operands' own, where they are copied
+    int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
     std::set<int> m_readByWork;
     std::vector<Laid> m_laid;

@@ -1,5 +1,6 @@
 // Products of matrices, and linear layers with what is computed of their results.
 #include <array>
+#include <cstring>
 
 #include "engine/runtime/libraries/onednn_slices.h"
 
@@ -33,20 +34,28 @@ DnnlLayout transposed(const DnnlLayout& matrix) {
     return matrix.with(matrix.type, {matrix.sizes[1], matrix.sizes[0]}, {matrix.strides[1], matrix.strides[0]});
 }
 
-/// What is added to a product, as many dims as that: where elements repeat, one stands for all.
-DnnlLayout addend(const CtTensor& tensor, size_t rank) {
+/// Whether the library reads an operand of these sizes within its fast products: a whole one, one row, one number. Any
+/// other makes it compute by plain loops.
+bool isReadFast(const Dims& sizes, const Dims& out) {
+    return sizes == out || std::all_of(sizes.begin(), sizes.end() - 1, [](int64_t size) { return size == 1; });
+}
+/// What is added to, or otherwise combined with, a result of these sizes: where elements repeat, one stands for all,
+/// unless that is slow. `asRows`: both as matrices.
+DnnlLayout besides(OneDnnPlan& plan, const CtTensor& tensor, int number, const Dims& out, bool asRows) {
+    const size_t rank = out.size(), skipped = rank - static_cast<size_t>(tensor.rank);
     Dims sizes(rank, 1), strides(rank, 1);
-    const size_t skipped = rank - static_cast<size_t>(tensor.rank);
     for (size_t d = skipped; d < rank; ++d)
-        if (tensor.strides[d - skipped] != 0) {
+        if (tensor.strides[d - skipped] != 0 && tensor.sizes[d - skipped] != 1) {
             sizes[d] = tensor.sizes[d - skipped];
             strides[d] = tensor.strides[d - skipped];
         }
-    CtTensor shaped = tensor;
-    shaped.rank = static_cast<int32_t>(rank);
-    shaped.sizes = sizes.data();
-    shaped.strides = strides.data();
-    return DnnlLayout(shaped);
+    if (isReadFast(sizes, out)) {
+        const DnnlLayout layout = plan.layout(number, sizes, strides);
+        if (!asRows) return layout;
+        if (const auto matrix = matrixOf(layout)) return *matrix;
+    }
+    const DnnlLayout copy = plan.expand(number, out);
+    return asRows ? *matrixOf(copy) : copy;
 }
 DnnlLayout dense(const DnnlLayout& layout) { return {layout.type, layout.sizes, contiguousStridesOf(layout.sizes)}; }
 /// The layout as it is where rows or columns are dense, else a row-major copy's: others are read by plain loops.
@@ -69,7 +78,16 @@ struct Product {
     DnnlLayout a, b, out;
     std::optional<int> added;
     DnnlLayout addend;
+    bool empty = false;  // a sum of nothing, which the library does not make: both operands are one column of zeros
 };
+/// Memory that each run fills with zeros.
+OneDnnPlan::Place zeros(OneDnnPlan& plan, const dnnl::memory::desc& layout) {
+    const OneDnnPlan::Place place = plan.scratch(layout);
+    plan.add(
+        [bytes = layout.get_size()](const std::vector<void*>& at, const LibraryRun&) { std::memset(at[0], 0, bytes); },
+        {{DNNL_ARG_DST, place}});
+    return place;
+}
 
 Product productOf(const CallReader& call, OneDnnPlan& plan) {
     const auto names = [&]() -> std::array<std::string_view, 3> {
@@ -81,19 +99,28 @@ Product productOf(const CallReader& call, OneDnnPlan& plan) {
     Product p;
     p.first = call.operand(names[0]).value();
     p.second = call.operand(names[1]).value();
-    p.a = DnnlLayout(call.call().operands[p.first]);
-    p.b = DnnlLayout(call.call().operands[p.second]);
+    const CtTensor &first = call.call().operands[p.first], &second = call.call().operands[p.second];
     p.out = DnnlLayout(call.call().results[0]);
-    if (call.find("X")) {
-        p.a = asMatrix(plan, call.call().operands[p.first], p.first);
-        p.b = transposed(p.b);
+    const bool layer = call.find("X") != nullptr;
+    if (layer) {
         const auto out = matrixOf(p.out);
         if (!out) throw LibraryRefusal("the result's rows do not lie at equal distances");
         p.out = *out;
     }
+    p.empty = elementsOf(first) == 0;
+    if (p.empty) {
+        const size_t last = p.out.sizes.size() - 1;
+        p.a = p.b = p.out;
+        p.a.sizes[last] = p.b.sizes[last - 1] = 1;
+        p.a = dense(p.a);
+        p.b = dense(p.b);
+    } else {
+        p.a = layer ? asMatrix(plan, first, p.first) : DnnlLayout(first);
+        p.b = layer ? transposed(DnnlLayout(second)) : DnnlLayout(second);
+    }
     if (const CtTensor* bias = call.tensor(names[2]); bias && call.real("beta").value_or(1) != 0) {
         p.added = call.operand(names[2]);
-        p.addend = addend(*bias, p.out.sizes.size());
+        p.addend = besides(plan, *bias, *p.added, sizesOf(call.call().results[0]), layer);
     }
     return p;
 }
@@ -110,12 +137,12 @@ class Finish {
             m_added = dense(p.addend).as(type);
             if (!m_row && m_added->sizes == out.sizes) m_added = out;
         }
-        if (call.tensor("other")) {
-            m_givenOther = otherOf(call, out.sizes, plan);
-            const DnnlLayout other = m_givenOther.as(type);
+        if (const CtTensor* other = call.tensor("other")) {
+            m_givenOther = besides(plan, *other, *call.operand("other"), sizesOf(call.call().results[0]), true);
             // The library reads an operand of the result's sizes in the result's layout, whatever layout it is told,
             // and any other row by row.
-            m_other = other.sizes == out.sizes ? DnnlLayout(other.type, out.sizes, out.strides) : dense(other);
+            const DnnlLayout read = m_givenOther.as(type);
+            m_other = read.sizes == out.sizes ? DnnlLayout(read.type, out.sizes, out.strides) : dense(read);
         }
     }
     const std::optional<DnnlLayout>& added() const { return m_added; }
@@ -139,16 +166,6 @@ class Finish {
     }
 
   private:
-    /// As a matrix. Where its rows repeat within the result's, a copy of the result's sizes: post-ops repeat one row or
-    /// one column, no more.
-    static DnnlLayout otherOf(const CallReader& call, const Dims& sizes, OneDnnPlan& plan) {
-        const int number = *call.operand("other");
-        const DnnlLayout matrix = asMatrix(plan, *call.tensor("other"), number);
-        for (size_t d = 0; d < sizes.size(); ++d)
-            if (matrix.sizes[d] != sizes[d] && matrix.sizes[d] != 1)
-                return *matrixOf(plan.expand(number, sizesOf(call.call().results[0])));
-        return matrix;
-    }
     static int operandArgument(int number) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(number) | DNNL_ARG_SRC_1; }
 
     const CallReader* m_call;
@@ -172,13 +189,16 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
             return describePrimitive<dnnl::matmul>(attributes, x, weights, cut(*finish.added()).desc(), cut(c).desc());
         return describePrimitive<dnnl::matmul>(attributes, x, weights, cut(c).desc());
     };
-    const bool constant = call.call().constant[p.second] != 0;
+    const bool constant = call.call().constant[p.second] != 0 && !p.empty;
     const Description whole = describe({}, constant ? p.b.as(type).any() : b.desc());
     refuseSlow(type, whole.impl_info_str());
     const bool sliced = dependsOnThreads(whole.impl_info_str());
+    const auto operand = [&](int number, const DnnlLayout& given, const dnnl::memory::desc& wanted) {
+        return p.empty ? zeros(plan, wanted) : plan.operand(number, given, wanted);
+    };
     OneDnnPlan::Arguments arguments = {
-        {DNNL_ARG_SRC, plan.operand(p.first, p.a, sliced ? a.desc() : whole.src_desc())},
-        {DNNL_ARG_WEIGHTS, plan.operand(p.second, p.b, sliced ? b.desc() : whole.weights_desc())},
+        {DNNL_ARG_SRC, operand(p.first, p.a, sliced ? a.desc() : whole.src_desc())},
+        {DNNL_ARG_WEIGHTS, operand(p.second, p.b, sliced ? b.desc() : whole.weights_desc())},
         {DNNL_ARG_DST, plan.result(0, p.out, c.desc())}};
     if (finish.added()) {
         const double beta = call.real("beta").value_or(1);

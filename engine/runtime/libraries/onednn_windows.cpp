@@ -11,6 +11,7 @@ using Type = dnnl::memory::data_type;
 struct Windows {
     Dims stride, gaps, left, right;
     bool transposed = false;
+    bool beside = false;  // some lie wholly in the padding
     int64_t groups = 1;
 };
 
@@ -34,6 +35,10 @@ Windows windowsOf(const CallReader& call, const DnnlLayout& x, const DnnlLayout&
         made.stride[i] = own.stride;
         made.gaps[i] = own.gap;
         made.right[i] = own.behind;
+        made.beside |= std::max(made.left[i], own.behind) > (w.sizes[i + 2] - 1) * (own.gap + 1);
+        constexpr int64_t kMost = 1 << 29;  // the library adds such numbers up in 32 bits
+        for (const int64_t number : {own.stride, own.gap, own.behind, made.left[i]})
+            if (std::abs(number) > kMost) throw LibraryRefusal("its windows lie too far apart");
     }
     return made;
 }
@@ -98,12 +103,14 @@ std::vector<Layouts> waysOf(const Layouts& any, const DnnlLayout& x, const DnnlL
 /// where the sums go, and the convolution adds to it; any other is read by a step behind the convolution.
 class OtherOperand {
   public:
-    OtherOperand(const CallReader& call, const DnnlLayout& y) : m_call(&call), m_number(call.operand("other")) {
+    OtherOperand(const CallReader& call, const DnnlLayout& y, const Windows& windows)
+        : m_call(&call), m_number(call.operand("other")) {
         if (!m_number) return;
         m_given = DnnlLayout(*call.tensor("other"));
         if (m_given.sizes.size() != y.sizes.size())
             throw LibraryRefusal("the other operand has another number of dims than the result");
-        m_added = m_given.sizes == y.sizes && call.text("binary_attr") == "add";
+        // Sums of windows that lie in the padding are not added.
+        m_added = m_given.sizes == y.sizes && call.text("binary_attr") == "add" && !windows.beside;
     }
     /// Post-ops of the convolution itself.
     dnnl::post_ops within() const {
@@ -154,7 +161,7 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
     const auto bias = call.operand(biasName);
     const DnnlLayout given = bias ? DnnlLayout(call.call().operands[*bias]) : DnnlLayout();
     const DnnlLayout row(type, given.sizes, {1});
-    const OtherOperand other(call, y);
+    const OtherOperand other(call, y, windows);
     dnnl::primitive_attr attributes = callersScratch();
     attributes.set_post_ops(other.within());
     auto description = describeDirect(waysOf(any, x, y, type), any, [&](const Layouts& way) {
