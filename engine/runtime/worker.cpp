@@ -130,8 +130,6 @@ Result<Worker> Worker::start(const WorkerOptions& options, bool lasting) {
     process.argv = {worker, "serve"};
     process.wallSeconds = 0;
     process.addressSpaceBytes = options.memoryBytes > 0 ? options.memoryBytes : addressSpaceLimit();
-    // Threads that wait for the next piece of work sleep: on a busy machine those that spin keep it from being done.
-    if (std::getenv("OMP_WAIT_POLICY") == nullptr) process.environment.emplace_back("OMP_WAIT_POLICY", "passive");
     if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
     if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, lasting ? startLasting(process) : ChildProcess::start(process));

@@ -11,7 +11,7 @@ int threadCount();
 /// How many of `most` threads are worth waking for work that takes one of them so long: one that sleeps takes a while
 /// to come, and on a busy machine a long while.
 inline int threadsWorth(int64_t nanoseconds, int most) {
-    constexpr int64_t kWorthWaking = 200'000;
+    constexpr int64_t kWorthWaking = 50'000;
     const int64_t worth = nanoseconds / kWorthWaking;
     return worth < 1 || most < 1 ? 1 : worth < most ? static_cast<int>(worth) : most;
 }
