@@ -170,17 +170,24 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
                     : describePrimitive<Primitive>(attributes, forward, algorithm, way.x, way.w, way.y, s, g, l, r);
     });
 #if DNNL_VERSION_MAJOR < 3
+    const auto chooseAgain = [&](const Layouts& way, const std::function<bool(std::string_view)>& wanted) {
+        using Operation = typename Primitive::desc;  // read again for each choice
+        const Operation operation = bias ? Operation(forward, algorithm, way.x, way.w, row.desc(), way.y, s, g, l, r)
+                                         : Operation(forward, algorithm, way.x, way.w, way.y, s, g, l, r);
+        typename Primitive::primitive_desc next(operation, attributes, oneDnnEngine());
+        while (!wanted(next.impl_info_str()) && next.next_impl()) {
+        }
+        if (wanted(next.impl_info_str())) description = next;
+    };
+    const std::string_view chosen = description.impl_info_str();
     // Over one dim it chooses an implementation (brgconv) whose code is unrolled over rows and channels: megabytes that
     // take tens of milliseconds to make, and the sums up to 2.7 times as long as its next choice takes, at best 0.9.
-    if (x.sizes.size() == 3 && type == Type::f32 && !isDirect(description.impl_info_str())) {
-        using Operation = typename Primitive::desc;  // read again for each choice
-        const Operation operation = bias ? Operation(forward, algorithm, any.x, any.w, row.desc(), any.y, s, g, l, r)
-                                         : Operation(forward, algorithm, any.x, any.w, any.y, s, g, l, r);
-        typename Primitive::primitive_desc next(operation, attributes, oneDnnEngine());
-        while (!isDirect(next.impl_info_str()) && next.next_impl()) {
-        }
-        if (isDirect(next.impl_info_str())) description = next;
-    }
+    if (x.sizes.size() == 3 && type == Type::f32 && !isDirect(chosen)) chooseAgain(any, isDirect);
+    // Windows over single channels take up to 1.6 times as long as by its next choice, but for small images.
+    constexpr int64_t kSmall = 14;
+    if (chosen.starts_with("brgdmm_dw") && type == Type::f32 && y.sizes.back() >= kSmall)
+        chooseAgain({description.src_desc(), any.w, description.dst_desc()},
+                    [](std::string_view way) { return way.starts_with("jit_dw:avx512"); });
 #endif
     refuseSlow(type, description.impl_info_str());
     const OneDnnPlan::Place made = plan.result(0, y, description.dst_desc());
