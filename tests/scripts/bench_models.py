@@ -151,6 +151,8 @@ def largest_difference(folder, expected, cli, options):
     """Of our results from eager PyTorch's, by the largest magnitude; 'differs' where ours says so by its own tolerance."""
     save_file({f"output_{i}": t.detach().clone().contiguous() for i, t in enumerate(expected)}, folder / "expect.safetensors")
     report = cli.call("--expect", folder / "expect.safetensors", *options, repeat=1)
+    for refused in report.get("refused", []):
+        print(f"{folder.name}: {refused}", flush=True)
     scale = max(float(t.detach().abs().max()) for t in expected if t.is_floating_point())
     worst = max((float(o.get("max_abs_error") or 0) for o in report["outputs"]), default=0)
     return worst / scale, bool(report["matches"])
