@@ -234,6 +234,17 @@ class PortableTest : public QObject {
                     if (floats || !QString(op).contains("log"))
                         QTest::addRow("%s %s", op, qPrintable(arguments)) << op << arguments;
                 }
+        // Elements in chunks, over dims that become one and dims that do not.
+        for (const auto& [op, arguments] : std::initializer_list<std::pair<const char*, const char*>>{
+                 {"aten.mul.Tensor", "c64[3, 5, 700], c64[3, 1, 700]"},
+                 {"aten.mul.Tensor", "c64[40, 3, 70], c64[70]"},
+                 {"aten.mul.Tensor", "c128[2, 3, 300], c64[2, 3, 300]"},
+                 {"aten.sub.Tensor", "c64[4, 300], f32[4, 300], alpha=2"},
+                 {"aten.complex.default", "f32[7, 700], f32[700]"},
+                 {"aten.where.self", "b8[3, 700], c64[3, 700], c64[]"},
+                 {"aten.abs.default", "c64[7, 3, 100]"},
+                 {"aten.gcd.default", "i32[5, 700], i64[5, 700]"}})
+            QTest::addRow("%s %s", op, arguments) << op << QString(arguments);
     }
     void longLines() {
         QFETCH(QString, op);

@@ -117,6 +117,18 @@ Stored stored(T value) {
     else return static_cast<Stored>(value);
 }
 
+/// The dtype that stores elements as they are computed with.
+template <class T>
+constexpr int32_t kDtypeOf = CT_I64;
+template <>
+inline constexpr int32_t kDtypeOf<float> = CT_F32;
+template <>
+inline constexpr int32_t kDtypeOf<double> = CT_F64;
+template <>
+inline constexpr int32_t kDtypeOf<std::complex<float>> = CT_C64;
+template <>
+inline constexpr int32_t kDtypeOf<std::complex<double>> = CT_C128;
+
 template <class Visit>
 void visitStored(int32_t dtype, Visit&& visit) {
     switch (dtype) {
@@ -151,7 +163,10 @@ void load(int32_t dtype, const void* from, int64_t stride, int64_t count, T* to)
         if (dtype == CT_F16 && stride == 1) return widenHalves(from, count, to);
     visitStored(dtype, [&](auto element) {
         const auto* elements = static_cast<const decltype(element)*>(from);
-        for (int64_t i = 0; i < count; ++i) to[i] = loaded<T>(elements[i * stride]);
+        if (stride == 1)
+            for (int64_t i = 0; i < count; ++i) to[i] = loaded<T>(elements[i]);
+        else
+            for (int64_t i = 0; i < count; ++i) to[i] = loaded<T>(elements[i * stride]);
     });
 }
 template <class T>
@@ -160,7 +175,10 @@ void store(int32_t dtype, void* to, int64_t stride, int64_t count, const T* from
         if (dtype == CT_F16 && stride == 1) return narrowToHalves(from, count, to);
     visitStored(dtype, [&](auto element) {
         auto* elements = static_cast<decltype(element)*>(to);
-        for (int64_t i = 0; i < count; ++i) elements[i * stride] = stored<decltype(element)>(from[i]);
+        if (stride == 1)
+            for (int64_t i = 0; i < count; ++i) elements[i] = stored<decltype(element)>(from[i]);
+        else
+            for (int64_t i = 0; i < count; ++i) elements[i * stride] = stored<decltype(element)>(from[i]);
     });
 }
 /// The value after a visit to memory of this dtype.
