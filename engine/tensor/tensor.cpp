@@ -344,7 +344,8 @@ void copyInto(Tensor& target, const Tensor& source) {
         });
         return;
     }
-    // Integers travel as int64, f64 as double, complex as complex<double>, the rest as float.
+    // Integers travel as int64, f64 as double, complex as complex<double>, the rest as float. An int64 does not hold a
+    // u64 for what is not an integer.
     auto convert = [&](auto tag) {
         using Compute = decltype(tag);
         std::array<Compute, 512> buffer;
@@ -356,7 +357,10 @@ void copyInto(Tensor& target, const Tensor& source) {
             }
         });
     };
+    const DType made = target.dtype();
     if (isComplex(source.dtype())) convert(std::complex<double>{});
+    else if (source.dtype() == DType::U64 && (made == DType::F64 || made == DType::C128)) convert(double{});
+    else if (source.dtype() == DType::U64 && !isIntegral(made, true)) convert(float{});
     else if (isIntegral(source.dtype(), true)) convert(int64_t{});
     else if (source.dtype() == DType::F64) convert(double{});
     else convert(float{});

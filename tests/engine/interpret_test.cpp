@@ -34,6 +34,7 @@ class InterpretTest : public QObject {
     void fillsMissingTensors();
     void convertsNumbers_data();
     void convertsNumbers();
+    void largeNumbersStayPositive();
     void complexNumbersAreTrue();
     void complexProductsOfInfinities();
     void readsEightBits();
@@ -380,6 +381,18 @@ void InterpretTest::convertsNumbers() {
     const Tensor given = values({std::nan(""), kInfinity, -kInfinity, 1e30, 3e9, -77.5, 0x1p31 + 77}, {7}, DType::F64);
     const Tensor converted = given.to(static_cast<DType>(dtype));
     for (int64_t i = 0; i < converted.numel(); ++i) QCOMPARE(toDouble(converted.item(i)), expected[i]);
+}
+/// A u64 above 2^63, which no int64 holds.
+void InterpretTest::largeNumbersStayPositive() {
+    const Tensor large = Tensor::full(DType::I64, {1}, Scalar(int64_t{-1024})).to(DType::U64);
+    const double expected = 0x1p64 - 1024;
+    QCOMPARE(toDouble(large.to(DType::F64).item(0)), expected);
+    QCOMPARE(toDouble(large.to(DType::F32).item(0)), 0x1p64);
+    QCOMPARE(toDouble(large.to(DType::C64).to(DType::F32).item(0)), 0x1p64);
+    QCOMPARE(toDouble(large.to(DType::C128).to(DType::F64).item(0)), expected);
+    QCOMPARE(toDouble(large.to(DType::BF16).item(0)), 0x1p64);
+    QCOMPARE(toDouble(large.to(DType::I64).item(0)), -1024.0);
+    QCOMPARE(toDouble(large.to(DType::Bool).item(0)), 1.0);
 }
 /// A complex number is true unless both of its parts are 0.
 void InterpretTest::complexNumbersAreTrue() {
