@@ -271,6 +271,7 @@ int workerMain(int argc, char** argv) {
         std::fprintf(stderr, "usage: cutaway-worker serve\nStarted by cutaway; runs graphs in a process of its own.\n");
         return 2;
     }
+    keepHeapSmall();
     // One request; false at the end of the input. What a lack of memory throws ends the process with a status of its
     // own.
     const auto serveNext = []() -> Result<bool> {
