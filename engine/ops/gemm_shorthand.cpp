@@ -308,7 +308,7 @@ Values decomposeBilinear(Decomposition& d) {
         return d.call("aten.reshape.default", {x, Argument(SymDims{SymInt(-1), x.size(-1)})});
     };
     const Value first = flat(a), second = flat(b);
-    const auto dims = [](std::vector<int64_t> list) { return Argument(std::move(list)); };
+    const auto dims = [](const std::vector<int64_t>& list) { return Argument(list); };
     const Value product =
         d.call("aten._trilinear.default", {first, weight, second, dims({1, 3}), dims({0}), dims({1, 2}), dims({2, 3})});
     shape.push_back(weight.size(0));

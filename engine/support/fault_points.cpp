@@ -14,6 +14,7 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 #include <variant>
 #include <vector>
 

@@ -36,8 +36,8 @@ void wantLargePages(std::span<std::byte> bytes);
 constexpr size_t kLargePage = size_t{2} << 20;
 /// Bytes of the largest cache of a core; 32 MiB if the system does not tell.
 int64_t cacheBytes();
-/// Keeps the C library's heap small: one for all threads, without room ahead, of which 2 MiB at most lie free at its end.
-/// Blocks that libraries take and free in each call stay in it. To be called before there are threads.
+/// Keeps the C library's heap small: one for all threads, without room ahead, of which 2 MiB at most lie free at its
+/// end. Blocks that libraries take and free in each call stay in it. To be called before there are threads.
 void keepHeapSmall();
 /// Gives memory that was freed, and that the allocator keeps for later, back to the system.
 void returnFreeMemory();

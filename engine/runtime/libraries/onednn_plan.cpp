@@ -159,7 +159,7 @@ DnnlLayout OneDnnPlan::layout(int number, const Dims& sizes, const Dims& strides
     tensor.rank = static_cast<int32_t>(sizes.size());
     tensor.sizes = sizes.data();
     tensor.strides = strides.data();
-    const DnnlLayout made(tensor);
+    DnnlLayout made(tensor);
     if (made.copied) m_readAs[number] = {sizes, strides};
     return made;
 }

@@ -50,7 +50,7 @@ DnnlLayout besides(OneDnnPlan& plan, const CtTensor& tensor, int number, const D
             strides[d] = tensor.strides[d - skipped];
         }
     if (isReadFast(sizes, out)) {
-        const DnnlLayout layout = plan.layout(number, sizes, strides);
+        DnnlLayout layout = plan.layout(number, sizes, strides);
         if (!asRows) return layout;
         if (const auto matrix = matrixOf(layout)) return *matrix;
     }
