@@ -89,8 +89,9 @@ DnnlLayout::DnnlLayout(const CtTensor& tensor)
     : type(typeOf(tensor.dtype)), sizes(sizesOf(tensor)), strides(stridesOf(tensor)) {
     for (const int64_t size : sizes)
         if (size == 0) throw LibraryRefusal("a tensor has no elements");
-    copied = overlap(sizes, strides);
-    if (copied) strides = contiguousStridesOf(sizes);
+    if (!overlap(sizes, strides)) return;
+    copied = std::make_shared<const std::pair<Dims, Dims>>(sizes, strides);
+    strides = contiguousStridesOf(sizes);
 }
 
 int64_t DnnlLayout::extent() const {
@@ -154,35 +155,29 @@ void OneDnnPlan::convert(const Place& from, const Place& to, const DnnlLayout& l
     };
     steps.push_back({{}, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, work, {elements}});
 }
-DnnlLayout OneDnnPlan::layout(int number, const Dims& sizes, const Dims& strides) {
+DnnlLayout OneDnnPlan::layout(int number, const Dims& sizes, const Dims& strides) const {
     CtTensor tensor = m_call->operands[number];
     tensor.rank = static_cast<int32_t>(sizes.size());
     tensor.sizes = sizes.data();
     tensor.strides = strides.data();
-    DnnlLayout made(tensor);
-    if (made.copied) m_readAs[number] = {sizes, strides};
-    return made;
+    return DnnlLayout(tensor);
 }
-DnnlLayout OneDnnPlan::expand(int number, const Dims& sizes) {
+DnnlLayout OneDnnPlan::expand(int number, const Dims& sizes) const {
     const CtTensor& tensor = m_call->operands[number];
     const size_t added = sizes.size() - static_cast<size_t>(tensor.rank);
     Dims strides(sizes.size(), 0);
     for (size_t d = added; d < sizes.size(); ++d)
         if (tensor.sizes[d - added] == sizes[d]) strides[d] = tensor.strides[d - added];
-    m_readAs[number] = {sizes, strides};
     DnnlLayout made(typeOf(tensor.dtype), sizes, contiguousStridesOf(sizes));
-    made.copied = true;
+    made.copied = std::make_shared<const std::pair<Dims, Dims>>(sizes, std::move(strides));
     return made;
 }
 /// The operand in a row-major copy; one made while packing lies in memory that is gone afterwards.
-OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& dense, std::vector<Step>& steps) {
-    const CtTensor& tensor = m_call->operands[number];
-    const Place from{Place::Kind::Operand, number, dense.desc()},
-        to = place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, dense.desc());
-    const auto bytes = static_cast<size_t>(ct::bytesOf(tensor.dtype));
-    const auto known = m_readAs.find(number);
-    const Dims sizes = known == m_readAs.end() ? sizesOf(tensor) : known->second.first;
-    const Dims strides = known == m_readAs.end() ? stridesOf(tensor) : known->second.second;
+OneDnnPlan::Place OneDnnPlan::copied(int number, const DnnlLayout& copy, std::vector<Step>& steps) {
+    const Place from{Place::Kind::Operand, number, copy.desc()},
+        to = place(&steps == &m_packing ? Place::Kind::Temporary : Place::Kind::Scratch, copy.desc());
+    const auto bytes = static_cast<size_t>(ct::bytesOf(m_call->operands[number].dtype));
+    const Dims &sizes = copy.copied->first, &strides = copy.copied->second;
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < sizes.size(); ++d) rows *= sizes[d];
     const auto work = [sizes, strides, bytes, rows, threads = m_threads](const std::vector<void*>& at,

@@ -3,7 +3,7 @@
 // layout than a tensor has. Versions 2 and 3 of the library.
 #include <dnnl.hpp>
 #include <functional>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -22,7 +22,9 @@ dnnl::memory::data_type typeIn(const dnnl::memory::desc& layout);
 struct DnnlLayout {
     dnnl::memory::data_type type = dnnl::memory::data_type::f32;
     Dims sizes, strides;
-    bool copied = false;  // this is the layout of a dense copy
+    /// Sizes and strides of elements that the library reads from a dense copy, whose layout this is; null: it reads
+    /// them where they lie.
+    std::shared_ptr<const std::pair<Dims, Dims>> copied;
 
     DnnlLayout() = default;
     DnnlLayout(dnnl::memory::data_type ofType, Dims ofSizes, Dims ofStrides);
@@ -89,7 +91,6 @@ class OneDnnPlan final : public LibraryPlan {
         } catch (const std::exception&) {
             m_needs = {};
             m_temporary = 0;
-            m_readAs.clear();
             m_laid.clear();
             m_implementations.clear();
             for (std::vector<Step>* steps : {&m_packing, &m_steps, &m_last}) steps->clear();
@@ -99,10 +100,9 @@ class OneDnnPlan final : public LibraryPlan {
 
     int threads() const { return m_threads; }
     /// Of the operand's elements, counted in another way.
-    DnnlLayout layout(int number, const Dims& sizes, const Dims& strides);
-    /// From here on the operand is read from a row-major copy of its elements, repeated to these sizes: the copy's
-    /// layout.
-    DnnlLayout expand(int number, const Dims& sizes);
+    DnnlLayout layout(int number, const Dims& sizes, const Dims& strides) const;
+    /// Of a row-major copy of the operand's elements, repeated to these sizes.
+    DnnlLayout expand(int number, const Dims& sizes) const;
     /// The operand as a primitive wants it: reordered where that differs, once if it is constant.
     Place operand(int number, const DnnlLayout& given, const dnnl::memory::desc& wanted);
     /// Where a primitive leaves a result, which is reordered into place behind it.
@@ -155,7 +155,7 @@ class OneDnnPlan final : public LibraryPlan {
     Place place(Place::Kind kind, const dnnl::memory::desc& layout);
     void reorder(const Place& from, const Place& to, std::vector<Step>& steps);
     void convert(const Place& from, const Place& to, const DnnlLayout& layout, std::vector<Step>& steps) const;
-    Place copied(int number, const DnnlLayout& dense, std::vector<Step>& steps);
+    Place copied(int number, const DnnlLayout& copy, std::vector<Step>& steps);
     /// The library's handles of memory, by step: made once, since that may write zeros behind a packed weight's end,
     /// and takes a while.
     using Handles = std::vector<std::unordered_map<int, dnnl::memory>>;
@@ -164,8 +164,6 @@ class OneDnnPlan final : public LibraryPlan {
     const CtCall* m_call;  // while it is built
     int m_threads;
     CtNeeds m_needs{};
-    std::map<int, std::pair<Dims, Dims>>
-        m_readAs;             // sizes and strides in place of operands' own, where they are copied
     int64_t m_temporary = 0;  // bytes that packing needs
     std::vector<Step> m_packing, m_steps, m_last;
     std::set<int> m_readByWork;
