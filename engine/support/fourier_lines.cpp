@@ -175,10 +175,7 @@ CUTAWAY_LANES_FOR(Avx512, CUTAWAY_FOR_AVX512)
 constexpr const LaneFunctions &kAvx2 = kPlain, &kAvx512 = kPlain;
 #endif
 
-const LaneFunctions& laneFunctions() {
-    if (widestVectors() == Vectors::Avx512) return kAvx512;
-    return widestVectors() == Vectors::Avx2 ? kAvx2 : kPlain;
-}
+const LaneFunctions& laneFunctions() { return forThisProcessor(kPlain, kAvx2, kAvx512); }
 
 Complex turn(size_t k, size_t of, bool forward) {
     return std::polar(1.0, (forward ? -2 : 2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(of));

@@ -34,5 +34,11 @@ inline Vectors widestVectors() {
     return Vectors::Plain;
 #endif
 }
+/// The one for this processor.
+template <class T>
+const T& forThisProcessor(const T& plain, const T& avx2, const T& avx512) {
+    if (widestVectors() == Vectors::Avx512) return avx512;
+    return widestVectors() == Vectors::Avx2 ? avx2 : plain;
+}
 
 }  // namespace cutaway

@@ -161,9 +161,6 @@ constexpr const RowFunctions &kAvx2 = kPlain, &kAvx512 = kPlain;
 
 }  // namespace
 
-const RowFunctions& rowFunctions() {
-    if (widestVectors() == Vectors::Avx512) return kAvx512;
-    return widestVectors() == Vectors::Avx2 ? kAvx2 : kPlain;
-}
+const RowFunctions& rowFunctions() { return forThisProcessor(kPlain, kAvx2, kAvx512); }
 
 }  // namespace cutaway

@@ -180,12 +180,12 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
         if (wanted(next.impl_info_str())) description = next;
     };
     const std::string_view chosen = description.impl_info_str();
+    constexpr int64_t kSmall = 14;
     // Over one dim it chooses an implementation (brgconv) whose code is unrolled over rows and channels: megabytes that
     // take tens of milliseconds to make, and the sums up to 2.7 times as long as its next choice takes, at best 0.9.
     if (x.sizes.size() == 3 && type == Type::f32 && !isDirect(chosen)) chooseAgain(any, isDirect);
     // Windows over single channels take up to 1.6 times as long as by its next choice, but for small images.
-    constexpr int64_t kSmall = 14;
-    if (chosen.starts_with("brgdmm_dw") && type == Type::f32 && y.sizes.back() >= kSmall)
+    else if (chosen.starts_with("brgdmm_dw") && type == Type::f32 && y.sizes.back() >= kSmall)
         chooseAgain({description.src_desc(), any.w, description.dst_desc()},
                     [](std::string_view way) { return way.starts_with("jit_dw:avx512"); });
 #endif
