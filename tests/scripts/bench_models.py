@@ -7,8 +7,9 @@ Needs PyTorch 2.11, torchvision and transformers, which neither the product nor 
 have random statistics. A round times each of: ours unfrozen, ours frozen, torch.compile with freezing; then ours and
 torch.compile's training step (forward, sum of all results as loss, backward). Printed are medians of the rounds' medians in
 ms, the rival's time by ours, the time of the first call of either with empty caches, and the largest difference from eager
-PyTorch as a share of the largest magnitude. The last line is the geometric mean of the ratios. With --keep the exported files
-stay in DIR and are taken from there the next time.
+PyTorch as a share of the largest magnitude; then the geometric mean of the ratios; then, of frozen runs and of training, ms from
+the request to the results without the timed runs, the most memory that the worker has held in MiB, and that by 1.2 times the
+weights and the values of a run. With --keep the exported files stay in DIR and are taken from there the next time.
 """
 import argparse
 import json
@@ -135,6 +136,13 @@ class Ours:
             return time.perf_counter() - begin
 
 
+def beside_the_runs(reports):
+    """Start, peak memory, and that by what it should be at the most."""
+    peak = statistics.median(r["peak_bytes"] for r in reports)
+    return (statistics.median(r["start_ms"] for r in reports), peak / 2**20,
+            peak / (1.2 * reports[0]["weights_bytes"] + reports[0]["arena_bytes"]))
+
+
 def export(name, folder):
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
@@ -180,7 +188,12 @@ def row(name, options, folder):
     with torch.no_grad():
         expected = tensors_of(model(*args))
     result["difference"], result["matches"] = largest_difference(folder, expected, ours, ["--freeze"])
-    rounds = []
+    rounds, frozen = [], []
+
+    def both(rival):
+        frozen.append(ours.call("--freeze"))
+        rounds.append((ours.call()["median_ms"], frozen[-1]["median_ms"], rival()))
+
     if not options.no_torch:
         config.freezing = True
         with tempfile.TemporaryDirectory() as cache, torch.no_grad():
@@ -189,10 +202,11 @@ def row(name, options, folder):
             compiled = compiled_rival(name, folder, model, lambda run: run(*args))
             result["rival_first"] = time.perf_counter() - begin
             for _ in range(options.rounds):
-                rounds.append((ours.call()["median_ms"], ours.call("--freeze")["median_ms"],
-                               median_of(lambda: compiled(*args), options.repeat) if compiled is not None else math.nan))
+                both(lambda: median_of(lambda: compiled(*args), options.repeat) if compiled is not None else math.nan)
     else:
-        rounds = [(ours.call()["median_ms"], ours.call("--freeze")["median_ms"], math.nan) for _ in range(options.rounds)]
+        for _ in range(options.rounds):
+            both(lambda: math.nan)
+    result["cost"] = beside_the_runs(frozen)
     result["unfrozen"], result["frozen"], result["rival"] = (statistics.median(r[i] for r in rounds) for i in range(3))
     if options.no_training:
         return result
@@ -201,18 +215,24 @@ def row(name, options, folder):
         run.zero_grad(set_to_none=True)
         loss_of(run(*args)).backward()
 
-    rounds = []
+    rounds, steps = [], []
     repeat = max(3, options.repeat // 4)
+
+    def step(rival):
+        steps.append(ours.call("--mode", "training", repeat=repeat))
+        rounds.append((steps[-1]["median_ms"], rival()))
+
     if options.no_torch:
-        rounds = [(ours.call("--mode", "training", repeat=repeat)["median_ms"], math.nan) for _ in range(options.rounds)]
+        for _ in range(options.rounds):
+            step(lambda: math.nan)
     else:
         config.freezing = False
         with tempfile.TemporaryDirectory() as cache:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
             trained = compiled_rival(name, folder, model, step_of)
             for _ in range(options.rounds):
-                rounds.append((ours.call("--mode", "training", repeat=repeat)["median_ms"],
-                               median_of(lambda: step_of(trained), repeat) if trained is not None else math.nan))
+                step(lambda: median_of(lambda: step_of(trained), repeat) if trained is not None else math.nan)
+    result["training_cost"] = beside_the_runs(steps)
     result["training"], result["rival_training"] = (statistics.median(r[i] for r in rounds) for i in range(2))
     return result
 
@@ -230,7 +250,7 @@ def main():
     options = parser.parse_args()
     print(f"{'model':17}{'unfrozen':>9}{'frozen':>8}{'torch':>8}{'ratio':>7}{'training':>10}{'torch':>8}{'ratio':>7}"
           f"{'first':>8}{'torch':>8}{'difference':>12}")
-    ratios, training = [], []
+    ratios, training, costs = [], [], []
     with tempfile.TemporaryDirectory() as temporary:
         for name in options.only.split(",") if options.only else MODELS:
             # In a process of its own: where torch.compile has failed once, it fails at models that it can compile.
@@ -238,6 +258,7 @@ def main():
                 r = process.apply(row, (name, options, pathlib.Path(options.keep or temporary) / name))
             ratios.append(r["rival"] / r["frozen"])
             trains = "training" in r
+            costs.append((name, r["cost"], r.get("training_cost", (math.nan,) * 3)))
             if trains:
                 training.append(r["rival_training"] / r["training"])
             print(f"{name:17}{r['unfrozen']:9.2f}{r['frozen']:8.2f}{r['rival']:8.2f}{ratios[-1]:7.2f}"
@@ -248,6 +269,9 @@ def main():
         values = [v for v in values if not math.isnan(v)]
         if values:
             print(f"geometric mean, {title}: {statistics.geometric_mean(values):.2f}, smallest {min(values):.2f}")
+    print(f"{'model':17}{'start':>8}{'MiB':>8}{'share':>7}{'training':>10}{'MiB':>8}{'share':>7}")
+    for name, frozen, step in costs:
+        print(f"{name:17}{frozen[0]:8.1f}{frozen[1]:8.1f}{frozen[2]:7.2f}{step[0]:10.1f}{step[1]:8.1f}{step[2]:7.2f}")
 
 
 if __name__ == "__main__":
