@@ -3,7 +3,8 @@
 #include <map>
 #include <optional>
 
-#include "engine/runtime/shared_memory.h"
+#include "engine/runtime/message.h"
+#include "engine/runtime/wire.h"
 
 namespace cutaway {
 

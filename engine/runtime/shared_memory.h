@@ -3,13 +3,11 @@
 // gone. It is filled by writing, so that a lack of memory is an error and not a bus error.
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "cutaway/jobs.h"
-#include "engine/runtime/wire.h"
-#include "engine/tensor/tensor.h"
+#include "cutaway/result.h"
 
 namespace cutaway {
 
@@ -40,22 +38,5 @@ class SharedMemory {
     int m_descriptor = -1;
     std::string m_what;
 };
-
-/// Writes a text and tensors at an offset of shared memory. Bytes that several tensors share are written once; the
-/// reader's tensors lie in the memory itself. Deferred tensors are read or computed on the way and not kept, at most
-/// one for each thread at a time. Errors: of reading and computing; no memory; Cancelled.
-Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
-                          const std::vector<Tensor>& tensors, int threads = 1, const Progress& progress = {});
-
-struct Message {
-    std::string text;
-    std::vector<Tensor> tensors;
-    std::span<const std::byte> bytes = {};  // where all of it is mapped, while one of the tensors is there
-    int64_t peakBytes = 0;                  // of a reply: the most memory that the process has held
-};
-Result<Message> readMessage(const SharedMemory& memory, size_t offset);
-
-/// The bytes that writeMessage would write for the tensors.
-int64_t bytesOf(const std::vector<Tensor>& tensors);
 
 }  // namespace cutaway

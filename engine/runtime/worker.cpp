@@ -20,6 +20,7 @@
 #include "engine/support/fault_points.h"
 #include "engine/support/machine.h"
 #include "engine/support/process.h"
+#include "engine/support/process_memory.h"
 #include "engine/support/sanitized.h"
 #include "engine/support/threads.h"
 
@@ -80,6 +81,18 @@ int64_t addressSpaceLimit() {
 struct Worker::State {
     ChildProcess child;
     SentConstants sent{};
+    std::shared_ptr<LeftValues> left{};  // of the latest answer
+
+    State(ChildProcess process) : child(std::move(process)) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() { forgetLeft(); }
+
+    void forgetLeft() {
+        if (left) left->end();
+        left.reset();
+    }
+    bool hasLeft(const Tensor& tensor) const { return left && tensor.defined() && left->find(*tensor.storage()); }
 
     /// Waits for the answer, telling how far the worker is. False if there will be none: then `end` says why.
     bool follow(const std::string& doing, const Board& board, const WorkerOptions& options, const Progress& progress,
@@ -89,8 +102,8 @@ struct Worker::State {
         double told = 0;
         while (true) {
             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            const double left = options.timeoutSeconds > 0 ? options.timeoutSeconds - seconds : kLook;
-            const auto line = child.readLine(std::clamp(left, 0.0, kLook));
+            const double remaining = options.timeoutSeconds > 0 ? options.timeoutSeconds - seconds : kLook;
+            const auto line = child.readLine(std::clamp(remaining, 0.0, kLook));
             if (line && *line == kAnswered) return true;
             if (line && options.told) options.told(bytesOfHex(*line));
             // What it has said is read to its end even when it has ended.
@@ -98,7 +111,7 @@ struct Worker::State {
                 end = child.wait();
                 return false;
             }
-            const bool late = left <= 0;
+            const bool late = remaining <= 0;
             if (late || progress.cancelled()) {
                 child.kill();
                 end = child.wait();
@@ -133,7 +146,7 @@ Result<Worker> Worker::start(const WorkerOptions& options, bool lasting) {
     if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
     if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, lasting ? startLasting(process) : ChildProcess::start(process));
-    return Worker(std::make_unique<State>(State{std::move(child), {}}));
+    return Worker(std::make_unique<State>(std::move(child)));
 }
 
 Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string_view text,
@@ -149,14 +162,18 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     }
     // Loading and unloading drop all that the worker keeps.
     if (task == WorkerTask::Load || task == WorkerTask::Unload) m_state->sent = {};
+    const auto refers = [&](const Tensor& tensor) { return m_state->hasLeft(tensor); };
+    if (std::none_of(given.begin(), given.end(), refers)) m_state->forgetLeft();
     ByteWriter all;
+    all.pod(mayReadProcess(process()));
     all.text(head.bytes);
     all.bytes += text;
     // What compiling has freed goes back to the system before weights are written, what computing them has freed after.
     constexpr int64_t kMuch = 16 << 20;
     const bool much = bytesOf(given) > kMuch;
     if (much) returnFreeMemory();
-    CT_TRY_VOID(writeMessage(request, 0, all.bytes, given, threadCount(), progress));
+    CT_TRY_VOID(writeMessage(request, 0, all.bytes, given, much ? threadCount() : 1, progress,
+                             {.atReader = m_state->left.get()}));
     if (much) returnFreeMemory();
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, reply.share(kBoardBytes, boardOwner));
@@ -168,7 +185,10 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     ProcessEnd end;
     if (!m_state->follow(std::string(doing), board, options, progress, end))
         return describeEnd(end, std::string(doing), board);
-    CT_TRY(Message message, readMessage(reply, kBoardBytes));
+    const auto fresh = std::make_shared<LeftValues>(process());
+    auto answer = readMessage(reply, kBoardBytes, {process(), options.leaves, fresh, options.memory});
+    if (!answer && !running()) return describeEnd(m_state->child.wait(), std::string(doing), board);
+    CT_TRY(Message message, std::move(answer));
     ByteReader in(message.text);
     const bool answered = in.pod<bool>();
     message.peakBytes = in.pod<int64_t>();
@@ -176,8 +196,18 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
         Error error = readError(in);
         return error;
     }
+    m_state->forgetLeft();
+    if (options.leaves) m_state->left = fresh;
+    else if (message.stayed)
+        static_cast<void>(m_state->child.send(static_cast<char>(WorkerTask::Fetched), {}).has_value());
     message.text.erase(0, sizeof(bool) + sizeof(int64_t));
     return message;
+}
+
+Result<void> Worker::fetchLeft(const std::vector<Tensor>& tensors) {
+    for (const Tensor& tensor : tensors)
+        if (m_state->hasLeft(tensor)) CT_TRY_VOID(tensor.storage()->load());
+    return {};
 }
 
 bool neverBegan(const Error& error) { return error.where == Board::kNotBegun && error.code == ErrorCode::ToolFailed; }
@@ -219,13 +249,38 @@ namespace {
 /// When memory is short, the system should end this process rather than the one with the windows.
 void volunteer() { std::ofstream("/proc/self/oom_score_adj") << 500; }
 
-Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, Board& board) {
+/// What the latest answer left here: results that its program has not read yet, or wants to stay.
+struct Left {
+    std::vector<Tensor> tensors;
+    bool readable = false;  // by the program of the present request
+
+    std::shared_ptr<const void> find(uint64_t address, size_t bytes) const {
+        for (const Tensor& tensor : tensors) {
+            if (!tensor.defined()) continue;
+            const auto first = reinterpret_cast<uintptr_t>(tensor.storage()->data());
+            const size_t size = tensor.storage()->size();
+            if (address >= first && bytes <= size && address - first <= size - bytes) return tensor.storage();
+        }
+        return nullptr;
+    }
+};
+
+Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, Board& board,
+                        Left& left) {
     static KeptConstants kept;
-    CT_TRY(Message request, readMessage(memory, 0));
+    bool refers = false;
+    Taking taking;
+    taking.own = [&](uint64_t address, size_t bytes) {
+        refers = true;
+        return left.find(address, bytes);
+    };
+    CT_TRY(Message request, readMessage(memory, 0, taking));
+    if (!refers) left.tensors.clear();
     ByteReader start(request.text);
+    left.readable = start.pod<bool>();
     const std::string told(start.text());
     if (start.failed()) return invalidInput("the request is damaged");
-    request.text.erase(0, sizeof(uint64_t) + told.size());
+    request.text.erase(0, sizeof(bool) + sizeof(uint64_t) + told.size());
     if (keepsConstants(task)) {
         ByteReader head(told);
         CT_TRY(const bool sound, kept.restore(head, constants, request.tensors));
@@ -239,11 +294,12 @@ Result<Message> perform(WorkerTask task, const SharedMemory& memory, const Share
         case WorkerTask::Unload: return answerUnload();
         case WorkerTask::Reference: return answerReference(request, board);
         case WorkerTask::Checked: return answerChecked(request, board);
+        case WorkerTask::Fetched: break;
     }
     return invalidInput("cutaway-worker of this version does not know the task");
 }
 
-Result<void> serve(WorkerTask task, const std::vector<int>& descriptors) {
+Result<void> serve(WorkerTask task, const std::vector<int>& descriptors, Left& left) {
     const SharedMemory request(descriptors[0], "the inputs and weights");
     SharedMemory reply(descriptors[1], "the results");
     std::optional<SharedMemory> constants;
@@ -251,13 +307,14 @@ Result<void> serve(WorkerTask task, const std::vector<int>& descriptors) {
     std::shared_ptr<const void> owner;
     CT_TRY(const auto page, reply.share(kBoardBytes, owner));
     Board& board = *reinterpret_cast<Board*>(page.data());
-    auto answer = guarded([&] { return perform(task, request, constants ? &*constants : nullptr, board); });
+    auto answer = guarded([&] { return perform(task, request, constants ? &*constants : nullptr, board, left); });
     ByteWriter out;
     out.pod(answer.has_value());
     out.pod(peakMemory());
     if (answer) {
         out.bytes += answer->text;
-        return writeMessage(reply, kBoardBytes, out.bytes, answer->tensors);
+        left.tensors = std::move(answer->tensors);
+        return writeMessage(reply, kBoardBytes, out.bytes, left.tensors, 1, {}, {.addresses = left.readable});
     }
     if (answer.error().where.empty()) answer.error().where = board.where();
     writeError(out, answer.error());
@@ -274,14 +331,24 @@ int workerMain(int argc, char** argv) {
     keepHeapSmall();
     // One request; false at the end of the input. What a lack of memory throws ends the process with a status of its
     // own.
-    const auto serveNext = []() -> Result<bool> {
+    Left left;
+    const auto serveNext = [&]() -> Result<bool> {
         const auto asked = receiveDescriptors();
         if (!asked) return false;
+        if (static_cast<WorkerTask>(asked->byte) == WorkerTask::Fetched) {
+            left.tensors.clear();
+            returnFreeMemory();
+            return true;
+        }
         if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");
-        CT_TRY_VOID(serve(static_cast<WorkerTask>(asked->byte), asked->descriptors));
+        const auto task = static_cast<WorkerTask>(asked->byte);
+        CT_TRY_VOID(serve(task, asked->descriptors, left));
+        // While its program reads the answer. After loading there is much, and the first run is waiting.
+        const bool first = task == WorkerTask::Load;
+        if (first) returnFreeMemory();
         std::printf("%s\n", std::string(kAnswered).c_str());
         std::fflush(stdout);
-        returnFreeMemory();  // while its program reads the answer
+        if (!first) returnFreeMemory();
         return true;
     };
     Result<bool> served = guarded([&]() -> Result<bool> {

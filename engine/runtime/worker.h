@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "cutaway/jobs.h"
-#include "engine/runtime/shared_memory.h"
+#include "engine/runtime/message.h"
 
 namespace cutaway {
 
@@ -63,7 +63,8 @@ class Board {
     char m_changed[2040] = "";
 };
 
-enum class WorkerTask : uint8_t { Load, Compiled, Unload, Reference, Checked };
+/// Fetched is no request: large results have been read where they lie, and are wanted no longer.
+enum class WorkerTask : uint8_t { Load, Compiled, Unload, Reference, Checked, Fetched };
 
 struct WorkerOptions {
     int threads = 0;            // of libraries; 0 = one per core
@@ -71,6 +72,10 @@ struct WorkerOptions {
     int64_t memoryBytes = 0;    // address space; 0 = as much as the machine has left
     /// What the worker says while it works (tell), at once.
     std::function<void(std::string_view)> told = {};
+    /// Results, by their places, that stay in the worker until their bytes are asked for, or until another request
+    /// comes that is not given them. Null: none.
+    std::function<bool(size_t)> leaves = {};
+    ResultMemory* memory = nullptr;  // for the others; null: new memory
 };
 /// A process that answers one request after the other, and keeps between them what it was told to. When it crashes,
 /// hangs or runs out of memory the error says so, and it is gone: start another.
@@ -84,9 +89,11 @@ class Worker {
 
     /// Sends, waits, returns what it answers. Large tensors that may not be written are kept there, but for a compiled
     /// program's, which gives them back when it has packed them. `doing` is for messages: "the compiled graph". Of the
-    /// options the time limit and `told` count.
+    /// options the time limit and what follows count.
     Result<Message> ask(WorkerTask task, std::string_view doing, std::string_view text,
                         const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
+    /// Reads those of the tensors that were left there: another request follows that ends them.
+    Result<void> fetchLeft(const std::vector<Tensor>& tensors);
     bool running();
     int process() const;
     /// Lets it end by itself, and waits for that.
@@ -111,7 +118,8 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
 void tell(std::string_view bytes);
 
 /// main() of the worker: `cutaway-worker serve` reads from its input tasks with two descriptors of shared memory each,
-/// request and reply, and says a line when a reply is written, even one with an error. Ends with its input.
+/// request and reply, and says a line when a reply is written, even one with an error. Large results stay in the
+/// worker, and its program reads them there, if the system lets it. Ends with its input.
 int workerMain(int argc, char** argv);
 
 }  // namespace cutaway

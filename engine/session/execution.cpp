@@ -203,6 +203,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     runOptions.repeat = std::max(1, options.repeat);
     runOptions.cold = options.cold;
     runOptions.timeoutSeconds = options.timeoutSeconds;
+    runOptions.leaveSaved = !own && track == "forward";
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
     return Execution{std::move(result.outputs),
                      result.minMilliseconds,

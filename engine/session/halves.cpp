@@ -24,6 +24,12 @@ Tensor laidOut(const Tensor& tensor, const Node& placeholder) {
     return tensor.clone(toInts(type->strides));
 }
 
+Result<CpuProgram::Hold> holdHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
+                                    const Progress& progress) {
+    CT_TRY(const CpuProgram* program, programOf(run, "forward", &inputs, progress));
+    return program->hold();
+}
+
 Result<std::vector<Tensor>> runCompiledHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
                                               const RunOptions& options, const Progress& progress) {
     const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
@@ -34,6 +40,7 @@ Result<std::vector<Tensor>> runCompiledHalves(Session::State::Run& run, const st
     if (!freeSymbols(*forward).empty()) {
         CT_TRY(sizes, solveSymbols(*forward, bound));
     }
+    CT_TRY(const CpuProgram::Hold hold, holdHalves(run, bound, progress));
     CT_TRY(Execution ahead, runCompiled(run, "forward", nullptr, bound, options, progress));
     keepInputs(*forward, bound, ahead.outputs);
 

@@ -9,6 +9,10 @@ void keepInputs(const Module& forward, const std::vector<Tensor>& bound, std::ve
 /// In the strides that the backward's input has; other layouts are copied to it (A4.4).
 Tensor laidOut(const Tensor& tensor, const Node& placeholder);
 
+/// While it lasts, what the compiled forward saves for these inputs stays in the process that runs its backward.
+Result<CpuProgram::Hold> holdHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
+                                    const Progress& progress);
+
 /// Runs both compiled halves of a run that was split. `inputs`: those of the joined graph (joinGraphs), the forward's
 /// and then what else the backward takes; returned is what that graph returns.
 Result<std::vector<Tensor>> runCompiledHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,

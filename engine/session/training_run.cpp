@@ -143,6 +143,10 @@ class TrainingRun {
             CT_TRY(sizes, solveSymbols(forward, bound));
         }
         m_progress.say(-1, "forward");
+        CpuProgram::Hold hold;
+        if (m_options.backend == Backend::Cpu && !fixed) {
+            CT_TRY(hold, holdHalves(m_run, bound, m_progress));
+        }
         CT_TRY(Execution ahead, runHalf("forward", fixed, forward, bound, {}));
         CT_TRY(const Loss loss, lossOf(forward, ahead.outputs));
         keepInputs(forward, bound, ahead.outputs);
@@ -170,6 +174,10 @@ class TrainingRun {
         for (const Execution* half : {&ahead, &back})
             for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
         CT_TRY_VOID(describe(forward, ahead, back, loss, report));
+        // What the forward has saved lies beside the backward's values.
+        if (report.cost && report.training)
+            report.cost->arenaBytes =
+                std::max(report.cost->arenaBytes, back.cost->arenaBytes + report.training->savedBytes);
         return report;
     }
 

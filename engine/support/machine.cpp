@@ -97,12 +97,24 @@ int64_t peakMemory() { return numberIn("/proc/self/status", "VmHWM:").value_or(0
 
 void resetPeakMemory() { std::ofstream("/proc/self/clear_refs") << 5; }
 
-void touchPages(std::span<const std::byte> bytes) {
+namespace {
+/// Whole pages: those at the borders, too.
+[[maybe_unused]] void populate(const std::byte* data, size_t bytes, int how) {
+    const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), first = reinterpret_cast<uintptr_t>(data);
+    const uintptr_t begin = first / page * page;
+    if (bytes > 0) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), first + bytes - begin, how));
+}
+}  // namespace
+
+void touchPages([[maybe_unused]] std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
-    if (!bytes.empty())
-        static_cast<void>(::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_POPULATE_READ));
-#else
-    static_cast<void>(bytes);
+    populate(bytes.data(), bytes.size(), MADV_POPULATE_READ);
+#endif
+}
+
+void populatePages([[maybe_unused]] std::span<std::byte> bytes) {
+#ifdef MADV_POPULATE_WRITE
+    populate(bytes.data(), bytes.size(), MADV_POPULATE_WRITE);
 #endif
 }
 

@@ -23,9 +23,11 @@ std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
 int64_t peakMemory();
 /// Starts peakMemory() anew from what is held now.
 void resetPeakMemory();
-/// touchPages() maps the pages in, so that their memory counts from the start and not when they are first used.
+/// touchPages() maps the pages in, so that their memory counts from the start and not when they are first used;
+/// populatePages() does so for memory that is going to be written.
 /// forgetPages() gives whole pages of private memory back, which read as zeros from then on. Results need neither.
 void touchPages(std::span<const std::byte> bytes);
+void populatePages(std::span<std::byte> bytes);
 void forgetPages(std::span<std::byte> bytes);
 /// Gives back pages of code and of its tables, which lie in the files of programs and libraries and are read from there
 /// when they are wanted again: for when much of what has run will not run again. Not under a debugger, which has set

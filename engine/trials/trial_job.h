@@ -4,7 +4,8 @@
 #include <mutex>
 
 #include "engine/passes/pass_fuel.h"
-#include "engine/runtime/shared_memory.h"
+#include "engine/runtime/message.h"
+#include "engine/runtime/wire.h"
 #include "engine/trials/trial.h"
 
 namespace cutaway {

@@ -8,7 +8,7 @@
 #include "engine/interpret/constants.h"
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pipeline.h"
-#include "engine/runtime/shared_memory.h"
+#include "engine/runtime/message.h"
 #include "engine/text/parse.h"
 #include "tests/support/frozen.h"
 

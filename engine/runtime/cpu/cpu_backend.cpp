@@ -40,6 +40,8 @@ const HostProgram& CpuProgram::host() const { return m_state->host->program; }
 
 int CpuProgram::process() const { return m_state->worker->process(); }
 
+CpuProgram::Hold CpuProgram::hold() const { return {m_state->worker, m_state->worker->hold()}; }
+
 Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const {
     const HostFunction& function = m_state->function(part());
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
@@ -155,8 +157,9 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
 
 namespace {
 
-std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& function, const BoundFunction& bound,
-                               const std::vector<Tensor>& inputs) {
+std::vector<MemoryWish> wishes(const HostPackage& host, size_t number, const BoundFunction& bound,
+                               const std::vector<Tensor>& inputs, bool leaveSaved) {
+    const HostFunction& function = host.program.functions[number];
     double own = 0, returned = 0, results = 0;
     for (size_t i = 0; i < function.values.size(); ++i) {
         const HostValue& value = function.values[i];
@@ -164,9 +167,10 @@ std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& func
         if (value.kind == HostValue::Kind::Input && !value.constant) own += bytes;  // kernels may write to it
         if (value.kind == HostValue::Kind::Own) returned += bytes;
     }
-    for (const int64_t number : function.results)
-        if (number >= 0)  // in the worker, and in its reply
-            results += 2 * static_cast<double>(bound.values[static_cast<size_t>(number)].bytes);
+    for (size_t r = 0; r < function.results.size(); ++r)  // beside the values
+        if (const int64_t value = function.results[r];
+            value >= 0 && !(leaveSaved && isSaved(host.program, number, static_cast<int64_t>(r))))
+            results += static_cast<double>(bound.values[static_cast<size_t>(value)].bytes);
     return {{"inputs and weights", static_cast<double>(bytesOf(inputs) + bytesOf(host.constants)) + own},
             {"values", static_cast<double>(bound.arenaBytes()) + returned},
             {"results", results}};
@@ -182,7 +186,8 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
     CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes, Constants::AsGiven));
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
-    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid), Whose::ChildOwn));
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, program.part().function, bound, laid, options.leaveSaved),
+                            Whose::ChildOwn));
     progress.say(0.2, "running");
     CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(program.part().function, laid, options, progress));
     ByteReader in(reply.message.text);

@@ -6,6 +6,7 @@
 // Numbers: f16 and bf16 compute in f32 and are rounded where a value is stored, so fused chains round less often than
 // the interpreter does, as in PyTorch.
 #include <map>
+#include <mutex>
 
 #include "cutaway/session.h"
 #include "engine/ir/module.h"
@@ -38,6 +39,12 @@ class CpuProgram {
 
     /// The number of the process that holds the program between runs; 0 if there is none.
     int process() const;
+    /// While it lasts no other thread runs the program, and its process is not given up for another's.
+    struct Hold {
+        std::shared_ptr<const void> worker;
+        std::unique_lock<std::recursive_mutex> turn;  // goes first
+    };
+    Hold hold() const;
 
     struct State;
     struct Part;
@@ -76,6 +83,9 @@ struct CpuRunOptions {
     bool splitSmall = false;
     /// Each value has memory of its own, which ends where the value ends, so that address sanitizers see overruns.
     bool apart = false;
+    /// Of a forward: what its backward is given stays where it was computed, if the next run is that backward's. Else
+    /// it is read from there when it is asked for, while it is there: until another run (CpuProgram::hold).
+    bool leaveSaved = false;
 };
 struct CpuRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <numeric>
 
-#include "engine/interpret/higher_order.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
+#include "engine/runtime/cpu/function_call.h"
 #include "engine/runtime/cpu/host_package.h"
 #include "engine/support/check.h"
 #include "engine/support/machine.h"
@@ -62,46 +62,6 @@ Tensor atEndOfMemory(DType dtype, const Dims& sizes, const Dims& strides) {
     return Tensor(Storage::allocateUninitialized(whole), dtype, sizes, strides,
                   static_cast<int64_t>(whole - bytes) / byteSize(dtype));
 }
-
-namespace {
-
-/// A call of functions as the interpreter's rules want it: a module whose graphs stand for the functions of their
-/// names.
-struct FunctionCall {
-    Module module;
-    const Node* node = nullptr;
-    std::map<const Node*, const Node*> operands;  // from the module's to those of the step's arguments
-
-    FunctionCall(const Op& op, const BoundStep& step, const HostProgram& program) {
-        for (const HostFunction& function : program.functions) {
-            module.subgraphs.emplace_back(function.name, std::make_unique<Module>());
-            module.subgraphs.back().second->name = function.name;
-        }
-        std::map<const Node*, Node*> own;
-        std::vector<Argument> args;
-        for (const Argument& arg : step.args)
-            args.push_back(arg.mapNodes([&](Node* operand) -> Node* {
-                Node*& known = own[operand];
-                if (known == nullptr) known = &module.graph().placeholder(operand->name(), operand->type());
-                operands[known] = operand;
-                return known;
-            }));
-        node = &module.graph().call(op, std::move(args), step.type);
-    }
-};
-class CallValues final : public ValueSource {
-  public:
-    CallValues(const ValueSource& values, const FunctionCall& call) : m_values(&values), m_call(&call) {}
-    const TensorList& valueOf(const Node& node) const override {
-        return m_values->valueOf(*m_call->operands.at(&node));
-    }
-
-  private:
-    const ValueSource* m_values;
-    const FunctionCall* m_call;
-};
-
-}  // namespace
 
 /// The values of one function, and what its steps are run with.
 class HostContext::Values final : public ValueSource {
@@ -205,6 +165,23 @@ class HostContext::Values final : public ValueSource {
         for (size_t step = 0; step < calls.size(); ++step)
             if (!calls[step].refusal.empty()) found.emplace_back(step, calls[step].refusal);
         return found;
+    }
+    void keepOnly(const std::vector<Tensor>& kept) {
+        for (const auto& arena : m_arenas) {
+            if (!arena) continue;
+            std::map<size_t, size_t> ranges;  // ends by begins
+            for (const Tensor& tensor : kept) {
+                if (!tensor.defined() || tensor.storage()->data() < arena->data()) continue;
+                const auto begin = static_cast<size_t>(tensor.storage()->data() - arena->data());
+                if (begin < arena->size()) ranges[begin] = std::max(ranges[begin], begin + tensor.storage()->size());
+            }
+            ranges[arena->size()] = arena->size();
+            size_t done = 0;
+            for (const auto& [begin, end] : ranges) {
+                if (begin > done) forgetPages({arena->data() + done, begin - done});
+                done = std::max(done, end);
+            }
+        }
     }
     int64_t memoryBytes() const {
         size_t bytes = m_scratch ? m_scratch->size() : 0;
@@ -448,6 +425,8 @@ HostContext::HostContext(std::shared_ptr<LoadedProgram> program, size_t function
       m_function(function),
       m_values(std::make_unique<Values>(m_program, function, apart)) {}
 HostContext::~HostContext() = default;
+
+void HostContext::keepOnly(const std::vector<Tensor>& kept) { m_values->keepOnly(kept); }
 
 Result<HostRun> HostContext::run(const std::vector<Tensor>& inputs, int repeat, Board& board) {
     return run(inputs, repeat, board, false, false);

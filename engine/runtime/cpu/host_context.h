@@ -35,6 +35,9 @@ class HostContext {
     /// begins.
     Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board, bool cold = false);
 
+    /// Before the context goes: memory of its arenas that none of the tensors lies in is given back to the system.
+    void keepOnly(const std::vector<Tensor>& kept);
+
   private:
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board, bool inPlace, bool cold);
 

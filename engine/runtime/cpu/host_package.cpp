@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/host_package.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -73,6 +74,13 @@ Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vecto
     }
     CT_TRY_VOID(addFunction(*halves.backward, kBackwardFunction, printed, next, program, std::move(border)));
     return program;
+}
+
+bool isSaved(const HostProgram& program, size_t function, int64_t result) {
+    const auto takes = [&](const HostParameter& parameter) { return parameter.saved == result; };
+    return function == 0 && std::any_of(program.functions.begin(), program.functions.end(), [&](const HostFunction& f) {
+               return std::any_of(f.parameters.begin(), f.parameters.end(), takes);
+           });
 }
 
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name) {

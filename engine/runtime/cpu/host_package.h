@@ -32,6 +32,8 @@ struct TrainingHalves {
 Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vector<PrintedKernel>& printed);
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const TrainingHalves& halves);
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name);
+/// Whether a result of the function is what the program's backward is given of its forward.
+bool isSaved(const HostProgram& program, size_t function, int64_t result);
 /// The constants of a program as its graphs hold them.
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
 /// Copies constants and weights, by function, whose strides are not those that the program walks memory by; those that

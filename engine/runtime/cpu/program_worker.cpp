@@ -1,7 +1,9 @@
 #include "engine/runtime/cpu/program_worker.h"
 
 #include <deque>
+#include <future>
 
+#include "engine/host/bind_host.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/cpu/host_context.h"
 #include "engine/runtime/cpu/host_io.h"
@@ -89,6 +91,23 @@ std::vector<std::vector<Tensor>> ProgramWorker::weightsOf(size_t function, const
     return weights;
 }
 
+std::vector<size_t> ProgramWorker::resultBytes(size_t function, bool leaveSaved) const {
+    const HostFunction& called = m_package->program.functions[function];
+    std::vector<size_t> bytes;
+    if (!called.symbols.empty() || called.segments.size() > 1) return bytes;
+    const auto bound = bindMemory(called, {});
+    if (!bound) return bytes;
+    for (size_t r = 0; r < called.results.size(); ++r) {
+        const int64_t value = called.results[r];
+        if (value < 0 || called.isConstantInput(value) ||
+            (leaveSaved && isSaved(m_package->program, function, static_cast<int64_t>(r))))
+            continue;
+        const auto own = static_cast<size_t>(bound->values[static_cast<size_t>(value)].bytes);
+        if (own >= kLargeBlock) bytes.push_back(own);
+    }
+    return bytes;
+}
+
 Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
                                  const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
@@ -105,6 +124,9 @@ Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vec
         out.count(weights.size());
         tensors.insert(tensors.end(), weights.begin(), weights.end());
     }
+    // While the process packs its weights; whatever goes wrong, results get new memory.
+    const auto preparing = std::async(
+        std::launch::async, [this, bytes = resultBytes(function, options.leaveSaved)] { m_results.prepare(bytes); });
     CT_TRY_VOID(worker.ask(WorkerTask::Load, "the compiled graph", out.bytes, tensors,
                            {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
     return {};
@@ -116,9 +138,14 @@ Result<ProgramWorker::Reply> ProgramWorker::ask(Worker& worker, size_t function,
     out.pod(options.repeat);
     out.pod(options.cold);
     out.pod(static_cast<uint64_t>(function));
+    WorkerOptions how{options.threads, options.timeoutSeconds, options.memoryBytes};
+    how.memory = &m_results;
+    if (options.leaveSaved)
+        how.leaves = [=, this](size_t result) {
+            return isSaved(m_package->program, function, static_cast<int64_t>(result));
+        };
     CT_TRY(Message message, worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes,
-                                       changing(m_package->program.functions[function], inputs),
-                                       {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+                                       changing(m_package->program.functions[function], inputs), how, progress));
     return Reply{std::move(message), 0};
 }
 
@@ -130,13 +157,16 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
         CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
         CT_TRY_VOID(load(own, function, inputs, options, progress));
         const double loaded = millisecondsSince(start);
-        CT_TRY(Reply reply, ask(own, function, inputs, options, progress));
+        CpuRunOptions once = options;
+        once.leaveSaved = false;  // it ends with its answer
+        CT_TRY(Reply reply, ask(own, function, inputs, once, progress));
         reply.loadMilliseconds = loaded;
         return reply;
     }
     keepAlive();
     const std::lock_guard lock(m_turn);
     const bool same = m_threads == options.threads && m_splitSmall == options.splitSmall;
+    if (m_worker && !same) CT_TRY_VOID(m_worker->fetchLeft(inputs));
     if (m_worker && (!same || !m_worker->running())) m_worker.reset();
     m_waited = m_worker.has_value();
     auto reply = askLoaded(function, inputs, options, progress);
@@ -169,6 +199,7 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
     double loaded = 0;
     if (!isLoaded(function)) {
         m_loaded.clear();
+        CT_TRY_VOID(m_worker->fetchLeft(inputs));
         const auto taken = load(*m_worker, function, inputs, options, progress);
         for (const std::vector<Tensor>& weights : weightsOf(function, inputs))
             if (taken) m_loaded.push_back(!weights.empty());
@@ -268,7 +299,10 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     std::optional<Held>& known = held();
     if (!known || function >= known->program->program().functions.size())
         return invalidInput("the worker has no program");
-    // Of a forward and its backward one runs at a time: the memory of the other one is free for it.
+    // Of a forward and its backward one runs at a time: the memory of the other one is free for it, but for what it is
+    // given of that.
+    for (const auto& [other, context] : known->contexts)
+        if (other != function) context->keepOnly(request.tensors);
     std::erase_if(known->contexts, [&](const auto& other) { return other.first != function; });
     auto& context = known->contexts[function];
     if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);

@@ -27,6 +27,8 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
                       const Progress& progress);
     /// Its number, for tests; 0 if there is none.
     int process() const;
+    /// CpuProgram::hold
+    std::unique_lock<std::recursive_mutex> hold() const { return std::unique_lock(m_turn); }
 
   private:
     Result<void> load(Worker& worker, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
@@ -37,18 +39,21 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
                             const Progress& progress);
     /// The weights of each function, from the inputs of one: a backward has those that it shares with the forward.
     std::vector<std::vector<Tensor>> weightsOf(size_t function, const std::vector<Tensor>& inputs) const;
+    /// Of large results that are read here, as far as they are known before the first run.
+    std::vector<size_t> resultBytes(size_t function, bool leaveSaved) const;
     bool isLoaded(size_t function) const { return function < m_loaded.size() && m_loaded[function]; }
     void keepAlive();
 
     std::shared_ptr<const HostPackage> m_package;
     std::string m_bytes;  // the program, as it is sent
-    mutable std::mutex m_turn;
+    mutable std::recursive_mutex m_turn;
     std::optional<Worker> m_worker;
     int m_threads = 0;
     bool m_splitSmall = false;
     bool m_waited = false;  // the process has waited for this program, or for a run
     /// By function, whether the process has the program with the function's weights; empty without the program.
     std::vector<bool> m_loaded;
+    ResultMemory m_results;
     bool m_keepAll = false;  // weights that libraries have packed are wanted again, for other sizes
 };
 

@@ -1,0 +1,35 @@
+#pragma once
+// Values that a worker has computed and that stay with it until somebody wants their bytes: a backward that runs there
+// reads what its forward has saved where it lies.
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+
+class LeftValues : public std::enable_shared_from_this<LeftValues> {
+  public:
+    explicit LeftValues(int process) : m_process(process) {}
+
+    /// What lies at `address` there, read when it is asked for; by then it may be gone: an error.
+    std::shared_ptr<Storage> add(uint64_t address, size_t bytes);
+    /// Where the process has it, while it has it.
+    std::optional<uint64_t> find(const Storage& storage) const;
+    /// The process gives them up, or is gone itself.
+    void end() { m_ended = true; }
+
+  private:
+    struct Value {
+        std::weak_ptr<const Storage> storage;
+        uint64_t address = 0;
+    };
+    int m_process;
+    std::atomic<bool> m_ended{false};
+    mutable std::mutex m_mutex;
+    std::map<const Storage*, Value> m_values;  // looked up by address, never iterated
+};
+
+}  // namespace cutaway
