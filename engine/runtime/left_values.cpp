@@ -1,18 +1,14 @@
 #include "engine/runtime/left_values.h"
 
+#include <algorithm>
+
 #include "engine/support/process_memory.h"
 
 namespace cutaway {
 
 std::shared_ptr<Storage> LeftValues::add(uint64_t address, size_t bytes) {
     auto storage = Storage::deferred(
-        bytes, [own = shared_from_this(), address](std::span<std::byte> into) -> Result<void> {
-            const Error gone{
-                ErrorCode::ToolFailed, "a value that a run has left in its worker is gone", {}, {"run it again"}};
-            if (own->m_ended) return gone;
-            CT_TRY_VOID(readProcess(own->m_process, address, into));
-            return own->m_ended ? Result<void>(gone) : Result<void>();
-        });
+        bytes, [own = shared_from_this(), address](std::span<std::byte> into) { return own->read(address, into); });
     const std::lock_guard lock(m_mutex);
     m_values[storage.get()] = {storage, address};
     return storage;
@@ -22,8 +18,25 @@ std::optional<uint64_t> LeftValues::find(const Storage& storage) const {
     const std::lock_guard lock(m_mutex);
     const auto known = m_values.find(&storage);
     // Another storage may lie where one has been.
-    if (m_ended || known == m_values.end() || known->second.storage.expired()) return std::nullopt;
+    if (known == m_values.end() || known->second.storage.expired()) return std::nullopt;
     return known->second.address;
+}
+
+void LeftValues::keepOnly(const std::vector<Tensor>& tensors) {
+    const std::lock_guard lock(m_mutex);
+    std::erase_if(m_values, [&](const auto& value) {
+        return std::none_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+            return tensor.defined() && tensor.storage().get() == value.first;
+        });
+    });
+}
+
+Result<void> LeftValues::read(uint64_t address, std::span<std::byte> into) const {
+    const std::lock_guard lock(m_mutex);  // until it is read, it stays
+    const bool there = std::any_of(m_values.begin(), m_values.end(),
+                                   [&](const auto& value) { return value.second.address == address; });
+    if (there) return readProcess(m_process, address, into);
+    return Error{ErrorCode::ToolFailed, "a value that a run has left in its worker is gone", {}, {"run it again"}};
 }
 
 }  // namespace cutaway

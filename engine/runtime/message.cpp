@@ -269,10 +269,9 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Tak
     }
     if (taking.memory) taking.memory->endAnswer();
     for (Described& tensor : tensors)
-        message.tensors.push_back(tensor.defined
-                                      ? Tensor(storages[tensor.block], tensor.dtype, std::move(tensor.sizes),
-                                               std::move(tensor.strides), tensor.offset, tensor.device)
-                                      : Tensor());
+        message.tensors.push_back(tensor.defined ? Tensor(storages[tensor.block], tensor.dtype, std::move(tensor.sizes),
+                                                          std::move(tensor.strides), tensor.offset, tensor.device)
+                                                 : Tensor());
     return message;
 }
 

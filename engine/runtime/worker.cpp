@@ -162,8 +162,7 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     }
     // Loading and unloading drop all that the worker keeps.
     if (task == WorkerTask::Load || task == WorkerTask::Unload) m_state->sent = {};
-    const auto refers = [&](const Tensor& tensor) { return m_state->hasLeft(tensor); };
-    if (std::none_of(given.begin(), given.end(), refers)) m_state->forgetLeft();
+    if (m_state->left) m_state->left->keepOnly(given);
     ByteWriter all;
     all.pod(mayReadProcess(process()));
     all.text(head.bytes);

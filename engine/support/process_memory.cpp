@@ -20,7 +20,9 @@ Result<void> readProcess(int process, uint64_t address, std::span<std::byte> int
         const ssize_t got = ::process_vm_readv(process, &here, 1, &there, 1, 0);
         if (got <= 0)
             return Error{ErrorCode::ToolFailed,
-                         "the memory of a worker could not be read: " + std::generic_category().message(errno), {}, {}};
+                         "the memory of a worker could not be read: " + std::generic_category().message(errno),
+                         {},
+                         {}};
         address += static_cast<uint64_t>(got);
         into = into.subspan(static_cast<size_t>(got));
     }

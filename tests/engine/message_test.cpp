@@ -1,5 +1,7 @@
 // What two processes give each other: written, read where it lies, or left there until it is asked for. The writer is
 // a child of the test, so that its memory is another one.
+#include "engine/runtime/message.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,7 +9,6 @@
 #include <QtTest>
 #include <numeric>
 
-#include "engine/runtime/message.h"
 #include "engine/support/process_memory.h"
 
 using namespace cutaway;
@@ -146,6 +147,8 @@ class MessageTest : public QObject {
         QVERIFY(!readMessage(request, 0, taking));
         QCOMPARE(asked, *left->find(*tensors[0].storage()) + 64 * 8);
 
+        left->keepOnly(tensors);
+        QVERIFY(left->find(*tensors[0].storage()).has_value());
         left->end();
         QVERIFY(!left->find(*tensors[0].storage()).has_value());
         QVERIFY(tensors[0].storage()->load().has_value());  // its bytes are here since

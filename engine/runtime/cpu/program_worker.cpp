@@ -108,7 +108,7 @@ std::vector<size_t> ProgramWorker::resultBytes(size_t function, bool leaveSaved)
     return bytes;
 }
 
-Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
+Result<void> ProgramWorker::load(Loading at, size_t function, const std::vector<Tensor>& inputs,
                                  const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
     out.pod(static_cast<uint64_t>(function));
@@ -126,26 +126,26 @@ Result<void> ProgramWorker::load(Worker& worker, size_t function, const std::vec
     }
     // While the process packs its weights; whatever goes wrong, results get new memory.
     const auto preparing = std::async(
-        std::launch::async, [this, bytes = resultBytes(function, options.leaveSaved)] { m_results.prepare(bytes); });
-    CT_TRY_VOID(worker.ask(WorkerTask::Load, "the compiled graph", out.bytes, tensors,
-                           {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+        std::launch::async, [&, bytes = resultBytes(function, options.leaveSaved)] { at.results.prepare(bytes); });
+    CT_TRY_VOID(at.worker.ask(WorkerTask::Load, "the compiled graph", out.bytes, tensors,
+                              {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
     return {};
 }
 
-Result<ProgramWorker::Reply> ProgramWorker::ask(Worker& worker, size_t function, const std::vector<Tensor>& inputs,
+Result<ProgramWorker::Reply> ProgramWorker::ask(Loading at, size_t function, const std::vector<Tensor>& inputs,
                                                 const CpuRunOptions& options, const Progress& progress) {
     ByteWriter out;
     out.pod(options.repeat);
     out.pod(options.cold);
     out.pod(static_cast<uint64_t>(function));
     WorkerOptions how{options.threads, options.timeoutSeconds, options.memoryBytes};
-    how.memory = &m_results;
+    how.memory = &at.results;
     if (options.leaveSaved)
         how.leaves = [=, this](size_t result) {
             return isSaved(m_package->program, function, static_cast<int64_t>(result));
         };
-    CT_TRY(Message message, worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes,
-                                       changing(m_package->program.functions[function], inputs), how, progress));
+    CT_TRY(Message message, at.worker.ask(WorkerTask::Compiled, "the compiled graph", out.bytes,
+                                          changing(m_package->program.functions[function], inputs), how, progress));
     return Reply{std::move(message), 0};
 }
 
@@ -155,11 +155,12 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
         const auto start = std::chrono::steady_clock::now();
         CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
-        CT_TRY_VOID(load(own, function, inputs, options, progress));
+        ResultMemory results;
+        CT_TRY_VOID(load({own, results}, function, inputs, options, progress));
         const double loaded = millisecondsSince(start);
         CpuRunOptions once = options;
         once.leaveSaved = false;  // it ends with its answer
-        CT_TRY(Reply reply, ask(own, function, inputs, once, progress));
+        CT_TRY(Reply reply, ask({own, results}, function, inputs, once, progress));
         reply.loadMilliseconds = loaded;
         return reply;
     }
@@ -200,7 +201,7 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
     if (!isLoaded(function)) {
         m_loaded.clear();
         CT_TRY_VOID(m_worker->fetchLeft(inputs));
-        const auto taken = load(*m_worker, function, inputs, options, progress);
+        const auto taken = load({*m_worker, m_results}, function, inputs, options, progress);
         for (const std::vector<Tensor>& weights : weightsOf(function, inputs))
             if (taken) m_loaded.push_back(!weights.empty());
         if (taken && function < m_loaded.size()) m_loaded[function] = true;
@@ -208,7 +209,7 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
         if (!taken) return taken.error();
         loaded = millisecondsSince(start);
     }
-    auto reply = ask(*m_worker, function, inputs, options, progress);
+    auto reply = ask({*m_worker, m_results}, function, inputs, options, progress);
     if (reply) reply->loadMilliseconds = loaded;
     if (!m_worker->running()) m_worker.reset();
     return reply;

@@ -31,9 +31,14 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     std::unique_lock<std::recursive_mutex> hold() const { return std::unique_lock(m_turn); }
 
   private:
-    Result<void> load(Worker& worker, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+    /// A process with the program loaded, and memory for what it answers.
+    struct Loading {
+        Worker& worker;
+        ResultMemory& results;
+    };
+    Result<void> load(Loading at, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress);
-    Result<Reply> ask(Worker& worker, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+    Result<Reply> ask(Loading at, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress);
     Result<Reply> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                             const Progress& progress);
