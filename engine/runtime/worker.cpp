@@ -336,7 +336,6 @@ int workerMain(int argc, char** argv) {
         if (!asked) return false;
         if (static_cast<WorkerTask>(asked->byte) == WorkerTask::Fetched) {
             left.tensors.clear();
-            returnFreeMemory();
             return true;
         }
         if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");

@@ -245,6 +245,34 @@ class ProgramWorkerTest : public QObject {
         for (const char* library : {"Cbc", "sqlite"}) QVERIFY2(!files.contains(library), library);
     }
 
+    /// While a backward runs, its forward's values are there as far as they were saved.
+    void aForwardLeavesWhatItHasSaved() {
+        if (kSanitized) QSKIP("sanitizers keep what is freed");
+        const auto forward = moduleOf(R"(def forward(x: "f32[32768, 16]", w: "f32[16, 1024]"):
+    a = aten.mm.default(x, w)
+    s = aten.sum.dim_IntList(a, [1], True)
+    t = aten.sum.default(s)
+    return (t, s))");
+        const auto backward = moduleOf(R"(def forward(s: "f32[32768, 1]", r: "f32[1, 1024]"):
+    b = aten.mm.default(s, r)
+    g = aten.sum.dim_IntList(b, [0])
+    return (g,))");
+        const auto training = buildTraining(forward, backward, {1, -1});
+        QVERIFY2(training.has_value(), training ? "" : training.error().text().c_str());
+        const auto inputs = randomInputs(*forward, 1);
+        const auto ahead = runCpu(training->forward, *inputs, {.leaveSaved = true});
+        QCOMPARE(wrong(*forward, *inputs, ahead), QString());
+        std::vector<Tensor> handed = *randomInputs(*backward, 2);
+        handed[0] = runCpu(training->forward, *inputs, {.leaveSaved = true})->outputs[1];
+        const auto back = runCpu(training->backward, handed);
+        QVERIFY2(back.has_value(), back ? "" : back.error().text().c_str());
+        constexpr int64_t kProduct = int64_t{32768} * 1024 * 4;
+        QVERIFY(ahead->cost.arenaBytes >= kProduct && back->cost.arenaBytes >= kProduct);
+        QVERIFY2(back->cost.peakBytes < kProduct * 3 / 2, qPrintable(QString::number(back->cost.peakBytes)));
+        handed[0] = ahead->outputs[1];  // which wrong() has read
+        QCOMPARE(wrong(*backward, handed, runCpu(training->backward, handed)), QString());
+    }
+
     /// Kernels that were compiled once are found by what they are made from, whatever program they belong to.
     void kernelsAreCompiledOnce() {
         QTemporaryDir folder;

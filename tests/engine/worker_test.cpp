@@ -398,6 +398,34 @@ def step(a: "f32[2]"):
         QCOMPARE(shown(inWorker(*module, inputs)), shown(interpret(*module, inputs)));
         QVERIFY(idleWorkers() != std::vector<int>{process});
     }
+    /// A worker that waits for its next request holds no results of the last.
+    void resultsGoWhenTheyHaveBeenRead() {
+        if (kSanitized) QSKIP("sanitizers keep what is freed");
+        const auto module = moduleOf(R"(def forward(x: "f32[1, 4096]"):
+    a = aten.expand.default(x, [4096, 4096])
+    b = aten.neg.default(a)
+    return (b,))");
+        const auto inputs = randomInputs(*module, 1);
+        const auto run = runReference(*module, *inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QVERIFY(run->outputs[0].bytes() >= size_t{1} << 26);
+        int64_t most = 0;
+        const auto held = [&] {
+            most = 0;
+            int workers = 0;
+            for (const QString& pid : QDir("/proc").entryList(QDir::Dirs)) {
+                QFile stat("/proc/" + pid + "/stat"), statm("/proc/" + pid + "/statm");
+                if (!stat.open(QIODevice::ReadOnly) || !statm.open(QIODevice::ReadOnly)) continue;
+                const QByteArrayList fields = stat.readAll().split(' '), pages = statm.readAll().split(' ');
+                if (fields.size() < 4 || fields[1] != "(cutaway-worker)" || fields[3].toInt() != ::getpid()) continue;
+                ++workers;
+                most = std::max<int64_t>(most, pages[1].toLongLong() * ::sysconf(_SC_PAGESIZE));
+            }
+            return workers > 0 && most < int64_t{1} << 26;
+        };
+        QTRY_VERIFY2(held(), qPrintable(QString::number(most)));
+    }
+
     void aWorkerThatDies_data() {
         QTest::addColumn<QString>("script");
         QTest::addColumn<QString>("says");
