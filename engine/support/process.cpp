@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -424,7 +425,7 @@ std::string findProgram(const std::string& name) {
         const std::string_view folder = rest.substr(0, rest.find(':'));
         rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
         if (folder.empty()) continue;
-        const std::string candidate = std::string(folder) + "/" + name;
+        std::string candidate = std::string(folder) + "/" + name;
         if (runs(candidate)) return candidate;
     }
     return {};
