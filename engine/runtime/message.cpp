@@ -259,7 +259,7 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Tak
             if (!own) return damaged;
             storages.push_back(Storage::view(reinterpret_cast<const void*>(at), length, own));
         } else {
-            if (block.place != Place::Writer || taking.process == 0) return damaged;
+            if (block.place != Place::Writer || taking.process == 0 || (!block.wanted && !taking.left)) return damaged;
             message.stayed = true;
             storages.push_back(!block.wanted   ? taking.left->add(at, length)
                                : taking.memory ? taking.memory->take(length)
