@@ -1,5 +1,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 
+#include <numeric>
+
 #include "engine/codegen/cpp_printer.h"
 #include "engine/host/bind_host.h"
 #include "engine/host/make_host.h"
@@ -157,23 +159,18 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
 
 namespace {
 
-std::vector<MemoryWish> wishes(const HostPackage& host, size_t number, const BoundFunction& bound,
-                               const std::vector<Tensor>& inputs, bool leaveSaved) {
-    const HostFunction& function = host.program.functions[number];
-    double own = 0, returned = 0, results = 0;
+std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& function, const BoundFunction& bound,
+                               const std::vector<Tensor>& inputs, const std::vector<size_t>& results) {
+    double own = 0, returned = 0;
     for (size_t i = 0; i < function.values.size(); ++i) {
         const HostValue& value = function.values[i];
         const auto bytes = static_cast<double>(bound.values[i].bytes);
         if (value.kind == HostValue::Kind::Input && !value.constant) own += bytes;  // kernels may write to it
         if (value.kind == HostValue::Kind::Own) returned += bytes;
     }
-    for (size_t r = 0; r < function.results.size(); ++r)  // beside the values
-        if (const int64_t value = function.results[r];
-            value >= 0 && !(leaveSaved && isSaved(host.program, number, static_cast<int64_t>(r))))
-            results += static_cast<double>(bound.values[static_cast<size_t>(value)].bytes);
     return {{"inputs and weights", static_cast<double>(bytesOf(inputs) + bytesOf(host.constants)) + own},
             {"values", static_cast<double>(bound.arenaBytes()) + returned},
-            {"results", results}};
+            {"results", std::accumulate(results.begin(), results.end(), 0.0)}};  // beside the values
 }
 
 }  // namespace
@@ -186,10 +183,11 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     CT_TRY(const SymbolValues sizes, bindSymbols(function, inputs));
     CT_TRY(const std::vector<Tensor> laid, laidOut(function, inputs, sizes, Constants::AsGiven));
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
-    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, program.part().function, bound, laid, options.leaveSaved),
-                            Whose::ChildOwn));
+    const size_t called = program.part().function;
+    const std::vector<size_t> results = returnedBytes(host.program, called, bound, options.leaveSaved);
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid, results), Whose::ChildOwn));
     progress.say(0.2, "running");
-    CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(program.part().function, laid, options, progress));
+    CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(called, laid, results, options, progress));
     ByteReader in(reply.message.text);
     CpuRun run;
     run.outputs = std::move(reply.message.tensors);
@@ -207,11 +205,10 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
         run.refused[number] = step.node + ": " + step.library + " does not take " + step.op + " (" + std::string(why) +
                               "): the reference kernel computes it";
     });
-    const size_t results = function.results.size();
-    for (size_t at = results; at < run.outputs.size(); ++at)
+    for (size_t at = results.size(); at < run.outputs.size(); ++at)
         run.written.emplace_back(static_cast<size_t>(in.pod<uint64_t>()), std::move(run.outputs[at]));
-    run.outputs.resize(results);
-    for (size_t r = 0; r < results; ++r)
+    run.outputs.resize(results.size());
+    for (size_t r = 0; r < results.size(); ++r)
         if (const int64_t number = function.results[r]; function.isConstantInput(number)) {
             const auto place = static_cast<size_t>(number);
             run.outputs[r] =

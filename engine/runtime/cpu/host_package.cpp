@@ -83,6 +83,16 @@ bool isSaved(const HostProgram& program, size_t function, int64_t result) {
            });
 }
 
+std::vector<size_t> returnedBytes(const HostProgram& program, size_t function, const BoundFunction& bound,
+                                  bool leaveSaved) {
+    const std::vector<int64_t>& results = program.functions[function].results;
+    std::vector<size_t> bytes(results.size());
+    for (size_t r = 0; r < results.size(); ++r)
+        if (results[r] >= 0 && !(leaveSaved && isSaved(program, function, static_cast<int64_t>(r))))
+            bytes[r] = static_cast<size_t>(bound.values[static_cast<size_t>(results[r])].bytes);
+    return bytes;
+}
+
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name) {
     for (size_t i = 0; i < program.functions.size(); ++i)
         if (program.functions[i].name == name) return i;

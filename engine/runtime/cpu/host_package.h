@@ -8,6 +8,8 @@
 
 namespace cutaway {
 
+struct BoundFunction;
+
 /// What a process is given once: it is sent again only to another process.
 struct HostPackage {
     HostProgram program;
@@ -34,6 +36,10 @@ Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const Tr
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name);
 /// Whether a result of the function is what the program's backward is given of its forward.
 bool isSaved(const HostProgram& program, size_t function, int64_t result);
+/// Of each result the bytes that go to who runs the function; 0 for None and, with `leaveSaved`, for what its backward
+/// is given.
+std::vector<size_t> returnedBytes(const HostProgram& program, size_t function, const BoundFunction& bound,
+                                  bool leaveSaved);
 /// The constants of a program as its graphs hold them.
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled);
 /// Copies constants and weights, by function, whose strides are not those that the program walks memory by; those that

@@ -3,7 +3,6 @@
 #include <deque>
 #include <future>
 
-#include "engine/host/bind_host.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/cpu/host_context.h"
 #include "engine/runtime/cpu/host_io.h"
@@ -91,25 +90,9 @@ std::vector<std::vector<Tensor>> ProgramWorker::weightsOf(size_t function, const
     return weights;
 }
 
-std::vector<size_t> ProgramWorker::resultBytes(size_t function, bool leaveSaved) const {
-    const HostFunction& called = m_package->program.functions[function];
-    std::vector<size_t> bytes;
-    if (!called.symbols.empty() || called.segments.size() > 1) return bytes;
-    const auto bound = bindMemory(called, {});
-    if (!bound) return bytes;
-    for (size_t r = 0; r < called.results.size(); ++r) {
-        const int64_t value = called.results[r];
-        if (value < 0 || called.isConstantInput(value) ||
-            (leaveSaved && isSaved(m_package->program, function, static_cast<int64_t>(r))))
-            continue;
-        const auto own = static_cast<size_t>(bound->values[static_cast<size_t>(value)].bytes);
-        if (own >= kLargeBlock) bytes.push_back(own);
-    }
-    return bytes;
-}
-
 Result<void> ProgramWorker::load(Loading at, size_t function, const std::vector<Tensor>& inputs,
-                                 const CpuRunOptions& options, const Progress& progress) {
+                                 const std::vector<size_t>& results, const CpuRunOptions& options,
+                                 const Progress& progress) {
     ByteWriter out;
     out.pod(static_cast<uint64_t>(function));
     out.pod(options.threads);
@@ -124,9 +107,12 @@ Result<void> ProgramWorker::load(Loading at, size_t function, const std::vector<
         out.count(weights.size());
         tensors.insert(tensors.end(), weights.begin(), weights.end());
     }
+    const HostFunction& called = m_package->program.functions[function];
+    std::vector<size_t> large;
+    for (size_t r = 0; r < results.size(); ++r)
+        if (results[r] >= kLargeBlock && !called.isConstantInput(called.results[r])) large.push_back(results[r]);
     // While the process packs its weights; whatever goes wrong, results get new memory.
-    const auto preparing = std::async(
-        std::launch::async, [&, bytes = resultBytes(function, options.leaveSaved)] { at.results.prepare(bytes); });
+    const auto preparing = std::async(std::launch::async, [&] { at.results.prepare(large); });
     CT_TRY_VOID(at.worker.ask(WorkerTask::Load, "the compiled graph", out.bytes, tensors,
                               {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
     return {};
@@ -150,17 +136,18 @@ Result<ProgramWorker::Reply> ProgramWorker::ask(Loading at, size_t function, con
 }
 
 Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vector<Tensor>& inputs,
-                                                const CpuRunOptions& options, const Progress& progress) {
+                                                const std::vector<size_t>& results, const CpuRunOptions& options,
+                                                const Progress& progress) {
     // Limits hold for a whole process, and faults are asked of it when it starts.
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
         const auto start = std::chrono::steady_clock::now();
         CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
-        ResultMemory results;
-        CT_TRY_VOID(load({own, results}, function, inputs, options, progress));
+        ResultMemory memory;
+        CT_TRY_VOID(load({own, memory}, function, inputs, results, options, progress));
         const double loaded = millisecondsSince(start);
         CpuRunOptions once = options;
         once.leaveSaved = false;  // it ends with its answer
-        CT_TRY(Reply reply, ask({own, results}, function, inputs, once, progress));
+        CT_TRY(Reply reply, ask({own, memory}, function, inputs, once, progress));
         reply.loadMilliseconds = loaded;
         return reply;
     }
@@ -170,7 +157,7 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     if (m_worker && !same) CT_TRY_VOID(m_worker->fetchLeft(inputs));
     if (m_worker && (!same || !m_worker->running())) m_worker.reset();
     m_waited = m_worker.has_value();
-    auto reply = askLoaded(function, inputs, options, progress);
+    auto reply = askLoaded(function, inputs, results, options, progress);
     // A kept process may have ended while nobody looked, before this run began.
     const bool idle = m_waited && !reply && !m_worker && neverBegan(reply.error());
     // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
@@ -179,11 +166,12 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
         m_keepAll = true;
         m_loaded.clear();
     }
-    return idle || lacking ? askLoaded(function, inputs, options, progress) : std::move(reply);
+    return idle || lacking ? askLoaded(function, inputs, results, options, progress) : std::move(reply);
 }
 
 Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std::vector<Tensor>& inputs,
-                                                      const CpuRunOptions& options, const Progress& progress) {
+                                                      const std::vector<size_t>& results, const CpuRunOptions& options,
+                                                      const Progress& progress) {
     const auto start = std::chrono::steady_clock::now();
     if (!m_worker) {
         if (options.threads > 0) {
@@ -201,7 +189,7 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
     if (!isLoaded(function)) {
         m_loaded.clear();
         CT_TRY_VOID(m_worker->fetchLeft(inputs));
-        const auto taken = load({*m_worker, m_results}, function, inputs, options, progress);
+        const auto taken = load({*m_worker, m_results}, function, inputs, results, options, progress);
         for (const std::vector<Tensor>& weights : weightsOf(function, inputs))
             if (taken) m_loaded.push_back(!weights.empty());
         if (taken && function < m_loaded.size()) m_loaded[function] = true;

@@ -22,9 +22,9 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     };
     /// Runs in the process that has the program, or in a new one if there is none, if it has another number of threads,
     /// or if the options ask for limits of their own. `inputs` as the function lays them out, but for constant ones,
-    /// which are sent once as they are.
-    Result<Reply> run(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
-                      const Progress& progress);
+    /// which are sent once as they are. `results`: their bytes, as far as they are known (returnedBytes).
+    Result<Reply> run(size_t function, const std::vector<Tensor>& inputs, const std::vector<size_t>& results,
+                      const CpuRunOptions& options, const Progress& progress);
     /// Its number, for tests; 0 if there is none.
     int process() const;
     /// CpuProgram::hold
@@ -36,16 +36,14 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
         Worker& worker;
         ResultMemory& results;
     };
-    Result<void> load(Loading at, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
-                      const Progress& progress);
+    Result<void> load(Loading at, size_t function, const std::vector<Tensor>& inputs,
+                      const std::vector<size_t>& results, const CpuRunOptions& options, const Progress& progress);
     Result<Reply> ask(Loading at, size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
                       const Progress& progress);
-    Result<Reply> askLoaded(size_t function, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
-                            const Progress& progress);
+    Result<Reply> askLoaded(size_t function, const std::vector<Tensor>& inputs, const std::vector<size_t>& results,
+                            const CpuRunOptions& options, const Progress& progress);
     /// The weights of each function, from the inputs of one: a backward has those that it shares with the forward.
     std::vector<std::vector<Tensor>> weightsOf(size_t function, const std::vector<Tensor>& inputs) const;
-    /// Of large results that are read here, as far as they are known before the first run.
-    std::vector<size_t> resultBytes(size_t function, bool leaveSaved) const;
     bool isLoaded(size_t function) const { return function < m_loaded.size() && m_loaded[function]; }
     void keepAlive();
 
