@@ -103,7 +103,7 @@ Result<Json> benchModel(const std::string& path, const CompileArguments& compile
     return row;
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addBenchOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::vector<std::string> paths;
         std::string json;
@@ -160,7 +160,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> benchReports() {
     Json model{{"model", "string: as given"},
                {"reference_ms?", "number: a run by the interpreter; with --run"},
                {"cpu_ms?", "number: a run of compiled code; with --run"},
@@ -188,7 +188,7 @@ std::vector<JsonReport> reports() {
 extern const Command benchCommand{
     .name = "bench",
     .summary = "Times opening, passes, difference and, with --run, reference and compiled run (medians)",
-    .add = addOptions,
-    .reports = reports};
+    .add = addBenchOptions,
+    .reports = benchReports};
 
 }  // namespace cutaway::cli

@@ -9,13 +9,13 @@
 namespace cutaway::cli {
 namespace {
 
-constexpr std::pair<const char*, BisectCheck> kChecks[] = {{"numbers", BisectCheck::Numbers},
-                                                           {"nan", BisectCheck::Nan},
-                                                           {"nonfinite", BisectCheck::Nan},
-                                                           {"command", BisectCheck::Command},
-                                                           {"crash", BisectCheck::Crash}};
+constexpr std::pair<const char*, BisectCheck> kBisectChecks[] = {{"numbers", BisectCheck::Numbers},
+                                                                 {"nan", BisectCheck::Nan},
+                                                                 {"nonfinite", BisectCheck::Nan},
+                                                                 {"command", BisectCheck::Command},
+                                                                 {"crash", BisectCheck::Crash}};
 
-Json toJson(const BisectReport& report) {
+Json jsonOf(const BisectReport& report) {
     Json probes = Json::array(), levels = Json::array();
     for (const BisectProbe& probe : report.probes)
         probes.push_back({{"rewrites", probe.rewrites},
@@ -30,8 +30,8 @@ Json toJson(const BisectReport& report) {
               {"probes", std::move(probes)}, {"levels", std::move(levels)},         {"failure", report.failure},
               {"note", report.note}};
     if (report.found) {
-        json["step"] = cli::toJson(report.step);
-        json["rewrite"] = report.rewrite.index < 0 ? Json() : cli::toJson(report.rewrite);
+        json["step"] = toJson(report.step);
+        json["rewrite"] = report.rewrite.index < 0 ? Json() : toJson(report.rewrite);
     }
     if (report.value)
         json["value"] = {{"output", report.value->output},
@@ -41,7 +41,7 @@ Json toJson(const BisectReport& report) {
     return json;
 }
 
-void print(const BisectReport& report, bool commands) {
+void printBisect(const BisectReport& report, bool commands) {
     if (!report.note.empty()) std::cout << "note: " << report.note << "\n";
     for (const BisectProbe& probe : report.probes) {
         std::cout << (probe.bad ? "  bad   " : "  good  ") << "after " << probe.rewrites
@@ -71,7 +71,7 @@ void print(const BisectReport& report, bool commands) {
               << report.value->worst.actual << " with it, " << report.value->worst.expected << " without\n";
 }
 
-struct Arguments {
+struct BisectArguments {
     std::string path, check = "numbers", backend = "reference", json;
     bool commands = false;
     double memoryMebibytes = 0;
@@ -80,7 +80,7 @@ struct Arguments {
 };
 
 /// A request that may end this process is compiled in others only.
-Result<BisectReport> search(const Arguments& arguments) {
+Result<BisectReport> search(const BisectArguments& arguments) {
     const BisectOptions& options = arguments.bisect;
     if (options.check != BisectCheck::Crash && options.backend == Backend::Reference) {
         CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
@@ -93,15 +93,15 @@ Result<BisectReport> search(const Arguments& arguments) {
     return bisectCompile(session, request, options);
 }
 
-Result<int> run(Arguments& arguments) {
+Result<int> runBisect(BisectArguments& arguments) {
     BisectOptions& options = arguments.bisect;
-    for (const auto& [name, check] : kChecks)
+    for (const auto& [name, check] : kBisectChecks)
         if (arguments.check == name) options.check = check;
     options.backend = arguments.backend == "cpu" ? Backend::Cpu : Backend::Reference;
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(const BisectReport report, search(arguments));
-    if (arguments.json.empty()) print(report, arguments.commands);
-    const int written = arguments.json.empty() ? 0 : writeText(arguments.json, dump(toJson(report)));
+    if (arguments.json.empty()) printBisect(report, arguments.commands);
+    const int written = arguments.json.empty() ? 0 : writeText(arguments.json, dump(jsonOf(report)));
     if (report.found) return written;
     return Error{ErrorCode::NotFound,
                  report.badAsOpened
@@ -111,7 +111,7 @@ Result<int> run(Arguments& arguments) {
                  {}};
 }
 
-void addLimits(CLI::App& command, Arguments& arguments) {
+void addLimits(CLI::App& command, BisectArguments& arguments) {
     command.add_option("--timeout", arguments.bisect.timeoutSeconds, "Seconds that one test may take")
         ->type_name("S")
         ->check(shareOrNumber());
@@ -123,8 +123,8 @@ void addLimits(CLI::App& command, Arguments& arguments) {
     command.add_flag("--show-commands", arguments.commands, "Print with each test the command that repeats it");
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addBisectOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<BisectArguments>();
     addModel(command, arguments->path)->required();
     auto* check = command
                       .add_option("--check", arguments->check,
@@ -164,14 +164,14 @@ void addOptions(CLI::App& command, Context& context) {
                 if (unused->count() > 0 && !meant)
                     return invalidInput(unused->get_name() + " has no meaning for --check " + how);
             }
-            return run(*arguments);
+            return runBisect(*arguments);
         };
         context.status = statusOf(checked());
     });
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> bisectReports() {
     const Json probe{{"rewrites", "integer: done of all that are searched"},
                      {"step?", "integer: counted from 1; 0 is the graph as opened; null: compiled anew"},
                      {"in_step", "integer: rewrites done of that step; -1: all"},
@@ -201,8 +201,8 @@ std::vector<JsonReport> reports() {
 
 extern const Command bisectCommand{.name = "bisect",
                                    .summary = "Finds the rewrite that broke the graph; status 0 if one was found",
-                                   .add = addOptions,
+                                   .add = addBisectOptions,
                                    .refuses = "nothing is wrong with the graph after all rewrites",
-                                   .reports = reports};
+                                   .reports = bisectReports};
 
 }  // namespace cutaway::cli

@@ -11,7 +11,7 @@
 namespace cutaway::cli {
 namespace {
 
-struct Arguments {
+struct CheckedRunArguments {
     std::string path, step, judge = "own", json, node, side = "checked", backend = "reference";
     double tolerance = 0;
     int top = 20;
@@ -23,7 +23,7 @@ struct Arguments {
     CompileArguments compile;
 };
 
-Json toJson(const NodeNumbers& row) {
+Json jsonOf(const NodeNumbers& row) {
     return {{"node", row.name},
             {"op", row.op},
             {"type", row.type},
@@ -61,7 +61,7 @@ std::string distance(double value) {
     return value < 0 ? "-" : text;
 }
 
-void printTable(const CheckedRun& run, int top) {
+void printNumbers(const CheckedRun& run, int top) {
     print("%-10s %-28s %9s %9s %8s %9s %9s %9s\n", "verdict", "node", "max abs", "max rel", "ulp", "cosine", "from f64",
           "reference");
     int left = top;
@@ -77,14 +77,14 @@ void printTable(const CheckedRun& run, int top) {
         std::cout << "and " << more << " more (--top, --json)\n";
 }
 
-Json toJson(const CheckedRun& run, const std::vector<StepInfo>& steps, const FirstDivergence* first,
+Json jsonOf(const CheckedRun& run, const std::vector<StepInfo>& steps, const FirstDivergence* first,
             const GradientCheck* gradients) {
     const auto nameOf = [&](const Place& place) {
         return place.step < 0 ? std::string() : steps[static_cast<size_t>(place.step)].key();
     };
     const auto rowAt = [&](const std::optional<size_t>& at) { return at ? Json(run.nodes[*at].name) : Json(); };
     Json rows = Json::array();
-    for (const NodeNumbers& row : run.nodes) rows.push_back(toJson(row));
+    for (const NodeNumbers& row : run.nodes) rows.push_back(jsonOf(row));
     Json json{{"step", nameOf(run.place)},
               {"against", nameOf(run.reference)},
               {"inputs", run.inputsFrom},
@@ -95,7 +95,7 @@ Json toJson(const CheckedRun& run, const std::vector<StepInfo>& steps, const Fir
               {"remarks", run.remarks},
               {"nodes", std::move(rows)}};
     if (first && first->found) json["first_step"] = first->step.key();
-    if (gradients) json["gradients"] = cli::toJson(*gradients);
+    if (gradients) json["gradients"] = toJson(*gradients);
     return json;
 }
 
@@ -106,7 +106,7 @@ std::string cell(double value) {
 }
 
 /// One slice of a node's value, as many numbers as a screen takes.
-Result<int> printValue(Compiled& compiled, const Place& place, const Arguments& arguments) {
+Result<int> printValue(Compiled& compiled, const Place& place, const CheckedRunArguments& arguments) {
     CT_TRY(const GraphText text, compiled.session.text(place));
     NodeKey key = NodeKey::None;
     for (const NodeKey each : text.lineNodes) {
@@ -152,7 +152,7 @@ Result<int> printValue(Compiled& compiled, const Place& place, const Arguments& 
 }
 
 /// Checks gradients by central differences: graphs before differentiation have none to compare them with.
-Result<std::optional<GradientCheck>> gradientsOf(Compiled& compiled, const Arguments& arguments) {
+Result<std::optional<GradientCheck>> gradientsOf(Compiled& compiled, const CheckedRunArguments& arguments) {
     CT_TRY(const CompileRequest request, arguments.compile.resolved());
     if (request.mode != Mode::Training || arguments.noGradients || !arguments.step.empty()) return std::nullopt;
     GradientCheckOptions options = arguments.gradients;
@@ -164,7 +164,7 @@ Result<std::optional<GradientCheck>> gradientsOf(Compiled& compiled, const Argum
     return std::move(*check);
 }
 
-Result<int> check(Compiled& compiled, const Place& place, const Arguments& arguments) {
+Result<int> check(Compiled& compiled, const Place& place, const CheckedRunArguments& arguments) {
     const CheckedRunOptions& options = arguments.checked;
     CT_TRY(CheckedRun run, checkedRun(compiled.session, place, options));
     CT_TRY(const std::optional<GradientCheck> gradients, gradientsOf(compiled, arguments));
@@ -191,11 +191,11 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
     if (!arguments.json.empty()) {
         status =
             writeText(arguments.json,
-                      dump(toJson(run, compiled.steps, first ? &*first : nullptr, gradients ? &*gradients : nullptr)));
+                      dump(jsonOf(run, compiled.steps, first ? &*first : nullptr, gradients ? &*gradients : nullptr)));
     } else {
         std::cout << "inputs: " << run.inputsFrom << "\n";
         for (const std::string& remark : run.remarks) std::cout << "note: " << remark << "\n";
-        printTable(run, arguments.top);
+        printNumbers(run, arguments.top);
         if (run.firstNonFinite) {
             const NodeNumbers& row = run.nodes[*run.firstNonFinite];
             std::cout << "first value that is not finite: " << row.name << ", " << row.nans << " NaN, "
@@ -211,7 +211,7 @@ Result<int> check(Compiled& compiled, const Place& place, const Arguments& argum
     return status;
 }
 
-Result<void> resolve(Arguments& arguments, bool tolerance) {
+Result<void> resolve(CheckedRunArguments& arguments, bool tolerance) {
     arguments.checked.judge.judge = arguments.judge == "same"     ? Judge::Same
                                     : arguments.judge == "strict" ? Judge::Strict
                                                                   : Judge::Own;
@@ -223,7 +223,7 @@ Result<void> resolve(Arguments& arguments, bool tolerance) {
     return {};
 }
 
-void addJudge(CLI::App& command, Arguments& arguments, CLI::Option*& tolerance) {
+void addJudge(CLI::App& command, CheckedRunArguments& arguments, CLI::Option*& tolerance) {
     command
         .add_option("--judge", arguments.judge,
                     "What is wrong. own: a value farther from the f64 run than some times as far as the reference is. "
@@ -240,8 +240,8 @@ void addJudge(CLI::App& command, Arguments& arguments, CLI::Option*& tolerance) 
                      "Of --judge same: only values of floats count (ignore_non_fp)");
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addCheckedRunOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<CheckedRunArguments>();
     addModel(command, arguments->path)->required();
     command
         .add_option("--step", arguments->step,
@@ -310,7 +310,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> checkedRunReports() {
     const Json node{{"node", "string: name"},
                     {"op", "string: empty for inputs"},
                     {"type", "string: what the graph says"},
@@ -360,8 +360,8 @@ std::vector<JsonReport> reports() {
 extern const Command checkedRunCommand{
     .name = "checked-run",
     .summary = "Compares each value of a graph with the graph it came from, in its dtypes and in f64",
-    .add = addOptions,
+    .add = addCheckedRunOptions,
     .refuses = "a value diverges",
-    .reports = reports};
+    .reports = checkedRunReports};
 
 }  // namespace cutaway::cli

@@ -47,7 +47,7 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest&
            dumpHost(compiled, folder);
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addCompileOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, stages, folder, json;
         CompileArguments compile;
@@ -107,7 +107,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> compileReports() {
     return {{"--json", Json::array({shapeOfStep()})}, {"--stages-json", Json::array({shapeOfStage()})}};
 }
 
@@ -115,7 +115,7 @@ std::vector<JsonReport> reports() {
 
 extern const Command compileCommand{.name = "compile",
                                     .summary = "Runs the passes; with --dump also generates and compiles the kernels",
-                                    .add = addOptions,
-                                    .reports = reports};
+                                    .add = addCompileOptions,
+                                    .reports = compileReports};
 
 }  // namespace cutaway::cli

@@ -15,7 +15,7 @@ constexpr std::pair<const char*, SequentialBackend> kBackends[] = {{"ts", Sequen
                                                                    {"print", SequentialBackend::Print},
                                                                    {"draw", SequentialBackend::Draw}};
 
-Json toJson(const DebugCompileReport& report) {
+Json jsonOf(const DebugCompileReport& report) {
     Json steps = Json::array();
     for (const SequentialStep& step : report.steps)
         steps.push_back({{"slot", step.name}, {"what", step.what}, {"changed", step.changed}});
@@ -24,7 +24,7 @@ Json toJson(const DebugCompileReport& report) {
             {"steps", std::move(steps)},       {"remarks", report.remarks}, {"code", report.code}};
 }
 
-void print(const DebugCompileReport& report, const DebugCompileOptions& options) {
+void printBundle(const DebugCompileReport& report, const DebugCompileOptions& options) {
     std::cout << "bundle: " << options.folder << "\n";
     for (const std::string& file : report.files) std::cout << "  " << file << "\n";
     for (const std::string& remark : report.remarks) std::cout << "note: " << remark << "\n";
@@ -37,7 +37,7 @@ void print(const DebugCompileReport& report, const DebugCompileOptions& options)
     std::cout << "to minify it:\n  " << report.command << "\n";
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addDebugCompileOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, backend = "ts", json;
         DebugCompileOptions options;
@@ -77,8 +77,8 @@ void addOptions(CLI::App& command, Context& context) {
             CT_TRY_VOID(session.open(arguments->path, open));
             CT_TRY(const DebugCompileReport report, debugCompile(session, options));
             int status = 0;
-            if (arguments->json.empty()) print(report, options);
-            else status = writeText(arguments->json, dump(toJson(report)));
+            if (arguments->json.empty()) printBundle(report, options);
+            else status = writeText(arguments->json, dump(jsonOf(report)));
             if (!report.reloaded)
                 return Error{ErrorCode::ToolFailed,
                              "what was read back is another graph: " + report.difference,
@@ -96,7 +96,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> debugCompileReports() {
     const Json step{{"slot", "string: of the sequential backend"},
                     {"what", "string: what it did"},
                     {"changed", "boolean: the graph is another one"}};
@@ -117,8 +117,8 @@ std::vector<JsonReport> reports() {
 extern const Command debugCompileCommand{
     .name = "debug-compile",
     .summary = "Writes a graph with all that running it takes into a folder, and compiles it as ts_compile does",
-    .add = addOptions,
+    .add = addDebugCompileOptions,
     .refuses = "the bundle does not run, or is another graph when it is read back",
-    .reports = reports};
+    .reports = debugCompileReports};
 
 }  // namespace cutaway::cli

@@ -60,7 +60,7 @@ int printDiff(Compiled& compiled, const FoundStep& found, const std::string& jso
     return 0;
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addDiffOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, step, json;
         CompileArguments compile;
@@ -85,7 +85,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> diffReports() {
     const Json node{{"change", "string: + added, - removed, ~ edited, = reads something else"},
                     {"node", "string: name"},
                     {"before", "string: its line; empty if it was not there"},
@@ -102,6 +102,6 @@ std::vector<JsonReport> reports() {
 }  // namespace
 
 extern const Command diffCommand{
-    .name = "diff", .summary = "What one step did to the graph", .add = addOptions, .reports = reports};
+    .name = "diff", .summary = "What one step did to the graph", .add = addDiffOptions, .reports = diffReports};
 
 }  // namespace cutaway::cli

@@ -11,7 +11,7 @@
 namespace cutaway::cli {
 namespace {
 
-struct Arguments {
+struct ExplainArguments {
     std::string path, rule, node, step, json;
     bool values = false;
     CompileArguments compile;
@@ -58,7 +58,7 @@ Result<size_t> printRewrites(Compiled& compiled, const std::string& rule, int on
 }
 
 /// What every rule tried and did in the run.
-Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
+Result<int> printUses(Compiled& compiled, const ExplainArguments& arguments) {
     CT_TRY(const CompileRequest options, arguments.compile.resolved());
     if (!arguments.rule.empty()) CT_TRY_VOID(checkRule(compiled, arguments.rule, options));
     int only = -1;
@@ -95,7 +95,7 @@ Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
 }
 
 /// The place before the step that the user named, or before the one that applies the rule.
-Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
+Result<Place> placeOf(const Compiled& compiled, const ExplainArguments& arguments) {
     std::string step = arguments.step;
     if (step.empty() && !arguments.rule.empty()) {
         CT_TRY(const CompileRequest options, arguments.compile.resolved());
@@ -152,7 +152,7 @@ Result<std::vector<Explained>> explainEverywhere(Compiled& compiled, const std::
     if (out.empty() && missing) return std::move(*missing);
     return out;
 }
-Result<std::vector<Explained>> explanations(Compiled& compiled, const Arguments& arguments) {
+Result<std::vector<Explained>> explanations(Compiled& compiled, const ExplainArguments& arguments) {
     if (arguments.rule.empty() && arguments.step.empty()) return explainEverywhere(compiled, arguments.node);
     CT_TRY(const Place place, placeOf(compiled, arguments));
     CT_TRY(const NodeKey node, findNode(compiled.session, place, arguments.node));
@@ -166,7 +166,7 @@ Result<std::vector<Explained>> explanations(Compiled& compiled, const Arguments&
     return std::vector{std::move(one)};
 }
 
-Result<int> run(const Arguments& arguments) {
+Result<int> runExplain(const ExplainArguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     if (arguments.node.empty()) return printUses(compiled, arguments);
     if (arguments.values) return explainValues(compiled, arguments.node, arguments.step, arguments.json);
@@ -199,8 +199,8 @@ Result<int> run(const Arguments& arguments) {
     return 0;
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addExplainOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<ExplainArguments>();
     addModel(command, arguments->path)->required();
     auto* rule = command
                      .add_option("--rule", arguments->rule,
@@ -226,11 +226,11 @@ void addOptions(CLI::App& command, Context& context) {
         ->excludes(rule);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
-    command.callback([arguments, &context] { context.status = statusOf(run(*arguments)); });
+    command.callback([arguments, &context] { context.status = statusOf(runExplain(*arguments)); });
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> explainReports() {
     const Json answer{{"pass", "string: name"},
                       {"rule", "string: name"},
                       {"node", "string: where matching starts"},
@@ -252,7 +252,7 @@ std::vector<JsonReport> reports() {
 extern const Command explainCommand{
     .name = "explain",
     .summary = "Why a rule does or does not apply at a node; without --node, what every rule tried and did",
-    .add = addOptions,
-    .reports = reports};
+    .add = addExplainOptions,
+    .reports = explainReports};
 
 }  // namespace cutaway::cli

@@ -23,7 +23,7 @@ void printNumbers(const char* indent, const ValueSummary& values) {
     print("%s\n", values.elements > static_cast<int64_t>(values.first.size()) ? " ..." : "");
 }
 
-Json toJson(const ValueSummary& values) {
+Json jsonOf(const ValueSummary& values) {
     Json first = Json::array();
     for (const double value : values.first) first.push_back(realJson(value));
     return {{"elements", values.elements},   {"least", realJson(values.least)},
@@ -70,14 +70,14 @@ Result<int> explainValues(Compiled& compiled, const std::string& name, const std
         for (size_t i = 0; i < constant.sources.size(); ++i) {
             const ValueSummary& own = i < values.sources.size() ? values.sources[i] : values;
             sources.push_back(
-                {{"tensor", constant.sources[i].first}, {"type", constant.sources[i].second}, {"values", toJson(own)}});
+                {{"tensor", constant.sources[i].first}, {"type", constant.sources[i].second}, {"values", jsonOf(own)}});
         }
         for (const auto& [where, what] : history) steps.push_back({{"step", where}, {"what", what}});
         return writeText(json, dump({{"node", details.node.name},
                                      {"type", details.node.type},
                                      {"bytes", constant.bytes},
                                      {"shared", constant.shared},
-                                     {"values", toJson(values)},
+                                     {"values", jsonOf(values)},
                                      {"sources", sources},
                                      {"recipe", constant.recipe},
                                      {"history", steps}}));

@@ -10,13 +10,13 @@
 namespace cutaway::cli {
 namespace {
 
-struct Arguments {
+struct ExportArguments {
     std::string path, json;
     ExportOptions options;
     CompileArguments compile;
 };
 
-Json toJson(const ExportReport& report) {
+Json jsonOf(const ExportReport& report) {
     return {{"name", report.name},
             {"library", report.library},
             {"files", report.files},
@@ -26,10 +26,10 @@ Json toJson(const ExportReport& report) {
             {"compile_seconds", report.compileSeconds}};
 }
 
-Result<int> exportModel(const Arguments& arguments) {
+Result<int> exportModel(const ExportArguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     CT_TRY(const ExportReport report, exportProgram(compiled.session, compiled.run, arguments.options));
-    if (!arguments.json.empty()) return writeText(arguments.json, dump(toJson(report)));
+    if (!arguments.json.empty()) return writeText(arguments.json, dump(jsonOf(report)));
     if (!report.fixedSizes.empty()) remark("the program accepts only the example input sizes: " + report.fixedSizes);
     print("%s: %zu files, %s, compiled in %.1f s\n", arguments.options.folder.c_str(), report.files.size(),
           bytesText(report.bytes).c_str(), report.compileSeconds);
@@ -41,8 +41,8 @@ Result<int> exportModel(const Arguments& arguments) {
     return 0;
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addExportOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<ExportArguments>();
     addModel(command, arguments->path)->required();
     command
         .add_option("-o,--output", arguments->options.folder,
@@ -64,7 +64,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> exportReports() {
     return {{"--json",
              {{"name", "string: what the library's functions begin with"},
               {"library", "string: its path"},
@@ -81,7 +81,7 @@ extern const Command exportCommand{.name = "export",
                                    .summary =
                                        "Writes the compiled model as a library with header, weights and a "
                                        "main program",
-                                   .add = addOptions,
-                                   .reports = reports};
+                                   .add = addExportOptions,
+                                   .reports = exportReports};
 
 }  // namespace cutaway::cli

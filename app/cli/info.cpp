@@ -33,7 +33,7 @@ void printInfo(const ModelInfo& model) {
     for (const std::string& remark : model.remarks) std::cout << "note: " << remark << "\n";
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addInfoOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, json;
         OpenArguments open;
@@ -55,14 +55,14 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() { return {{"--json", shapeOfModel()}}; }
+std::vector<JsonReport> infoReports() { return {{"--json", shapeOfModel()}}; }
 
 }  // namespace
 
 extern const Command infoCommand{
     .name = "info",
     .summary = "What a file or folder holds: graphs, ops, parameters, bytes, and what cannot be run",
-    .add = addOptions,
-    .reports = reports};
+    .add = addInfoOptions,
+    .reports = infoReports};
 
 }  // namespace cutaway::cli

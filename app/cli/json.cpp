@@ -107,7 +107,7 @@ Json toJson(const StageInfo& stage) {
             {"seconds", stage.seconds}};
 }
 namespace {
-Json toJson(const std::vector<OutputReport>& reports) {
+Json jsonOf(const std::vector<OutputReport>& reports) {
     Json outputs = Json::array();
     for (const OutputReport& output : reports) {
         Json row{{"name", output.name},
@@ -152,14 +152,14 @@ Json toJson(const RunReport& report) {
     Json out{{"inputs", report.inputsFrom},      {"expected", report.expectedFrom},
              {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
              {"min_ms", report.minMilliseconds}, {"compared", report.compared},
-             {"matches", report.matches},        {"outputs", toJson(report.outputs)}};
-    if (!report.written.empty()) out["written"] = toJson(report.written);
+             {"matches", report.matches},        {"outputs", jsonOf(report.outputs)}};
+    if (!report.written.empty()) out["written"] = jsonOf(report.written);
     if (report.cost) addCost(out, *report.cost);
     if (!report.refused.empty()) out["refused"] = report.refused;
     if (const auto& training = report.training) {
         out["loss"] = realJson(training->loss);
         out["loss_from"] = training->lossFrom;
-        out["gradients"] = toJson(training->gradients);
+        out["gradients"] = jsonOf(training->gradients);
         out["forward_ms"] = training->forwardMilliseconds;
         out["backward_ms"] = training->backwardMilliseconds;
         out["saved_activation_bytes"] = training->savedBytes;

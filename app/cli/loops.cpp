@@ -10,7 +10,7 @@
 namespace cutaway::cli {
 namespace {
 
-struct Arguments {
+struct LoopsArguments {
     std::string path, kernel, planFile, json;
     PlanRunOptions run;
     CompileArguments compile;
@@ -25,7 +25,7 @@ void printList(const std::vector<LoopKernel>& kernels) {
     }
     if (kernels.empty()) std::cout << "no kernels: libraries and reference kernels compute every call\n";
 }
-Json toJson(const std::vector<LoopKernel>& kernels) {
+Json jsonOf(const std::vector<LoopKernel>& kernels) {
     Json rows = Json::array();
     for (const LoopKernel& kernel : kernels)
         rows.push_back(
@@ -42,13 +42,13 @@ void printForms(const KernelLoops& loops) {
     for (const LoopForm& step : loops.steps) section("loops after " + step.name, step.text);
     section("C++", loops.source);
 }
-Json toJson(const KernelLoops& loops) {
+Json jsonOf(const KernelLoops& loops) {
     Json steps = Json::array();
     for (const LoopForm& step : loops.steps) steps.push_back({{"step", step.name}, {"loops", step.text}});
     return {{"kernel", loops.kernel}, {"plan", loops.plan}, {"steps", steps}, {"source", loops.source}};
 }
 
-void printRun(const PlanRun& run) {
+void printPlanRun(const PlanRun& run) {
     std::cout << "inputs: " << run.inputsFrom << "\n";
     const auto line = [](const char* plan, const PlanTimes& times) {
         print("%-13s kernel %.4f ms, run %.4f ms\n", plan, times.kernelMilliseconds, times.milliseconds);
@@ -59,7 +59,7 @@ void printRun(const PlanRun& run) {
           run.sameBits ? "the same to the bit"
                        : ((run.same ? "the same within tolerance, " : "DIFFERENT: ") + run.difference).c_str());
 }
-Json toJson(const PlanRun& run) {
+Json jsonOf(const PlanRun& run) {
     const auto times = [](const PlanTimes& of) {
         return Json{{"kernel_ms", of.kernelMilliseconds}, {"run_ms", of.milliseconds}};
     };
@@ -70,21 +70,21 @@ Json toJson(const PlanRun& run) {
 
 /// Prints or writes, whichever was asked for.
 template <class T>
-int shown(const T& report, const std::string& json, void (*printed)(const T&)) {
-    if (!json.empty()) return writeText(json, dump(toJson(report)));
+int shownReport(const T& report, const std::string& json, void (*printed)(const T&)) {
+    if (!json.empty()) return writeText(json, dump(jsonOf(report)));
     printed(report);
     return 0;
 }
 
-Result<int> loops(const Arguments& arguments) {
+Result<int> loops(const LoopsArguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     if (arguments.kernel.empty()) {
         CT_TRY(const std::vector<LoopKernel> kernels, loopKernels(compiled.session, compiled.run));
-        return shown(kernels, arguments.json, printList);
+        return shownReport(kernels, arguments.json, printList);
     }
     if (arguments.planFile.empty()) {
         CT_TRY(const KernelLoops forms, kernelLoops(compiled.session, compiled.run, arguments.kernel));
-        return shown(forms, arguments.json, printForms);
+        return shownReport(forms, arguments.json, printForms);
     }
     CT_TRY(const std::string plan, readTextFile(arguments.planFile, kMaxSettingsFile));
     const auto run = runWithPlan(compiled.session, compiled.run, arguments.kernel, plan, arguments.run);
@@ -93,13 +93,13 @@ Result<int> loops(const Arguments& arguments) {
         if (error.where.starts_with("line ")) error.where = arguments.planFile + ", " + error.where;
         return error;
     }
-    const int written = shown(*run, arguments.json, printRun);
+    const int written = shownReport(*run, arguments.json, printPlanRun);
     if (!run->same) return invalidInput("by this plan the results differ: " + run->difference, arguments.planFile);
     return written;
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addLoopsOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<LoopsArguments>();
     addModel(command, arguments->path)->required();
     auto* kernel = command.add_option("--kernel", arguments->kernel,
                                       "The forms of this kernel: what it computes, its plan with reasons, its loops "
@@ -124,7 +124,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> loopsReports() {
     const Json times{{"kernel_ms", "number: median of all calls of the kernel together"},
                      {"run_ms", "number: median of the whole run"}};
     const Json kernel{{"kernel", "string: name, for --kernel"},
@@ -151,8 +151,8 @@ std::vector<JsonReport> reports() {
 
 extern const Command loopsCommand{.name = "loops",
                                   .summary = "The loops of the compiled kernels, and runs by other plans",
-                                  .add = addOptions,
+                                  .add = addLoopsOptions,
                                   .refuses = "by the plan given the results differ",
-                                  .reports = reports};
+                                  .reports = loopsReports};
 
 }  // namespace cutaway::cli

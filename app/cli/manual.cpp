@@ -40,7 +40,7 @@ std::string optionNames(const CLI::Option& option) {
     return names + " " + type;
 }
 
-void addOptions(std::string& out, const CLI::App& command, bool compiling) {
+void addManualOptions(std::string& out, const CLI::App& command, bool compiling) {
     for (const CLI::Option* option : command.get_options()) {
         if (option == command.get_help_ptr()) continue;
         if (option->get_group().empty() || (option->get_group() == kCompiling) != compiling) continue;
@@ -69,10 +69,10 @@ bool compiles(const CLI::App& command) {
 std::string commandPage(const Command& row, const CLI::App& app, bool alone) {
     const CLI::App& command = *app.get_subcommand(row.name);
     std::string out = std::string("## ") + row.name + "\n\n" + row.summary + ".\n\n    " + synopsis(command) + "\n\n";
-    addOptions(out, command, false);
+    addManualOptions(out, command, false);
     if (compiles(command) && alone) {
         out += "\nOptions that say how to compile:\n\n";
-        addOptions(out, command, true);
+        addManualOptions(out, command, true);
     } else if (compiles(command)) {
         out += "\nAnd the options that say how to compile; see `compiling`.\n";
     }
@@ -87,7 +87,7 @@ std::string commandPage(const Command& row, const CLI::App& app, bool alone) {
 
 std::string compilingPage(const CLI::App& app) {
     std::string out = "## compiling\n\nWhat every command takes that compiles.\n\n";
-    addOptions(out, *app.get_subcommand("compile"), true);
+    addManualOptions(out, *app.get_subcommand("compile"), true);
     return out;
 }
 
@@ -264,20 +264,22 @@ Result<std::string> page(const std::string& name, const CLI::App& app) {
 Json table(const CLI::App& app) {
     Json rows = Json::array();
     for (const Command* command : commands()) {
-        Json options = Json::array(), reports = Json::array();
+        Json options = Json::array(), manualReports = Json::array();
         const CLI::App& parser = *app.get_subcommand(command->name);
         for (const CLI::Option* option : parser.get_options())
             if (option != parser.get_help_ptr() && !option->get_group().empty())
                 options.push_back(optionNames(*option));
         for (const JsonReport& report : command->reports ? command->reports() : std::vector<JsonReport>{})
-            reports.push_back({{"options", report.options}, {"shape", report.shape.dump()}});
-        rows.push_back(
-            {{"command", command->name}, {"summary", command->summary}, {"options", options}, {"reports", reports}});
+            manualReports.push_back({{"options", report.options}, {"shape", report.shape.dump()}});
+        rows.push_back({{"command", command->name},
+                        {"summary", command->summary},
+                        {"options", options},
+                        {"reports", manualReports}});
     }
     return rows;
 }
 
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> manualReports() {
     const Json report{{"options", "string: that ask for it"}, {"shape", "string: the shape, as JSON"}};
     const Json row{{"command", "string: name"},
                    {"summary", "string: a sentence"},
@@ -318,6 +320,6 @@ void addManual(CLI::App& command, Context& context) {
 extern const Command manualCommand{.name = "manual",
                                    .summary = "Prints this manual: every command, option, pass, rule and exit status",
                                    .add = addManual,
-                                   .reports = reports};
+                                   .reports = manualReports};
 
 }  // namespace cutaway::cli

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kShown = 20;
 
-struct Arguments {
+struct MemoryArguments {
     std::string path, json;
     bool all = false;
     CompileArguments compile;
@@ -73,8 +73,8 @@ void printPlan(const MemoryPlan& plan, bool all) {
     printRows(plan, others, all);
 }
 
-Json toJson(const MemoryTotal& total) { return {{"count", total.count}, {"bytes", total.bytes}}; }
-Json toJson(const MemoryPlan& plan) {
+Json jsonOf(const MemoryTotal& total) { return {{"count", total.count}, {"bytes", total.bytes}}; }
+Json jsonOf(const MemoryPlan& plan) {
     Json calls = Json::array(), values = Json::array(), sizes = Json::object(), atPeak = Json::array();
     for (size_t i = 0; i < plan.calls.size(); ++i) {
         const MemoryCall& call = plan.calls[i];
@@ -103,28 +103,28 @@ Json toJson(const MemoryPlan& plan) {
             {"largest_live_bytes", plan.largestLive()},
             {"peak_call", plan.peak < 0 ? Json() : Json(shownNumber(plan.peak))},
             {"at_peak", atPeak},
-            {"inputs", toJson(plan.inputs)},
-            {"constants", toJson(plan.constants)},
+            {"inputs", jsonOf(plan.inputs)},
+            {"constants", jsonOf(plan.constants)},
             {"sizes", sizes},
             {"assumed_sizes", plan.assumed},
             {"calls", calls},
             {"values", values}};
 }
 
-Result<int> memory(const Arguments& arguments) {
+Result<int> memory(const MemoryArguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     CT_TRY(const std::vector<MemoryPlan> plans, memoryPlans(compiled.session, compiled.run));
     if (!arguments.json.empty()) {
         Json rows = Json::array();
-        for (const MemoryPlan& plan : plans) rows.push_back(toJson(plan));
+        for (const MemoryPlan& plan : plans) rows.push_back(jsonOf(plan));
         return writeText(arguments.json, dump({{"plans", rows}}));
     }
     for (const MemoryPlan& plan : plans) printPlan(plan, arguments.all);
     return 0;
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addMemoryOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<MemoryArguments>();
     addModel(command, arguments->path)->required();
     command.add_flag("--all", arguments->all, "Every value, not only the " + std::to_string(kShown) + " largest");
     addJson(command, arguments->json);
@@ -133,7 +133,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> memoryReports() {
     const Json total{{"count", "integer"}, {"bytes", "integer"}};
     const Json call{{"name", "string: a kernel, or the node of a library or reference call"},
                     {"made_by", "string: kernel, library, reference"},
@@ -169,8 +169,8 @@ std::vector<JsonReport> reports() {
 
 extern const Command memoryCommand{.name = "memory",
                                    .summary = "What each value takes in memory and when, and who holds the peak",
-                                   .add = addOptions,
+                                   .add = addMemoryOptions,
                                    .refuses = "",
-                                   .reports = reports};
+                                   .reports = memoryReports};
 
 }  // namespace cutaway::cli

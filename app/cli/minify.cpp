@@ -12,12 +12,12 @@
 namespace cutaway::cli {
 namespace {
 
-constexpr std::pair<const char*, MinifyCheck> kChecks[] = {{"numbers", MinifyCheck::Numbers},
-                                                           {"crash", MinifyCheck::Crash},
-                                                           {"nan", MinifyCheck::Nan},
-                                                           {"command", MinifyCheck::Command}};
+constexpr std::pair<const char*, MinifyCheck> kMinifyChecks[] = {{"numbers", MinifyCheck::Numbers},
+                                                                 {"crash", MinifyCheck::Crash},
+                                                                 {"nan", MinifyCheck::Nan},
+                                                                 {"command", MinifyCheck::Command}};
 
-Json toJson(const MinifyReport& report) {
+Json jsonOf(const MinifyReport& report) {
     Json steps = Json::array();
     for (const MinifyStep& step : report.steps)
         steps.push_back({{"trials", step.trials},
@@ -44,7 +44,7 @@ Json toJson(const MinifyReport& report) {
             {"steps", std::move(steps)}};
 }
 
-void print(const MinifyReport& report) {
+void printMinify(const MinifyReport& report) {
     std::cout << report.text << "\n"
               << report.nodesBefore << " nodes became " << report.nodes << " in " << report.trials << " trials\n"
               << "failure: " << report.signature.title() << "\n";
@@ -87,21 +87,21 @@ class SaysWhatIsLeft {
     static inline pid_t s_owner = 0;
 };
 
-struct Arguments {
+struct MinifyArguments {
     std::string path, check = "crash", backend = "reference", step, json;
     MinifyOptions minify;
     CompileArguments compile;
     double memoryMebibytes = 0;
 };
 
-Result<int> minified(Session& session, const Arguments& arguments) {
+Result<int> minified(Session& session, const MinifyArguments& arguments) {
     const MinifyOptions& options = arguments.minify;
     const bool parity = options.request.parity;
     const SaysWhatIsLeft onInterrupt(options.folder);
     CT_TRY(const MinifyReport report,
            minify(session, options, [parity](const MinifyState& state) { follow(state, parity); }));
-    if (arguments.json.empty()) print(report);
-    else if (const int status = writeText(arguments.json, dump(toJson(report)))) return status;
+    if (arguments.json.empty()) printMinify(report);
+    else if (const int status = writeText(arguments.json, dump(jsonOf(report)))) return status;
     if (report.stopped) remark("stopped before the end: " + report.whyStopped + "; the same command goes on from here");
     if (report.reproduced) return 0;
     return Error{ErrorCode::ToolFailed,
@@ -110,10 +110,10 @@ Result<int> minified(Session& session, const Arguments& arguments) {
                  {"if the failure comes and goes, ask for --repeats"}};
 }
 
-Result<int> run(Arguments& arguments, bool checkGiven) {
+Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
     MinifyOptions& options = arguments.minify;
     if (!options.command.empty() && !checkGiven) arguments.check = "command";
-    for (const auto& [name, check] : kChecks)
+    for (const auto& [name, check] : kMinifyChecks)
         if (arguments.check == name) options.check = check;
     if (!options.command.empty() && options.check != MinifyCheck::Command)
         return invalidInput("--command is for --check command, not " + arguments.check);
@@ -136,8 +136,8 @@ Result<int> run(Arguments& arguments, bool checkGiven) {
     return minified(session, arguments);
 }
 
-void addOptions(CLI::App& command, Context& context) {
-    auto arguments = std::make_shared<Arguments>();
+void addMinifyOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<MinifyArguments>();
     MinifyOptions& options = arguments->minify;
     addModel(command, arguments->path)->required();
     command
@@ -207,10 +207,11 @@ void addOptions(CLI::App& command, Context& context) {
     command.add_flag("--restart", options.restart, "Forget what the folder holds of an earlier search");
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
-    command.callback([arguments, check, &context] { context.status = statusOf(run(*arguments, check->count() > 0)); });
+    command.callback(
+        [arguments, check, &context] { context.status = statusOf(runMinify(*arguments, check->count() > 0)); });
 }
 
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> minifyReports() {
     const Json step{{"trials", "integer: made until then"}, {"nodes", "integer: that were left"},
                     {"inputs", "integer: that it takes"},   {"outputs", "integer: that it returns"},
                     {"how", "string: what was done"},       {"seconds", "real: since the start"}};
@@ -240,8 +241,8 @@ extern const Command minifyCommand{
     .summary =
         "Makes a failing graph smaller as long as it fails in the same way; status 0 if the result does so in a "
         "fresh process",
-    .add = addOptions,
+    .add = addMinifyOptions,
     .refuses = "the graph does not fail, or the result does not in a fresh process",
-    .reports = reports};
+    .reports = minifyReports};
 
 }  // namespace cutaway::cli

@@ -35,7 +35,7 @@ void printMetadata(const TrainingMetadata& metadata) {
           metadata.savedSymints, metadata.donated.size());
 }
 
-Json toJson(const TrainingMetadata& metadata) {
+Json jsonOf(const TrainingMetadata& metadata) {
     Json inputs = Json::array(), outputs = Json::array(), dynamic = Json::object(), fixed = Json::array();
     for (size_t i = 0; i < metadata.inputs.size(); ++i) {
         const auto& input = metadata.inputs[i];
@@ -93,7 +93,7 @@ Json shapeOfMetadata() {
             {"dynamic_saved_tensors_idxs", {{"*", Json::array({"integer: dims of that saved tensor"})}}}};
 }
 
-Json toJson(const std::vector<BudgetPoint>& curve) {
+Json jsonOf(const std::vector<BudgetPoint>& curve) {
     Json rows = Json::array();
     for (const BudgetPoint& point : curve)
         rows.push_back({{"budget", point.budget},
@@ -103,7 +103,7 @@ Json toJson(const std::vector<BudgetPoint>& curve) {
     return rows;
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addPartitionOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, json;
         bool curve = false, metadata = false;
@@ -132,9 +132,9 @@ void addOptions(CLI::App& command, Context& context) {
                 CT_TRY(curve, compiled.session.budgetCurve(compiled.run));
             }
             if (!arguments->json.empty()) {
-                Json report = cli::toJson(choice);
-                report["metadata"] = toJson(metadata);
-                if (arguments->curve) report["curve"] = toJson(curve);
+                Json report = toJson(choice);
+                report["metadata"] = jsonOf(metadata);
+                if (arguments->curve) report["curve"] = jsonOf(curve);
                 return writeText(arguments->json, dump(report));
             }
             printChoice(choice);
@@ -149,7 +149,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> partitionReports() {
     Json plain = shapeOfPartition();
     plain["metadata"] = shapeOfMetadata();
     Json withCurve = plain;
@@ -165,7 +165,7 @@ std::vector<JsonReport> reports() {
 
 extern const Command partitionCommand{.name = "partition",
                                       .summary = "What the forward saves for the backward, and why",
-                                      .add = addOptions,
-                                      .reports = reports};
+                                      .add = addPartitionOptions,
+                                      .reports = partitionReports};
 
 }  // namespace cutaway::cli

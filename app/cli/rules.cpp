@@ -25,7 +25,7 @@ Result<int> printRules(const CompileArguments& arguments, const std::string& pas
     return writeText(json, dump(rows));
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addRulesOptions(CLI::App& command, Context& context) {
     struct Chosen {
         std::string pass, json;
         CompileArguments compile;
@@ -39,7 +39,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> rulesReports() {
     const Json rule{{"pass", "string: that applies it"},
                     {"rule", "string: name"},
                     {"why", "string: a sentence"},
@@ -55,7 +55,7 @@ std::vector<JsonReport> reports() {
 extern const Command rulesCommand{
     .name = "rules",
     .summary = "Prints the rules of the pipeline, and those of --rules, as text; a pass's rules load again",
-    .add = addOptions,
-    .reports = reports};
+    .add = addRulesOptions,
+    .reports = rulesReports};
 
 }  // namespace cutaway::cli

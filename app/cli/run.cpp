@@ -108,7 +108,7 @@ CLI::Validator runBackend() {
     return CLI::Validator(check, "{reference, cpu}", "");
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addRunOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, backend = "reference", json;
         RunOptions run;
@@ -170,7 +170,7 @@ void addOptions(CLI::App& command, Context& context) {
             }
             if (arguments->json.empty()) printRun(report);
             if (arguments->json.empty() && arguments->calls) printCalls(calls);
-            Json json = cli::toJson(report);
+            Json json = toJson(report);
             if (arguments->calls) json["calls"] = callsJson(calls);
             const int written = arguments->json.empty() ? 0 : writeText(arguments->json, dump(json));
             if (!report.matches) return invalidInput("the results differ from the expected ones", arguments->path);
@@ -181,7 +181,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> runReports() {
     Json withCalls = shapeOfRun();
     withCalls["calls"] = Json::array({Json{{"kernel", "string: in the generated code"},
                                            {"kind", "string: of loops, or the library and its function"},
@@ -195,8 +195,8 @@ std::vector<JsonReport> reports() {
 
 extern const Command runCommand{.name = "run",
                                 .summary = "Runs the model and compares the results",
-                                .add = addOptions,
+                                .add = addRunOptions,
                                 .refuses = "an output differs from what --expect holds",
-                                .reports = reports};
+                                .reports = runReports};
 
 }  // namespace cutaway::cli

@@ -8,7 +8,7 @@
 namespace cutaway::cli {
 namespace {
 
-Result<int> run(const std::string& folder, const std::string& json) {
+Result<int> runRunRepro(const std::string& folder, const std::string& json) {
     CT_TRY(const ReproducerReport report, runReproducer(folder));
     int status = 0;
     if (!json.empty()) {
@@ -26,17 +26,18 @@ Result<int> run(const std::string& folder, const std::string& json) {
                  {"recorded was: " + report.recorded}};
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addRunReproOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string folder, json;
     };
     auto arguments = std::make_shared<Arguments>();
     command.add_option("DIR", arguments->folder, "The reproducer")->required();
     addJson(command, arguments->json);
-    command.callback([arguments, &context] { context.status = statusOf(run(arguments->folder, arguments->json)); });
+    command.callback(
+        [arguments, &context] { context.status = statusOf(runRunRepro(arguments->folder, arguments->json)); });
 }
 
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> runReproReports() {
     return {{"--json",
              {{"operation", "string: what was done when it failed"},
               {"repeated", "boolean: it fails in the same way"},
@@ -49,8 +50,8 @@ std::vector<JsonReport> reports() {
 extern const Command runReproCommand{
     .name = "run-repro",
     .summary = "Repeats a failure from the folder that its message names; status 0 if it fails in the same way",
-    .add = addOptions,
+    .add = addRunReproOptions,
     .refuses = "the failure does not repeat, or is another one",
-    .reports = reports};
+    .reports = runReproReports};
 
 }  // namespace cutaway::cli

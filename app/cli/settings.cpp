@@ -41,7 +41,7 @@ std::vector<std::string> ownersOf(const std::vector<const Setting*>& shown) {
     return out;
 }
 
-void printTable(const std::vector<const Setting*>& shown, const std::string& only) {
+void printSettings(const std::vector<const Setting*>& shown, const std::string& only) {
     for (const std::string& owner : ownersOf(shown)) {
         if (!only.empty() && owner != only && !owner.empty()) continue;
         const std::string heading = owner == kRequest ? "options of a compilation"
@@ -61,7 +61,7 @@ void printTable(const std::vector<const Setting*>& shown, const std::string& onl
     }
 }
 
-Result<int> run(const std::string& owner, const std::string& json) {
+Result<int> runSettings(const std::string& owner, const std::string& json) {
     std::vector<const Setting*> shown;
     std::vector<std::string> names;
     for (const Setting& setting : settings()) {
@@ -76,7 +76,7 @@ Result<int> run(const std::string& owner, const std::string& json) {
         return error;
     }
     if (json.empty()) {
-        printTable(shown, owner);
+        printSettings(shown, owner);
         return 0;
     }
     Json rows = Json::array();
@@ -93,7 +93,7 @@ Result<int> run(const std::string& owner, const std::string& json) {
     return writeText(json, dump(rows));
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addSettingsOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string owner, json;
     };
@@ -101,10 +101,11 @@ void addOptions(CLI::App& command, Context& context) {
     command.add_option("OWNER", arguments->owner,
                        "Only the settings of this pass; 'compile' for the options of a compilation");
     addJson(command, arguments->json);
-    command.callback([arguments, &context] { context.status = statusOf(run(arguments->owner, arguments->json)); });
+    command.callback(
+        [arguments, &context] { context.status = statusOf(runSettings(arguments->owner, arguments->json)); });
 }
 
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> settingsReports() {
     const Json row{{"owners", Json::array({"string: a pass, or compile; none for every optional pass"})},
                    {"key", "string: name"},
                    {"kind", "string: flag, integer, real, choice, file, name or list"},
@@ -124,7 +125,7 @@ extern const Command settingsCommand{
     .summary =
         "Everything that can be set: options of a compilation, and settings of optional passes (--enable "
         "PASS=key:value)",
-    .add = addOptions,
-    .reports = reports};
+    .add = addSettingsOptions,
+    .reports = settingsReports};
 
 }  // namespace cutaway::cli

@@ -88,7 +88,7 @@ Result<Compiled> openAndStop(const std::string& path, const CompileArguments& ar
     return compiled;
 }
 
-void addOptions(CLI::App& command, Context& context) {
+void addStepsOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, json;
         std::vector<std::string> breakpoints;
@@ -154,7 +154,7 @@ void addOptions(CLI::App& command, Context& context) {
 }
 
 /// What --json writes.
-std::vector<JsonReport> reports() {
+std::vector<JsonReport> stepsReports() {
     Json withRewrites = shapeOfStep();
     withRewrites["list"] = Json::array({shapeOfRewrite()});
     const Json step{{"step", "string: name"},
@@ -172,8 +172,8 @@ std::vector<JsonReport> reports() {
 
 extern const Command stepsCommand{.name = "steps",
                                   .summary = "Every pass: what it changed and how long it took",
-                                  .add = addOptions,
+                                  .add = addStepsOptions,
                                   .refuses = "a step failed; with --check-numbers, a step does not keep the numbers",
-                                  .reports = reports};
+                                  .reports = stepsReports};
 
 }  // namespace cutaway::cli

@@ -7,7 +7,7 @@
 namespace cutaway::cli {
 namespace {
 
-void addOptions(CLI::App& command, Context& context) {
+void addTextOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, step;
         bool runnable = false;
@@ -46,6 +46,6 @@ void addOptions(CLI::App& command, Context& context) {
 
 }  // namespace
 
-extern const Command textCommand{.name = "text", .summary = "The graph as FX text on stdout", .add = addOptions};
+extern const Command textCommand{.name = "text", .summary = "The graph as FX text on stdout", .add = addTextOptions};
 
 }  // namespace cutaway::cli

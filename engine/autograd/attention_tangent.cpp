@@ -13,7 +13,7 @@ struct Weights {
     double scale = 1;
 };
 
-void refused(TangentCall& c, std::string why) {
+void refusedTangent(TangentCall& c, std::string why) {
     Error error = noTangentRule(c.node());
     error.notes.insert(error.notes.begin(), std::move(why));
     c.builder().fail(std::move(error));
@@ -39,7 +39,7 @@ Value forEachHead(TangentCall& c, const Value& x, DType dtype) {
     const SymInt heads = c.in(0).size(1), own = x.size(1);
     if (own == heads) return convert(x, dtype);
     if (!own.isInt() || !heads.isInt() || own.value() < 1) {
-        refused(c, "how many heads share a key is not known");
+        refusedTangent(c, "how many heads share a key is not known");
         return x;
     }
     return convert(c.call("aten.repeat_interleave.self_int", {x, heads.value() / own.value(), 1}), dtype);
@@ -50,7 +50,7 @@ Weights weightsOf(TangentCall& c, DType dtype) {
     w.query = convert(c.in(0), dtype);
     w.keyT = c.call("aten.transpose.int", {forEachHead(c, c.in(1), dtype), -2, -1});
     const auto size = c.in(0).size(-1).asInt();
-    if (!c.has("scale") && !size) refused(c, "its scale depends on a symbolic size");
+    if (!c.has("scale") && !size) refusedTangent(c, "its scale depends on a symbolic size");
     w.scale = c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(size.value_or(1)));
     Value scores = c.call("aten.mul.Scalar", {matmul(w.query, w.keyT), w.scale});
     if (const std::string_view mask = maskName(c); c.op().schema()->find(mask) >= 0 && c.has(mask))
@@ -81,7 +81,7 @@ Value scoresTangent(TangentCall& c, const Weights& w) {
 Tangents attentionTangent(TangentCall& c) {
     Tangents tangents(c.results().size());
     if (c.real("dropout_p") > 0) {
-        refused(c, "which elements it drops is not known outside of it: run with dropout_p=0");
+        refusedTangent(c, "which elements it drops is not known outside of it: run with dropout_p=0");
         return tangents;
     }
     const Value& out = c.results()[0];

@@ -11,7 +11,7 @@ constexpr std::string_view kEnter = "torch._C._enter_dual_level", kExit = "torch
                            kNest = "torch._C._functorch._jvp_increment_nesting",
                            kUnnest = "torch._C._functorch._jvp_decrement_nesting";
 
-Error refused(std::string what, const Node& where) { return invalidInput(std::move(what), where.name()); }
+Error refusedLevel(std::string what, const Node& where) { return invalidInput(std::move(what), where.name()); }
 
 /// The argument with None in place of the node.
 Argument withNone(const Argument& argument, const Node& node) {
@@ -33,14 +33,14 @@ struct Open {
         if (node.isCall(kNest)) ++nested;
         if (node.isCall(kUnnest)) nested = std::max(0, nested - 1);
         if (node.isCall(kEnter)) {
-            if (level) return refused("Nested forward mode AD is not supported at the moment", node);
+            if (level) return refusedLevel("Nested forward mode AD is not supported at the moment", node);
             level = true;
         }
         if (!node.isCall(kExit)) return {};
         const int64_t given = node.arg(0).asInt().value_or(-1);
-        if (!level && given < 0) return refused("Dual level must be a positive number.", node);
+        if (!level && given < 0) return refusedLevel("Dual level must be a positive number.", node);
         if (!level || given > 0)
-            return refused(
+            return refusedLevel(
                 "Trying to exit a forward AD level that was not the last one that was created. This is not "
                 "supported.",
                 node);
@@ -51,11 +51,11 @@ struct Open {
     Result<void> check(const Node& node) const {
         const int64_t given = node.arg(2).asInt().value_or(-1);
         if (!level && given <= 0)
-            return refused(
+            return refusedLevel(
                 "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
                 "enter_dual_level() first.",
                 node);
-        if (given > 0) return refused("Invalid level given to _make_dual", node);
+        if (given > 0) return refusedLevel("Invalid level given to _make_dual", node);
         return {};
     }
 };
@@ -111,9 +111,9 @@ Result<void> replaceUnpacked(Graph& graph, Node& unpacked, Node& primal, Node* t
         const std::vector<Node*> readers = item->users();
         for (Node* reader : readers) {
             if (!reader->isOutput())
-                return refused("the tangent that '" + reader->name() + "' reads is None: '" +
-                                   unpacked.arg(0).node()->name() + "' carries none here",
-                               unpacked);
+                return refusedLevel("the tangent that '" + reader->name() + "' reads is None: '" +
+                                        unpacked.arg(0).node()->name() + "' carries none here",
+                                    unpacked);
             std::vector<Argument> args;
             for (const Argument& arg : reader->args()) args.push_back(withNone(arg, *item));
             graph.setArgs(*reader, std::move(args));

@@ -9,7 +9,7 @@ namespace cutaway {
 namespace {
 
 /// A value as result `item` of the call that makes it.
-std::pair<const Node*, size_t> resultOf(const Node& value) {
+std::pair<const Node*, size_t> resultOfDual(const Node& value) {
     const Node* tuple = value.isCall("operator.getitem") ? value.arg(0).node() : nullptr;
     if (tuple == nullptr || !tuple->type().tuple()) return {&value, 0};
     const int64_t count = static_cast<int64_t>(tuple->type().tuple()->size());
@@ -24,18 +24,18 @@ bool carriesTangent(const ValueType& type) {
 }
 
 /// Results as values that rules may read; a tuple gets the getitems that it lacks.
-std::vector<Value> resultsOf(Node& call, GraphBuilder& builder) {
+std::vector<Value> resultsOfDual(Node& call, GraphBuilder& builder) {
     if (!call.type().tuple()) return {builder.value(call)};
     std::vector<Value> results(call.type().tuple()->size());
     for (Node* reader : call.users())
-        if (reader->isCall("operator.getitem")) results[resultOf(*reader).second] = builder.value(*reader);
+        if (reader->isCall("operator.getitem")) results[resultOfDual(*reader).second] = builder.value(*reader);
     for (size_t i = 0; i < results.size(); ++i)
         if (!results[i] || !call.graph().isBefore(*results[i].node(), *builder.before()))
             results[i] = builder.value(call)[static_cast<int64_t>(i)];
     return results;
 }
 
-Error whileAt(Error error, const Node& call) {
+Error whileCalling(Error error, const Node& call) {
     error.where = call.name();
     error.notes.push_back("while taking the tangent of " + call.op().name());
     return error;
@@ -72,13 +72,13 @@ Value copyLaidOutLike(GraphBuilder& builder, const TensorType& primal, const Val
 }
 
 Node* ForwardDuals::tangentOf(const Node& value) const {
-    const auto [node, item] = resultOf(value);
+    const auto [node, item] = resultOfDual(value);
     const auto found = m_tangents.find(node->id());
     return found == m_tangents.end() || item >= found->second.size() ? nullptr : found->second[item];
 }
 
 void ForwardDuals::setTangent(const Node& value, Node* tangent) {
-    const auto [node, item] = resultOf(value);
+    const auto [node, item] = resultOfDual(value);
     std::vector<Node*>& slots = m_tangents[node->id()];
     slots.resize(std::max(slots.size(), item + 1), nullptr);
     slots[item] = tangent;
@@ -86,7 +86,7 @@ void ForwardDuals::setTangent(const Node& value, Node* tangent) {
 
 bool ForwardDuals::reaches(const Node& call) const {
     if (!call.isCall() || call.is(Tag::NoGradient) || call.is(Tag::Factory)) return false;
-    if (resultOf(call).first != &call) return false;  // its call has its tangents
+    if (resultOfDual(call).first != &call) return false;  // its call has its tangents
     if (!call.op().isOpaque() && !carriesTangent(call.type())) return false;
     const std::vector<Node*> inputs = call.inputs();
     return std::any_of(inputs.begin(), inputs.end(), [&](const Node* operand) { return tangentOf(*operand); });
@@ -95,7 +95,7 @@ bool ForwardDuals::reaches(const Node& call) const {
 Result<std::vector<Value>> ForwardDuals::tangentsOf(Node& call, GraphBuilder& builder, Node& position) {
     const TangentCall::Lookup lookup = [this](const Node& value) { return tangentOf(value); };
     if (m_module && runsGraphs(call)) return pushGraphCall(*m_module, call, builder, lookup, m_rewriter);
-    TangentCall tangentCall(call, builder, resultsOf(call, builder), lookup);
+    TangentCall tangentCall(call, builder, resultsOfDual(call, builder), lookup);
     if (const TangentRule rule = tangentRule(call)) return rule(tangentCall);
     if (!call.op().def()->derive) return noTangentRule(call);
     auto tangents = pulledBackTwice(tangentCall, position, m_rewriter);
@@ -120,7 +120,7 @@ Result<Node*> ForwardDuals::push(Node& call) {
         if (expanded) return previous ? previous->next() : m_graph.first();
     }
     Node* next = call.next();
-    while (resultOf(*next).first == &call) next = next->next();
+    while (resultOfDual(*next).first == &call) next = next->next();
     const uint32_t first = m_graph.idLimit();
     GraphBuilder builder = m_rewriter.builder(m_graph, next, call);
     CT_TRY(const std::vector<Value> tangents, tangentsOf(call, builder, *next));
@@ -134,7 +134,7 @@ Result<Node*> ForwardDuals::push(Node& call) {
         const bool copied = tangents[i] && type && !sameStrides(*type, tangents[i].type());
         nodes.push_back(copied ? copyLaidOutLike(builder, *type, tangents[i]).node() : tangents[i].node());
     }
-    if (builder.error()) return whileAt(*builder.error(), call);
+    if (builder.error()) return whileCalling(*builder.error(), call);
     // What no tangent reads goes again, last first: results of a tuple, gradients that stood for any.
     for (Node* node = next->previous(); node != &call;) {
         Node* const made = node;

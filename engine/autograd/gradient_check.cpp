@@ -39,7 +39,7 @@ namespace {
 constexpr double kStep = 1e-5, kOffset = 1e-3;
 constexpr double kTolerance = 1e-4;  // of the gradient along the direction, or of what it is usually as large as
 
-struct Found {
+struct Disagreement {
     double gradient = 0, difference = 0;
     GradientVerdict verdict = GradientVerdict::Right;
     std::string why;
@@ -50,9 +50,9 @@ class Judgement {
   public:
     Judgement(GradientProbe& probe, const std::vector<size_t>& which) : m_probe(probe), m_which(which) {}
 
-    Result<Found> here() {
+    Result<Disagreement> here() {
         CT_TRY_VOID(m_probe.differentiate());
-        Found found;
+        Disagreement found;
         double squares = 0;
         for (const size_t at : m_which) {
             const Dot& product = m_probe.products()[at];
@@ -85,7 +85,7 @@ class Judgement {
         CT_TRY(m_left, m_probe.scalarAt(-step, m_which));
         return (m_right - m_left) / (2 * step);
     }
-    bool close(const Found& found, double unsettled, double step) const {
+    bool close(const Disagreement& found, double unsettled, double step) const {
         constexpr double kRounding = 1e-15;
         if (!std::isfinite(found.gradient)) return false;
         const double size = std::max({std::abs(found.gradient), std::abs(found.difference), m_usual});
@@ -99,8 +99,8 @@ class Judgement {
 };
 
 /// Where gradients are not right, they are looked at once more at a point beside: what is right there has met a kink.
-Result<Found> judge(GradientProbe& probe, const std::vector<size_t>& which) {
-    CT_TRY(Found found, Judgement(probe, which).here());
+Result<Disagreement> judge(GradientProbe& probe, const std::vector<size_t>& which) {
+    CT_TRY(Disagreement found, Judgement(probe, which).here());
     if (found.verdict == GradientVerdict::Right) return found;
     if (!probe.blind().empty()) {
         found.verdict = GradientVerdict::Undecided;
@@ -121,7 +121,7 @@ Result<Found> judge(GradientProbe& probe, const std::vector<size_t>& which) {
     return *beside;
 }
 
-std::string beside(const Found& found) {
+std::string beside(const Disagreement& found) {
     return shortNumber(found.gradient) + " along the direction, by central differences " +
            shortNumber(found.difference);
 }
@@ -243,7 +243,7 @@ class CallWalk {
         if (all.size() == 1) return note(call, probe, 0, *alone, *together);
         bool noted = false;
         for (const size_t one : all) {
-            CT_TRY(const Found found, judge(probe, {one}));
+            CT_TRY(const Disagreement found, judge(probe, {one}));
             if (found.verdict == GradientVerdict::Right) continue;
             CT_TRY_VOID(note(call, probe, one, *alone, found));
             noted = true;
@@ -263,7 +263,7 @@ class CallWalk {
         return out;
     }
     Result<void> note(const Node& call, const GradientProbe& probe, size_t gradient, const CallAlone& alone,
-                      const Found& found) {
+                      const Disagreement& found) {
         DerivativeRow row;
         row.node = nodeKey(0, call.id());
         row.name = call.name();
@@ -317,7 +317,7 @@ class EachGradient {
             return {};
         }
         if (!known || which.size() == 1) {
-            CT_TRY(const Found found, Judgement(m_probe, which).here());
+            CT_TRY(const Disagreement found, Judgement(m_probe, which).here());
             if (found.verdict == GradientVerdict::Right) return {};
             if (which.size() == 1) {
                 const GradientProbe::Gradient& gradient = m_probe.gradients()[which[0]];
@@ -360,7 +360,7 @@ Result<GradientCheck> checkGradients(const ReadyGraph& joint, const GradientChec
     GradientProbe probe(joint, {plan.seed, plan.begin, plan.cancel});
     check.gradients = static_cast<int>(probe.gradients().size());
     if (probe.gradients().empty()) return invalidInput("the graph returns no gradient");
-    CT_TRY(const Found all, judge(probe, upTo(probe.gradients().size())));
+    CT_TRY(const Disagreement all, judge(probe, upTo(probe.gradients().size())));
     check.all = {{}, {}, all.gradient, all.difference, all.verdict, beside(all)};
     if (!all.why.empty()) check.all.why += "; " + all.why;
     if (all.verdict == GradientVerdict::Wrong && plan.eachGradient) {

@@ -66,9 +66,9 @@ class MovedInterpreter : public RaisedInterpreter {
     std::map<NodeId, Mover> m_movers;
 };
 
-bool isContinuous(const ValueType& type) {
+bool isContinuousInput(const ValueType& type) {
     if (const TensorType* tensor = type.tensor()) return isFloating(tensor->dtype) || isComplex(tensor->dtype);
-    if (const TupleType* items = type.tuple()) return std::any_of(items->begin(), items->end(), isContinuous);
+    if (const TupleType* items = type.tuple()) return std::any_of(items->begin(), items->end(), isContinuousInput);
     return false;
 }
 
@@ -166,7 +166,7 @@ Result<GradientProbe::Results> GradientProbe::run(const ReadyGraph& graph, doubl
     options.cancel = m_options.cancel;
     options.begin = m_options.begin;
     options.exchange = [&](const Node& node, TensorList& values) {
-        if (m_flow[index(node.id())] || !isContinuous(node.type())) return;
+        if (m_flow[index(node.id())] || !isContinuousInput(node.type())) return;
         if (m_forward.module->graph().find(node.id()) == nullptr) return;
         bool flowsIn = false;
         node.forEachInput([&](const Node* input) { flowsIn |= m_flow[index(input->id())]; });

@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxFiles = 20'000;
-constexpr int kMaxDepth = 8;
+constexpr int kMaxFolderDepth = 8;
 
 std::string_view baseName(std::string_view file) { return file.substr(file.rfind('/') + 1); }
 
@@ -148,7 +148,7 @@ Result<FileTree> listFolder(const std::string& path) {
     if (error) return Error{ErrorCode::NotFound, "cannot list the folder: " + error.message(), path, {}};
     for (const fs::recursive_directory_iterator end; at != end; at.increment(error)) {
         if (error) return Error{ErrorCode::ToolFailed, "cannot list the folder: " + error.message(), path, {}};
-        if (at.depth() >= kMaxDepth) at.disable_recursion_pending();
+        if (at.depth() >= kMaxFolderDepth) at.disable_recursion_pending();
         if (at->is_symlink(error) || !at->is_regular_file(error)) continue;
         if (tree.files.size() >= kMaxFiles)
             return Error{ErrorCode::Limit,

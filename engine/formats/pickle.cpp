@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxNodes = 10'000'000, kMaxStack = 10'000'000;
 constexpr uint64_t kMaxString = uint64_t{1} << 30;
-constexpr int kMaxDepth = 256;
+constexpr int kMaxPickleDepth = 256;
 
 /// Checks for cycles and computes depth and size of the tree below each node, before it is walked.
 class ShapeCheck {
@@ -30,10 +30,10 @@ class ShapeCheck {
     };
     Error fail(std::string what) const { return Error{ErrorCode::Limit, "SAVE-4: " + std::move(what), m_where, {}}; }
     Result<Extent> visit(const PickleNode* node, int depth) {
-        if (depth > kMaxDepth) return fail("nested more than 256 levels deep");
+        if (depth > kMaxPickleDepth) return fail("nested more than 256 levels deep");
         if (const auto known = m_known.find(node); known != m_known.end()) {
             if (known->second.open) return fail("a container holds itself");
-            if (depth + known->second.height > kMaxDepth) return fail("nested more than 256 levels deep");
+            if (depth + known->second.height > kMaxPickleDepth) return fail("nested more than 256 levels deep");
             return known->second;
         }
         if (node->items.empty()) return Extent{0, 1, false};

@@ -18,7 +18,7 @@ using fxtext::SyntaxTree;
 
 constexpr int64_t kMaxExact = 4096;
 
-std::string_view trimmed(std::string_view line) {
+std::string_view trimmedInput(std::string_view line) {
     const size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string_view::npos) return {};
     return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
@@ -194,7 +194,7 @@ class LoadArgsReader {
 
   private:
     static std::string nameOf(std::string_view comment) {
-        return std::string(trimmed(comment.substr(0, comment.find(','))));
+        return std::string(trimmedInput(comment.substr(0, comment.find(','))));
     }
 
     Result<void> storage(std::string_view name, const CallReader& call) {
@@ -248,8 +248,8 @@ class LoadArgsReader {
         const size_t at = text.find(" was unsupported type for dumping");
         if (at == std::string_view::npos) return {};
         m_out.inputs.push_back(
-            {.kind = ReproInput::Kind::Unsupported, .name = std::string(trimmed(text.substr(0, at))), .type = {}});
-        m_out.remarks.push_back("input " + std::string(trimmed(text)));
+            {.kind = ReproInput::Kind::Unsupported, .name = std::string(trimmedInput(text.substr(0, at))), .type = {}});
+        m_out.remarks.push_back("input " + std::string(trimmedInput(text)));
         return {};
     }
 
@@ -321,7 +321,7 @@ std::optional<std::pair<std::string, std::string_view>> registeredBuffer(std::st
     const size_t comma = end == std::string_view::npos ? end : line.find(',', end);
     if ((quote != '\'' && quote != '"') || comma == std::string_view::npos || !line.ends_with(")")) return std::nullopt;
     return std::pair(std::string(line.substr(kCall.size() + 1, end - kCall.size() - 1)),
-                     trimmed(line.substr(comma + 1, line.size() - comma - 2)));
+                     trimmedInput(line.substr(comma + 1, line.size() - comma - 2)));
 }
 
 /// setattr(self, 'n', value), as to_folder writes names that are no identifiers.
@@ -331,13 +331,13 @@ std::optional<std::pair<std::string, std::string_view>> setAttribute(std::string
     // A child that was pickled whole is never loaded; the comment says what it was.
     const size_t note = line.find(" # ");
     const std::string_view comment =
-        note == std::string_view::npos ? std::string_view() : trimmed(line.substr(note + 3));
-    line = trimmed(line.substr(0, note));
+        note == std::string_view::npos ? std::string_view() : trimmedInput(line.substr(note + 3));
+    line = trimmedInput(line.substr(0, note));
     const char quote = line.size() > kCall.size() ? line[kCall.size()] : ' ';
     const size_t end = line.find(quote, kCall.size() + 1);
     const size_t comma = end == std::string_view::npos ? end : line.find(',', end);
     if ((quote != '\'' && quote != '"') || comma == std::string_view::npos || !line.ends_with(")")) return std::nullopt;
-    std::string_view value = trimmed(line.substr(comma + 1, line.size() - comma - 2));
+    std::string_view value = trimmedInput(line.substr(comma + 1, line.size() - comma - 2));
     if (value.starts_with("torch.load(") && !comment.empty()) value = comment;
     return std::pair(std::string(line.substr(kCall.size() + 1, end - kCall.size() - 1)), value);
 }
@@ -352,7 +352,7 @@ std::map<std::string, int64_t> readReproSymbols(std::string_view head) {
         head.remove_prefix(std::min(end + 1, head.size()));
         const size_t equals = line.find(" = ");
         if (equals == std::string_view::npos || line.empty() || line[0] == ' ') continue;
-        const std::string_view name = line.substr(0, equals), value = trimmed(line.substr(equals + 3));
+        const std::string_view name = line.substr(0, equals), value = trimmedInput(line.substr(equals + 3));
         int64_t number = 0;
         const auto [stop, status] = std::from_chars(value.data(), value.data() + value.size(), number);
         if (looksLikeSymbol(name) && status == std::errc() && stop == value.data() + value.size())
@@ -372,7 +372,7 @@ std::vector<ReproAttribute> readConstructor(std::string_view function) {
     std::vector<ReproAttribute> attributes;
     while (!function.empty()) {
         const size_t end = std::min(function.find('\n'), function.size());
-        const std::string_view line = trimmed(function.substr(0, end));
+        const std::string_view line = trimmedInput(function.substr(0, end));
         function.remove_prefix(std::min(end + 1, function.size()));
         if (auto buffer = registeredBuffer(line)) {
             attributes.push_back(readAttribute(std::move(buffer->first), buffer->second));
@@ -381,7 +381,7 @@ std::vector<ReproAttribute> readConstructor(std::string_view function) {
         } else if (const size_t equals = line.find(" = ");
                    line.starts_with("self.") && equals != std::string_view::npos) {
             attributes.push_back(
-                readAttribute(std::string(line.substr(5, equals - 5)), trimmed(line.substr(equals + 3))));
+                readAttribute(std::string(line.substr(5, equals - 5)), trimmedInput(line.substr(equals + 3))));
         }
     }
     return attributes;

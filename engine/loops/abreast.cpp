@@ -8,7 +8,7 @@
 namespace cutaway {
 namespace {
 
-Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
+Expr makeAbreast(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
 
 class Abreast {
   public:
@@ -88,17 +88,18 @@ class Abreast {
             body.push_back({std::move(loop)});
             return;
         }
-        const Expr length = make(ExprKind::Max, make(ExprKind::Sub, loop.to, loop.from), number(0));
-        const Expr stretch = make(ExprKind::Mul, make(ExprKind::FloorDiv, length, number(step)), number(loop.lanes));
+        const Expr length = makeAbreast(ExprKind::Max, makeAbreast(ExprKind::Sub, loop.to, loop.from), number(0));
+        const Expr stretch =
+            makeAbreast(ExprKind::Mul, makeAbreast(ExprKind::FloorDiv, length, number(step)), number(loop.lanes));
         For abreast = loop;
-        abreast.to = make(ExprKind::Add, loop.from, stretch);
+        abreast.to = makeAbreast(ExprKind::Add, loop.from, stretch);
         abreast.whole = true;
         abreast.body.clear();
         for (int chain = 0; chain < chains; ++chain)
-            appendCopy(loop, chain, make(ExprKind::Mul, stretch, number(chain)), abreast.body);
+            appendCopy(loop, chain, makeAbreast(ExprKind::Mul, stretch, number(chain)), abreast.body);
         body.push_back({std::move(abreast)});
         if (from && to && (*to - *from) % step == 0) return;
-        loop.from = make(ExprKind::Add, loop.from, make(ExprKind::Mul, stretch, number(chains)));
+        loop.from = makeAbreast(ExprKind::Add, loop.from, makeAbreast(ExprKind::Mul, stretch, number(chains)));
         body.push_back({std::move(loop)});
     }
     /// The body of the loop `further` on, with the states of the chain.
@@ -130,7 +131,7 @@ Expr movedAlong(const Expr& expr, int axis, const Expr& further, const std::map<
     return rewriteShared(expr, [&](const Expr& e) {
         const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
         if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
-            return further.asInt() == 0 ? e : make(ExprKind::Add, e, further);
+            return further.asInt() == 0 ? e : makeAbreast(ExprKind::Add, e, further);
         if (e->kind != ExprKind::Var) return Expr();
         const auto own = vars.find(static_cast<int>(e->integer));
         return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 
 /// The body of a loop that is still being built. Statements appended to it stand before the loops inside that are open.
-struct Scope {
+struct BuildingScope {
     Body body;
     std::set<int> axes;                              // bound by the loop
     std::unordered_map<const ExprNode*, Expr> done;  // reductions computed here, and the variables with their results
@@ -225,12 +225,13 @@ class NestBuilder {
             if (e->kind == ExprKind::Axis) free.insert(static_cast<int>(e->integer));
         });
         size_t home = m_scopes.size() - 1;
-        auto binds = [&](const Scope& scope) {
+        auto binds = [&](const BuildingScope& scope) {
             return std::any_of(free.begin(), free.end(), [&](int axis) { return scope.axes.contains(axis); });
         };
         while (home > 0 && !binds(m_scopes[home])) --home;
-        std::vector<Scope> inner(std::make_move_iterator(m_scopes.begin() + static_cast<std::ptrdiff_t>(home) + 1),
-                                 std::make_move_iterator(m_scopes.end()));
+        std::vector<BuildingScope> inner(
+            std::make_move_iterator(m_scopes.begin() + static_cast<std::ptrdiff_t>(home) + 1),
+            std::make_move_iterator(m_scopes.end()));
         m_scopes.resize(home + 1);
         conclude(reduction, accumulate({reduction}, std::nullopt, 1)[0]);
         Expr result = m_scopes.back().done.at(&*reduction);
@@ -244,7 +245,7 @@ class NestBuilder {
     LoopNest m_nest;
     std::vector<std::pair<Expr, int>> m_keeps;  // reductions, and the scratch arrays of their elements
     std::vector<std::pair<Expr, Expr>> m_kept;  // elements, and where to read them in the loop that is open
-    std::vector<Scope> m_scopes;
+    std::vector<BuildingScope> m_scopes;
     int m_nextAxis;
 };
 

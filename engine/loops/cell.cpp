@@ -146,7 +146,7 @@ struct UnaryFunction {
     {                                                                             \
 #f, [](float x) { return std::f(x); }, [](double x) { return std::f(x); } \
     }
-constexpr UnaryFunction kUnary[] = {
+constexpr UnaryFunction kUnaryFunctions[] = {
     CT_STD(exp),
     CT_STD(exp2),
     CT_STD(expm1),
@@ -217,7 +217,7 @@ Cell call(const ExprNode& e, std::span<const Cell> in, KernelFault& fault) {
     if (name == "round_f16") return {halfToFloat(floatToHalf(narrow)), 0};
     if (name == "round_bf16") return {bfloatToFloat(floatToBfloat(narrow)), 0};
     const bool wide = dtype == DType::F64;
-    for (const UnaryFunction& f : kUnary)
+    for (const UnaryFunction& f : kUnaryFunctions)
         if (f.name == name) return {wide ? f.wide(x.real) : f.narrow(narrow), 0};
     for (const BinaryFunction& f : kBinary)
         if (f.name == name)

@@ -5,7 +5,7 @@
 namespace cutaway {
 namespace {
 
-Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
+Expr makeJammed(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
 
 class Jam {
   public:
@@ -31,9 +31,9 @@ class Jam {
     void split(For loop, Body& body) {
         const int jam = std::exchange(loop.jam, 1);
         const Expr elements = Expr::integer(int64_t{jam} * loop.lanes);
-        const Expr length = make(ExprKind::Sub, loop.to, loop.from);
+        const Expr length = makeJammed(ExprKind::Sub, loop.to, loop.from);
         For all = loop;
-        all.to = make(ExprKind::Add, loop.from, Expr::integer(loop.lanes));
+        all.to = makeJammed(ExprKind::Add, loop.from, Expr::integer(loop.lanes));
         all.whole = true;
         m_axis = loop.axis;
         m_lanes = loop.lanes;
@@ -43,7 +43,8 @@ class Jam {
             body.push_back({std::move(all)});
             return;
         }
-        If enough{make(ExprKind::Eq, length, elements), {}}, fewer{make(ExprKind::Ne, length, elements), {}};
+        If enough{makeJammed(ExprKind::Eq, length, elements), {}},
+            fewer{makeJammed(ExprKind::Ne, length, elements), {}};
         enough.body.push_back({std::move(all)});
         fewer.body.push_back({std::move(loop)});
         body.push_back({std::move(enough)});

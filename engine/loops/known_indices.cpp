@@ -12,7 +12,7 @@
 namespace cutaway {
 namespace {
 
-bool isLiteral(const Expr& e) {
+bool isKnownLiteral(const Expr& e) {
     return e->kind == ExprKind::Int || e->kind == ExprKind::Float || e->kind == ExprKind::Bool;
 }
 
@@ -27,7 +27,7 @@ std::unordered_map<const ExprNode*, AxisUse> usesOf(const Expr& value, int axis)
         AxisUse use{e->kind != ExprKind::Load && !isReduce(e), false};
         if (e->operands.empty()) {
             use.reads = e->kind == ExprKind::Axis && e->integer == axis;
-            use.alone = use.reads || isLiteral(e);
+            use.alone = use.reads || isKnownLiteral(e);
         }
         for (const Expr& operand : e->operands) {
             const AxisUse& own = uses.at(&*operand);
@@ -71,7 +71,7 @@ class PositionValues {
         if (slot.round == m_round) return slot.value;
         slot.round = m_round;
         if (slot.expr->kind == ExprKind::Axis) return slot.value = Cell{0, m_position};
-        if (isLiteral(slot.expr)) return slot.value = literalCell(slot.expr);
+        if (isKnownLiteral(slot.expr)) return slot.value = literalCell(slot.expr);
         if (slot.expr->kind == ExprKind::Where)
             return slot.value = evaluate(slot.in[evaluate(slot.in[0]).whole != 0 ? 1 : 2]);
         std::array<Cell, kFewOperands> few;

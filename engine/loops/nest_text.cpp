@@ -9,7 +9,7 @@ namespace {
 /// are not shared yet would otherwise grow with each reader.
 constexpr int kLongStatement = 300;
 
-std::string dtypeText(DType dtype) { return std::string(info(dtype).abbreviation); }
+std::string cellDtypeText(DType dtype) { return std::string(info(dtype).abbreviation); }
 
 class Writer {
   public:
@@ -25,8 +25,8 @@ class Writer {
         if (m_nest.lanes > 1) line(1, "lanes " + std::to_string(m_nest.lanes));
         if (!(m_nest.range == SymInt(1))) line(1, "range " + m_exprs.shown(m_nest.range.expr()));
         for (size_t i = 0; i < m_nest.scratch.size(); ++i)
-            line(1, "scratch " + bufferName(~static_cast<int>(i)) + ": " + dtypeText(m_nest.scratch[i].dtype) + "[" +
-                        std::to_string(m_nest.scratch[i].count) + "]");
+            line(1, "scratch " + bufferName(~static_cast<int>(i)) + ": " + cellDtypeText(m_nest.scratch[i].dtype) +
+                        "[" + std::to_string(m_nest.scratch[i].count) + "]");
         body(m_nest.body, 1);
         return std::move(m_out);
     }
@@ -55,7 +55,7 @@ class Writer {
     std::string typed(int var) const {
         const NestVar& own = m_nest.vars[static_cast<size_t>(var)];
         const std::string lanes = own.lanes > 1 ? "x" + std::to_string(own.lanes) : "";
-        return t(var) + ": " + dtypeText(own.dtype) + lanes;
+        return t(var) + ": " + cellDtypeText(own.dtype) + lanes;
     }
     static std::string t(int var) { return "t" + std::to_string(var); }
     static std::string x(int axis) { return "x" + std::to_string(axis); }
@@ -95,7 +95,7 @@ class Writer {
     void on(const Alloc& alloc, int depth) {
         std::string all;
         for (const int state : alloc.states) all += (all.empty() ? "" : ", ") + typed(state);
-        line(depth, "alloc " + reducerText(alloc.reducer) + " " + all + " of " + dtypeText(alloc.body));
+        line(depth, "alloc " + reducerText(alloc.reducer) + " " + all + " of " + cellDtypeText(alloc.body));
     }
     void on(const Update& update, int depth) {
         line(depth, "update " + reducerText(update.reducer) + " " + states(update.states) + " with " +

@@ -7,7 +7,7 @@
 namespace cutaway {
 namespace {
 
-Expr make(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}, a->dtype); }
+Expr makeStep(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}, a->dtype); }
 
 /// The number of f32 elements of a row of at least `rowBytes`; 0 for shorter rows and unknown lengths.
 int64_t longRow(const std::vector<Loop>& loops, const LoopTarget& target) {
@@ -81,13 +81,14 @@ Expr varianceSum(const Expr& value, const std::vector<Loop>& loops, int64_t coun
         const bool own = std::any_of(loops.begin(), loops.end(), [&](const Loop& loop) { return loop.axis == axis; });
         return own ? Expr::integer(0) : Expr();
     });
-    const Expr d = make(ExprKind::Sub, wide(value), wide(first));
+    const Expr d = makeStep(ExprKind::Sub, wide(value), wide(first));
     const int sum = static_cast<int>(ReduceKind::Sum);
-    const Expr sums = axes.numbered(sum, loops, d), squares = axes.numbered(sum, loops, make(ExprKind::Mul, d, d));
-    const Expr common =
-        make(ExprKind::Div, make(ExprKind::Mul, sums, sums), Expr::real(static_cast<double>(count), DType::F64));
+    const Expr sums = axes.numbered(sum, loops, d), squares = axes.numbered(sum, loops, makeStep(ExprKind::Mul, d, d));
+    const Expr common = makeStep(ExprKind::Div, makeStep(ExprKind::Mul, sums, sums),
+                                 Expr::real(static_cast<double>(count), DType::F64));
     // Of equal elements the difference may be slightly negative by rounding.
-    return Expr::cast(make(ExprKind::Max, make(ExprKind::Sub, squares, common), Expr::real(0, DType::F64)), DType::F32);
+    return Expr::cast(makeStep(ExprKind::Max, makeStep(ExprKind::Sub, squares, common), Expr::real(0, DType::F64)),
+                      DType::F32);
 }
 
 }  // namespace

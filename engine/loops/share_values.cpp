@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kDeepest = 12;  // operations inside each other in one statement; readers and compilers have limits
 
-struct Scope {
+struct SharingScope {
     Body body;
     std::set<int> binds;
     std::unordered_map<const ExprNode*, Expr> known;
@@ -41,7 +41,7 @@ class Sharer {
             forEachValue(stmt, [&](Expr& e) { e = emit(e).first; });
             if (auto* loop = std::get_if<For>(&stmt.node)) inside(loop->body, {axisKey(loop->axis)});
             if (auto* branch = std::get_if<If>(&stmt.node)) inside(branch->body, {});
-            Scope& scope = m_scopes.back();
+            SharingScope& scope = m_scopes.back();
             if (const auto* index = std::get_if<Index>(&stmt.node)) scope.binds.insert(axisKey(index->axis));
             if (const auto* let = std::get_if<Let>(&stmt.node)) scope.binds.insert(varKey(let->var));
             if (const auto* own = std::get_if<Declare>(&stmt.node)) scope.binds.insert(varKey(own->var));
@@ -82,7 +82,7 @@ class Sharer {
         }
         // Built where all that it reads is known, and no inner loop yet.
         const auto first = m_scopes.begin() + static_cast<std::ptrdiff_t>(home) + 1;
-        std::vector<Scope> inner(std::make_move_iterator(first), std::make_move_iterator(m_scopes.end()));
+        std::vector<SharingScope> inner(std::make_move_iterator(first), std::make_move_iterator(m_scopes.end()));
         m_scopes.resize(home + 1);
         const Expr var = named(e, rebuild(e).first);
         m_scopes.insert(m_scopes.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
@@ -118,7 +118,7 @@ class Sharer {
     LoopNest* m_nest;
     UniqueExprs m_exprs;
     std::unordered_map<const ExprNode*, int> m_uses;
-    std::vector<Scope> m_scopes;
+    std::vector<SharingScope> m_scopes;
 };
 
 }  // namespace

@@ -74,8 +74,8 @@ class RewriteLine {
 };
 
 /// Narrows (good, bad] until bad is found bad while bad - 1 is good. `between` chooses what is tested next.
-Result<void> search(BisectOutcome& outcome, const std::function<Result<bool>(int)>& isBad,
-                    const std::function<int(int, int)>& between, const BisectFollow& follow) {
+Result<void> searchSteps(BisectOutcome& outcome, const std::function<Result<bool>(int)>& isBad,
+                         const std::function<int(int, int)>& between, const BisectFollow& follow) {
     while (outcome.bad - outcome.good > 1) {
         const int middle = between(outcome.good, outcome.bad);
         CT_TRY(const bool broken, isBad(middle));
@@ -103,7 +103,7 @@ Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& p
     if (failed.info.rewrites == 0) return outcome;  // the pass fails before it edits anything
     outcome.ranges = {{outcome.step, outcome.total}};
     outcome.bad = outcome.total;
-    CT_TRY_VOID(search(
+    CT_TRY_VOID(searchSteps(
         outcome, fails, [](int good, int bad) { return good + (bad - good) / 2; }, follow));
     outcome.rewrite = outcome.bad - 1;
     return outcome;
@@ -139,7 +139,7 @@ Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const Gra
     if (!outcome.found) return outcome;
     outcome.bad = line.total();
     if (follow) follow(outcome);
-    CT_TRY_VOID(search(
+    CT_TRY_VOID(searchSteps(
         outcome, isBad, [&](int good, int bad) { return line.between(good, bad); }, follow));
     const BisectTry culprit = line.place(outcome.bad);
     outcome.step = culprit.step;

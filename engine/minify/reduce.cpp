@@ -8,7 +8,7 @@
 namespace cutaway {
 namespace {
 
-struct Row {
+struct ReducingRow {
     ReduceStrategy about;
     Result<bool> (*run)(Reducer&);
     enum class When : uint8_t {
@@ -17,8 +17,8 @@ struct Row {
         Last    // after the rounds: simplifies what is left, without making it smaller
     } when;
 };
-using enum Row::When;
-const Row kRows[] = {
+using enum ReducingRow::When;
+const ReducingRow kReducingRows[] = {
     {{"near", "keeps what stands near the rewrite that is to blame"}, keepNear, Once},
     {{"end", "ends the graph at the first call with which it fails"}, cutEnd, Once},
     {{"begin", "begins the graph at the last call without which it does not fail"}, cutBegin, Once},
@@ -42,7 +42,7 @@ constexpr int kMostRounds = 5;
 
 std::vector<ReduceStrategy> reduceStrategies() {
     std::vector<ReduceStrategy> all;
-    for (const Row& row : kRows) all.push_back(row.about);
+    for (const ReducingRow& row : kReducingRows) all.push_back(row.about);
     return all;
 }
 
@@ -75,19 +75,19 @@ Result<Candidate> reduce(const Candidate& start, Trials& trials, const ReduceOpt
     CT_TRY(const bool bad, trials.fails(start));
     if (!bad)
         return Error{ErrorCode::NotFound, "the graph does not fail", {}, {"choose another check, or other inputs"}};
-    const auto isLeftOut = [&](const Row& row) {
+    const auto isLeftOut = [&](const ReducingRow& row) {
         return std::find(options.without.begin(), options.without.end(), row.about.name) != options.without.end();
     };
     bool again = true;
     for (int round = 0; again && round < kMostRounds; ++round) {
         again = false;
-        for (const Row& row : kRows) {
+        for (const ReducingRow& row : kReducingRows) {
             if (row.when == Last || (round > 0 && row.when == Once) || isLeftOut(row)) continue;
             CT_TRY(const bool smaller, row.run(reducer));
             again = again || (smaller && row.when == Again);
         }
     }
-    for (const Row& row : kRows)
+    for (const ReducingRow& row : kReducingRows)
         if (row.when == Last && !isLeftOut(row)) CT_TRY_VOID(row.run(reducer));
     return reducer.best();
 }

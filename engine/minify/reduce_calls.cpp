@@ -74,8 +74,9 @@ std::optional<Candidate> returningLast(const Candidate& of, NodeId last) {
 }
 
 /// The smallest number in (good, bad] that fails; `make` gives the graph of each.
-Result<size_t> search(Reducer& reducer, size_t good, size_t bad,
-                      const std::function<std::optional<Candidate>(size_t)>& make, std::optional<Candidate>& found) {
+Result<size_t> searchCalls(Reducer& reducer, size_t good, size_t bad,
+                           const std::function<std::optional<Candidate>(size_t)>& make,
+                           std::optional<Candidate>& found) {
     while (bad - good > 1) {
         const size_t middle = good + (bad - good) / 2;
         std::optional<Candidate> candidate = make(middle);
@@ -154,7 +155,7 @@ Result<bool> cutEnd(Reducer& reducer) {
     if (calls.size() < 2) return false;
     std::optional<Candidate> found;
     CT_TRY(const size_t last,
-           search(
+           searchCalls(
                reducer, 0, calls.size(), [&](size_t count) { return beginningOf(reducer, calls, count); }, found));
     if (found) CT_TRY_VOID(reducer.accept(std::move(*found), "ended at call " + std::to_string(last)));
     return found.has_value();
@@ -190,7 +191,7 @@ Result<bool> cutBegin(Reducer& reducer) {
         (fails ? bad : good) = kept;
         if (fails) found = std::move(candidate);
     }
-    CT_TRY(const size_t kept, search(reducer, good, bad, ending, found));
+    CT_TRY(const size_t kept, searchCalls(reducer, good, bad, ending, found));
     if (found)
         CT_TRY_VOID(reducer.accept(std::move(*found), "began " + std::to_string(kept) + " calls before the end"));
     return any || found.has_value();

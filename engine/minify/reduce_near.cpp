@@ -8,7 +8,7 @@
 namespace cutaway {
 namespace {
 
-using Calls = std::unordered_set<NodeId>;
+using CallSet = std::unordered_set<NodeId>;
 
 /// The call whose result a node is: of an item of a tuple the call that returns it.
 const Node& callOf(const Node& node) {
@@ -18,7 +18,7 @@ const Node& callOf(const Node& node) {
 }
 
 /// The graph of the `kept` calls alone: what they read of others becomes inputs, what others read of them is returned.
-std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<NodeId>& calls, const Calls& kept) {
+std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<NodeId>& calls, const CallSet& kept) {
     const std::shared_ptr<Module> module = reducer.copy();
     Graph& graph = module->graph();
     const auto isKept = [&](const Node& node) { return kept.contains(callOf(node).id()); };
@@ -47,8 +47,8 @@ std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<Nod
 }
 
 /// The calls `from`, those that read them, and those that they read.
-Calls grown(const Graph& graph, const Calls& from, const Calls& all) {
-    Calls out = from;
+CallSet grown(const Graph& graph, const CallSet& from, const CallSet& all) {
+    CallSet out = from;
     const auto add = [&](const Node& node) {
         if (const NodeId id = callOf(node).id(); all.contains(id)) out.insert(id);
     };
@@ -73,10 +73,10 @@ Result<bool> keepNear(Reducer& reducer) {
     constexpr int kSteps = 4;
     const Graph& graph = reducer.graph().graph();
     const std::vector<NodeId> calls = cuttableCalls(reducer.graph());
-    const Calls all(calls.begin(), calls.end());
-    std::vector<Calls> around;
+    const CallSet all(calls.begin(), calls.end());
+    std::vector<CallSet> around;
     for (const auto& group : reducer.trials().near()) {
-        Calls kept;
+        CallSet kept;
         for (const std::string& name : group)
             if (const Node* node = graph.findByName(name); node && all.contains(callOf(*node).id()))
                 kept.insert(callOf(*node).id());
@@ -87,8 +87,8 @@ Result<bool> keepNear(Reducer& reducer) {
         }
     }
     if (around.empty()) return false;
-    Calls wanted;
-    for (const Calls& kept : around) wanted.insert(kept.begin(), kept.end());
+    CallSet wanted;
+    for (const CallSet& kept : around) wanted.insert(kept.begin(), kept.end());
     std::vector<NodeId> computed;
     for (const NodeId id : calls)
         if (wanted.contains(id)) computed.push_back(id);

@@ -13,9 +13,9 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kActivationTags = Tag::Pointwise | Tag::Inplace;
 
-constexpr std::string_view kSamples = R"(
+constexpr std::string_view kActivationSamples = R"(
 f32[2, 3]
 f64[2, 3][1, 2]
 bf16[5]
@@ -40,8 +40,10 @@ Value geluOf(const Value& x, bool tanh) {
 }
 
 /// A literal number argument; the shape rule or the schema has seen to it that there is one.
-Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
-double real(const Decomposition& d, std::string_view param) { return toDouble(number(d, param)); }
+Scalar activationNumber(const Decomposition& d, std::string_view param) {
+    return d.scalar(param).value_or(Scalar(int64_t{0}));
+}
+double activationReal(const Decomposition& d, std::string_view param) { return toDouble(activationNumber(d, param)); }
 /// The derivative is an op of its own over (gradient, input, the op's numbers).
 void deriveBy(Derivation& d, std::string_view op, std::vector<Argument> rest = {}) {
     std::vector<Argument> args = {d.dy(), d.in(size_t{0})};
@@ -108,10 +110,10 @@ Result<ValueType> inferSoftshrink(const InferContext& c) {
     return type;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kActivationOps[] = {
     // x * Phi(x), exactly or by the tanh approximation.
     {.schema = "aten.gelu.default(Tensor self, *, str approximate='none') -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferGelu,
      .eval = [](const EvalContext& c) -> EvalResult {
          if (c.text("approximate") == "tanh")
@@ -142,7 +144,7 @@ f32[0, 3]
 )"},
     // x * sigmoid(x), as x / (1 + exp(-x)).
     {.schema = "aten.silu.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatOrComplexLikeFirst,
      .eval =
          [](const EvalContext& c) { return complexMap(c, [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); }); },
@@ -152,10 +154,10 @@ f32[0, 3]
          return fromOpmath(d, x / (unary("aten.exp.default", -x) + 1));
      },
      .derive = [](Derivation& d) { deriveBy(d, "aten.silu_backward.default"); },
-     .samples = kSamples},
+     .samples = kActivationSamples},
     // x * tanh(softplus(x)).
     {.schema = "aten.mish.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -164,10 +166,10 @@ f32[0, 3]
          return fromOpmath(d, x * unary("aten.tanh.default", softplusOf(x, int64_t{1}, int64_t{20})));
      },
      .derive = [](Derivation& d) { deriveBy(d, "aten.mish_backward.default"); },
-     .samples = kSamples},
+     .samples = kActivationSamples},
     // x * clamp(x + 3, 0, 6) / 6.
     {.schema = "aten.hardswish.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -176,9 +178,9 @@ f32[0, 3]
          return fromOpmath(d, x * clampBetween(x + 3, int64_t{0}, int64_t{6}) / 6);
      },
      .derive = [](Derivation& d) { deriveBy(d, "aten.hardswish_backward.default"); },
-     .samples = kSamples},
+     .samples = kActivationSamples},
     {.schema = "aten.hardsigmoid.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -186,9 +188,9 @@ f32[0, 3]
          return fromOpmath(d, clampBetween(opmathIn(d, 0) + 3, int64_t{0}, int64_t{6}) / 6);
      },
      .derive = [](Derivation& d) { deriveBy(d, "aten.hardsigmoid_backward.default"); },
-     .samples = kSamples},
+     .samples = kActivationSamples},
     {.schema = "aten.hardtanh.default(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          if (self.dtype == DType::U8 && (c.real("min_val") < 0 || c.real("max_val") < 0))
@@ -198,72 +200,77 @@ f32[0, 3]
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         return fromOpmath(d, clampBetween(opmathIn(d, 0), number(d, "min_val"), number(d, "max_val")));
+         return fromOpmath(
+             d, clampBetween(opmathIn(d, 0), activationNumber(d, "min_val"), activationNumber(d, "max_val")));
      },
      .derive =
          [](Derivation& d) {
-             deriveBy(d, "aten.hardtanh_backward.default", {number(d, "min_val"), number(d, "max_val")});
+             deriveBy(d, "aten.hardtanh_backward.default",
+                      {activationNumber(d, "min_val"), activationNumber(d, "max_val")});
          },
      .samples = "f32[2, 3]\nf32[2, 3], -2.0, 3.0\nbf16[4]\ni64[5], -1, 2"},
     {.schema = "aten.relu6.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          return d.call("aten.hardtanh.default", {d.in(size_t{0}), 0, 6});
      },
-     .samples = kSamples},
+     .samples = kActivationSamples},
     {.schema = "aten.leaky_relu.default(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          const Value positive = compareScalar("gt", x, int64_t{0});
-         return fromOpmath(d, where(positive, x, x * number(d, "negative_slope")));
+         return fromOpmath(d, where(positive, x, x * activationNumber(d, "negative_slope")));
      },
      .derive =
          [](Derivation& d) {
-             deriveBy(d, "aten.leaky_relu_backward.default", {number(d, "negative_slope"), false});
+             deriveBy(d, "aten.leaky_relu_backward.default", {activationNumber(d, "negative_slope"), false});
          },
      .samples = "f32[2, 3]\nf64[2, 3][1, 2], 0.2\nbf16[4]"},
     // scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below.
     {.schema = "aten.elu.default(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
-         const double negative = real(d, "alpha") * real(d, "scale");
+         const double negative = activationReal(d, "alpha") * activationReal(d, "scale");
          const Value above = compareScalar("gt", x, int64_t{0});
-         const Value line = x * real(d, "scale");
-         return fromOpmath(d, where(above, line, unary("aten.expm1.default", x * real(d, "input_scale")) * negative));
+         const Value line = x * activationReal(d, "scale");
+         return fromOpmath(
+             d, where(above, line, unary("aten.expm1.default", x * activationReal(d, "input_scale")) * negative));
      },
      .derive =
          [](Derivation& d) {
-             d.input(0) = d.call("aten.elu_backward.default", {d.dy(), number(d, "alpha"), number(d, "scale"),
-                                                               number(d, "input_scale"), false, d.in(size_t{0})});
+             d.input(0) = d.call("aten.elu_backward.default",
+                                 {d.dy(), activationNumber(d, "alpha"), activationNumber(d, "scale"),
+                                  activationNumber(d, "input_scale"), false, d.in(size_t{0})});
          },
      .samples = "f32[2, 3]\nf32[2, 3], 2.0, 1.5, 0.5\nbf16[4]\nf64[3]"},
     {.schema = "aten.celu.default(Tensor self, Scalar alpha=1.0) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
-         const double alpha = real(d, "alpha");
+         const double alpha = activationReal(d, "alpha");
          const Value curve =
              alpha == 1 ? unary("aten.expm1.default", x) : unary("aten.expm1.default", x / alpha) * alpha;
          return fromOpmath(d, where(compareScalar("gt", x, int64_t{0}), x, curve));
      },
      .derive =
          [](Derivation& d) {
-             d.input(0) = d.call("aten.elu_backward.default",
-                                 {d.dy(), number(d, "alpha"), 1, 1.0 / real(d, "alpha"), false, d.in(size_t{0})});
+             d.input(0) = d.call(
+                 "aten.elu_backward.default",
+                 {d.dy(), activationNumber(d, "alpha"), 1, 1.0 / activationReal(d, "alpha"), false, d.in(size_t{0})});
          },
      .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
     // 0 within lambd of 0, x itself beyond; the soft form moves what is beyond towards 0 by lambd.
@@ -274,7 +281,7 @@ f32[0, 3]
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
-         const Value inside = compareScalar("le", unary("aten.abs.default", x), number(d, "lambd"));
+         const Value inside = compareScalar("le", unary("aten.abs.default", x), activationNumber(d, "lambd"));
          return where(inside, scalarTensor(d, int64_t{0}, x), x);
      },
      .derive =
@@ -289,8 +296,8 @@ f32[0, 3]
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
-         const Value outside = compareScalar("gt", unary("aten.abs.default", x), number(d, "lambd"));
-         const Value moved = x - unary("aten.sign.default", x) * number(d, "lambd");
+         const Value outside = compareScalar("gt", unary("aten.abs.default", x), activationNumber(d, "lambd"));
+         const Value moved = x - unary("aten.sign.default", x) * activationNumber(d, "lambd");
          return where(outside, moved, x * 0);
      },
      .derive =
@@ -299,39 +306,42 @@ f32[0, 3]
          },
      .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
     {.schema = "aten.selu.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          return d.call("aten.elu.default", {d.in(size_t{0}), 1.6732632423543772, 1.0507009873554805});
      },
-     .samples = kSamples},
+     .samples = kActivationSamples},
     {.schema = "aten.softplus.default(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferFloatLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         return fromOpmath(d, softplusOf(opmathIn(d, 0), number(d, "beta"), number(d, "threshold")));
+         return fromOpmath(d,
+                           softplusOf(opmathIn(d, 0), activationNumber(d, "beta"), activationNumber(d, "threshold")));
      },
      .derive =
          [](Derivation& d) {
-             deriveBy(d, "aten.softplus_backward.default", {number(d, "beta"), number(d, "threshold")});
+             deriveBy(d, "aten.softplus_backward.default",
+                      {activationNumber(d, "beta"), activationNumber(d, "threshold")});
          },
      .samples = "f32[2, 3]\nf32[2, 3], 2, 10\nbf16[4]\nf64[4], 3.0, 4.0"},
     // x above the threshold, a constant below.
     {.schema = "aten.threshold.default(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-     .tags = kTags,
+     .tags = kActivationTags,
      .infer = inferLikeFirst,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
-         const Value low = compareScalar("le", x, number(d, "threshold"));
-         return fromOpmath(d, where(low, scalarTensor(d, number(d, "value"), x), x));
+         const Value low = compareScalar("le", x, activationNumber(d, "threshold"));
+         return fromOpmath(d, where(low, scalarTensor(d, activationNumber(d, "value"), x), x));
      },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.threshold_backward.default", {number(d, "threshold")}); },
+     .derive =
+         [](Derivation& d) { deriveBy(d, "aten.threshold_backward.default", {activationNumber(d, "threshold")}); },
      .samples = "f32[2, 3], 1, 2\nbf16[4], 0.5, 0.0\ni64[4], 1, 0"},
     // log(sigmoid(x)); the buffer keeps exp(-|x|) for the backward pass on the CPU.
     {.schema = "aten.log_sigmoid_forward.default(Tensor self) -> (Tensor output, Tensor buffer)",
@@ -422,6 +432,6 @@ f32[0, 3]
 
 }  // namespace
 
-std::span<const OpDef> activationOps() { return kOps; }
+std::span<const OpDef> activationOps() { return kActivationOps; }
 
 }  // namespace cutaway

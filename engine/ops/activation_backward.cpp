@@ -11,7 +11,7 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kPairs = R"(
+constexpr std::string_view kGradientPairs = R"(
 f32[2, 3], f32[2, 3]
 f64[2, 3][1, 2], f64[2, 3]
 bf16[5], bf16[5]
@@ -25,8 +25,10 @@ f32[], f32[]
 c64[2, 3], c64[2, 3]
 )";
 
-Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
-double real(const Decomposition& d, std::string_view param) { return toDouble(number(d, param)); }
+Scalar gradientNumber(const Decomposition& d, std::string_view param) {
+    return d.scalar(param).value_or(Scalar(int64_t{0}));
+}
+double gradientReal(const Decomposition& d, std::string_view param) { return toDouble(gradientNumber(d, param)); }
 
 Result<ValueType> inferGradient(const InferContext& c) {
     CT_TRY(const Operand gradient, c.operand(0));
@@ -110,7 +112,7 @@ void deriveShrinkBackward(Derivation& d) { d.input(0) = d.call(d.op().name(), {d
 constexpr std::string_view kShrinkSamples =
     "f32[2, 3], f32[2, 3], 0.5\nf64[2, 3][1, 2], f64[2, 3], 1.5\nbf16[5], bf16[5], 0.5\nf32[], f32[], 0.25\nf32[0], f32[0], 1";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kActivationBackwardOps[] = {
     // The gradient where the tensor lies above the threshold.
     {.schema = "aten.threshold_backward.default(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
      .tags = Tag::Pointwise,
@@ -126,7 +128,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0});
-         const Value low = compareScalar("le", d.in(1), number(d, "threshold"));
+         const Value low = compareScalar("le", d.in(1), gradientNumber(d, "threshold"));
          return where(low, scalarTensor(d, int64_t{0}, g), g);
      },
      .derive =
@@ -172,7 +174,7 @@ constexpr OpDef kOps[] = {
          const Value left = g * s;
          return fromOpmath(d, left * (x * subtractFrom(int64_t{1}, s) + 1));
      },
-     .samples = kPairs},
+     .samples = kGradientPairs},
     {.schema = "aten.mish_backward.default(Tensor grad_output, Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferGradient,
@@ -185,7 +187,7 @@ constexpr OpDef kOps[] = {
          const Value slope = subtractFrom(int64_t{1}, t * t);
          return fromOpmath(d, g * (t + xs * slope));
      },
-     .samples = kPairs},
+     .samples = kGradientPairs},
     {.schema = "aten.hardswish_backward.default(Tensor grad_output, Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferGradient,
@@ -198,7 +200,7 @@ constexpr OpDef kOps[] = {
          const Value upper = where(inside, sloped, g);
          return fromOpmath(d, where(low, scalarTensor(d, 0.0, g), upper));
      },
-     .samples = kPairs},
+     .samples = kGradientPairs},
     {.schema = "aten.hardsigmoid_backward.default(Tensor grad_output, Tensor self) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferGradient,
@@ -210,7 +212,7 @@ constexpr OpDef kOps[] = {
          const Value inside = d.call("aten.bitwise_and.Tensor", {above, below});
          return fromOpmath(d, zeroUnless(d, inside, g * (1.0 / 6)));
      },
-     .samples = kPairs},
+     .samples = kGradientPairs},
     {.schema =
          "aten.hardtanh_backward.default(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
      .tags = Tag::Pointwise,
@@ -219,8 +221,8 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0}), x = d.in(1);
-         const Value low = compareScalar("le", x, number(d, "min_val")),
-                     high = compareScalar("ge", x, number(d, "max_val"));
+         const Value low = compareScalar("le", x, gradientNumber(d, "min_val")),
+                     high = compareScalar("ge", x, gradientNumber(d, "max_val"));
          const Value outside = d.call("aten.bitwise_or.Tensor", {low, high});
          return convert(where(outside, scalarTensor(d, 0.0, g), g), d.out().dtype);
      },
@@ -234,7 +236,7 @@ constexpr OpDef kOps[] = {
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value positive = compareScalar("gt", x, int64_t{0});
-         return fromOpmath(d, where(positive, g, g * number(d, "negative_slope")));
+         return fromOpmath(d, where(positive, g, g * gradientNumber(d, "negative_slope")));
      },
      .samples = "f32[2, 3], f32[2, 3], 0.01, False\nbf16[5], bf16[5], 0.2, False"},
     // `self_or_result` is the input, or with is_result the output, of elu.
@@ -246,9 +248,9 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 5);
-         const Scalar scale = number(d, "scale"), inputScale = number(d, "input_scale");
-         const double product = real(d, "alpha") * real(d, "scale");
-         const bool whole = !isFloatingScalar(number(d, "alpha")) && !isFloatingScalar(scale);
+         const Scalar scale = gradientNumber(d, "scale"), inputScale = gradientNumber(d, "input_scale");
+         const double product = gradientReal(d, "alpha") * gradientReal(d, "scale");
+         const bool whole = !isFloatingScalar(gradientNumber(d, "alpha")) && !isFloatingScalar(scale);
          const Scalar negative = whole ? Scalar(static_cast<int64_t>(product)) : Scalar(product);
          const Value low = compareScalar("le", x, int64_t{0});
          Value below = g * inputScale;
@@ -269,8 +271,8 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
-         const Value z = unary("aten.exp.default", x * number(d, "beta"));
-         const Value beyond = compareScalar("gt", x * number(d, "beta"), number(d, "threshold"));
+         const Value z = unary("aten.exp.default", x * gradientNumber(d, "beta"));
+         const Value beyond = compareScalar("gt", x * gradientNumber(d, "beta"), gradientNumber(d, "threshold"));
          const Value product = g * z;
          return fromOpmath(d, where(beyond, g, product / (z + 1.0)));
      },
@@ -400,6 +402,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> activationBackwardOps() { return kOps; }
+std::span<const OpDef> activationBackwardOps() { return kActivationBackwardOps; }
 
 }  // namespace cutaway

@@ -101,7 +101,7 @@ Values decomposeGridBackward(Decomposition& d) {
     return transposeLast(d.call("aten.bmm.default", {spread, reshape(gradient, {batch, points, SymInt(dims)})}));
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kAffineGridOps[] = {
     {.schema = "aten.affine_grid_generator.default(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
      .infer = inferGrid,
      .eval = evalExpanded,
@@ -120,6 +120,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> affineGridOps() { return kOps; }
+std::span<const OpDef> affineGridOps() { return kAffineGridOps; }
 
 }  // namespace cutaway

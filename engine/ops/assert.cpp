@@ -5,7 +5,7 @@
 namespace cutaway {
 namespace {
 
-Result<ValueType> nothing(const InferContext&) { return ValueType(); }
+Result<ValueType> inferNothing(const InferContext&) { return ValueType(); }
 std::string messageOf(const EvalContext& c) {
     const std::string text = c.op().schema()->find("assert_msg") >= 0 ? c.text("assert_msg") : std::string();
     return text.empty() ? "the assertion does not hold" : text;
@@ -47,10 +47,10 @@ EvalResult evalRange(const EvalContext& c) {
     return TensorList{};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kAssertOps[] = {
     {.schema = "aten._assert_scalar.default(Scalar self, str assert_msg) -> ()",
      .tags = Tag::Impure | Tag::Symbolic,
-     .infer = nothing,
+     .infer = inferNothing,
      .eval = evalAssertNumber},
     {.schema = "aten._assert_async.default(Tensor self) -> ()",
      .tags = Tag::Impure,
@@ -66,16 +66,16 @@ constexpr OpDef kOps[] = {
      .eval = evalAssertTensor},
     {.schema = "aten.sym_constrain_range.default(Scalar size, *, int? min=None, int? max=None) -> ()",
      .tags = Tag::Impure | Tag::Symbolic,
-     .infer = nothing,
+     .infer = inferNothing,
      .eval = evalRange},
     {.schema = "aten.sym_constrain_range_for_size.default(Scalar size, *, int? min=None, int? max=None) -> ()",
      .tags = Tag::Impure | Tag::Symbolic,
-     .infer = nothing,
+     .infer = inferNothing,
      .eval = evalRange},
 };
 
 }  // namespace
 
-std::span<const OpDef> assertOps() { return kOps; }
+std::span<const OpDef> assertOps() { return kAssertOps; }
 
 }  // namespace cutaway

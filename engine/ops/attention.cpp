@@ -65,7 +65,8 @@ Result<ValueType> inferFlashCpuBackward(const InferContext& c) {
     return ValueType(TupleType{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
                                lengthMajor(o.value, o.value.sizes)});
 }
-EvalResult evalBackward(const EvalContext& c, std::string_view maskParam, std::string_view gradient, size_t results) {
+EvalResult evalAttentionBackward(const EvalContext& c, std::string_view maskParam, std::string_view gradient,
+                                 size_t results) {
     if (auto error = refuseDropout(c)) return *error;
     TensorList out(results);
     for (size_t i = 0; i < 3; ++i) out[i] = c.result(i);
@@ -235,7 +236,7 @@ Value additiveMask(Decomposition& d, const Value& mask, DType dtype) {
     return where(mask, zero, low);
 }
 
-double scaleOf(const Decomposition& d, const Value& query) {
+double attentionScale(const Decomposition& d, const Value& query) {
     return d.has("scale") ? d.real("scale") : 1.0 / std::sqrt(static_cast<double>(query.size(-1).asInt().value_or(1)));
 }
 /// The arithmetic form: scores with the scale split over both operands, a softmax that gives 0 for rows that see
@@ -248,7 +249,7 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
         key = convert(key, DType::F32);
         value = convert(value, DType::F32);
     }
-    const double given = scaleOf(d, query);
+    const double given = attentionScale(d, query);
     const double scale = std::sqrt(std::fabs(given));
     const Value scaledQuery = d.call("aten.mul.Scalar", {query, given < 0 ? -scale : scale});
     if (d.flag("is_causal")) {
@@ -285,7 +286,7 @@ Value flashForm(Decomposition& d, const Value& query, const Value& key, const Va
     const Value q = padded(query), k = padded(key), v = padded(value);
     const Value out =
         d.call("aten._scaled_dot_product_flash_attention.default",
-               {q, k, v, d.arg("dropout_p"), d.arg("is_causal"), false}, {{"scale", scaleOf(d, query)}})[0];
+               {q, k, v, d.arg("dropout_p"), d.arg("is_causal"), false}, {{"scale", attentionScale(d, query)}})[0];
     return size % 8 == 0 ? out : d.call("aten.slice.Tensor", {out, -1, 0, size});
 }
 /// The efficient kernel reads the mask in rows that start at multiples of 8 elements, for all heads.
@@ -338,7 +339,7 @@ Values decomposeAttention(Decomposition& d) {
     return mathForm(d, query, key, value, mask);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kAttentionOps[] = {
     // softmax(query keyᵀ scale + mask) value, with a kernel chosen by device, dtype and shapes.
     {.schema =
          "aten.scaled_dot_product_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
@@ -385,7 +386,7 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
      .tags = Tag::Heavy,
      .infer = inferFlashCpuBackward,
-     .eval = [](const EvalContext& c) { return evalBackward(c, "attn_mask", "grad_out", 3); }},
+     .eval = [](const EvalContext& c) { return evalAttentionBackward(c, "attn_mask", "grad_out", 3); }},
     // The GPU kernels. Their eval is the same attention without dropout; random state comes back as zeros.
     {.schema =
          "aten._scaled_dot_product_efficient_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, "
@@ -417,7 +418,7 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          if (c.integersOf("grad_input_mask")[3])
              return unsupported(c.op().name() + ": no reference kernel for the gradient of the bias", {},
                                 {"use the math form of attention"});
-         return evalBackward(c, "attn_bias", "grad_out_", 4);
+         return evalAttentionBackward(c, "attn_bias", "grad_out_", 4);
      }},
     {.schema =
          "aten._scaled_dot_product_flash_attention.default(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, "
@@ -465,6 +466,6 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
 
 }  // namespace
 
-std::span<const OpDef> attentionOps() { return kOps; }
+std::span<const OpDef> attentionOps() { return kAttentionOps; }
 
 }  // namespace cutaway

@@ -11,7 +11,7 @@ namespace {
 DType workType(DType dtype) { return dtype == DType::F64 ? DType::F64 : DType::F32; }
 
 /// [batch, key heads, group, length, dim]: query heads split into groups, key heads repeated by stride 0.
-Tensor grouped(const Tensor& tensor, int64_t keyHeads, int64_t group, DType dtype) {
+Tensor groupedHeads(const Tensor& tensor, int64_t keyHeads, int64_t group, DType dtype) {
     const Tensor packed = tensor.to(dtype).contiguous();
     const int64_t length = tensor.size(2), dim = tensor.size(3), heads = tensor.size(1);
     const int64_t matrix = length * dim;
@@ -46,8 +46,8 @@ struct Work {
 /// Scaled and masked scores, row-major over [batch, heads, rows, columns].
 std::vector<double> scoresOf(const AttentionCall& c, const Work& w) {
     Tensor product = w.matrix(w.rows, w.columns);
-    multiplyMatrices(grouped(c.query, w.keyHeads, w.group, w.dtype),
-                     transposed(grouped(c.key, w.keyHeads, w.group, w.dtype)), product);
+    multiplyMatrices(groupedHeads(c.query, w.keyHeads, w.group, w.dtype),
+                     transposed(groupedHeads(c.key, w.keyHeads, w.group, w.dtype)), product);
     std::vector<double> scores = packElements<double>(product);
     for (double& score : scores) score *= w.scale;
     if (c.mask.defined()) {
@@ -96,7 +96,7 @@ void attend(const AttentionCall& c, Tensor& output, Tensor& logSumExp) {
     }
     unpackElements(sums, logSumExp);
     Tensor product = w.matrix(w.rows, c.value.size(3));
-    multiplyMatrices(filled(w, weights), grouped(c.value, w.keyHeads, w.group, w.dtype), product);
+    multiplyMatrices(filled(w, weights), groupedHeads(c.value, w.keyHeads, w.group, w.dtype), product);
     ungroup(w, product, output);
 }
 
@@ -109,11 +109,11 @@ void attendBackward(const AttentionCall& c, const Tensor& gradient, const Tensor
         const double sum = sums[i / static_cast<size_t>(w.columns)];
         weights[i] = std::isinf(sum) ? 0 : std::exp(weights[i] - sum);
     }
-    const Tensor p = filled(w, weights), dy = grouped(gradient, w.keyHeads, w.group, w.dtype);
+    const Tensor p = filled(w, weights), dy = groupedHeads(gradient, w.keyHeads, w.group, w.dtype);
     Tensor dv = w.matrix(w.columns, c.value.size(3)), dp = w.matrix(w.rows, w.columns);
     multiplyMatrices(transposed(p), dy, dv);
     ungroup(w, dv, value);
-    multiplyMatrices(dy, transposed(grouped(c.value, w.keyHeads, w.group, w.dtype)), dp);
+    multiplyMatrices(dy, transposed(groupedHeads(c.value, w.keyHeads, w.group, w.dtype)), dp);
     // Softmax's gradient: p (dp - Σ p dp), where the sum is Σ dy y.
     const std::vector<double> g = packElements<double>(gradient), y = packElements<double>(output);
     std::vector<double> ds = packElements<double>(dp);
@@ -126,9 +126,9 @@ void attendBackward(const AttentionCall& c, const Tensor& gradient, const Tensor
     }
     const Tensor dScores = filled(w, ds);
     Tensor dq = w.matrix(w.rows, c.query.size(3)), dk = w.matrix(w.columns, c.query.size(3));
-    multiplyMatrices(dScores, grouped(c.key, w.keyHeads, w.group, w.dtype), dq);
+    multiplyMatrices(dScores, groupedHeads(c.key, w.keyHeads, w.group, w.dtype), dq);
     ungroup(w, dq, query);
-    multiplyMatrices(transposed(dScores), grouped(c.query, w.keyHeads, w.group, w.dtype), dk);
+    multiplyMatrices(transposed(dScores), groupedHeads(c.query, w.keyHeads, w.group, w.dtype), dk);
     ungroup(w, dk, key);
 }
 

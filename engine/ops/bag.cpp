@@ -257,7 +257,7 @@ Expr integerAt(LowerContext& c, std::string_view param, const Expr& at) {
 struct BagRange {
     Expr start, count;
 };
-BagRange rangeOf(LowerContext& c, const SymInt& bags, const Expr& bag) {
+BagRange bagRange(LowerContext& c, const SymInt& bags, const Expr& bag) {
     const SymInt total = c.in("indices").sizes[0];
     const Expr zero = Expr::integer(0), one = Expr::integer(1), given = integerAt(c, "offsets", bag);
     const Expr late = compare(ExprKind::Eq, bag, zero) && compare(ExprKind::Ne, given, zero);
@@ -290,7 +290,7 @@ class BagRule {
   public:
     BagRule(LowerContext& c, const Expr& bag)
         : m_c(&c),
-          m_range(rangeOf(c, c.out(0).sizes[0], bag)),
+          m_range(bagRange(c, c.out(0).sizes[0], bag)),
           m_padding(c.integerOr("padding_idx", -1)),
           m_scaled(c.has("per_sample_weights")) {}
 
@@ -364,7 +364,7 @@ Expr lowerBag(LowerContext& c) {
     if (result == 1) {
         const Expr bag = bagHolding(c, bags, at[0]);
         if (!bag) return Expr();
-        const BagRange range = rangeOf(c, bags, bag);
+        const BagRange range = bagRange(c, bags, bag);
         const Expr inside = compare(ExprKind::Lt, at[0] - range.start, range.count);
         return LowerContext::checkedIndex(Expr::where(inside, bag, Expr::integer(-1)), bags);
     }
@@ -409,7 +409,7 @@ f32[10, 4], i64[0]<10, i64[2]<1, False, 1
 #define CUTAWAY_BAG_PARAMS \
     "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kBagOps[] = {
     // One row per bag; then the bag of each index, the size of each bag, and where maxima came from, as far as the
     // gradient needs them.
     {.schema =
@@ -471,6 +471,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> bagOps() { return kOps; }
+std::span<const OpDef> bagOps() { return kBagOps; }
 
 }  // namespace cutaway

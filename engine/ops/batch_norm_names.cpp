@@ -15,7 +15,7 @@ Value reserve(Decomposition& d) {
                    {"pin_memory", false}});
 }
 /// Result, mean and reciprocal deviation. With statistics of the batch, the running ones are written to.
-std::vector<Value> normalised(Decomposition& d, bool training) {
+std::vector<Value> batchNormalised(Decomposition& d, bool training) {
     const Argument input = d.arg("input"), weight = d.arg("weight"), bias = d.arg("bias"), momentum = d.arg("momentum"),
                    eps = d.arg("eps");
     const bool running = d.has("running_mean") && d.has("running_var");
@@ -44,9 +44,9 @@ std::vector<Value> normalised(Decomposition& d, bool training) {
     d.call("aten.copy_.default", {variance, all[4]});
     return results;
 }
-Values asFlagSays(Decomposition& d) { return normalised(d, d.flag("training")); }
+Values asFlagSays(Decomposition& d) { return batchNormalised(d, d.flag("training")); }
 Values withReserve(Decomposition& d, bool training) {
-    std::vector<Value> results = normalised(d, training);
+    std::vector<Value> results = batchNormalised(d, training);
     results.push_back(reserve(d));
     return results;
 }
@@ -65,7 +65,7 @@ std::vector<Argument> withoutReserve(const Call& c) {
     for (size_t i = 0; i + 1 < c.count(); ++i) args.push_back(c.arg(i));
     return args;
 }
-Result<ValueType> inferBackward(const InferContext& c) {
+Result<ValueType> inferBatchNormBackward(const InferContext& c) {
     return inferCall(requireOp("aten.native_batch_norm_backward.default"), withoutReserve(c));
 }
 Values backward(Decomposition& d) {
@@ -77,7 +77,7 @@ Values backward(Decomposition& d) {
     return results;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kBatchNormNamesOps[] = {
     shorthand(
         "aten.native_batch_norm.default(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         asFlagSays,
@@ -100,7 +100,7 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten.batch_norm_backward.default(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction,
-     .infer = inferBackward,
+     .infer = inferBatchNormBackward,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = backward,
@@ -110,6 +110,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> batchNormNameOps() { return kOps; }
+std::span<const OpDef> batchNormNameOps() { return kBatchNormNamesOps; }
 
 }  // namespace cutaway

@@ -210,20 +210,22 @@ std::vector<Value> Decomposition::list(std::string_view param) const {
 }
 namespace {
 template <class T>
-T accepted(Result<T> result) {
+T acceptedByBuild(Result<T> result) {
     if (!result) throw RefusedArgument(std::move(result).error());
     return std::move(*result);
 }
 }  // namespace
 int64_t Decomposition::integerOr(std::string_view param, int64_t fallback) const {
-    return accepted(integer(param, fallback));
+    return acceptedByBuild(integer(param, fallback));
 }
-std::vector<int64_t> Decomposition::integersOf(std::string_view param) const { return accepted(integers(param)); }
-int64_t Decomposition::dimOf(std::string_view param, int64_t rank) const { return accepted(dim(param, rank)); }
+std::vector<int64_t> Decomposition::integersOf(std::string_view param) const {
+    return acceptedByBuild(integers(param));
+}
+int64_t Decomposition::dimOf(std::string_view param, int64_t rank) const { return acceptedByBuild(dim(param, rank)); }
 std::vector<int64_t> Decomposition::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const {
-    return accepted(dims(param, rank, emptyIsAll));
+    return acceptedByBuild(dims(param, rank, emptyIsAll));
 }
-SymDims Decomposition::sizesOf(std::string_view param) const { return accepted(sizes(param)); }
+SymDims Decomposition::sizesOf(std::string_view param) const { return acceptedByBuild(sizes(param)); }
 
 Derivation::Derivation(const Node& node, GraphBuilder& builder, std::vector<Value> results,
                        std::vector<Value> gradients)

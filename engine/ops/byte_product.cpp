@@ -12,7 +12,9 @@ namespace {
 /// So many products of bytes fit into an int32.
 constexpr int64_t kExactRun = 32768;
 
-std::vector<int16_t> widened(const int8_t* bytes, int64_t count) { return std::vector<int16_t>(bytes, bytes + count); }
+std::vector<int16_t> widenedBytes(const int8_t* bytes, int64_t count) {
+    return std::vector<int16_t>(bytes, bytes + count);
+}
 /// Sixteen bits a factor: processors have one instruction for that. Sums wrap around, so they are taken as unsigned.
 uint32_t dot(const int16_t* a, const int16_t* b, int64_t count) {
     uint32_t total = 0;
@@ -28,7 +30,7 @@ uint32_t dot(const int16_t* a, const int16_t* b, int64_t count) {
 }  // namespace
 
 void multiplyBytesPlainly(const ByteProduct& product, int32_t* sums) {
-    const std::vector<int16_t> b = widened(product.b, product.columns * product.inner);
+    const std::vector<int16_t> b = widenedBytes(product.b, product.columns * product.inner);
     std::vector<int16_t> row(static_cast<size_t>(product.inner));
     for (int64_t m = 0; m < product.rows; ++m) {
         std::copy_n(product.a + m * product.stride, product.inner, row.begin());

@@ -124,7 +124,7 @@ b8[]
 bf16[3, 1, 2][2, 7, 1]
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kCastOps[] = {
     // Values converted: floats to integers truncate, to bool "not zero", wider to narrower floats round to even.
     {.schema = "prims.convert_element_type.default(Tensor a, ScalarType dtype) -> Tensor",
      .tags = Tag::Pointwise,
@@ -401,6 +401,6 @@ b8[]
 
 }  // namespace
 
-std::span<const OpDef> castOps() { return kOps; }
+std::span<const OpDef> castOps() { return kCastOps; }
 
 }  // namespace cutaway

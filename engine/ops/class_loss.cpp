@@ -215,7 +215,7 @@ Values decomposeCrossEntropy(Decomposition& d) {
     return likelihood(d, c.logs, target, c.reduction);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kClassLossOps[] = {
     // The negative log probability of the target class; total_weight is what the mean divides by.
     {.schema =
          "aten.nll_loss_forward.default(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
@@ -305,6 +305,6 @@ f64[2, 3], f64[2, 3]>0
 
 }  // namespace
 
-std::span<const OpDef> classLossOps() { return kOps; }
+std::span<const OpDef> classLossOps() { return kClassLossOps; }
 
 }  // namespace cutaway

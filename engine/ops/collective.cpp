@@ -44,7 +44,7 @@ Result<TensorType> gathered(const InferContext& c, const TensorType& input) {
     sizes[0] = sizes[0] * members;
     return TensorType::contiguous(input.dtype, std::move(sizes), input.device);
 }
-Result<TensorType> scattered(const InferContext& c, const TensorType& input) {
+Result<TensorType> scatteredOverMembers(const InferContext& c, const TensorType& input) {
     CT_TRY_VOID(checkReduction(c));
     CT_TRY(const int64_t members, groupSize(c));
     SymDims sizes = input.sizes;
@@ -96,7 +96,7 @@ Tensor gather(const EvalContext& c, const Tensor& input, size_t result) {
     return out;
 }
 /// What equal values come to when `members` of them are reduced.
-double reduced(std::string_view how, double value, int64_t members) {
+double reducedOverMembers(std::string_view how, double value, int64_t members) {
     if (how == "sum") return value * static_cast<double>(members);
     if (how == "product") return std::pow(value, static_cast<double>(members));
     if (how == "bxor") return members % 2 != 0 ? value : 0;
@@ -108,7 +108,7 @@ Tensor scatter(const EvalContext& c, const Tensor& input, size_t result) {
     const int64_t members = c.integerOr("group_size", 1), count = out.numel();
     std::vector<double> numbers(static_cast<size_t>(count));
     loadElements(out.dtype(), out.data(), 1, count, numbers.data());
-    for (double& number : numbers) number = reduced(c.text("reduce_op"), number, members);
+    for (double& number : numbers) number = reducedOverMembers(c.text("reduce_op"), number, members);
     storeElements(out.dtype(), out.data(), 1, count, numbers.data());
     return out;
 }
@@ -159,7 +159,7 @@ EvalResult evalExchanged(const EvalContext& c) {
 // ---------------------------------------------------------------- parameters of which every member keeps a share
 // (FSDP)
 
-Result<ValueType> nothing(const InferContext&) { return ValueType(); }
+Result<ValueType> inferNoResult(const InferContext&) { return ValueType(); }
 Result<ValueType> inferCopyForEffect(const InferContext& c) {
     CT_TRY(const TensorType target, c.tensor(size_t{0}));
     CT_TRY(const TensorType source, c.tensor(1));
@@ -207,7 +207,7 @@ EvalResult evalGatherInto(const EvalContext& c) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kCollectiveOps[] = {
     {.schema = "_c10d_functional.all_reduce.default(Tensor input, str reduce_op, str group_name) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferSame,
@@ -234,11 +234,11 @@ constexpr OpDef kOps[] = {
      .eval = evalEach<gather>},
     {.schema =
          "_c10d_functional.reduce_scatter_tensor.default(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor",
-     .infer = inferOne<scattered>,
+     .infer = inferOne<scatteredOverMembers>,
      .eval = evalOne<scatter>},
     {.schema =
          "_c10d_functional.reduce_scatter_tensor_coalesced.default(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
-     .infer = inferEach<scattered>,
+     .infer = inferEach<scatteredOverMembers>,
      .eval = evalEach<scatter>},
     {.schema =
          "_c10d_functional.all_to_all_single.default(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
@@ -261,12 +261,12 @@ constexpr OpDef kOps[] = {
     // Frees or allocates the variable's storage; no values change.
     {.schema = "inductor.resize_storage_bytes_.default(Tensor variable, SymInt new_size) -> ()",
      .tags = Tag::Impure,
-     .infer = nothing,
+     .infer = inferNoResult,
      .eval = [](const EvalContext&) -> EvalResult { return TensorList{}; }},
 };
 
 }  // namespace
 
-std::span<const OpDef> collectiveOps() { return kOps; }
+std::span<const OpDef> collectiveOps() { return kCollectiveOps; }
 
 }  // namespace cutaway

@@ -198,7 +198,7 @@ bf16[2, 3, 8, 8], bf16[4, 3, 3, 3], bf16[4], [1, 1], [1, 1], [1, 1], False, [0, 
 f32[0, 3, 8, 8], f32[4, 3, 3, 3], f32[4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1
 )";
 
-constexpr std::string_view kBackwardSamples = R"(
+constexpr std::string_view kConvBackwardSamples = R"(
 f32[2, 4, 4, 4], f32[2, 3, 8, 8], f32[4, 3, 3, 3], [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
 f32[2, 4, 8], f32[2, 3, 8], f32[4, 3, 3], [0], [1], [1], [1], False, [0], 1, [True, True, False]
 f32[1, 4, 6, 6], f32[1, 4, 6, 6], f32[4, 1, 3, 3], [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 4, [False, True, True]
@@ -213,7 +213,7 @@ f32[2, 4, 8, 8][256, 1, 32, 4], f32[2, 3, 8, 8][192, 1, 24, 3], f32[4, 3, 3, 3],
         .expand = Expand::Composite, .decompose = function, .samples = sampleText               \
     }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kConvOps[] = {
     // Cross-correlation over one to three spatial dims; weight [out, in / groups, ...], transposed [in, out / groups,
     // ...].
     {.schema =
@@ -262,7 +262,7 @@ constexpr OpDef kOps[] = {
          const Value rest = d.call("aten.convolution_backward.default", std::move(args));
          return {mask[0] ? rest[0] : Value(), mask[1] ? rest[1] : Value(), bias};
      },
-     .samples = kBackwardSamples},
+     .samples = kConvBackwardSamples},
     CUTAWAY_CONVOLUTION_ROW(
         "aten.conv1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
         "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
@@ -309,6 +309,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> convOps() { return kOps; }
+std::span<const OpDef> convOps() { return kConvOps; }
 
 }  // namespace cutaway

@@ -41,7 +41,7 @@ std::vector<Tap> tapsOf(const ConvolutionGeometry& g) {
     return taps;
 }
 
-int64_t product(const std::vector<int64_t>& sizes) {
+int64_t productOfSizes(const std::vector<int64_t>& sizes) {
     int64_t count = 1;
     for (int64_t size : sizes) count *= size;
     return count;
@@ -51,7 +51,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
 template <class Body>
 void forEachProduct(const ConvolutionGeometry& g, Body&& body) {
     const std::vector<Tap> taps = tapsOf(g);
-    const int64_t in = product(g.in), out = product(g.out), kernel = product(g.kernel);
+    const int64_t in = productOfSizes(g.in), out = productOfSizes(g.out), kernel = productOfSizes(g.kernel);
     const int64_t inPerGroup = g.inChannels / g.groups, outPerGroup = g.outChannels / g.groups;
     for (int64_t n = 0; n < g.batch; ++n)
         for (int64_t group = 0; group < g.groups; ++group)
@@ -72,7 +72,7 @@ template <class T>
 void addBias(const ConvolutionGeometry& g, const Tensor& bias, std::vector<T>& out) {
     if (!bias.defined()) return;
     const std::vector<T> values = packElements<T>(bias);
-    const int64_t spatial = product(g.out);
+    const int64_t spatial = productOfSizes(g.out);
     for (size_t i = 0; i < out.size(); ++i) {
         const auto channel = static_cast<size_t>(static_cast<int64_t>(i) / spatial % g.outChannels);
         out[i] = wrapAdd(out[i], values[channel]);
@@ -93,8 +93,8 @@ ConvolutionGeometry reversed(const ConvolutionGeometry& g) {
 /// Unfolds the large side of one sample and group into [channels * kernel, small positions], zero outside.
 template <class T>
 std::vector<T> columns(const ConvolutionGeometry& g, const std::vector<Tap>& taps, const T* data, int64_t channels) {
-    const int64_t large = product(g.transposed ? g.out : g.in), small = product(g.transposed ? g.in : g.out),
-                  kernel = product(g.kernel);
+    const int64_t large = productOfSizes(g.transposed ? g.out : g.in),
+                  small = productOfSizes(g.transposed ? g.in : g.out), kernel = productOfSizes(g.kernel);
     std::vector<T> out(static_cast<size_t>(channels * kernel * small), T(0));
     for (int64_t channel = 0; channel < channels; ++channel)
         for (const Tap& tap : taps)
@@ -119,7 +119,7 @@ constexpr int64_t kFewRows = 4;  // of a product: not worth unfolding for
 bool convolveDoubles(const ConvolutionGeometry& g, const std::vector<double>& in, const std::vector<double>& weight,
                      std::vector<double>& out) {
     const int64_t inPerGroup = g.inChannels / g.groups, outPerGroup = g.outChannels / g.groups;
-    const int64_t kernel = product(g.kernel), inSize = product(g.in), outSize = product(g.out);
+    const int64_t kernel = productOfSizes(g.kernel), inSize = productOfSizes(g.in), outSize = productOfSizes(g.out);
     if (outPerGroup < kFewRows || outSize == 0 || inPerGroup == 0 || !allFinite(weight)) return false;
     // Unfolded is the input, by output element. Transposed, an output element meets rising input elements with falling
     // kernel elements, so kernel elements are numbered from the end.
@@ -160,8 +160,9 @@ bool weightGradientOfDoubles(const ConvolutionGeometry& g, const std::vector<dou
     const std::vector<double>&large = g.transposed ? gradient : input, &small = g.transposed ? input : gradient;
     const int64_t largeChannels = (g.transposed ? g.outChannels : g.inChannels) / g.groups;
     const int64_t smallChannels = (g.transposed ? g.inChannels : g.outChannels) / g.groups;
-    const int64_t largeSize = product(g.transposed ? g.out : g.in), smallSize = product(g.transposed ? g.in : g.out);
-    const int64_t kernel = product(g.kernel), width = largeChannels * kernel;
+    const int64_t largeSize = productOfSizes(g.transposed ? g.out : g.in),
+                  smallSize = productOfSizes(g.transposed ? g.in : g.out);
+    const int64_t kernel = productOfSizes(g.kernel), width = largeChannels * kernel;
     if (smallChannels < kFewRows || smallSize == 0 || width == 0 || !allFinite(small)) return false;
     const std::vector<Tap> taps = tapsOf(g);
     const int64_t step = channelsAtOnce(largeChannels, kernel, smallSize);
@@ -187,8 +188,9 @@ bool backWeightByLibrary(const ConvolutionGeometry& g, const Tensor& gradient, c
     const std::vector<float> small = packElements<float>(g.transposed ? input : gradient);
     const int64_t largeChannels = (g.transposed ? g.outChannels : g.inChannels) / g.groups;
     const int64_t smallChannels = (g.transposed ? g.inChannels : g.outChannels) / g.groups;
-    const int64_t largeSize = product(g.transposed ? g.out : g.in), smallSize = product(g.transposed ? g.in : g.out);
-    const int64_t width = largeChannels * product(g.kernel);
+    const int64_t largeSize = productOfSizes(g.transposed ? g.out : g.in),
+                  smallSize = productOfSizes(g.transposed ? g.in : g.out);
+    const int64_t width = largeChannels * productOfSizes(g.kernel);
     std::vector<float> sum(static_cast<size_t>(result.numel()), 0.0f), part(static_cast<size_t>(smallChannels * width));
     for (int64_t n = 0; n < g.batch; ++n)
         for (int64_t group = 0; group < g.groups; ++group) {

@@ -6,7 +6,7 @@ namespace cutaway {
 namespace {
 
 /// Stride, padding and the like for `spatial` dims; one number stands for all.
-Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t least) {
+Result<std::vector<int64_t>> perConvDim(const InferContext& c, std::string_view param, size_t spatial, int64_t least) {
     CT_TRY(std::vector<int64_t> values, c.integers(param));
     if (values.size() == 1) values.assign(spatial, values[0]);
     if (values.size() != spatial)
@@ -21,13 +21,13 @@ Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view para
 
 Result<ConvolutionCall> readConvolution(const InferContext& c, size_t spatial) {
     ConvolutionCall call;
-    CT_TRY(call.stride, perDim(c, "stride", spatial, 1));
-    CT_TRY(call.padding, perDim(c, "padding", spatial, 0));
-    CT_TRY(call.dilation, perDim(c, "dilation", spatial, 1));
+    CT_TRY(call.stride, perConvDim(c, "stride", spatial, 1));
+    CT_TRY(call.padding, perConvDim(c, "padding", spatial, 0));
+    CT_TRY(call.dilation, perConvDim(c, "dilation", spatial, 1));
     CT_TRY(call.groups, c.integer("groups", 1));
     call.outputPadding.assign(spatial, 0);
     if (c.op().schema()->find("output_padding") >= 0) {
-        CT_TRY(call.outputPadding, perDim(c, "output_padding", spatial, 0));
+        CT_TRY(call.outputPadding, perConvDim(c, "output_padding", spatial, 0));
     }
     call.transposed = c.op().schema()->find("transposed") >= 0 && c.flag("transposed");
     if (call.groups < 1) return c.fail("groups must be positive");

@@ -56,15 +56,15 @@ Result<ValueType> inferStrided(const InferContext& c, DType fallback, Device dev
     return type;
 }
 
-EvalResult filled(const EvalContext& c, const Scalar& value) {
+EvalResult filledTensor(const EvalContext& c, const Scalar& value) {
     Tensor out = c.result();
     copyInto(out, Tensor::full(out.dtype(), {}, value));
     return out;
 }
-EvalResult filledWithArgument(const EvalContext& c) { return filled(c, c.number("fill_value")); }
+EvalResult filledWithArgument(const EvalContext& c) { return filledTensor(c, c.number("fill_value")); }
 /// What "uninitialised" reads as here: zeros, so that runs repeat.
-EvalResult filledWithZero(const EvalContext& c) { return filled(c, int64_t{0}); }
-EvalResult filledWithOne(const EvalContext& c) { return filled(c, int64_t{1}); }
+EvalResult filledWithZero(const EvalContext& c) { return filledTensor(c, int64_t{0}); }
+EvalResult filledWithOne(const EvalContext& c) { return filledTensor(c, int64_t{1}); }
 
 Expr lowerNumber(LowerContext& c, int64_t value) { return constantOf(value, computeTypeOf(c.out().dtype)); }
 Expr lowerFill(LowerContext& c, std::string_view param) { return c.numberAt(param, computeTypeOf(c.out().dtype)); }
@@ -134,7 +134,7 @@ struct Range {
     SymInt length;
 };
 /// The arguments of any arange overload, checked.
-Result<Range> rangeOf(const InferContext& c) {
+Result<Range> createdRange(const InferContext& c) {
     Range range;
     const Schema& schema = *c.op().schema();
     if (schema.find("start") >= 0) range.start = c.arg("start");
@@ -174,12 +174,12 @@ Result<Range> rangeOf(const InferContext& c) {
     return range;
 }
 Result<ValueType> inferArange(const InferContext& c) {
-    CT_TRY(const Range range, rangeOf(c));
+    CT_TRY(const Range range, createdRange(c));
     return contiguousType(c, {range.length}, c.dtype("dtype").value_or(range.floating ? DType::F32 : DType::I64),
                           c.device("device").value_or(Device{}));
 }
 EvalResult evalArange(const EvalContext& c) {
-    auto made = rangeOf(c);
+    auto made = createdRange(c);
     if (!made) return made.error();
     Tensor out = c.result();
     const int64_t count = out.numel();
@@ -202,7 +202,7 @@ Value iota(Decomposition& d, const SymInt& length, const Argument& start, const 
                   {{"start", start}, {"step", step}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
 }
 Values decomposeArange(Decomposition& d) {
-    const auto range = read(d, rangeOf(d));
+    const auto range = read(d, createdRange(d));
     if (!range) return Value();
     const Device device = d.device("device").value_or(Device{});
     const DType dtype = d.dtype("dtype").value_or(range->floating ? DType::F32 : DType::I64);
@@ -213,7 +213,7 @@ Values decomposeArange(Decomposition& d) {
     return d.call("prims.convert_element_type.default", {d.call("aten.add.Tensor", {scaled, range->start}), dtype});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kCreateOps[] = {
     // A tensor of one value; the dtype follows the value when not given.
     {.schema = "aten.full.default(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
                "Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -380,7 +380,7 @@ b8[2], True
          // Beyond the range of a half float it is infinite.
          return isHalf(dtype) ? type : withNumber(c, "s", std::move(type));
      },
-     .eval = [](const EvalContext& c) { return filled(c, c.number("s")); },
+     .eval = [](const EvalContext& c) { return filledTensor(c, c.number("s")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "s"); },
      .samples =
          "1.5\n2, dtype = torch.int64\nTrue, dtype = torch.bool\n3\n-3.4028234663852886e+38, dtype = torch.bfloat16\n1e6, dtype = torch.float16"},
@@ -442,6 +442,6 @@ b8[2], True
 
 }  // namespace
 
-std::span<const OpDef> createOps() { return kOps; }
+std::span<const OpDef> createOps() { return kCreateOps; }
 
 }  // namespace cutaway

@@ -209,8 +209,8 @@ EvalResult evalCtc(const EvalContext& c) {
 
 /// Eq. (10), (11) and (16): beta(t, s) is the probability of the steps from t on reading as the labels from s on; the
 /// gradient is that of the scores before their log_softmax, which is what this loss is defined for.
-void backward(const Sequence& one, const Rows& p, const Rows& alpha, double loss, double dy, int64_t classes,
-              const Rows& gradient) {
+void walkBackward(const Sequence& one, const Rows& p, const Rows& alpha, double loss, double dy, int64_t classes,
+                  const Rows& gradient) {
     const int64_t count = one.count();
     std::vector<double> storage(static_cast<size_t>(one.steps * count), kNever);
     const Rows beta{&storage, 0, count};
@@ -248,8 +248,8 @@ EvalResult evalCtcBackward(const EvalContext& c) {
         if (one.count() > labels) return c.fail("log_alpha has no room for the longest target");
         if (c.flag("zero_infinity") && loss[at] == -kNever) continue;
         const int64_t start = b * classes, step = batch * classes;
-        backward(one, Rows{&p, start, step}, Rows{&alpha, b * alphas.size(1) * labels, labels}, loss[at], dy[at],
-                 classes, Rows{&gradient, start, step});
+        walkBackward(one, Rows{&p, start, step}, Rows{&alpha, b * alphas.size(1) * labels, labels}, loss[at], dy[at],
+                     classes, Rows{&gradient, start, step});
     }
     unpackElements(gradient, out);
     return out;
@@ -310,7 +310,7 @@ constexpr OpDef ctcBackward(std::string_view schema, std::string_view samples) {
     return {.schema = schema, .infer = inferCtcBackward, .eval = evalCtcBackward, .samples = samples};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kCtcOps[] = {
     // The negative logarithm of the target's probability, and alpha, of which the gradient makes use. Lengths in a
     // tensor
     // leave alpha room for the longest target that there may be.
@@ -346,6 +346,6 @@ f32[5, 4], i64[2]<4, [4], [2], 0, 0
 
 }  // namespace
 
-std::span<const OpDef> ctcOps() { return kOps; }
+std::span<const OpDef> ctcOps() { return kCtcOps; }
 
 }  // namespace cutaway

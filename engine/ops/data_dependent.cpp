@@ -99,7 +99,7 @@ EvalResult evalNonzeroStatic(const EvalContext& c) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kDataDependentOps[] = {
     {.schema = "aten.masked_select.default(Tensor self, Tensor mask) -> Tensor",
      .tags = Tag::DataDependent,
      .infer = refuseSize<0>,
@@ -168,6 +168,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> dataDependentOps() { return kOps; }
+std::span<const OpDef> dataDependentOps() { return kDataDependentOps; }
 
 }  // namespace cutaway

@@ -11,7 +11,7 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kDirectionTags = Tag::Pointwise | Tag::Inplace;
 constexpr std::string_view kAbsoluteSamples = R"(
 f32[2, 3]
 f64[2, 3][1, 2]
@@ -44,12 +44,12 @@ Result<ValueType> inferAbsolute(const InferContext& c) {
     if (isComplex(type.tensor()->dtype)) type.tensor()->dtype = realDType(type.tensor()->dtype);
     return type;
 }
-void zeroGradient(Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); }
+void zeroDirectionGradient(Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kDirectionOps[] = {
     // Absolute value; the most negative integer stays itself. bool is refused.
     {.schema = "aten.abs.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kDirectionTags,
      .infer = inferAbsolute,
      .eval =
          [](const EvalContext& c) {
@@ -61,7 +61,7 @@ constexpr OpDef kOps[] = {
      .samples = kAbsoluteSamples},
     // sign for real tensors; the direction of complex numbers.
     {.schema = "aten.sgn.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kDirectionTags,
      .infer = inferBroadcast,
      .eval =
          [](const EvalContext& c) {
@@ -86,7 +86,7 @@ constexpr OpDef kOps[] = {
      },
      .derive =
          [](Derivation& d) {
-             if (!isComplex(d.in(0).dtype())) return zeroGradient(d);
+             if (!isComplex(d.in(0).dtype())) return zeroDirectionGradient(d);
              const Value size = unary("aten.abs.default", d.in(0)), y = d.out(size_t{0});
              const Value turned = unary("aten.real.default", d.dy() / y) * y;
              d.input(0) = d.call("aten.masked_fill.Scalar",
@@ -133,7 +133,7 @@ constexpr OpDef kOps[] = {
      .derive =
          [](Derivation& d) {
              const Value x = d.in(0);
-             if (!isComplex(x.dtype())) return zeroGradient(d);
+             if (!isComplex(x.dtype())) return zeroDirectionGradient(d);
              // (-imag + i real) / |x|^2
              const Value size = unary("aten.abs.default", x);
              const Value scale = d.call("aten.masked_fill.Scalar",
@@ -146,6 +146,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> directionOps() { return kOps; }
+std::span<const OpDef> directionOps() { return kDirectionOps; }
 
 }  // namespace cutaway

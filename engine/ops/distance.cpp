@@ -91,7 +91,7 @@ EvalResult evalDistances(const EvalContext& c) {
     return out;
 }
 Expr sizeOf(const Expr& x) { return call1("abs", x); }
-Expr powerOf(const Expr& x, double p) { return Expr::call("pow", {x, constantLike(x, p)}, x->dtype); }
+Expr powerOfDistance(const Expr& x, double p) { return Expr::call("pow", {x, constantLike(x, p)}, x->dtype); }
 
 /// Row `row` of an operand whose batch broadcasts, in the batch of the wanted element.
 Expr rowElement(LowerContext& c, std::string_view param, const Expr& row, const Expr& column) {
@@ -114,16 +114,16 @@ Expr lowerDistances(LowerContext& c) {
         const Expr zero = constantLike(apart, 0);
         if (std::isinf(p)) return Expr::where(Expr::call("isnan", {apart}, DType::Bool), zero, apart);
         if (p == 0) return Expr::where(compare(ExprKind::Ne, apart, zero), constantLike(apart, 1), zero);
-        return p == 1 ? apart : p == 2 ? apart * apart : powerOf(apart, p);
+        return p == 1 ? apart : p == 2 ? apart * apart : powerOfDistance(apart, p);
     };
     const SymInt width = c.in("x1").sizes.back();
     if (std::isinf(p) && !(width.isInt() && width.value() > 0)) return Expr();
     const Expr total = c.reduce(std::isinf(p) ? ReduceKind::Max : ReduceKind::Sum, {width}, body);
     if (p == 2) return call1("sqrt", total);
-    return std::isinf(p) || p == 0 || p == 1 ? total : powerOf(total, 1 / p);
+    return std::isinf(p) || p == 0 || p == 1 ? total : powerOfDistance(total, 1 / p);
 }
 
-Result<ValueType> inferBackward(const InferContext& c) {
+Result<ValueType> inferDistanceBackward(const InferContext& c) {
     CT_TRY(Pairs pairs, readPairs(c));
     SymDims distances = pairs.batch;
     distances.insert(distances.end(), {pairs.first, pairs.second});
@@ -135,7 +135,7 @@ Result<ValueType> inferBackward(const InferContext& c) {
     pairs.batch.insert(pairs.batch.end(), {pairs.first, pairs.width});
     return ValueType(TensorType::contiguous(pairs.dtype, std::move(pairs.batch), pairs.device));
 }
-EvalResult evalBackward(const EvalContext& c) {
+EvalResult evalDistanceBackward(const EvalContext& c) {
     Tensor out = c.result();
     const Pairs pairs = *readPairs(c);
     const double p = c.real("p");
@@ -155,7 +155,7 @@ EvalResult evalBackward(const EvalContext& c) {
     });
     return out;
 }
-Value swapped(Derivation& d, const Value& x) {
+Value swappedArguments(Derivation& d, const Value& x) {
     return d.call("aten.clone.default", {d.call("aten.transpose.int", {x, -2, -1})},
                   {{"memory_format", MemoryFormat::Contiguous}});
 }
@@ -192,7 +192,7 @@ Values decomposeDistances(Decomposition& d) {
     return d.call("aten._cdist_forward.default", {d.in(0), d.in(1), d.arg("p"), d.arg("compute_mode")});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kDistanceOps[] = {
     {.schema = "aten._cdist_forward.default(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferDistances,
@@ -202,8 +202,8 @@ constexpr OpDef kOps[] = {
              if (d.needs(0))
                  d.input(0) = d.call("aten._cdist_backward.default", {d.dy(), d.in(0), d.in(1), d.arg("p"), d.out()});
              if (d.needs(1))
-                 d.input(1) = d.call("aten._cdist_backward.default",
-                                     {swapped(d, d.dy()), d.in(1), d.in(0), d.arg("p"), swapped(d, d.out())});
+                 d.input(1) = d.call("aten._cdist_backward.default", {swappedArguments(d, d.dy()), d.in(1), d.in(0),
+                                                                      d.arg("p"), swappedArguments(d, d.out())});
          },
      .lower = lowerDistances,
      .samples = R"(
@@ -217,8 +217,8 @@ f32[3, 0], f32[5, 0], 2.0, None
 )"},
     {.schema = "aten._cdist_backward.default(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
      .tags = Tag::Heavy,
-     .infer = inferBackward,
-     .eval = evalBackward,
+     .infer = inferDistanceBackward,
+     .eval = evalDistanceBackward,
      .samples =
          "f32[3, 5], f32[3, 4], f32[5, 4], 2.0, f32[3, 5]>0\nf64[2, 3, 5], f64[2, 3, 4], f64[5, 4], 3.0, f64[2, 3, 5]>0\nf32[3, 5], f32[3, 4], f32[5, 4], 1.0, f32[3, 5]>0"},
     {.schema = "aten._euclidean_dist.default(Tensor x1, Tensor x2) -> Tensor",
@@ -235,6 +235,6 @@ f32[3, 0], f32[5, 0], 2.0, None
 
 }  // namespace
 
-std::span<const OpDef> distanceOps() { return kOps; }
+std::span<const OpDef> distanceOps() { return kDistanceOps; }
 
 }  // namespace cutaway

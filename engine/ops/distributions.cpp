@@ -13,7 +13,7 @@ namespace cutaway {
 namespace {
 
 /// The distance from 1 to the next larger number of the dtype.
-double epsilonOf(DType dtype) {
+double distributionEpsilon(DType dtype) {
     switch (dtype) {
         case DType::F64: return 0x1p-52;
         case DType::F16: return 0x1p-10;
@@ -61,7 +61,7 @@ EvalResult evalNormalAround(const EvalContext& c) {
 }
 
 /// A distribution's parameter; the default is an integer literal, as PyTorch's decompositions write it.
-OperandValue parameter(Decomposition& d, const char* name, int64_t fallback) {
+OperandValue distributionParameter(Decomposition& d, const char* name, int64_t fallback) {
     const double value = d.real(name, static_cast<double>(fallback));
     return value == static_cast<double>(fallback) ? OperandValue(fallback) : OperandValue(value);
 }
@@ -276,7 +276,7 @@ void deriveNothing(Derivation& d) {
 }
 constexpr Tag kDrawn = Tag::Random | Tag::Inplace;
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kDistributionsOps[] = {
     {.schema = "aten.uniform.default(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
      .tags = kDrawn,
      .infer = inferUniform,
@@ -337,7 +337,7 @@ constexpr OpDef kOps[] = {
             const Value x = d.in(size_t{0});
             const double rate = d.real("lambd");
             if (!(rate > 0)) return refuse(d, "the rate is above zero");
-            const double half = epsilonOf(x.dtype()) / 2;
+            const double half = distributionEpsilon(x.dtype()) / 2;
             const Device device = x.type().device;
             const Value draws = d.call("aten.rand_like.default", {x});
             const Value one = compareScalar("ge", draws, 1 - half), logarithm = unary("aten.log.default", draws);
@@ -354,7 +354,8 @@ constexpr OpDef kOps[] = {
             if (!(d.real("sigma", 1) > 0)) return refuse(d, "sigma must be positive");
             const Value angle =
                 d.call("aten.sub.Tensor", {unary("aten.rand_like.default", d.in(0)), 0.5}) * 3.141592653589793;
-            return unary("aten.tan.default", angle) * parameter(d, "sigma", 1) + parameter(d, "median", 0);
+            return unary("aten.tan.default", angle) * distributionParameter(d, "sigma", 1) +
+                   distributionParameter(d, "median", 0);
         },
         "f32[2, 3]\nf64[4], 1.0, 0.5", Tag::Random | Tag::Inplace),
     shorthand(
@@ -363,7 +364,8 @@ constexpr OpDef kOps[] = {
             if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
             if (!(d.real("std", 2) > 0)) return refuse(d, "std must be positive");
             return unary("aten.exp.default",
-                         unary("aten.randn_like.default", d.in(0)) * parameter(d, "std", 2) + parameter(d, "mean", 1));
+                         unary("aten.randn_like.default", d.in(0)) * distributionParameter(d, "std", 2) +
+                             distributionParameter(d, "mean", 1));
         },
         "f32[2, 3]\nf64[4], 0.0, 0.5", Tag::Random | Tag::Inplace),
     shorthand(
@@ -416,6 +418,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> distributionOps() { return kOps; }
+std::span<const OpDef> distributionOps() { return kDistributionsOps; }
 
 }  // namespace cutaway

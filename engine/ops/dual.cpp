@@ -12,15 +12,15 @@ Result<ValueType> aliased(const InferContext& c) {
     CT_TRY(TensorType self, c.tensor(size_t{0}));
     return ValueType(std::move(self));
 }
-Result<ValueType> nothing(const InferContext&) { return ValueType(); }
+Result<ValueType> inferLeft(const InferContext&) { return ValueType(); }
 
 constexpr OpDef levelRow(std::string_view schema) {
-    return {.schema = schema, .tags = Tag::Impure, .infer = nothing, .eval = [](const EvalContext&) -> EvalResult {
+    return {.schema = schema, .tags = Tag::Impure, .infer = inferLeft, .eval = [](const EvalContext&) -> EvalResult {
                 return TensorList{};
             }};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kDualOps[] = {
     // The primal's memory, carrying the tangent. Level -1: the one that is open.
     {.schema = "aten._make_dual.default(Tensor(a) primal, Tensor tangent, int level) -> Tensor(a)",
      .tags = Tag::View,
@@ -43,6 +43,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> dualOps() { return kOps; }
+std::span<const OpDef> dualOps() { return kDualOps; }
 
 }  // namespace cutaway

@@ -142,8 +142,8 @@ Value placed(Decomposition& d, const Equation& e, const Labels& labels, Value x)
     return permute(x, order);
 }
 
-bool isOne(const Value& x, int64_t dim) { return x.size(dim) == SymInt(1); }
-std::vector<int64_t> joined(std::initializer_list<const std::vector<int64_t>*> parts) {
+bool isOneAlong(const Value& x, int64_t dim) { return x.size(dim) == SymInt(1); }
+std::vector<int64_t> joinedDims(std::initializer_list<const std::vector<int64_t>*> parts) {
     std::vector<int64_t> all;
     for (const auto* part : parts) all.insert(all.end(), part->begin(), part->end());
     return all;
@@ -154,7 +154,7 @@ Value pairProduct(Decomposition& d, Value left, Value right, const std::vector<i
     std::vector<int64_t> batch, rows, columns;
     SymInt batchSize = 1, rowSize = 1, columnSize = 1, sumSize = 1;
     for (int64_t dim = 0; dim < left.rank(); ++dim) {
-        const bool inLeft = !isOne(left, dim), inRight = !isOne(right, dim);
+        const bool inLeft = !isOneAlong(left, dim), inRight = !isOneAlong(right, dim);
         if (std::find(summed.begin(), summed.end(), dim) != summed.end()) {
             if (inLeft && inRight) sumSize = sumSize * left.size(dim);
             else if (inLeft) left = sum(left, {dim}, true);
@@ -175,12 +175,12 @@ Value pairProduct(Decomposition& d, Value left, Value right, const std::vector<i
     for (int64_t dim : rows) sizes.push_back(left.size(dim));
     sizes.insert(sizes.end(), summed.size(), SymInt(1));
     for (int64_t dim : columns) sizes.push_back(right.size(dim));
-    const std::vector<int64_t> order = joined({&batch, &rows, &summed, &columns});
+    const std::vector<int64_t> order = joinedDims({&batch, &rows, &summed, &columns});
     std::vector<int64_t> back(order.size());
     for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
     const Value a = reshape(permute(left, order), {batchSize, rowSize, sumSize});
     const Value b =
-        reshape(permute(right, joined({&batch, &summed, &columns, &rows})), {batchSize, sumSize, columnSize});
+        reshape(permute(right, joinedDims({&batch, &summed, &columns, &rows})), {batchSize, sumSize, columnSize});
     const Value product = d.call("aten.bmm.default", {a, b});
     return permute(view(product, sizes), back);
 }
@@ -190,7 +190,7 @@ Value contract(Decomposition& d, const Equation& e, Value a, Value b, std::vecto
     std::vector<int64_t> summed, ofA, ofB;
     for (int64_t dim = e.outDims; dim < e.dims; ++dim) {
         int64_t& count = uses[static_cast<size_t>(dim)];
-        const bool inA = !isOne(a, dim), inB = !isOne(b, dim);
+        const bool inA = !isOneAlong(a, dim), inB = !isOneAlong(b, dim);
         if (inA && inB) {
             if (--count != 1) continue;
             summed.push_back(dim);
@@ -222,7 +222,7 @@ Values decomposeEinsum(Decomposition& d) {
     std::vector<int64_t> uses(static_cast<size_t>(e.dims), 0);
     for (size_t i = 0; i < count; ++i) {
         tensors[i] = placed(d, e, e.operands[i], tensors[i]);
-        for (int64_t dim = 0; dim < e.dims; ++dim) uses[static_cast<size_t>(dim)] += !isOne(tensors[i], dim);
+        for (int64_t dim = 0; dim < e.dims; ++dim) uses[static_cast<size_t>(dim)] += !isOneAlong(tensors[i], dim);
     }
     if (d.builder().error()) return Value(d.builder(), nullptr);
     for (size_t step = 0; tensors.size() > 1; ++step) {
@@ -242,7 +242,7 @@ Values decomposeEinsum(Decomposition& d) {
     return sum(tensors[0], summed, false);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kEinsumOps[] = {
     shorthand("aten.einsum.default(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", decomposeEinsum, R"(
 'ij,jk->ik', [f32[2, 3], f32[3, 4]]
 'bij,bjk->bik', [f32[5, 2, 3], f32[5, 3, 4]]
@@ -273,6 +273,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> einsumOps() { return kOps; }
+std::span<const OpDef> einsumOps() { return kEinsumOps; }
 
 }  // namespace cutaway

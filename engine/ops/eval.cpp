@@ -50,18 +50,18 @@ Scalar EvalContext::number(std::string_view param) const {
 }
 namespace {
 template <class T>
-T accepted(Result<T> result) {
+T acceptedByEval(Result<T> result) {
     if (!result) throw RefusedArgument(std::move(result).error());
     return std::move(*result);
 }
 }  // namespace
 int64_t EvalContext::integerOr(std::string_view param, int64_t fallback) const {
-    return accepted(integer(param, fallback));
+    return acceptedByEval(integer(param, fallback));
 }
-Dims EvalContext::integersOf(std::string_view param) const { return accepted(integers(param)); }
-int64_t EvalContext::dimOf(std::string_view param, int64_t rank) const { return accepted(dim(param, rank)); }
+Dims EvalContext::integersOf(std::string_view param) const { return acceptedByEval(integers(param)); }
+int64_t EvalContext::dimOf(std::string_view param, int64_t rank) const { return acceptedByEval(dim(param, rank)); }
 Dims EvalContext::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const {
-    return accepted(dims(param, rank, emptyIsAll));
+    return acceptedByEval(dims(param, rank, emptyIsAll));
 }
 
 const TensorType& EvalContext::resultType(size_t result) const {
@@ -74,14 +74,14 @@ Tensor EvalContext::result(size_t result) const {
 }
 DType EvalContext::promoted(std::initializer_list<size_t> positions) const {
     std::vector<Operand> operands;
-    for (size_t position : positions) operands.push_back(accepted(operand(position)));
+    for (size_t position : positions) operands.push_back(acceptedByEval(operand(position)));
     return cutaway::resultType(operands);
 }
 Tensor EvalContext::resultView(const Tensor& source) const {
     // The graph's offset is relative to the type the operand had there; the operand at hand may itself start
     // elsewhere, so only the difference counts.
     const TensorType& type = resultType();
-    const TensorType from = accepted(tensor(size_t{0}));
+    const TensorType from = acceptedByEval(tensor(size_t{0}));
     const int64_t shift = checkedSub(type.offset.value(), from.offset.value());
     return source.view(toInts(type.sizes), toInts(type.strides), checkedAdd(source.offset(), shift));
 }

@@ -112,7 +112,7 @@ Expr lowerOrdered(LowerContext& c, bool largest, bool position) {
     return lowerReduction(c, largest ? ReduceKind::Max : ReduceKind::Min, dtype);
 }
 
-constexpr std::string_view kDimSamples = R"(
+constexpr std::string_view kExtremeDimSamples = R"(
 f32[2, 3, 4]!, 1
 f32[2, 3, 4]!, -1, True
 f32[2, 3][1, 2]!, 0
@@ -150,21 +150,21 @@ f32[0, 3], 1
 f32[3, 4], 1
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kExtremeOps[] = {
     {.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      .tags = Tag::Reduction,
      .infer = inferPair,
      .eval = evalExtremes<true, Keep::Both>,
      .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
      .lower = [](LowerContext& c) { return lowerOrdered(c, true, c.resultNumber() == 1); },
-     .samples = kDimSamples},
+     .samples = kExtremeDimSamples},
     {.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      .tags = Tag::Reduction,
      .infer = inferPair,
      .eval = evalExtremes<false, Keep::Both>,
      .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
      .lower = [](LowerContext& c) { return lowerOrdered(c, false, c.resultNumber() == 1); },
-     .samples = kDimSamples},
+     .samples = kExtremeDimSamples},
     {.schema = "aten.max.default(Tensor self) -> Tensor",
      .tags = Tag::Reduction,
      .infer = inferExtremeValue,
@@ -227,6 +227,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> extremeOps() { return kOps; }
+std::span<const OpDef> extremeOps() { return kExtremeOps; }
 
 }  // namespace cutaway

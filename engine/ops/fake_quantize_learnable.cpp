@@ -152,7 +152,7 @@ void deriveLearnable(Derivation& d) {
         if (d.needs(i)) d.input(i) = convert(gradients[static_cast<int64_t>(i)], d.in(i).dtype());
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kFakeQuantizeLearnableOps[] = {
     {.schema =
          "aten._fake_quantize_learnable_per_tensor_affine.default(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
      .infer = inferLearnable,
@@ -185,6 +185,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> fakeQuantizeLearnableOps() { return kOps; }
+std::span<const OpDef> fakeQuantizeLearnableOps() { return kFakeQuantizeLearnableOps; }
 
 }  // namespace cutaway

@@ -33,7 +33,7 @@ Value differences(Decomposition& d, const Value& x, int64_t dim, double spacing,
     const Value middle = over(inner, int64_t{2});
     return cat(d.builder(), {first, middle, last}, dim);
 }
-std::vector<int64_t> dimsOf(Decomposition& d, int64_t rank) {
+std::vector<int64_t> differenceDims(Decomposition& d, int64_t rank) {
     std::vector<int64_t> dims;
     const Argument& given = d.arg("dim");
     if (const auto one = given.asInt()) dims = {*one};
@@ -55,7 +55,7 @@ Values gradients(Decomposition& d) {
     const auto order = read(d, d.integer("edge_order"));
     if (!order) return Value(d.builder(), nullptr);
     if (const std::string why = refusalOf(x, *order); !why.empty()) return refuse(d, why);
-    const std::vector<int64_t> dims = dimsOf(d, x.rank());
+    const std::vector<int64_t> dims = differenceDims(d, x.rank());
     std::vector<double> spacing(dims.size(), 1);
     if (d.op().schema()->find("spacing") >= 0 && !d.arg("spacing").isNone()) {
         const Argument& asked = d.arg("spacing");
@@ -112,7 +112,7 @@ Values gradientsAt(Decomposition& d) {
     const auto order = read(d, d.integer("edge_order"));
     if (!order) return Value(d.builder(), nullptr);
     if (const std::string why = refusalOf(x, *order); !why.empty()) return refuse(d, why);
-    const std::vector<int64_t> dims = dimsOf(d, x.rank());
+    const std::vector<int64_t> dims = differenceDims(d, x.rank());
     const std::vector<Value> places = d.list("spacing");
     if (places.size() != dims.size())
         return refuse(d, "there are " + std::to_string(places.size()) + " lists of places for " +
@@ -132,7 +132,7 @@ Values gradientsAt(Decomposition& d) {
     return results;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kFiniteDifferencesOps[] = {
     shorthand(
         "aten.gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]",
         gradients, "f32[5]\nf32[4, 5]\nf64[4, 5], spacing=0.5, dim=1\nf32[4, 5], dim=-1, edge_order=2"),
@@ -156,6 +156,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> differenceOps() { return kOps; }
+std::span<const OpDef> differenceOps() { return kFiniteDifferencesOps; }
 
 }  // namespace cutaway

@@ -18,7 +18,7 @@ struct ListOp {
     bool reinplaced = false;  // PyTorch writes the results into the list where nobody reads it any more
 };
 
-constexpr std::string_view kPairs =
+constexpr std::string_view kListPairs =
     "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]]\n[f32[2, 3][1, 2]], [f32[3]]\n[bf16[4], i64[2]], [f32[4], i64[2]]";
 constexpr std::string_view kScaledPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], alpha=2.5\n[i64[4]], [i64[4]]";
 constexpr std::string_view kPositivePairs = "[f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0]\n[bf16[4]], [f32[4]>0]";
@@ -40,20 +40,20 @@ constexpr ListOp kListOps[] = {
     {"aten._foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.sub.Tensor",
      kScaledPairs},
     {"aten._foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.sub.Tensor", kNumbers},
-    {"aten._foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.mul.Tensor", kPairs, true},
+    {"aten._foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.mul.Tensor", kListPairs, true},
     {"aten._foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.mul.Tensor", kNumbers, true},
     {"aten._foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.mul.Tensor", kOneTensor},
     {"aten._foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.div.Tensor", kPositivePairs, true},
     {"aten._foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.div.Tensor", kNumbers, true},
     {"aten._foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.div.Tensor",
      "[f32[2], f32[3, 4]], f32[]>0"},
-    {"aten._foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kPairs},
+    {"aten._foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kListPairs},
     {"aten._foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
-    {"aten._foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kPairs},
+    {"aten._foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kListPairs},
     {"aten._foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_max.default", kNumbers},
-    {"aten._foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kPairs},
+    {"aten._foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kListPairs},
     {"aten._foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
-    {"aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kPairs},
+    {"aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kListPairs},
     {"aten._foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_max.default", kNumbers},
     {"aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "aten.pow.Tensor_Tensor",
      "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"},
@@ -218,7 +218,7 @@ Values addScaledProduct(Decomposition& d, std::string_view op) {
     return results;
 }
 
-constexpr OpDef written(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples) {
+constexpr OpDef writtenList(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples) {
     return {.schema = schema,
             .tags = Tag::Inplace,
             .infer = inferExpanded,
@@ -252,19 +252,19 @@ constexpr OpDef kWritten[] = {
             return numberOfEach(d, [](Decomposition&, const Value& item) { return unary("aten.max.default", item); });
         },
         kSelf),
-    written(
+    writtenList(
         "aten._foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         [](Decomposition& d) { return addProduct(d, "aten._foreach_mul.List"); }, kTriples),
-    written(
+    writtenList(
         "aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         [](Decomposition& d) { return addProduct(d, "aten._foreach_div.List"); }, kTriples),
-    written(
+    writtenList(
         "aten._foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
         [](Decomposition& d) { return addScaledProduct(d, "aten.addcmul.default"); }, kScaledTriples),
-    written(
+    writtenList(
         "aten._foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
         [](Decomposition& d) { return addScaledProduct(d, "aten.addcdiv.default"); }, kScaledTriples),
-    written(
+    writtenList(
         "aten._foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
         [](Decomposition& d) -> Values {
             const std::vector<Value> start = d.list("self");
@@ -277,7 +277,7 @@ constexpr OpDef kWritten[] = {
         },
         "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], 0.25"),
 };
-constexpr auto kOps = [] {
+constexpr auto kForeachOps = [] {
     std::array<OpDef, std::size(kListOps) + std::size(kWritten)> ops;
     size_t at = 0;
     for (const ListOp& row : kListOps)
@@ -294,7 +294,7 @@ constexpr auto kOps = [] {
 
 }  // namespace
 
-std::span<const OpDef> foreachOps() { return kOps; }
+std::span<const OpDef> foreachOps() { return kForeachOps; }
 
 const Op* reinplacedListOp(const Op& op) {
     const ListOp* row = listOpOf(op);

@@ -9,15 +9,15 @@
 namespace cutaway {
 namespace {
 
-struct Call {
+struct FractionalCall {
     Value self, samples;
     std::vector<int64_t> kernel;
     SymDims out;
     int64_t first = 0;  // the first pooled dim
     size_t spatial() const { return kernel.size(); }
 };
-Result<Call> readCall(Decomposition& d, size_t spatial) {
-    Call call{.self = d.in(size_t{0}), .samples = d.in("random_samples"), .kernel = {}, .out = {}};
+Result<FractionalCall> readFractionalCall(Decomposition& d, size_t spatial) {
+    FractionalCall call{.self = d.in(size_t{0}), .samples = d.in("random_samples"), .kernel = {}, .out = {}};
     const TensorType& x = call.self.type();
     const auto dims = static_cast<int64_t>(spatial);
     if (x.rank() != dims + 1 && x.rank() != dims + 2)
@@ -54,7 +54,7 @@ Result<Call> readCall(Decomposition& d, size_t spatial) {
 /// Where the windows of each plane start along a dim: [batch, planes, out]. All but the last, which ends where the
 /// input does, at a multiple of the step (in - kernel) / (out - 1) from a place that is drawn.
 /// Places of half floats are computed in float32, as PyTorch's kernel for GPUs does.
-Value startsAlong(Decomposition& d, const Call& call, size_t dim) {
+Value startsAlong(Decomposition& d, const FractionalCall& call, size_t dim) {
     const DType dtype = opmathType(call.self.dtype());
     const Device device = call.self.type().device;
     const SymInt &in = call.self.size(call.first + static_cast<int64_t>(dim)), &out = call.out[dim];
@@ -77,7 +77,7 @@ Value startsAlong(Decomposition& d, const Call& call, size_t dim) {
 
 template <size_t spatial>
 Values decomposePool(Decomposition& d) {
-    const auto call = read(d, readCall(d, spatial));
+    const auto call = read(d, readFractionalCall(d, spatial));
     if (!call) return {Value(), Value()};
     const Value& x = call->self;
     const SymInt batch = call->first == 2 ? x.size(0) : SymInt(1), planes = x.size(call->first - 1);
@@ -161,7 +161,7 @@ void derivePool(Derivation& d, std::string_view backward) {
         d.input(0) = d.call(backward, {d.dy(0), d.in(0), d.arg("kernel_size"), d.arg("output_size"), d.out(1)});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kFractionalPoolOps[] = {
     poolRow(
         "aten.fractional_max_pool2d.default(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         decomposePool<2>, [](Derivation& d) { derivePool(d, "aten.fractional_max_pool2d_backward.default"); },
@@ -180,6 +180,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> fractionalPoolOps() { return kOps; }
+std::span<const OpDef> fractionalPoolOps() { return kFractionalPoolOps; }
 
 }  // namespace cutaway

@@ -195,12 +195,12 @@ Result<ValueType> inferLists(const InferContext& c) {
     return ValueType(std::move(lists));
 }
 
-constexpr OpDef written(std::string_view schema, std::string_view samples) {
+constexpr OpDef writtenRow(std::string_view schema, std::string_view samples) {
     OpDef row = shorthand(schema, inPlace, samples);
     row.tags = Tag::Impure;
     return row;
 }
-constexpr OpDef given(std::string_view schema, std::string_view samples) {
+constexpr OpDef givenRow(std::string_view schema, std::string_view samples) {
     OpDef row = shorthand(schema, functional, samples);
     row.infer = inferLists;
     return row;
@@ -241,54 +241,54 @@ constexpr std::string_view kAdagradTensor =
     "(Tensor[] self_out, Tensor[] grads_out, Tensor[] exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] " \
     "max_exp_avg_sqs_out)"
 #define CUTAWAY_ADAM(name)                                                                                             \
-    written("aten." name                                                                                               \
-            "_.default(" CUTAWAY_ADAM_LISTS("(a!)", "(b!)", "(c!)", "(d!)", "(e!)") "float" CUTAWAY_ADAM_NUMBERS "()", \
-            kAdam),                                                                                                    \
-        written("aten." name "_.tensor_lr(" CUTAWAY_ADAM_LISTS("(a!)", "(b!)", "(c!)", "(d!)",                         \
-                                                               "(e!)") "Tensor" CUTAWAY_ADAM_NUMBERS "()",             \
-                kAdamTensor),                                                                                          \
-        given("aten." name                                                                                             \
-              ".default(" CUTAWAY_ADAM_LISTS("", "", "", "", "") "float" CUTAWAY_ADAM_NUMBERS CUTAWAY_ADAM_RESULTS,    \
-              kAdam),                                                                                                  \
-        given("aten." name                                                                                             \
-              ".tensor_lr(" CUTAWAY_ADAM_LISTS("", "", "", "", "") "Tensor" CUTAWAY_ADAM_NUMBERS CUTAWAY_ADAM_RESULTS, \
-              kAdamTensor)
+    writtenRow("aten." name "_.default(" CUTAWAY_ADAM_LISTS("(a!)", "(b!)", "(c!)", "(d!)",                            \
+                                                            "(e!)") "float" CUTAWAY_ADAM_NUMBERS "()",                 \
+               kAdam),                                                                                                 \
+        writtenRow("aten." name "_.tensor_lr(" CUTAWAY_ADAM_LISTS("(a!)", "(b!)", "(c!)", "(d!)",                      \
+                                                                  "(e!)") "Tensor" CUTAWAY_ADAM_NUMBERS "()",          \
+                   kAdamTensor),                                                                                       \
+        givenRow("aten." name                                                                                          \
+                 ".default(" CUTAWAY_ADAM_LISTS("", "", "", "", "") "float" CUTAWAY_ADAM_NUMBERS CUTAWAY_ADAM_RESULTS, \
+                 kAdam),                                                                                               \
+        givenRow("aten." name ".tensor_lr(" CUTAWAY_ADAM_LISTS("", "", "", "",                                         \
+                                                               "") "Tensor" CUTAWAY_ADAM_NUMBERS CUTAWAY_ADAM_RESULTS, \
+                 kAdamTensor)
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kFusedOptimizersOps[] = {
     CUTAWAY_ADAM("_fused_adam"),
     CUTAWAY_ADAM("_fused_adamw"),
-    written(
+    writtenRow(
         "aten._fused_sgd_.default(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, "
         "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
         kDescent),
-    written(
+    writtenRow(
         "aten._fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, "
         "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
         kDescentTensor),
-    given(
+    givenRow(
         "aten._fused_sgd.default(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, "
         "bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, "
         "Tensor[] momentum_buffer_list_out)",
         kDescent),
-    given(
+    givenRow(
         "aten._fused_sgd.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, "
         "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, "
         "Tensor[] grads_out, Tensor[] momentum_buffer_list_out)",
         kDescentTensor),
-    written(
+    writtenRow(
         "aten._fused_adagrad_.default(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor(d!)[] state_steps, *, float lr, float lr_decay, "
         "float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
         kAdagrad),
-    written(
+    writtenRow(
         "aten._fused_adagrad_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor[] state_steps, *, Tensor lr, float lr_decay, "
         "float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
         kAdagradTensor),
-    given(
+    givenRow(
         "aten._fused_adagrad.default(Tensor[] self, Tensor[] grads, Tensor[] state_sums, Tensor[] state_steps, *, float lr, float lr_decay, float weight_decay, "
         "float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[] state_sums_out, "
         "Tensor[] state_steps_out)",
         kAdagrad),
-    given(
+    givenRow(
         "aten._fused_adagrad.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] state_sums, Tensor[] state_steps, *, Tensor lr, float lr_decay, "
         "float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, "
         "Tensor[] state_sums_out)",
@@ -297,6 +297,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> fusedOptimizerOps() { return kOps; }
+std::span<const OpDef> fusedOptimizerOps() { return kFusedOptimizersOps; }
 
 }  // namespace cutaway

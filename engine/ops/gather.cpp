@@ -198,7 +198,7 @@ Values decomposeRenorm(Decomposition& d) {
     return where(above, weight * scale, weight);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGatherOps[] = {
     shorthand("aten.embedding_renorm.default(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
               decomposeRenorm,
               "f32[10, 4], i64[3]<10, 1.5, 2.0\nf64[6, 3], i64[2, 2]<6, 2.0, 1.0\nf32[5, 4], i32[3]<5, 100.0, 2.0",
@@ -292,6 +292,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> gatherOps() { return kOps; }
+std::span<const OpDef> gatherOps() { return kGatherOps; }
 
 }  // namespace cutaway

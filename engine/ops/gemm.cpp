@@ -194,7 +194,7 @@ c64[2, 3], c64[3, 2]
 f32[40, 33], f32[33, 17]
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGemmOps[] = {
     // Product of two matrices of one dtype. Integers wrap; half precision is summed in f32 and rounded once.
     {.schema = "aten.mm.default(Tensor self, Tensor mat2) -> Tensor",
      .tags = Tag::Heavy,
@@ -318,6 +318,6 @@ f32[2, 3, 5], f32[2, 3, 0], f32[2, 0, 5]
 
 }  // namespace
 
-std::span<const OpDef> gemmOps() { return kOps; }
+std::span<const OpDef> gemmOps() { return kGemmOps; }
 
 }  // namespace cutaway

@@ -152,7 +152,7 @@ Values decomposeProductsOfPairs(Decomposition& d) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGemmCompositeOps[] = {
     // Two products and their sum, which a kernel of the compiler's own computes at once (max_autotune).
     {.schema =
          "torch__inductor_fx_passes_post_grad_mm_plus_mm(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
@@ -219,6 +219,6 @@ f32[2, 0, 3], f32[2, 3, 4]
 
 }  // namespace
 
-std::span<const OpDef> gemmCompositeOps() { return kOps; }
+std::span<const OpDef> gemmCompositeOps() { return kGemmCompositeOps; }
 
 }  // namespace cutaway

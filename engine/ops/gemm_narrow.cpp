@@ -110,7 +110,7 @@ constexpr OpDef withOutDtype(std::string_view schema, std::string_view samples) 
     return row;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGemmNarrowOps[] = {
     withOutDtype("aten.mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
                  "bf16[2, 3], bf16[3, 4], torch.float32\nf16[2, 3], f16[3, 4], torch.float16"),
     withOutDtype("aten.bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
@@ -151,6 +151,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> gemmNarrowOps() { return kOps; }
+std::span<const OpDef> gemmNarrowOps() { return kGemmNarrowOps; }
 
 }  // namespace cutaway

@@ -13,8 +13,8 @@
 namespace cutaway {
 namespace {
 
-Value t(const Value& x) { return x ? x.builder().call("aten.t.default", {x}) : x; }
-Value wide(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
+Value transposedShort(const Value& x) { return x ? x.builder().call("aten.t.default", {x}) : x; }
+Value wideShort(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
 bool isZero(const std::optional<Scalar>& number) { return number && toDouble(*number) == 0; }
 
 /// addendFits, and all three have one dtype.
@@ -39,7 +39,7 @@ Result<ValueType> inferAddmv(const InferContext& c) {
     return addendFits(c, std::move(product));
 }
 Values decomposeAddmv(Decomposition& d) {
-    const Value self = wide(d.in(0)), matrix = wide(d.in(1)), vector = wide(d.in(2));
+    const Value self = wideShort(d.in(0)), matrix = wideShort(d.in(1)), vector = wideShort(d.in(2));
     // Factors of integers are integers: what stands behind the point is cut off.
     const auto factor = [&](size_t position) {
         const auto number = d.arg(position).asReal();
@@ -191,10 +191,10 @@ struct Chain {
     std::vector<Value> matrices;
     std::vector<std::vector<size_t>> cut;  // where the product of i..j is cut
 };
-Value product(Decomposition& d, const Chain& chain, size_t first, size_t last) {
+Value chainProduct(Decomposition& d, const Chain& chain, size_t first, size_t last) {
     if (first == last) return chain.matrices[first];
     const size_t cut = chain.cut[first][last];
-    const Value left = product(d, chain, first, cut), right = product(d, chain, cut + 1, last);
+    const Value left = chainProduct(d, chain, first, cut), right = chainProduct(d, chain, cut + 1, last);
     return d.call("aten.mm.default", {left, right});
 }
 /// The cheapest order, by the textbook recurrence; of two equal ones the first.
@@ -240,7 +240,7 @@ Values decomposeChain(Decomposition& d, std::string_view param) {
         sizes.push_back(static_cast<double>(all[i].size(1).value()));
     }
     planChain(chain, sizes);
-    return view(product(d, chain, 0, all.size() - 1), shape);
+    return view(chainProduct(d, chain, 0, all.size() - 1), shape);
 }
 /// Three tensors with dims of size 1 put in where `expandN` says, multiplied, and summed over `sumdim`.
 Result<ValueType> inferTrilinear(const InferContext& c) {
@@ -323,7 +323,7 @@ Values decomposeVecdot(Decomposition& d) {
     return d.call("aten.sum.dim_IntList", {conjugated(a) * b, Argument(std::vector<Argument>{d.arg("dim")})});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGemmShorthandOps[] = {
     // beta * self + alpha * (matrix times vector)
     {.schema = "aten.addmv.default(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      .tags = Tag::Inplace,
@@ -336,7 +336,8 @@ constexpr OpDef kOps[] = {
              const auto alpha = d.scalar("alpha");
              if (d.needs(1)) d.input(1) = scaled(d.call("aten.outer.default", {d.dy(), conjugated(d.in(2))}), alpha);
              if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(conjugated(d.in(1))), d.dy()}), alpha);
+             if (d.needs(2))
+                 d.input(2) = scaled(d.call("aten.mv.default", {transposedShort(conjugated(d.in(1))), d.dy()}), alpha);
          },
      .samples =
          "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]\ni64[], i64[3, 4], i64[4], beta=0.5, alpha=2.75"},
@@ -352,7 +353,8 @@ constexpr OpDef kOps[] = {
              const auto alpha = d.scalar("alpha");
              if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
              if (d.needs(1)) d.input(1) = scaled(d.call("aten.mv.default", {d.dy(), conjugated(d.in(2))}), alpha);
-             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.dy()), conjugated(d.in(1))}), alpha);
+             if (d.needs(2))
+                 d.input(2) = scaled(d.call("aten.mv.default", {transposedShort(d.dy()), conjugated(d.in(1))}), alpha);
          },
      .samples =
          "f32[3, 4], f32[3], f32[4]\nf32[3, 4], f32[3], f32[4], beta=2, alpha=3\nf32[4], f32[3], f32[4], beta=0\nf64[], f64[2], f64[2]\ni64[2, 2], i64[2], i64[2]\nf32[0, 4], f32[0], f32[4]"},
@@ -461,6 +463,6 @@ f32[2, 1], f32[3, 4], [1], [1]
 
 }  // namespace
 
-std::span<const OpDef> gemmShorthandOps() { return kOps; }
+std::span<const OpDef> gemmShorthandOps() { return kGemmShorthandOps; }
 
 }  // namespace cutaway

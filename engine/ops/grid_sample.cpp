@@ -414,7 +414,7 @@ void deriveSample(Derivation& d, std::string_view backward) {
     if (d.needs(1)) d.input(1) = both[1];
 }
 
-constexpr std::string_view kSamples = R"(
+constexpr std::string_view kGridSamples = R"(
 f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False
 f32[1, 2, 3, 4], f32[1, 2, 2, 2]<2, 1, 0, True
 f32[2, 2, 4, 5], f32[2, 3, 2, 2]<2, 0, 1, False
@@ -426,7 +426,7 @@ f32[1, 2, 4, 5], f32[1, 3, 2, 2]<2, 2, 1, True
 f64[1, 1, 4, 5], f64[1, 3, 2, 2]<3, 2, 2, False
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGridSampleOps[] = {
     {.schema =
          "aten.grid_sampler_2d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
      .infer = inferSample,
@@ -434,7 +434,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = decomposeSample,
      .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_2d_backward.default"); },
-     .samples = kSamples},
+     .samples = kGridSamples},
     {.schema =
          "aten.grid_sampler_3d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
      .infer = inferSample,
@@ -478,6 +478,6 @@ f64[1, 2, 2, 2, 2], f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<2, 1, 1, True, [False
 
 }  // namespace
 
-std::span<const OpDef> gridSampleOps() { return kOps; }
+std::span<const OpDef> gridSampleOps() { return kGridSampleOps; }
 
 }  // namespace cutaway

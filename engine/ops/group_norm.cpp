@@ -92,7 +92,7 @@ Values decomposeNative(Decomposition& d) {
     const Value flatMean = squeezeDims(meanOut, {2, 3});
     return {y, flatMean, squeezeDims(rstdOut, {2, 3})};
 }
-bool wanted(const InferContext& c, size_t result) {
+bool wantedGroupResult(const InferContext& c, size_t result) {
     const auto* mask = c.arg("output_mask").list();
     return mask && result < mask->size() && (*mask)[result].asInt().value_or(0) != 0;
 }
@@ -105,7 +105,7 @@ Result<ValueType> inferNativeBackward(const InferContext& c) {
     const TensorType parameter = TensorType::contiguous(x.dtype, {g.channels}, x.device);
     TupleType types = {ValueType(likeInput(x)), ValueType(parameter), ValueType(parameter)};
     for (size_t i = 0; i < 3; ++i)
-        if (!wanted(c, i)) types[i] = ValueType();
+        if (!wantedGroupResult(c, i)) types[i] = ValueType();
     return ValueType(std::move(types));
 }
 Values decomposeNativeBackward(Decomposition& d) {
@@ -118,7 +118,7 @@ Values decomposeNativeBackward(Decomposition& d) {
     const Value ds = sum(reshape(g * x, planes), {2}, false);
     const Value db = sum(reshape(g, planes), {2}, false);
     std::vector<Value> results(3);
-    if (wanted(d, 0)) {
+    if (wantedGroupResult(d, 0)) {
         const SymInt each = n.plane * n.perGroup;
         auto perGroup = [&](Value v) {
             if (weight) v = v * unsqueeze(weight, 0);
@@ -139,12 +139,12 @@ Values decomposeNativeBackward(Decomposition& d) {
         const Value fromInput = reshape(x, whole) * c2;
         results[0] = reshape(fromGradient + fromInput + c3, x.sizes());
     }
-    if (wanted(d, 1)) {
+    if (wantedGroupResult(d, 1)) {
         const Value dsGroup = view(ds, channels), dbGroup = view(db, channels);
         const Value centred = dsGroup - dbGroup * unsqueeze(mean, -1);
         results[1] = view(sum(centred * unsqueeze(rstd, -1), {0}, false), {n.channels});
     }
-    if (wanted(d, 2)) results[2] = sum(db, {0}, false);
+    if (wantedGroupResult(d, 2)) results[2] = sum(db, {0}, false);
     for (Value& result : results)
         if (result) result = convert(result, dtype);
     return results;
@@ -227,7 +227,7 @@ Values decomposeInstanceNorm(Decomposition& d) {
     return view(y, x.sizes());
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGroupNormOps[] = {
     {.schema =
          "aten.group_norm.default(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
      .infer = inferExpanded,
@@ -269,6 +269,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> groupNormOps() { return kOps; }
+std::span<const OpDef> groupNormOps() { return kGroupNormOps; }
 
 }  // namespace cutaway

@@ -69,7 +69,7 @@ Result<ValueType> inferGrouped(const InferContext& c) {
 }
 
 /// The elements from `from` to below `to` of a dim.
-Tensor between(const Tensor& x, size_t dim, int64_t from, int64_t to) {
+Tensor rowsBetween(const Tensor& x, size_t dim, int64_t from, int64_t to) {
     Dims sizes = x.sizes();
     sizes[dim] = to - from;
     return x.view(sizes, x.strides(), x.offset() + from * x.strides()[dim]);
@@ -105,9 +105,9 @@ Result<void> multiplyGroups(const EvalContext& c, const Tensor& a, const Tensor&
     int64_t start = 0;
     for (size_t i = 0; i < ends.size(); ++i) {
         const auto group = static_cast<int64_t>(i);
-        const Tensor left = rows ? between(a, columns ? 1 : 0, start, ends[i]) : item(a, group);
-        const Tensor right = columns ? between(b, rows ? 0 : 1, start, ends[i]) : item(b, group);
-        Tensor part = rows && columns ? item(out, group) : between(out, rows ? 0 : 1, start, ends[i]);
+        const Tensor left = rows ? rowsBetween(a, columns ? 1 : 0, start, ends[i]) : item(a, group);
+        const Tensor right = columns ? rowsBetween(b, rows ? 0 : 1, start, ends[i]) : item(b, group);
+        Tensor part = rows && columns ? item(out, group) : rowsBetween(out, rows ? 0 : 1, start, ends[i]);
         if (part.numel() > 0) multiplyMatrices(left, right, part);
         start = ends[i];
     }
@@ -118,11 +118,11 @@ EvalResult evalGrouped(const EvalContext& c) {
     CT_TRY_VOID(multiplyGroups(c, c.in(size_t{0}), c.in(1), c.arg("offs").isNone() ? Tensor() : c.in("offs"), out));
     return out;
 }
-Value swapLast(Derivation& d, const Value& x) { return d.call("aten.transpose.int", {x, -2, -1}); }
+Value swapLastDims(Derivation& d, const Value& x) { return d.call("aten.transpose.int", {x, -2, -1}); }
 void deriveGrouped(Derivation& d) {
     const Argument offsets = d.arg("offs");
-    if (d.needs(0)) d.input(0) = d.call(d.op().name(), {d.dy(), swapLast(d, d.in(1)), offsets});
-    if (d.needs(1)) d.input(1) = d.call(d.op().name(), {swapLast(d, d.in(size_t{0})), d.dy(), offsets});
+    if (d.needs(0)) d.input(0) = d.call(d.op().name(), {d.dy(), swapLastDims(d, d.in(1)), offsets});
+    if (d.needs(1)) d.input(1) = d.call(d.op().name(), {swapLastDims(d, d.in(size_t{0})), d.dy(), offsets});
 }
 
 Result<ValueType> inferFallbackBackward(const InferContext& c) {
@@ -153,7 +153,7 @@ EvalResult evalFallbackBackward(const EvalContext& c) {
     return TensorList{forInput, forWeight};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kGroupedGemmOps[] = {
     {.schema = "aten._grouped_mm.default(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? "
                "out_dtype=None) -> Tensor",
      .tags = Tag::Heavy,
@@ -186,6 +186,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> groupedGemmOps() { return kOps; }
+std::span<const OpDef> groupedGemmOps() { return kGroupedGemmOps; }
 
 }  // namespace cutaway

@@ -62,7 +62,7 @@ EvalResult evalHistogram(const EvalContext& c) {
 
 /// histogramdd takes rows: the size of the last dim is the number of dims. histogram counts all elements in one dim.
 bool hasOneDim(const CallView& c) { return c.op().name().starts_with("aten.histogram."); }
-int64_t dimsOf(const CallView& c, const Dims& sizes) { return hasOneDim(c) ? 1 : sizes.back(); }
+int64_t histogramDims(const CallView& c, const Dims& sizes) { return hasOneDim(c) ? 1 : sizes.back(); }
 
 Result<TensorType> histogramInput(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor("self"));
@@ -123,7 +123,7 @@ Result<std::vector<TensorType>> edgeTypes(const InferContext& c) {
             return c.fail("needs two edges or more in one dim, of the elements' dtype, not " + edge.text());
     return edges;
 }
-Result<ValueType> inferCounts(const InferContext& c) {
+Result<ValueType> inferHistogramCounts(const InferContext& c) {
     CT_TRY(const std::vector<TensorType> edges, edgeTypes(c));
     SymDims bins;
     for (const TensorType& edge : edges) bins.push_back(edge.sizes[0] - SymInt(1));
@@ -170,7 +170,7 @@ Result<std::vector<std::vector<T>>> evenEdges(const EvalContext& c, const std::v
     return edges;
 }
 template <class T>
-std::vector<T> rowsOf(const EvalContext& c) {
+std::vector<T> sampleRows(const EvalContext& c) {
     return packElements<T>(c.in("self"));
 }
 template <class T>
@@ -202,12 +202,12 @@ int64_t binOf(const EvalContext& c, T x, const std::vector<T>& edges) {
 }
 EvalResult evalCounts(const EvalContext& c) {
     Tensor out = c.result(0);
-    const int64_t dims = dimsOf(c, c.in("self").sizes());
+    const int64_t dims = histogramDims(c, c.in("self").sizes());
     std::optional<Error> wrong;
     TensorList results = {out};
     withFloat(out.dtype(), [&](auto tag) {
         using T = decltype(tag);
-        const std::vector<T> rows = rowsOf<T>(c);
+        const std::vector<T> rows = sampleRows<T>(c);
         const auto edges = edgesOf<T>(c, rows);
         if (!edges) {
             wrong = edges.error();
@@ -255,7 +255,7 @@ EvalResult evalEdges(const EvalContext& c) {
     std::optional<Error> wrong;
     withFloat(c.in("self").dtype(), [&](auto tag) {
         using T = decltype(tag);
-        const auto edges = edgesOf<T>(c, rowsOf<T>(c));
+        const auto edges = edgesOf<T>(c, sampleRows<T>(c));
         if (!edges) {
             wrong = edges.error();
             return;
@@ -298,18 +298,18 @@ f32[5, 1], [4], density = True
 constexpr std::string_view kSeveralEdges =
     "f32[9, 2], [f32[3]!, f32[4]!]\nf64[5, 1], [f64[4]!], weight = f64[5]>0, density = True";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kHistogramOps[] = {
     {.schema =
          "aten.histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
      .tags = Tag::NoGradient,
-     .infer = inferCounts,
+     .infer = inferHistogramCounts,
      .eval = evalCounts,
      .samples =
          "f32[2, 7], 4\nf64[20], 5, range = [-1.0, 1.5]\nf32[9], 3, weight = f32[9]>0, density = True\nf32[0], 2\nf64[3, 3], 3, range = [0.0, 0.0]"},
     {.schema =
          "aten.histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
      .tags = Tag::NoGradient,
-     .infer = inferCounts,
+     .infer = inferHistogramCounts,
      .eval = evalCounts,
      .samples = "f32[2, 7], f32[4]!\nf64[20], f64[5]!, weight = f64[20]>0, density = True"},
     {.schema =
@@ -321,13 +321,13 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten._histogramdd_from_bin_cts.default(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
      .tags = Tag::NoGradient,
-     .infer = inferCounts,
+     .infer = inferHistogramCounts,
      .eval = evalCounts,
      .samples = kSeveral},
     {.schema =
          "aten._histogramdd_from_bin_tensors.default(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
      .tags = Tag::NoGradient,
-     .infer = inferCounts,
+     .infer = inferHistogramCounts,
      .eval = evalCounts,
      .samples = kSeveralEdges},
     shorthand(
@@ -348,6 +348,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> histogramOps() { return kOps; }
+std::span<const OpDef> histogramOps() { return kHistogramOps; }
 
 }  // namespace cutaway

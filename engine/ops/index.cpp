@@ -163,7 +163,7 @@ b8[4], [i64[2, 2]<4]
 f32[4], [i64[0]<4]
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kIndexOps[] = {
     // self[indices]: tensors of int64 or int32 per dim, None for dims kept whole. Negative indices count from the end.
     {.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .infer = inferIndex,
@@ -224,6 +224,6 @@ f32[4], [i64[0]<4], f32[0], True
 
 }  // namespace
 
-std::span<const OpDef> indexOps() { return kOps; }
+std::span<const OpDef> indexOps() { return kIndexOps; }
 
 }  // namespace cutaway

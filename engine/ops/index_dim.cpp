@@ -128,7 +128,7 @@ Values decomposeIndexFill(Decomposition& d) {
     return d.call("aten.index_put.default", {self, indexAt(index, dim), expand(value, sizes)});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kIndexDimOps[] = {
     // The slices at `index` along one dim.
     {.schema = "aten.index_select.default(Tensor self, int dim, Tensor index) -> Tensor",
      .infer = inferIndexSelect,
@@ -252,6 +252,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> indexDimOps() { return kOps; }
+std::span<const OpDef> indexDimOps() { return kIndexDimOps; }
 
 }  // namespace cutaway

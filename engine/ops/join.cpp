@@ -223,7 +223,7 @@ constexpr std::string_view kStackSamples = R"(
 )";
 constexpr std::string_view kCatSamples = "[f32[2, 3], f32[4, 3]]\n[f32[2, 3], f32[2, 1]], -1\n[i64[2], f32[0], i64[3]]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kJoinOps[] = {
     shorthand("aten._chunk_cat.default(Tensor[] tensors, int dim, int num_chunks) -> Tensor", decomposeChunkCat,
               "[f32[5, 2], f32[3, 4]], 0, 2\n[f64[2, 5], f64[2, 3, 2]], 1, 3\n[f32[4, 3], f32[2]], 0, 2"),
     shorthand(
@@ -329,6 +329,6 @@ f64[2, 5][1, 2]
 
 }  // namespace
 
-std::span<const OpDef> joinOps() { return kOps; }
+std::span<const OpDef> joinOps() { return kJoinOps; }
 
 }  // namespace cutaway

@@ -154,7 +154,7 @@ void deriveUnpool(Derivation& d, int64_t dims) {
     d.input(0) = view(d.call("aten.gather.default", {flat(d.dy()), -1, flat(d.in("indices"))}), x.sizes());
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLayerNamesOps[] = {
     shorthand(
         "aten.pairwise_distance.default(Tensor x1, Tensor x2, float p=2., float eps=1e-06, bool keepdim=False) -> Tensor",
         pairDistance, "f32[4, 3], f32[4, 3]\nf64[2, 4, 3], f64[3], 1.0, 1e-06, True"),
@@ -221,6 +221,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> layerNameOps() { return kOps; }
+std::span<const OpDef> layerNameOps() { return kLayerNamesOps; }
 
 }  // namespace cutaway

@@ -133,7 +133,7 @@ void deriveTriangular(Derivation& d) {
     d.input(0) = triangle(whole, upper, !unit ? 0 : upper ? 1 : -1);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLinalgCholeskyOps[] = {
     {.schema =
          "aten.linalg_cholesky_ex.default(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
      .tags = Tag::Heavy,
@@ -176,6 +176,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> linalgCholeskyOps() { return kOps; }
+std::span<const OpDef> linalgCholeskyOps() { return kLinalgCholeskyOps; }
 
 }  // namespace cutaway

@@ -189,15 +189,15 @@ Values conjugateTranspose(Decomposition& d) {
     const Value turned = d.call("aten.transpose.int", {x, -2, -1});
     return isComplex(x.dtype()) ? unary("aten.conj.default", turned) : turned;
 }
-Values renamed(Decomposition& d, std::string_view op) { return unary(op, d.in(0)); }
+Values renamedLinalg(Decomposition& d, std::string_view op) { return unary(op, d.in(0)); }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLinalgCompositeOps[] = {
     shorthand(
         "aten.linalg_inv.default(Tensor A) -> Tensor", [](Decomposition& d) -> Values { return inverse(d, d.in(0)); },
         "f64[3, 3]\nf32[2, 2, 2]"),
     shorthand(
         "aten.inverse.default(Tensor self) -> Tensor",
-        [](Decomposition& d) { return renamed(d, "aten.linalg_inv.default"); }, "f64[3, 3]"),
+        [](Decomposition& d) { return renamedLinalg(d, "aten.linalg_inv.default"); }, "f64[3, 3]"),
     shorthand(
         "aten.linalg_solve.default(Tensor A, Tensor B, *, bool left=True) -> Tensor",
         [](Decomposition& d) -> Values {
@@ -232,7 +232,7 @@ constexpr OpDef kOps[] = {
         "f64[3, 3]\nf32[2, 2, 2]"),
     shorthand(
         "aten.det.default(Tensor self) -> Tensor",
-        [](Decomposition& d) { return renamed(d, "aten.linalg_det.default"); }, "f64[3, 3]"),
+        [](Decomposition& d) { return renamedLinalg(d, "aten.linalg_det.default"); }, "f64[3, 3]"),
     shorthand(
         "aten.linalg_slogdet.default(Tensor A) -> (Tensor sign, Tensor logabsdet)",
         [](Decomposition& d) -> Values {
@@ -298,7 +298,7 @@ constexpr OpDef kOps[] = {
         "f64[1, 1]>0"),
     shorthand(
         "aten.matrix_exp.default(Tensor self) -> Tensor",
-        [](Decomposition& d) { return renamed(d, "aten.linalg_matrix_exp.default"); }, "f64[3, 3]"),
+        [](Decomposition& d) { return renamedLinalg(d, "aten.linalg_matrix_exp.default"); }, "f64[3, 3]"),
     shorthand("aten.linalg_matrix_power.default(Tensor self, int n) -> Tensor", powerOf,
               "f64[3, 3], 2\nf64[2, 3, 3], 3\nf64[2, 2], 5\nf64[2, 2], -1\nf64[2, 2], -3\nf64[2, 2], 0\nf64[2, 2], 1"),
     shorthand(
@@ -383,6 +383,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> linalgCompositeOps() { return kOps; }
+std::span<const OpDef> linalgCompositeOps() { return kLinalgCompositeOps; }
 
 }  // namespace cutaway

@@ -130,7 +130,7 @@ Values conditionNumber(Decomposition& d) {
     return d.call("aten.squeeze.dim", {order > 0 ? most / least : least / most, -1});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLinalgNormOps[] = {
     shorthand(
         "aten.linalg_matrix_norm.default(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         [](Decomposition& d) -> Values {
@@ -176,6 +176,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> linalgNormOps() { return kOps; }
+std::span<const OpDef> linalgNormOps() { return kLinalgNormOps; }
 
 }  // namespace cutaway

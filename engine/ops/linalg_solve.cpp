@@ -349,7 +349,7 @@ Value dividedDiagonal(Derivation& d, const Value& numbers, size_t factors) {
                   {{"adjoint", !factorsOfTranspose(d.in(0).type())}});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLinalgSolveOps[] = {
     {.schema =
          "aten.linalg_lu_factor_ex.default(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
      .tags = Tag::Heavy,
@@ -449,6 +449,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> linalgSolveOps() { return kOps; }
+std::span<const OpDef> linalgSolveOps() { return kLinalgSolveOps; }
 
 }  // namespace cutaway

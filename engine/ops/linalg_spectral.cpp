@@ -13,7 +13,7 @@ void refuseDerivative(Derivation& d, const std::string& of) {
     d.builder().fail(unsupported(d.op().name() + " of " + of + " has no derivative here"));
 }
 /// The matrix of differences l_k - l_i; 1 on the diagonal, where quotients are made but not used.
-Value differences(const Value& l) {
+Value eigenDifferences(const Value& l) {
     return unsqueeze(l, -2) - unsqueeze(l, -1) + diagonalMatrix(unary("aten.ones_like.default", l));
 }
 Value columnsScaled(const Value& x, const Value& by) { return x * unsqueeze(by, -2); }
@@ -141,7 +141,7 @@ void deriveEigenHermitian(Derivation& d) {
         if (d.dy(0)) d.input(0) = matmul(v, rowsScaled(vh, d.dy(0)));
         return;
     }
-    Value inner = matmul(vh, d.dy(1)) / differences(values);
+    Value inner = matmul(vh, d.dy(1)) / eigenDifferences(values);
     if (d.dy(0)) inner = withDiagonal(inner, d.dy(0));
     d.input(0) = matmul(v, matmul(inner, vh));
 }
@@ -170,7 +170,7 @@ void deriveEigen(Derivation& d) {
     Value inner;
     if (d.dy(1)) {
         const Value along = matmul(vh, d.dy(1)), lengths = unary("aten.real.default", diagonalOf(along));
-        inner = (along - columnsScaled(matmul(vh, v), lengths)) / conjugated(differences(d.out(0)));
+        inner = (along - columnsScaled(matmul(vh, v), lengths)) / conjugated(eigenDifferences(d.out(0)));
         if (d.dy(0)) inner = withDiagonal(inner, d.dy(0));
         inner = matmul(inner, vh);
     } else if (d.dy(0)) {
@@ -214,7 +214,7 @@ EvalResult evalSvd(const EvalContext& c) {
     });
     return out;
 }
-Value firstOf(Derivation& d, const Value& x, int64_t dim, const SymInt& count) {
+Value firstAlong(Derivation& d, const Value& x, int64_t dim, const SymInt& count) {
     return !x || x.size(dim) == count ? x : d.call("aten.slice.Tensor", {x, dim, 0, Argument(count)});
 }
 void deriveSvd(Derivation& d) {
@@ -222,15 +222,15 @@ void deriveSvd(Derivation& d) {
     if (!d.flag("compute_uv", true)) return refuseDerivative(d, "compute_uv=False");
     const Value a = d.in(0), s = d.out(1);
     const SymInt m = a.size(-2), n = a.size(-1), k = s.size(-1);
-    const Value u = firstOf(d, d.out(0), -1, k), vh = firstOf(d, d.out(2), -2, k), gu = firstOf(d, d.dy(0), -1, k),
-                gvh = firstOf(d, d.dy(2), -2, k);
+    const Value u = firstAlong(d, d.out(0), -1, k), vh = firstAlong(d, d.out(2), -2, k),
+                gu = firstAlong(d, d.dy(0), -1, k), gvh = firstAlong(d, d.dy(2), -2, k);
     if (!gu && !gvh) {
         d.input(0) = matmul(u, rowsScaled(vh, d.dy(1)));
         return;
     }
     if (isComplex(a.dtype())) return refuseDerivative(d, "complex matrices, by U and V,");
     const auto skew = [](const Value& x) { return x - adjointOf(x); };
-    const Value apart = differences(s * s);
+    const Value apart = eigenDifferences(s * s);
     Value inner;
     if (gu) inner = columnsScaled(skew(matmul(adjointOf(u), gu)), s);
     if (gvh) inner = plus(inner, rowsScaled(skew(matmul(vh, adjointOf(gvh))), s));
@@ -254,14 +254,14 @@ Result<ValueType> inferPseudoInverse(const InferContext& c) {
         return c.fail("hermitian matrices are square, not " + a.text());
     return ValueType(batchType(a, {a.sizes.back(), a.sizes[a.sizes.size() - 2]}, a.dtype));
 }
-double epsilonOf(DType dtype) { return realTypeOf(dtype) == DType::F64 ? 0x1p-52 : 0x1p-23; }
+double spectralEpsilon(DType dtype) { return realTypeOf(dtype) == DType::F64 ? 0x1p-52 : 0x1p-23; }
 EvalResult evalPseudoInverse(const EvalContext& c) {
     Tensor out = c.result();
     const Tensor a = c.in("self"), atol = c.optional("atol"), rtol = c.optional("rtol");
     for (const Tensor& tolerance : {atol, rtol})
         if (tolerance.defined() && tolerance.numel() != 1) return c.fail("takes tolerances of one number only");
     const double absolute = atol.defined() ? toDouble(atol.item()) : 0;
-    double relative = epsilonOf(a.dtype()) * static_cast<double>(std::max(a.size(-1), a.size(-2)));
+    double relative = spectralEpsilon(a.dtype()) * static_cast<double>(std::max(a.size(-1), a.size(-2)));
     if (rtol.defined()) relative = toDouble(rtol.item());
     else if (absolute > 0) relative = 0;
     withMatrix(out.dtype(), [&](auto tag) {
@@ -314,7 +314,7 @@ void deriveExponential(Derivation& d) {
                         {d.call("aten.slice.Tensor", {whole, -2, 0, Argument(n)}), -1, Argument(n), Argument(n + n)});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLinalgSpectralOps[] = {
     {.schema = "aten.linalg_qr.default(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
      .tags = Tag::Heavy,
      .infer = inferQr,
@@ -363,6 +363,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> linalgSpectralOps() { return kOps; }
+std::span<const OpDef> linalgSpectralOps() { return kLinalgSpectralOps; }
 
 }  // namespace cutaway

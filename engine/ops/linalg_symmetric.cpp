@@ -48,7 +48,7 @@ Result<LeastSquares> readLeastSquares(const InferContext& c) {
     s.residuals = !s.ranked && rows.value() > width.value();
     return s;
 }
-SymDims joined(SymDims first, const SymDims& second) {
+SymDims joinedSizes(SymDims first, const SymDims& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;
 }
@@ -59,7 +59,7 @@ Result<ValueType> inferLeastSquares(const InferContext& c) {
     const auto made = [&](SymDims sizes, DType dtype) {
         return TensorType::contiguous(dtype, std::move(sizes), s.a.device);
     };
-    TensorType solution = made(joined(joined(s.batch, {width}), s.columns), s.a.dtype);
+    TensorType solution = made(joinedSizes(joinedSizes(s.batch, {width}), s.columns), s.a.dtype);
     SymInt step = s.vector ? longer : longer * s.columns[0];
     solution.strides.assign(solution.sizes.size(), SymInt(1));
     for (size_t i = s.batch.size(); i-- > 0;) {
@@ -69,7 +69,7 @@ Result<ValueType> inferLeastSquares(const InferContext& c) {
     if (!s.vector) solution.strides.back() = longer;
     const TensorType none = made({SymInt(0)}, realTypeOf(s.a.dtype));
     return ValueType(TupleType{
-        solution, s.residuals ? made(joined(s.batch, s.columns), none.dtype) : none,
+        solution, s.residuals ? made(joinedSizes(s.batch, s.columns), none.dtype) : none,
         s.ranked ? made(SymDims(s.a.sizes.begin(), s.a.sizes.end() - 2), DType::I64) : made({SymInt(0)}, DType::I64),
         none});
 }
@@ -96,13 +96,13 @@ Values leastSquares(Decomposition& d) {
 
 // -- reflections
 
-Result<ValueType> inferReflections(const InferContext& c) {
+Result<ValueType> inferOrmqr(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", false));
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
     return ValueType(
         TupleType{batchType(a, {rows, columns}, a.dtype, true), batchType(a, {min(rows, columns)}, a.dtype)});
 }
-EvalResult evalReflections(const EvalContext& c) {
+EvalResult evalOrmqr(const EvalContext& c) {
     Tensor a = c.result(0), tau = c.result(1);
     withMatrix(a.dtype(), [&](auto tag) {
         using T = decltype(tag);
@@ -168,8 +168,8 @@ Values reflected(Decomposition& d) {
 
 // -- symmetric matrices, as L D L^T with blocks of one or two rows in D (Bunch and Kaufman)
 
-double sizeOf(double x, bool) { return std::fabs(x); }
-double sizeOf(std::complex<double> x, bool hermitian) {
+double magnitudeOf(double x, bool) { return std::fabs(x); }
+double magnitudeOf(std::complex<double> x, bool hermitian) {
     return hermitian ? std::fabs(x.real()) : std::fabs(x.real()) + std::fabs(x.imag());
 }
 double sumOfParts(double x) { return std::fabs(x); }
@@ -188,7 +188,7 @@ struct SymmetricFactors {
     T turned(T x) const { return hermitian ? conjugate(x) : x; }
     /// The row to exchange with, and how many rows the next block has.
     std::pair<int64_t, int64_t> choose(int64_t k) {
-        const double alpha = (1 + std::sqrt(17.0)) / 8, own = sizeOf(a(k, k), hermitian);
+        const double alpha = (1 + std::sqrt(17.0)) / 8, own = magnitudeOf(a(k, k), hermitian);
         int64_t most = k;
         double largest = 0, inRow = 0;
         for (int64_t i = k + 1; i < a.rows; ++i)
@@ -201,7 +201,7 @@ struct SymmetricFactors {
         for (int64_t i = k; i < a.rows; ++i)
             if (i != most) inRow = std::max(inRow, sumOfParts(i < most ? a(most, i) : a(i, most)));
         if (own >= alpha * largest * (largest / inRow)) return {k, 1};
-        return {most, sizeOf(a(most, most), hermitian) >= alpha * inRow ? 1 : 2};
+        return {most, magnitudeOf(a(most, most), hermitian) >= alpha * inRow ? 1 : 2};
     }
     void exchange(int64_t k, int64_t row, int64_t with, int64_t rows) {
         for (int64_t i = with + 1; i < a.rows; ++i) std::swap(a(i, row), a(i, with));
@@ -323,7 +323,7 @@ Result<ValueType> inferSymmetricSolution(const InferContext& c) {
     auto batch = broadcastSizes(shapes);
     if (!batch) return c.fail(batch.error().message);
     TensorType like = b;
-    like.sizes = joined(*batch, SymDims(b.sizes.end() - 2, b.sizes.end()));
+    like.sizes = joinedSizes(*batch, SymDims(b.sizes.end() - 2, b.sizes.end()));
     return ValueType(batchType(like, SymDims(b.sizes.end() - 2, b.sizes.end()), b.dtype, true));
 }
 EvalResult evalSymmetricSolution(const EvalContext& c) {
@@ -354,7 +354,7 @@ EvalResult evalSymmetricSolution(const EvalContext& c) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLinalgSymmetricOps[] = {
     {.schema =
          "aten.linalg_lstsq.default(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor "
          "singular_values)",
@@ -367,8 +367,8 @@ constexpr OpDef kOps[] = {
          "f64[5, 3], f64[5, 2]\nf32[3, 3], f32[3]\nf64[2, 3, 5], f64[2, 3, 1]\nf64[2, 5, 3], f64[2, 5, 2], driver = 'gels'\nf64[3, 5], f64[3, 2], driver = 'gels'\nf64[2, 5, 3], f64[2, 5]"},
     // R in the upper triangle, the reflections' vectors below it, and their factors.
     {.schema = "aten.geqrf.default(Tensor self) -> (Tensor a, Tensor tau)",
-     .infer = inferReflections,
-     .eval = evalReflections,
+     .infer = inferOrmqr,
+     .eval = evalOrmqr,
      .samples = "f64[4, 3]\nf32[2, 3, 3]\nf64[2, 4]\nc64[3, 2]\nf32[0, 3]"},
     {.schema =
          "aten.ormqr.default(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
@@ -401,6 +401,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> linalgSymmetricOps() { return kOps; }
+std::span<const OpDef> linalgSymmetricOps() { return kLinalgSymmetricOps; }
 
 }  // namespace cutaway

@@ -10,12 +10,12 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kLogarithmsTags = Tag::Pointwise | Tag::Inplace;
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLogarithmsOps[] = {
     // log(x / (1 - x)), x clamped to [eps, 1 - eps] when eps is given.
     {.schema = "aten.logit.default(Tensor self, float? eps=None) -> Tensor",
-     .tags = kTags,
+     .tags = kLogarithmsTags,
      .infer = inferRealFloat,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -35,7 +35,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3]<1, 0.1\nf32[2, 3]<1\nbf16[4]<1, 0.2"},
     // x * log(y), 0 where x is 0, NaN where y is.
     {.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kLogarithmsTags,
      .infer = inferRealFloat,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -98,6 +98,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> logarithmOps() { return kOps; }
+std::span<const OpDef> logarithmOps() { return kLogarithmsOps; }
 
 }  // namespace cutaway

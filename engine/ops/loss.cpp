@@ -9,7 +9,7 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kPairs =
+constexpr std::string_view kLossPairs =
     "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0\nf32[2, 3], f32[2, 3], 2\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3]\nf32[3], f32[2, 3]\nf32[2, 3], f32[3]";
 
 Result<ValueType> inferReducedPair(const InferContext& c) {
@@ -119,7 +119,7 @@ Value binaryTargetGradient(Derivation& d) {
     return d.integerOr("reduction", 1) == 1 ? d.call("aten.div.Scalar", {dt, Argument(numel(x.sizes()))}) : dt;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kLossOps[] = {
     {.schema = "aten.mse_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
      .tags = Tag::Reduction,
      .infer = inferReducedPair,
@@ -130,7 +130,7 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, reduced(d, d.call("aten.pow.Tensor_Scalar", {x - t, 2})));
      },
      .derive = [](Derivation& d) { deriveSymmetric(d, "aten.mse_loss_backward.default", {d.arg("reduction")}); },
-     .samples = kPairs},
+     .samples = kLossPairs},
     {.schema =
          "aten.mse_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
      .tags = Tag::Pointwise,
@@ -175,7 +175,7 @@ constexpr OpDef kOps[] = {
          [](Derivation& d) {
              deriveSymmetric(d, "aten.smooth_l1_loss_backward.default", {d.arg("reduction"), d.arg("beta")});
          },
-     .samples = kPairs},
+     .samples = kLossPairs},
     {.schema =
          "aten.smooth_l1_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
      .tags = Tag::Pointwise,
@@ -253,7 +253,7 @@ constexpr OpDef kOps[] = {
              d.input(0) = d.call("aten.soft_margin_loss_backward.default",
                                  {d.dy(), spreadOperand(d, 0), spreadOperand(d, 1), d.arg("reduction")});
          },
-     .samples = kPairs},
+     .samples = kLossPairs},
     {.schema =
          "aten.soft_margin_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
      .tags = Tag::Pointwise,
@@ -329,6 +329,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> lossOps() { return kOps; }
+std::span<const OpDef> lossOps() { return kLossOps; }
 
 }  // namespace cutaway

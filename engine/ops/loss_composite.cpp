@@ -7,7 +7,7 @@
 namespace cutaway {
 namespace {
 
-Value reduced(Decomposition& d, const Value& loss) {
+Value reducedLoss(Decomposition& d, const Value& loss) {
     const auto reduction = d.integer("reduction", 1);
     if (!reduction) d.builder().fail(reduction.error());
     if (!reduction || *reduction == 0) return loss;
@@ -28,10 +28,10 @@ Values decomposeKlDiv(Decomposition& d) {
     if (!isFloating(x.dtype()) || !isFloating(t.dtype())) return refuse(d, "needs floating-point tensors");
     if (d.flag("log_target")) {
         const Value distance = t - x;
-        return reduced(d, unary("aten.exp.default", t) * distance);
+        return reducedLoss(d, unary("aten.exp.default", t) * distance);
     }
     const Value cross = t * x;
-    return reduced(d, d.call("aten.xlogy.Tensor", {t, t}) - cross);
+    return reducedLoss(d, d.call("aten.xlogy.Tensor", {t, t}) - cross);
 }
 Values decomposeCosineSimilarity(Decomposition& d) {
     Value x = d.in("x1"), y = d.in("x2");
@@ -84,18 +84,18 @@ Values decomposeCosineEmbedding(Decomposition& d) {
     const Value together = fromFilled(d, cosine, int64_t{1});
     const Value apart = atLeastZero(d, d.call("aten.sub.Scalar", {cosine, d.real("margin")}));
     const Value first = where(compareScalar("eq", t, int64_t{1}), together, zeros);
-    return reduced(d, first + where(compareScalar("eq", t, int64_t{-1}), apart, zeros));
+    return reducedLoss(d, first + where(compareScalar("eq", t, int64_t{-1}), apart, zeros));
 }
 Values decomposeHingeEmbedding(Decomposition& d) {
     const Value x = d.in(size_t{0}), t = d.in(1);
     const Value zeros = zerosLike(d, x);
     const Value clamped = atLeastZero(d, fromFilled(d, x, d.real("margin")));
     const Value apart = where(compareScalar("ne", t, int64_t{1}), clamped, zeros);
-    return reduced(d, apart + where(compareScalar("ne", t, int64_t{-1}), x, zeros));
+    return reducedLoss(d, apart + where(compareScalar("ne", t, int64_t{-1}), x, zeros));
 }
 Values decomposeMarginRanking(Decomposition& d) {
     const Value difference = d.in(size_t{0}) - d.in(1);
-    return reduced(d, atLeastZero(d, addScalar(d, -d.in("target") * difference, d.real("margin"))));
+    return reducedLoss(d, atLeastZero(d, addScalar(d, -d.in("target") * difference, d.real("margin"))));
 }
 /// Distances by the p-norm of the difference plus eps; with `swap` the nearer of anchor and positive counts.
 Values decomposeTripletMargin(Decomposition& d) {
@@ -110,7 +110,7 @@ Values decomposeTripletMargin(Decomposition& d) {
     const Value near = distance(anchor, positive);
     Value far = distance(anchor, negative);
     if (d.flag("swap")) far = d.call("aten.minimum.default", {far, distance(positive, negative)});
-    return reduced(d, atLeastZero(d, addScalar(d, near, d.real("margin")) - far));
+    return reducedLoss(d, atLeastZero(d, addScalar(d, near, d.real("margin")) - far));
 }
 /// exp(x) - t x (or x - t log x), with Stirling's term for t > 1 if `full`.
 Values decomposePoisson(Decomposition& d) {
@@ -128,7 +128,7 @@ Values decomposePoisson(Decomposition& d) {
         const Value stirling = t * unary("aten.log.default", t) - t + tail;
         loss = loss + d.call("aten.masked_fill.Scalar", {stirling, compareScalar("le", t, int64_t{1}), 0});
     }
-    return reduced(d, loss);
+    return reducedLoss(d, loss);
 }
 
 /// By how much each class comes within the margin of the right one, the right one left out; over classes the mean.
@@ -200,7 +200,7 @@ Values decomposeMultilabelMargin(Decomposition& d) {
     return {z, reshape(convert(isTarget, x.dtype()), labels.sizes())};
 }
 
-constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
+constexpr OpDef lossRow(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
     return {.schema = schema,
             .infer = inferExpanded,
             .eval = evalExpanded,
@@ -209,47 +209,55 @@ constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompos
             .samples = samples};
 }
 
-constexpr OpDef kOps[] = {
-    row("aten.kl_div.default(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+constexpr OpDef kLossCompositeOps[] = {
+    lossRow(
+        "aten.kl_div.default(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
         decomposeKlDiv,
         "f32[2, 3], f32[2, 3]>0\nf32[2, 3], f32[2, 3], 2, log_target = True\nf32[2, 3], f32[3]>0, 0\nbf16[4], bf16[4]>0\nf64[2, 3], f64[2, 3]>0, 2"),
-    row("aten.cosine_similarity.default(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    lossRow(
+        "aten.cosine_similarity.default(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
         decomposeCosineSimilarity,
         "f32[2, 3], f32[2, 3]\nf32[2, 3, 4], f32[3, 1], -1\nf64[4], f64[4], 0\nbf16[2, 3], bf16[2, 3]\nf32[2, 3], f32[2, 3], 0, 100.0"),
-    row("aten.cosine_embedding_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    lossRow(
+        "aten.cosine_embedding_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
         decomposeCosineEmbedding,
         "f32[3, 4], f32[3, 4], f32[3], 0.1\nf32[4], f32[4], i64[], 0.0, 0\nf64[3, 4], f64[3, 4], i64[3]<2, 0.0, 2"),
-    row("aten.hinge_embedding_loss.default(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
-        decomposeHingeEmbedding, "f32[2, 3], f32[2, 3]\nf32[2, 3], i64[2, 3]<2, 0.5, 0"),
-    row("aten.margin_ranking_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    lossRow("aten.hinge_embedding_loss.default(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+            decomposeHingeEmbedding, "f32[2, 3], f32[2, 3]\nf32[2, 3], i64[2, 3]<2, 0.5, 0"),
+    lossRow(
+        "aten.margin_ranking_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
         decomposeMarginRanking, "f32[3], f32[3], f32[3]\nf32[2, 3], f32[2, 3], f32[3], 0.1, 2"),
-    row("aten.triplet_margin_loss.default(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    lossRow(
+        "aten.triplet_margin_loss.default(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
         decomposeTripletMargin,
         "f32[3, 4], f32[3, 4], f32[3, 4]\nf32[3, 4], f32[3, 4], f32[3, 4], 0.5, 1.0, 1e-6, True, 0"),
-    row("aten.multi_margin_loss.default(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+    lossRow(
+        "aten.multi_margin_loss.default(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
         decomposeMultiMargin,
         "f32[3, 4], i64[3]<4\nf64[3, 4], i64[3]<4, 2, 0.5, f64[4]>0, 0\nf32[4], i64[]<4, 1, 1, None, 2"),
-    row("aten.multilabel_margin_loss_forward.default(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    lossRow(
+        "aten.multilabel_margin_loss_forward.default(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
         decomposeMultilabelMargin, "f32[3, 4], i64[3, 4]<4, 1\nf64[3, 4], i64[3, 4]<4, 0\nf32[4], i64[4]<4, 2"),
-    row(
+    lossRow(
         "aten.multilabel_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
         [](Decomposition& d) -> Values {
             return d.call("aten.multilabel_margin_loss_forward.default", {d.in(0), d.in(1), d.arg("reduction")})[0];
         },
         "f32[3, 4], i64[3, 4]<4"),
-    row(
+    lossRow(
         "aten.dist.default(Tensor self, Tensor other, Scalar p=2) -> Tensor",
         [](Decomposition& d) -> Values {
             return d.call("aten.norm.Scalar", {d.in(0) - d.in(1), d.arg("p")});
         },
         "f32[2, 3], f32[3]\nf64[4], f64[4], 1"),
-    row("aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    lossRow(
+        "aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
         decomposePoisson,
         "f32[2, 3], f32[2, 3]>0, True, False, 1e-8, 1\nf32[2, 3], f32[2, 3]>0, True, True, 1e-8, 2\nf32[2, 3]>0, f32[2, 3]>0, False, False, 1e-8, 0"),
 };
 
 }  // namespace
 
-std::span<const OpDef> lossCompositeOps() { return kOps; }
+std::span<const OpDef> lossCompositeOps() { return kLossCompositeOps; }
 
 }  // namespace cutaway

@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-Argument indexAt(const Value& index, int64_t dim) {
+Argument maskIndexAt(const Value& index, int64_t dim) {
     std::vector<Argument> items(static_cast<size_t>(dim));
     items.push_back(index);
     return Argument(std::move(items));
@@ -131,7 +131,7 @@ Values decomposePut(Decomposition& d) {
     const Value self = d.in(0);
     const Value flat = self.rank() == 1 ? self : reshape(self, {numel(self.sizes())});
     const Value source = reshape(d.in(2), d.in(1).sizes());
-    const Value put = d.call("aten.index_put.default", {flat, indexAt(d.in(1), 0), source, d.arg("accumulate")});
+    const Value put = d.call("aten.index_put.default", {flat, maskIndexAt(d.in(1), 0), source, d.arg("accumulate")});
     return reshape(put, self.sizes());
 }
 
@@ -271,12 +271,12 @@ Values decomposeFillTensor(Decomposition& d) {
         const Value at = index.rank() == 0 ? unsqueeze(index, 0) : index;
         return d.call(
             "aten.squeeze.dim",
-            {d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())}), 0});
+            {d.call("aten.index_put.default", {unsqueeze(self, 0), maskIndexAt(at, 0), expand(value, at.sizes())}), 0});
     }
     const int64_t dim = d.dimOf("dim", self.rank());
     SymDims sizes = self.sizes();
     sizes[static_cast<size_t>(dim)] = index.rank() == 0 ? SymInt(1) : index.size(0);
-    return d.call("aten.index_put.default", {self, indexAt(index, dim), expand(value, sizes)});
+    return d.call("aten.index_put.default", {self, maskIndexAt(index, dim), expand(value, sizes)});
 }
 
 constexpr std::string_view kReduceSamples = R"(
@@ -291,7 +291,7 @@ f32[4, 5][1, 4], 0, i64[3]<4, f32[3, 5], 'amax'
 f32[4], 0, i64[0]<4, f32[0], 'mean'
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kMaskedIndexOps[] = {
     // self[indices] where the mask holds, `fill` elsewhere: there the indices may lie outside.
     {.schema = "aten._unsafe_masked_index.default(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
      .infer = inferMasked,
@@ -380,6 +380,6 @@ bf16[4], b8[3], [i64[3]<4], 1
 
 }  // namespace
 
-std::span<const OpDef> maskedIndexOps() { return kOps; }
+std::span<const OpDef> maskedIndexOps() { return kMaskedIndexOps; }
 
 }  // namespace cutaway

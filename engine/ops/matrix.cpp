@@ -23,7 +23,7 @@ ProductSizes sizesOf(const Tensor& a, const Tensor& b) {
 }
 
 /// Rows `first` to `first + rows` of one matrix of a batch.
-Tensor rowsOf(const Tensor& tensor, int64_t batch, int64_t first, int64_t rows) {
+Tensor matrixRows(const Tensor& tensor, int64_t batch, int64_t first, int64_t rows) {
     int64_t offset = tensor.offset() + first * tensor.stride(-2);
     for (int64_t dim = tensor.rank() - 3; dim >= 0; batch /= tensor.size(dim), --dim)
         offset += batch % tensor.size(dim) * tensor.stride(dim);
@@ -39,7 +39,7 @@ void multiplyInBlocks(const ProductSizes& s, const T* a, const Tensor& b, T* c) 
     for (int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, c += s.m * s.n)
         for (int64_t first = 0; first < s.k; first += most) {
             const int64_t rows = std::min(most, s.k - first);
-            const std::vector<T> block = packElements<T>(rowsOf(b, batch, first, rows));
+            const std::vector<T> block = packElements<T>(matrixRows(b, batch, first, rows));
             if constexpr (std::is_same_v<T, double>) {
                 addDoubleProduct(s.m, s.n, rows, a + first, s.k, {block.data(), s.n, 1}, c, s.n);
                 continue;
@@ -59,7 +59,7 @@ void multiplyInBlocks(const ProductSizes& s, const T* a, const Tensor& b, T* c) 
 void multiplyInPlace(const ProductSizes& s, const Tensor& a, const Tensor& b, Tensor& c) {
     const Tensor packed = a.contiguous();
     for (int64_t batch = 0; batch < s.batch; ++batch) {
-        const Tensor right = rowsOf(b, batch, 0, s.k);
+        const Tensor right = matrixRows(b, batch, 0, s.k);
         addDoubleProduct(s.m, s.n, s.k, packed.as<double>() + batch * s.m * s.k, s.k,
                          {right.as<double>(), right.stride(0), right.stride(1)}, c.as<double>() + batch * s.m * s.n,
                          s.n);

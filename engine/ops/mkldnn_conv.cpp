@@ -52,7 +52,7 @@ Result<ValueType> inferInto(const InferContext& c) {
     return ValueType(std::move(other));
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kMkldnnConvOps[] = {
     {.schema =
          "mkldnn._convolution_pointwise.default(Tensor X, Tensor W, Tensor? B, int[] padding, int[] stride, int[] dilation, "
          "int groups, str attr, Scalar?[] scalars, str? algorithm) -> Tensor",
@@ -140,6 +140,6 @@ bf16[2, 3, 5, 5], bf16[3, 4, 3, 3], bf16[4], [1, 1], [0, 0], [2, 2], [1, 1], 1, 
 
 }  // namespace
 
-std::span<const OpDef> mkldnnConvOps() { return kOps; }
+std::span<const OpDef> mkldnnConvOps() { return kMkldnnConvOps; }
 
 }  // namespace cutaway

@@ -125,7 +125,7 @@ Result<ValueType> inferMklLinear(const InferContext& c) {
 }
 
 // Freezing calls MKL's operators without naming an overload, and FX prints them so.
-constexpr OpDef kOps[] = {
+constexpr OpDef kMkldnnLinearOps[] = {
     // x @ W^T + b, then the function that `attr` names.
     {.schema =
          "mkldnn._linear_pointwise.default(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor",
@@ -208,6 +208,6 @@ f32[2, 3, 8], f32[5, 8], f32[5, 8], f32[5], 6
 
 }  // namespace
 
-std::span<const OpDef> mkldnnLinearOps() { return kOps; }
+std::span<const OpDef> mkldnnLinearOps() { return kMkldnnLinearOps; }
 
 }  // namespace cutaway

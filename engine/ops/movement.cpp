@@ -289,13 +289,13 @@ Expr lowerPad(LowerContext& c) {
         inside, [&] { return c.loadAt(0, at); }, c.numberAt("value", computeTypeOf(self.dtype)));
 }
 
-Result<ValueType> inferTriangle(const InferContext& c) {
+Result<ValueType> inferTriangleMask(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (self.rank() < 2) return c.fail("needs at least two dims");
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
 /// tril and triu: keeps the elements whose column - row compares with `diagonal` as said.
-Values decomposeTriangle(Decomposition& d, std::string_view comparison) {
+Values decomposeTriangleMask(Decomposition& d, std::string_view comparison) {
     const Value self = d.in(0);
     auto range = [&](int64_t dim) {
         return d.call("prims.iota.default", {Argument(self.size(dim))},
@@ -312,7 +312,7 @@ Values decomposeTriangle(Decomposition& d, std::string_view comparison) {
                               {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}});
     return where(kept, self, zero);
 }
-Expr lowerTriangle(LowerContext& c, ExprKind comparison) {
+Expr lowerTriangleMask(LowerContext& c, ExprKind comparison) {
     const size_t rank = c.index().size();
     const Expr column = c.index()[rank - 1], row = c.index()[rank - 2];
     const Expr limit = Expr::make(ExprKind::Add, {row, Expr::integer(c.integerOr("diagonal", 0))});
@@ -323,7 +323,7 @@ Expr lowerTriangle(LowerContext& c, ExprKind comparison) {
 constexpr std::string_view kTriangleSamples =
     "f32[3, 4]\nf32[3, 4], 1\nf32[2, 4, 3], -1\nb8[3, 3]\ni64[3, 3]\nf32[3, 4][1, 3]\nf32[0, 3]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kMovementOps[] = {
     // Tensors one after the other along a dim. Empty 1-d tensors are skipped; dtypes are promoted.
     {.schema = "aten.cat.default(Tensor[] tensors, int dim=0) -> Tensor",
      .infer = inferCat,
@@ -404,32 +404,32 @@ bf16[2, 3], [0, 1], 0.5
     // Elements on and below (tril) or above (triu) a diagonal; zeros elsewhere.
     {.schema = "aten.tril.default(Tensor self, SymInt diagonal=0) -> Tensor",
      .tags = Tag::Inplace,
-     .infer = inferTriangle,
+     .infer = inferTriangleMask,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeTriangle(d, "aten.le.Scalar"); },
+     .decompose = [](Decomposition& d) { return decomposeTriangleMask(d, "aten.le.Scalar"); },
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("aten.tril.default", {d.dy(), d.arg("diagonal")});
          },
-     .lower = [](LowerContext& c) { return lowerTriangle(c, ExprKind::Le); },
+     .lower = [](LowerContext& c) { return lowerTriangleMask(c, ExprKind::Le); },
      .samples = kTriangleSamples},
     {.schema = "aten.triu.default(Tensor self, SymInt diagonal=0) -> Tensor",
      .tags = Tag::Inplace,
-     .infer = inferTriangle,
+     .infer = inferTriangleMask,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeTriangle(d, "aten.ge.Scalar"); },
+     .decompose = [](Decomposition& d) { return decomposeTriangleMask(d, "aten.ge.Scalar"); },
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("aten.triu.default", {d.dy(), d.arg("diagonal")});
          },
-     .lower = [](LowerContext& c) { return lowerTriangle(c, ExprKind::Ge); },
+     .lower = [](LowerContext& c) { return lowerTriangleMask(c, ExprKind::Ge); },
      .samples = kTriangleSamples},
 };
 
 }  // namespace
 
-std::span<const OpDef> movementOps() { return kOps; }
+std::span<const OpDef> movementOps() { return kMovementOps; }
 
 }  // namespace cutaway

@@ -241,7 +241,7 @@ void deriveBatchNorm(Derivation& d, bool running, bool train) {
     takeGradients(d, all, {0, 1, 2});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kNormOps[] = {
     {.schema =
          "aten.layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
      .infer = inferExpanded,
@@ -306,6 +306,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> normOps() { return kOps; }
+std::span<const OpDef> normOps() { return kNormOps; }
 
 }  // namespace cutaway

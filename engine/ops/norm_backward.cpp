@@ -162,7 +162,7 @@ Result<ValueType> inferBatchNormBackward(const InferContext& c) {
     return inferGradients(c, 1, channels);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kNormBackwardOps[] = {
     {.schema =
          "aten.native_layer_norm_backward.default(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction,
@@ -185,6 +185,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> normBackwardOps() { return kOps; }
+std::span<const OpDef> normBackwardOps() { return kNormBackwardOps; }
 
 }  // namespace cutaway

@@ -11,9 +11,9 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kOlderNamesTags = Tag::Pointwise | Tag::Inplace;
 
-#define CUTAWAY_NUMBER_SECOND(schema, op, samples) CUTAWAY_SECOND_NUMBER(schema, op, samples, kTags)
+#define CUTAWAY_NUMBER_SECOND(schema, op, samples) CUTAWAY_SECOND_NUMBER(schema, op, samples, kOlderNamesTags)
 
 Values spacedBetweenTensors(Decomposition& d) {
     const auto steps = read(d, d.size("steps"));
@@ -243,9 +243,9 @@ Values convolvedInTime(Decomposition& d) {
     return d.call("aten.clone.default", {permute(y, {2, 0, 1})}, {{"memory_format", MemoryFormat::Contiguous}});
 }
 
-constexpr std::string_view kSpaced = "f64[], f64[], 5, dtype=torch.float64\nf32[], f32[], 1\nf32[], f32[], 6";
+constexpr std::string_view kOlderSpaced = "f64[], f64[], 5, dtype=torch.float64\nf32[], f32[], 1\nf32[], f32[], 6";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kOlderNamesOps[] = {
     CUTAWAY_NUMBER_FIRST("aten.bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
                          "aten.bitwise_and.Tensor", "6, i64[2, 3]\nTrue, b8[4]"),
     CUTAWAY_NUMBER_FIRST("aten.bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "aten.bitwise_or.Tensor",
@@ -276,7 +276,7 @@ constexpr OpDef kOps[] = {
         [](Decomposition& d) -> Values {
             return d.call("aten.div.Tensor_mode", {d.in(0), d.arg(1)}, {{"rounding_mode", std::string("floor")}});
         },
-        "f32[2, 3], 0.75\ni64[4], 3", kTags),
+        "f32[2, 3], 0.75\ni64[4], 3", kOlderNamesTags),
     shorthand(
         "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         [](Decomposition& d) -> Values {
@@ -309,7 +309,7 @@ constexpr OpDef kOps[] = {
         spacedPowers, "0.5, f64[]<2, 5, dtype=torch.float64"),
     shorthand(
         "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        spacedBetweenTensors, kSpaced),
+        spacedBetweenTensors, kOlderSpaced),
     shorthand(
         "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         spacedBetweenTensors, "f32[], 2.0, 5"),
@@ -399,6 +399,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> olderNameOps() { return kOps; }
+std::span<const OpDef> olderNameOps() { return kOlderNamesOps; }
 
 }  // namespace cutaway

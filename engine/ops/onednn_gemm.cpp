@@ -78,7 +78,7 @@ dnnl::memory::desc any(const Dims& dims) { return dnnl::memory::desc(dims, kF32,
 struct ConvolutionDims {
     Dims input, weight, output;
 };
-ConvolutionDims dimsOf(const ConvolutionGeometry& g) {
+ConvolutionDims convolutionDims(const ConvolutionGeometry& g) {
     ConvolutionDims dims{{g.batch, g.inChannels}, {}, {g.batch, g.outChannels}};
     dims.input.insert(dims.input.end(), g.in.begin(), g.in.end());
     dims.output.insert(dims.output.end(), g.out.begin(), g.out.end());
@@ -111,7 +111,7 @@ typename Primitive::primitive_desc describe(const Arguments&... arguments) {
 }
 
 ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
-    const ConvolutionDims dims = dimsOf(g);
+    const ConvolutionDims dims = convolutionDims(g);
     Dims stride, gaps, right;
     for (size_t i = 0; i < g.kernel.size(); ++i) {
         const LibraryWindows own(g.transposed ? g.out[i] : g.in[i], g.transposed ? g.in[i] : g.out[i], g.kernel[i],
@@ -181,7 +181,7 @@ void run(const ConvolutionGeometry& g, const float* input, const float* weight, 
     thread_local KernelCache cache;
     lendFor(operationsOf(g));
     const ConvolutionKernel kernel = cache.get(g, bias != nullptr);
-    const ConvolutionDims dims = dimsOf(g);
+    const ConvolutionDims dims = convolutionDims(g);
     dnnl::stream stream(cpu());
     auto arranged = [&](const dnnl::memory& given, const dnnl::memory::desc& wanted) {
         if (given.get_desc() == wanted) return given;

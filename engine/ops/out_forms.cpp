@@ -121,7 +121,7 @@ Values written(Decomposition& d) {
     return d.call("aten.copy_.default", {out, result});
 }
 
-constexpr auto kOps = [] {
+constexpr auto kOutFormsOps = [] {
     std::array<OpDef, std::size(kForms)> ops;
     size_t at = 0;
     for (const OutForm& row : kForms) ops[at++] = shorthand(row.schema, written, row.samples);
@@ -130,6 +130,6 @@ constexpr auto kOps = [] {
 
 }  // namespace
 
-std::span<const OpDef> outFormOps() { return kOps; }
+std::span<const OpDef> outFormOps() { return kOutFormsOps; }
 
 }  // namespace cutaway

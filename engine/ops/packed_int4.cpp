@@ -8,11 +8,11 @@ namespace {
 constexpr int64_t kBlockRows = 64, kLanes = 16;
 
 /// Where a number lies: its byte, and whether in the high half.
-struct Place {
+struct NibblePlace {
     int64_t byte;
     bool high;
 };
-Place placeOf(int64_t row, int64_t column, int64_t rows, int64_t columns) {
+NibblePlace placeOf(int64_t row, int64_t column, int64_t rows, int64_t columns) {
     const int64_t first = row / kBlockRows * kBlockRows, inBlock = row - first;
     const int64_t blockRows = std::min(kBlockRows, rows - first), begin = first * columns / 2;
     if (blockRows < kBlockRows) return {begin + column * blockRows / 2 + inBlock / 2, inBlock % 2 != 0};
@@ -30,7 +30,7 @@ Tensor packInt4(const Tensor& numbers) {
     auto* to = out.as<uint8_t>();
     for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column) {
-            const Place place = placeOf(row, column, rows, columns);
+            const NibblePlace place = placeOf(row, column, rows, columns);
             const int32_t number = from[row * columns + column] & 15;
             to[place.byte] = static_cast<uint8_t>(to[place.byte] | (place.high ? number << 4 : number));
         }
@@ -45,7 +45,7 @@ Tensor unpackInt4(const Tensor& packed) {
     auto* to = out.as<int32_t>();
     for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column) {
-            const Place place = placeOf(row, column, rows, columns);
+            const NibblePlace place = placeOf(row, column, rows, columns);
             to[row * columns + column] = place.high ? from[place.byte] >> 4 : from[place.byte] & 15;
         }
     return out;

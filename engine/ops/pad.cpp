@@ -9,16 +9,16 @@ namespace cutaway {
 namespace {
 
 /// Amounts for the last dims, in the order of the dims; negative amounts cut.
-struct Border {
+struct PadBorder {
     std::vector<SymInt> before, after;
     int64_t first = 0;  // the first padded dim
     size_t count() const { return before.size(); }
 };
 /// `padding` is written in pairs from the last dim backwards.
-Result<Border> readBorder(const InferContext& c, const TensorType& self, std::string_view param) {
+Result<PadBorder> readBorder(const InferContext& c, const TensorType& self, std::string_view param) {
     CT_TRY(const SymDims padding, c.sizes(param));
     if (padding.size() % 2 != 0 || padding.empty()) return c.fail("needs pairs of amounts, last dim first");
-    Border border;
+    PadBorder border;
     const size_t count = padding.size() / 2;
     border.first = self.rank() - static_cast<int64_t>(count);
     if (border.first != 1 && border.first != 2)
@@ -32,7 +32,7 @@ Result<Border> readBorder(const InferContext& c, const TensorType& self, std::st
 }
 
 template <bool Mirror>
-Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const Border& border) {
+Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const PadBorder& border) {
     SymDims sizes = self.sizes;
     // The batch alone may be empty.
     if (border.first > 0 && sizes[static_cast<size_t>(border.first) - 1] == SymInt(0))
@@ -52,7 +52,7 @@ Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const
 template <bool Mirror>
 Result<ValueType> inferBorder(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    CT_TRY(const Border border, readBorder(c, self, "padding"));
+    CT_TRY(const PadBorder border, readBorder(c, self, "padding"));
     CT_TRY(SymDims sizes, paddedSizes<Mirror>(c, self, border));
     TensorType type = TensorType::contiguous(self.dtype, std::move(sizes), self.device);
     if (border.count() > 1 && isChannelsLast(self))
@@ -101,7 +101,7 @@ Result<ValueType> inferBorderBackward(const InferContext& c) {
     if (gradient.dtype != self.dtype) return c.fail("self and gradient have different dtypes");
     if (!isFloating(self.dtype) && !isComplex(self.dtype))
         return c.fail("has no kernel for " + std::string(info(self.dtype).torchName));
-    CT_TRY(const Border border, readBorder(c, self, "padding"));
+    CT_TRY(const PadBorder border, readBorder(c, self, "padding"));
     CT_TRY(const SymDims sizes, paddedSizes<Mirror>(c, self, border));
     if (allInts(sizes) && allInts(gradient.sizes) && !(sizes == gradient.sizes))
         return c.fail("the gradient does not have the shape of the padded tensor");
@@ -344,7 +344,7 @@ constexpr std::string_view kPad2Backward =
 constexpr std::string_view kPad3Backward =
     "f32[2, 3, 3, 6, 8], f32[2, 3, 2, 4, 5], [1, 2, 1, 1, 1, 0]\nf64[1, 4, 4, 4], f64[1, 2, 2, 2], [1, 1, 1, 1, 1, 1]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPadOps[] = {
     shorthand("aten.pad.default(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
               decomposePad, R"(
 f32[2, 3, 4], [1, 2]
@@ -396,6 +396,6 @@ f32[2, 3, 4, 5][60, 1, 15, 3], [1, 1, 1, 1], 'reflect'
 
 }  // namespace
 
-std::span<const OpDef> padOps() { return kOps; }
+std::span<const OpDef> padOps() { return kPadOps; }
 
 }  // namespace cutaway

@@ -13,7 +13,7 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kPointwiseTags = Tag::Pointwise | Tag::Inplace;
 
 /// Pairs that broadcast, promote and stride in every way that matters to a binary elementwise op.
 constexpr std::string_view kProductSamples = R"(
@@ -237,10 +237,10 @@ Result<ValueType> inferThree(const InferContext& c) {
     return ValueType(std::move(type));
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPointwiseOps[] = {
     // self + alpha * other with broadcasting. Integers wrap; bool is "or".
     {.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-     .tags = kTags | Tag::Commutative,
+     .tags = kPointwiseTags | Tag::Commutative,
      .infer = inferBroadcast,
      .eval = sumScaled<1>,
      .derive =
@@ -270,7 +270,7 @@ i64[3], i64[3], alpha = 3
 f32[3, 1, 2][2, 2, 1], f32[3, 4, 2]
 )"},
     {.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferBroadcast,
      .eval = sumScaled<1>,
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
@@ -278,7 +278,7 @@ f32[3, 1, 2][2, 2, 1], f32[3, 4, 2]
      .samples = kScalarSamples},
     // self - alpha * other. bool is refused.
     {.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferSubtract,
      .eval = sumScaled<-1>,
      .derive = deriveSubtract,
@@ -296,7 +296,7 @@ f32[2, 3], 2
 f32[2, 3], f32[3], alpha = 2
 )"},
     {.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferSubtract,
      .eval = sumScaled<-1>,
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
@@ -318,7 +318,7 @@ f32[2, 3], f32[3], alpha = 2
      .samples = kScalarSamples},
     // Elementwise product with broadcasting. Integers wrap; NaN and infinity follow IEEE; bool is "and".
     {.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags | Tag::Commutative,
+     .tags = kPointwiseTags | Tag::Commutative,
      .infer = inferBroadcast,
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
      .derive =
@@ -329,7 +329,7 @@ f32[2, 3], f32[3], alpha = 2
      .lower = [](LowerContext& c) { return c.load(0) * c.load(1); },
      .samples = kProductSamples},
     {.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferBroadcast,
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
      .derive =
@@ -340,7 +340,7 @@ f32[2, 3], f32[3], alpha = 2
      .samples = kScalarSamples},
     // True division: integers become floats. IEEE at zero.
     {.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferBroadcastFloat,
      .eval = divide,
      .derive =
@@ -355,7 +355,7 @@ f32[2, 3], f32[3], alpha = 2
      .lower = lowerDivide,
      .samples = kDivideSamples},
     {.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferBroadcastFloat,
      .eval = divide,
      .derive =
@@ -366,7 +366,7 @@ f32[2, 3], f32[3], alpha = 2
      .samples = kScalarSamples},
     // Division rounded down or towards zero; integers stay integers, and dividing them by zero is an error.
     {.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRoundedDivision,
      .eval = roundedDivision,
      .derive = deriveRoundedDivision,
@@ -383,7 +383,7 @@ bf16[4], bf16[4]>0, rounding_mode = 'floor'
 i64[4], i64[4]>0, rounding_mode = None
 )"},
     {.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRoundedDivision,
      .eval = roundedDivision,
      .derive = deriveRoundedDivision,
@@ -391,7 +391,7 @@ i64[4], i64[4]>0, rounding_mode = None
      .samples =
          "f32[5], 0.75, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'trunc'"},
     {.schema = "aten.floor_divide.default(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRealBroadcast,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -401,14 +401,14 @@ i64[4], i64[4]>0, rounding_mode = None
      .samples = "f32[2, 3], f32[3]>0\ni64[6], i64[6]>0\ni64[6], 4"},
     // Python's remainder: the sign of the divisor. Integer modulo by zero is an error.
     {.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, true); },
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
      .lower = lowerRemainder,
      .samples = "f32[6], 1.5\ni64[6], 3\ni64[6], -3\nf64[2, 3][1, 2], 2\nbf16[4], 2"},
     {.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, true); },
      .derive =
@@ -422,14 +422,14 @@ i64[4], i64[4]>0, rounding_mode = None
      .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
     // C's remainder: the sign of the dividend.
     {.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, false); },
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
      .lower = lowerFmod,
      .samples = "f32[6], 1.5\ni64[6], 3\nf64[2, 3][1, 2], 2"},
     {.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseTags,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, false); },
      .derive =
@@ -479,6 +479,6 @@ i64[4], i64[4]>0, rounding_mode = None
 
 }  // namespace
 
-std::span<const OpDef> pointwiseOps() { return kOps; }
+std::span<const OpDef> pointwiseOps() { return kPointwiseOps; }
 
 }  // namespace cutaway

@@ -16,7 +16,7 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kPointwiseNamesTags = Tag::Pointwise | Tag::Inplace;
 
 /// Number times x, integers as floats.
 Values scaledBy(Decomposition& d, double factor) {
@@ -59,7 +59,7 @@ Values memberOf(Decomposition& d) {
     const Value found = d.call("aten.any.dims", {d.call("aten.eq.Tensor", {view(x, spread), set}), Argument(dims)});
     return d.flag("invert") ? unary("aten.bitwise_not.default", found) : found;
 }
-Result<ValueType> inferIntegers(const InferContext& c) {
+Result<ValueType> inferIntegerOperands(const InferContext& c) {
     CT_TRY(ValueType type, inferRealBroadcast(c));
     if (!isIntegral(type.tensor()->dtype, false))
         return c.fail("needs integers, not " + std::string(info(type.tensor()->dtype).torchName));
@@ -74,7 +74,7 @@ int64_t commonDivisor(int64_t a, int64_t b) {
     return a < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a;
 }
 template <class F>
-EvalResult integers(const EvalContext& c, F f) {
+EvalResult integerOperands(const EvalContext& c, F f) {
     Tensor out = c.result();
     elementwise<int64_t, 2>(out, {c.in(size_t{0}), c.in(1)}, f);
     return out;
@@ -134,7 +134,7 @@ Values meanOfNumbers(Decomposition& d) {
     return d.call("aten.nansum.default", {x, d.arg("dim"), d.flag("keepdim")}, {{"dtype", d.arg("dtype")}}) / count;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPointwiseNamesOps[] = {
     shorthand(
         "aten.nanmean.default(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         meanOfNumbers, "f32[2, 3]\nf64[2, 3], [1], True"),
@@ -171,7 +171,7 @@ constexpr OpDef kOps[] = {
         "2.5, f32[3]\n2, i64[3]>0"),
     // The size of self with the sign of other.
     {.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseNamesTags,
      .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::copysign(a, b); }); },
      .derive =
@@ -219,36 +219,40 @@ constexpr OpDef kOps[] = {
     shorthand(
         "aten.clip.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
         [](Decomposition& d) -> Values { return sameCall(d, "aten.clamp.default"); }, "f32[2, 3], -1\ni64[4], 0, 2",
-        kTags),
+        kPointwiseNamesTags),
     shorthand(
         "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         [](Decomposition& d) -> Values { return sameCall(d, "aten.clamp.Tensor"); }, "f32[2, 3], f32[3], f32[3]",
         Tag::Pointwise),
     shorthand(
         "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0",
+        kPointwiseNamesTags),
     shorthand(
         "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Scalar"); }, "i64[4], 2", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Scalar"); }, "i64[4], 2", kPointwiseNamesTags),
     shorthand(
         "aten.absolute.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.abs.default"); }, "f32[2, 3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.abs.default"); }, "f32[2, 3]", kPointwiseNamesTags),
     shorthand(
         "aten.negative.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.neg.default"); }, "f32[2, 3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.neg.default"); }, "f32[2, 3]", kPointwiseNamesTags),
     shorthand(
         "aten.arctan2.default(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]",
+        kPointwiseNamesTags),
     shorthand(
         "aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]",
+        kPointwiseNamesTags),
     shorthand(
         "aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         [](Decomposition& d) -> Values { return sameCall(d, "aten.sub.Tensor"); }, "f32[2, 3], f32[3], alpha = 2",
-        kTags),
+        kPointwiseNamesTags),
     shorthand(
         "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor",
-        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+        [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0",
+        kPointwiseNamesTags),
     shorthand(
         "aten.special_erf.default(Tensor self) -> Tensor",
         [](Decomposition& d) -> Values { return sameCall(d, "aten.erf.default"); }, "f32[3]"),
@@ -285,7 +289,7 @@ constexpr OpDef kOps[] = {
      .decompose = memberOf,
      .samples = "i64[2, 3], i64[4]\nf32[3], f32[2], invert = True"},
     {.schema = "aten.deg2rad.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseNamesTags,
      .infer = inferRealFloat,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -296,7 +300,7 @@ constexpr OpDef kOps[] = {
          },
      .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
     {.schema = "aten.rad2deg.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseNamesTags,
      .infer = inferRealFloat,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -322,14 +326,14 @@ constexpr OpDef kOps[] = {
          },
      .samples = "f32[2, 3], f32[2, 3]\nbf16[4], bf16[4]"},
     {.schema = "aten.heaviside.default(Tensor self, Tensor values) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseNamesTags,
      .infer = inferRealBroadcast,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeHeaviside,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
     {.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseNamesTags,
      .infer = inferSameFloatsOrComplex,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -344,7 +348,7 @@ constexpr OpDef kOps[] = {
          "f32[2, 3], f32[3], f32[2, 3]\nf64[2], f64[2], f64[]\nbf16[4], bf16[4], bf16[4]\nc64[2, 3], c64[3], c64[2, 3]"},
     // The length of the vector (self, other).
     {.schema = "aten.hypot.default(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags | Tag::Commutative,
+     .tags = kPointwiseNamesTags | Tag::Commutative,
      .infer = inferSameFloats,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::hypot(a, b); }); },
      .derive =
@@ -359,16 +363,16 @@ constexpr OpDef kOps[] = {
          },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]"},
     {.schema = "aten.gcd.default(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags | Tag::Commutative,
-     .infer = inferIntegers,
-     .eval = [](const EvalContext& c) { return integers(c, commonDivisor); },
+     .tags = kPointwiseNamesTags | Tag::Commutative,
+     .infer = inferIntegerOperands,
+     .eval = [](const EvalContext& c) { return integerOperands(c, commonDivisor); },
      .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
     {.schema = "aten.lcm.default(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags | Tag::Commutative,
-     .infer = inferIntegers,
+     .tags = kPointwiseNamesTags | Tag::Commutative,
+     .infer = inferIntegerOperands,
      .eval =
          [](const EvalContext& c) {
-             return integers(c, [](int64_t a, int64_t b) {
+             return integerOperands(c, [](int64_t a, int64_t b) {
                  const int64_t divisor = commonDivisor(a, b);
                  const int64_t multiple = divisor == 0 ? 0 : wrapMul(a / divisor, b);
                  return multiple < 0 ? wrapNeg(multiple) : multiple;  // the least number stays itself
@@ -377,7 +381,7 @@ constexpr OpDef kOps[] = {
      .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
     // self * 2^other
     {.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseNamesTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) -> EvalResult {
          if (isComplex(c.resultType().dtype)) return evalExpanded(c);
@@ -399,6 +403,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwiseNameOps() { return kOps; }
+std::span<const OpDef> pointwiseNameOps() { return kPointwiseNamesOps; }
 
 }  // namespace cutaway

@@ -13,9 +13,11 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kPointwiseSpecialTags = Tag::Pointwise | Tag::Inplace;
 
-Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
+Scalar specialNumber(const Decomposition& d, std::string_view param) {
+    return d.scalar(param).value_or(Scalar(int64_t{0}));
+}
 std::optional<Scalar> optionalNumber(const Decomposition& d, std::string_view param) {
     return d.has(param) ? d.scalar(param) : std::nullopt;
 }
@@ -24,7 +26,7 @@ Value zeroOf(Decomposition& d, const Value& like) { return scalarTensor(d, 0.0, 
 // -- bounds
 
 template <bool lower>
-EvalResult bounded(const EvalContext& c) {
+EvalResult boundedSpecial(const EvalContext& c) {
     return zip(c, [](auto a, auto b) { return lower ? maximumOf(a, b) : minimumOf(a, b); });
 }
 template <ExprKind kind>
@@ -56,7 +58,7 @@ void deriveClampNumber(Derivation& d) {
 void deriveBound(Derivation& d, std::string_view keeps, std::string_view param) {
     const Value x = d.in(size_t{0});
     const Value none = zeroOf(d, d.dy());
-    d.input(0) = where(compareScalar(keeps, x, number(d, param)), d.dy(), none);
+    d.input(0) = where(compareScalar(keeps, x, specialNumber(d, param)), d.dy(), none);
 }
 void deriveBoundTensor(Derivation& d, std::string_view keeps, std::string_view loses) {
     if (d.needs(1)) {
@@ -168,40 +170,40 @@ Result<ValueType> inferAddc(const InferContext& c) {
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
-Value timesNumber(Derivation& d, const Value& x) { return d.call("aten.mul.Scalar", {x, number(d, "value")}); }
+Value timesNumber(Derivation& d, const Value& x) { return d.call("aten.mul.Scalar", {x, specialNumber(d, "value")}); }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPointwiseSpecialOps[] = {
     // Bounds; NaN stays NaN.
     {.schema = "aten.clamp_min.default(Tensor self, Scalar min) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
-     .eval = bounded<true>,
+     .eval = boundedSpecial<true>,
      .derive = [](Derivation& d) { deriveBound(d, "ge", "min"); },
      .lower = lowerBounded<ExprKind::Max>,
      .samples = "f32[2, 3], 0.5\ni64[4], 1\ni64[4], 0.5\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
     {.schema = "aten.clamp_max.default(Tensor self, Scalar max) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
-     .eval = bounded<false>,
+     .eval = boundedSpecial<false>,
      .derive = [](Derivation& d) { deriveBound(d, "le", "max"); },
      .lower = lowerBounded<ExprKind::Min>,
      .samples = "f32[2, 3], 0.5\ni64[4], 1\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
     {.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
-     .eval = bounded<true>,
+     .eval = boundedSpecial<true>,
      .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.ge.Tensor", "aten.lt.Tensor"); },
      .lower = lowerBounded<ExprKind::Max>,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
     {.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
-     .eval = bounded<false>,
+     .eval = boundedSpecial<false>,
      .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.le.Tensor", "aten.gt.Tensor"); },
      .lower = lowerBounded<ExprKind::Min>,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
     {.schema = "aten.clamp.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferClamp,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -214,7 +216,7 @@ constexpr OpDef kOps[] = {
      .derive = deriveClampNumber,
      .samples = "f32[2, 3], -1, 1\nf32[2, 3], 0\nf32[2, 3], None, 0.5\nbf16[4], -1, 1\ni64[4], 0, 2"},
     {.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferClamp,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -246,7 +248,7 @@ constexpr OpDef kOps[] = {
     // NaN and infinities replaced by numbers: 0 and the dtype's largest and smallest unless given.
     {.schema =
          "aten.nan_to_num.default(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferBroadcast,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -262,13 +264,14 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3]\ni64[3]\nc64[2, 3]"},
     // `value` where the mask holds.
     {.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferMaskedFill,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
-         const Scalar value = isFloating(x.dtype()) ? Scalar(toDouble(number(d, "value"))) : number(d, "value");
+         const Scalar value =
+             isFloating(x.dtype()) ? Scalar(toDouble(specialNumber(d, "value"))) : specialNumber(d, "value");
          return where(d.in(1), scalarTensor(d, value, x), x);
      },
      .derive =
@@ -277,7 +280,7 @@ constexpr OpDef kOps[] = {
          },
      .samples = "f32[2, 3], b8[3], -1e9\nf32[2, 3], b8[2, 3], -inf\ni64[4], b8[4], 7\nbf16[2, 2], b8[2, 1], 0"},
     {.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferMaskedFill,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -294,13 +297,13 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3], b8[3], f32[]"},
     // self + value * tensor1 * tensor2.
     {.schema = "aten.addcmul.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferAddc,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
-         return fromOpmath(d, x + a * number(d, "value") * b);
+         return fromOpmath(d, x + a * specialNumber(d, "value") * b);
      },
      .derive =
          [](Derivation& d) {
@@ -311,7 +314,7 @@ constexpr OpDef kOps[] = {
      .samples =
          "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]\nc64[2], c64[2], c64[2], value = 2"},
     {.schema = "aten.addcdiv.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(ValueType type, inferAddc(c));
          if (isIntegral(type.tensor()->dtype, true))
@@ -322,13 +325,14 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
-         return fromOpmath(d, x + a * number(d, "value") / b);
+         return fromOpmath(d, x + a * specialNumber(d, "value") / b);
      },
      .derive =
          [](Derivation& d) {
              const Value a = d.in(1), b = d.in(2);
              if (d.needs(1)) {
-                 const Value share = full(d.builder(), b.sizes(), number(d, "value"), b.dtype(), b.type().device) / b;
+                 const Value share =
+                     full(d.builder(), b.sizes(), specialNumber(d, "value"), b.dtype(), b.type().device) / b;
                  d.input(1) = d.dy() * conjugated(share);
              }
              if (d.needs(2)) {
@@ -342,7 +346,7 @@ constexpr OpDef kOps[] = {
          "f32[2, 3], f32[3], f32[2, 3]>0, value = 2\nbf16[4], bf16[4], bf16[4]>0\nf64[2], f64[2], f64[2]>0\nc64[2], c64[2], c64[2], value = 2"},
     // self + weight * (end - self), from the nearer side so that weight 1 gives end exactly.
     {.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType start, c.tensor(size_t{0}));
          CT_TRY(const TensorType end, c.tensor(1));
@@ -354,7 +358,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), end = opmathIn(d, 1);
-         const Scalar way = isComplex(x.dtype()) ? number(d, "weight") : Scalar(d.real("weight"));
+         const Scalar way = isComplex(x.dtype()) ? specialNumber(d, "weight") : Scalar(d.real("weight"));
          const Value weight = full(d.builder(), {}, way, x.dtype(), x.type().device);
          const Value near = compareScalar("ge", unary("aten.abs.default", weight), 0.5);
          const Value factor = where(near, weight - 1, weight);
@@ -363,7 +367,7 @@ constexpr OpDef kOps[] = {
      },
      .derive =
          [](Derivation& d) {
-             const Scalar given = number(d, "weight");
+             const Scalar given = specialNumber(d, "weight");
              if (const auto* complex = std::get_if<std::complex<double>>(&given)) {
                  const std::complex<double> turned = std::conj(*complex);
                  if (d.needs(1)) d.input(1) = d.call("aten.mul.Scalar", {d.dy(), Argument(turned)});
@@ -378,7 +382,7 @@ constexpr OpDef kOps[] = {
          "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1\nc64[2, 3], c64[3], 0.25\nc64[3], c64[3], 0.75"},
     // The angle of (other, self) in (-pi, pi].
     {.schema = "aten.atan2.default(Tensor self, Tensor other) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseSpecialTags,
      .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::atan2(a, b); }); },
      .derive =
@@ -402,6 +406,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwiseSpecialOps() { return kOps; }
+std::span<const OpDef> pointwiseSpecialOps() { return kPointwiseSpecialOps; }
 
 }  // namespace cutaway

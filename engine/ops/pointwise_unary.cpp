@@ -21,7 +21,7 @@ Tensor floatMapWith(const EvalContext& c, float (*narrow)(float), double (*wide)
 
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kPointwiseUnaryTags = Tag::Pointwise | Tag::Inplace;
 
 constexpr std::string_view kFloatSamples = R"(
 f32[2, 3]
@@ -87,23 +87,23 @@ Value plusOne(const Value& x) { return x ? x.builder().call("aten.add.Scalar", {
 constexpr double kTwoOverSqrtPi = 1.1283791670955126;
 constexpr double kLn2 = 0.6931471805599453, kLn10 = 2.3025850929940455;
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPointwiseUnaryOps[] = {
     {.schema = "aten.exp.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::exp(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(d.out(size_t{0})); },
      .lower = [](LowerContext& c) { return call1("exp", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.exp2.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return exp2Of(x); }); },
      .derive = [](Derivation& d) { d.input(0) = scaled(d.dy() * conjugated(d.out(size_t{0})), kLn2); },
      .lower = [](LowerContext& c) { return call1("exp2", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.expm1.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return expm1Of(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * plusOne(conjugated(d.out(size_t{0}))); },
@@ -111,28 +111,28 @@ constexpr OpDef kOps[] = {
      .samples = kComplexSamples},
     // Natural logarithm; -inf at 0, NaN below.
     {.schema = "aten.log.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::log(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(d.in(0)); },
      .lower = [](LowerContext& c) { return call1("log", c.load(0)); },
      .samples = kComplexPositiveSamples},
     {.schema = "aten.log2.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return log2Of(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(scaled(d.in(0), kLn2)); },
      .lower = [](LowerContext& c) { return call1("log2", c.load(0)); },
      .samples = kComplexPositiveSamples},
     {.schema = "aten.log10.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::log10(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(scaled(d.in(0), kLn10)); },
      .lower = [](LowerContext& c) { return call1("log10", c.load(0)); },
      .samples = kComplexPositiveSamples},
     {.schema = "aten.log1p.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return log1pOf(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(plusOne(d.in(0))); },
@@ -140,14 +140,14 @@ constexpr OpDef kOps[] = {
      .samples = kComplexPositiveSamples},
     // NaN below 0; sqrt(-0) is -0.
     {.schema = "aten.sqrt.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::sqrt(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(scaled(d.out(size_t{0}), int64_t{2})); },
      .lower = [](LowerContext& c) { return call1("sqrt", c.load(0)); },
      .samples = kComplexPositiveSamples},
     {.schema = "aten.rsqrt.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return decltype(x)(1) / std::sqrt(x); }); },
      .derive =
@@ -159,7 +159,7 @@ constexpr OpDef kOps[] = {
      .samples = kComplexPositiveSamples},
     // 1/x; inf at 0 with its sign.
     {.schema = "aten.reciprocal.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return decltype(x)(1) / x; }); },
      .derive =
@@ -174,28 +174,28 @@ constexpr OpDef kOps[] = {
          },
      .samples = kComplexPositiveSamples},
     {.schema = "aten.sin.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::sin(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(unary("aten.cos.default", d.in(0))); },
      .lower = [](LowerContext& c) { return call1("sin", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.cos.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::cos(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(-unary("aten.sin.default", d.in(0))); },
      .lower = [](LowerContext& c) { return call1("cos", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.tan.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::tan(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(plusOne(squared(d.out(size_t{0})))); },
      .lower = [](LowerContext& c) { return call1("tan", c.load(0)); },
      .samples = kComplexUnitSamples},
     {.schema = "aten.asin.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::asin(x); }); },
      .derive =
@@ -205,7 +205,7 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return call1("asin", c.load(0)); },
      .samples = kComplexUnitSamples},
     {.schema = "aten.acos.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::acos(x); }); },
      .derive =
@@ -215,28 +215,28 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return call1("acos", c.load(0)); },
      .samples = kComplexUnitSamples},
     {.schema = "aten.atan.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::atan(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() / conjugated(plusOne(d.in(0) * d.in(0))); },
      .lower = [](LowerContext& c) { return call1("atan", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.sinh.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::sinh(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(unary("aten.cosh.default", d.in(0))); },
      .lower = [](LowerContext& c) { return call1("sinh", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.cosh.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::cosh(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * conjugated(unary("aten.sinh.default", d.in(0))); },
      .lower = [](LowerContext& c) { return call1("cosh", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.tanh.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::tanh(x); }); },
      .derive =
@@ -246,7 +246,7 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return call1("tanh", c.load(0)); },
      .samples = kComplexSamples},
     {.schema = "aten.asinh.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::asinh(x); }); },
      .derive =
@@ -257,7 +257,7 @@ constexpr OpDef kOps[] = {
      .samples = kComplexSamples},
     // NaN below 1.
     {.schema = "aten.acosh.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::acosh(x); }); },
      .derive =
@@ -274,7 +274,7 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return call1("acosh", c.load(0)); },
      .samples = "f32[2, 3]\nf64[3]>0\ni64[4]<10\nc64[2, 3]"},
     {.schema = "aten.atanh.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return std::atanh(x); }); },
      .derive =
@@ -285,7 +285,7 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return call1("atanh", c.load(0)); },
      .samples = kComplexUnitSamples},
     {.schema = "aten.erf.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::erf(x); }); },
      .derive =
@@ -295,7 +295,7 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return call1("erf", c.load(0)); },
      .samples = kFloatSamples},
     {.schema = "aten.erfc.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::erfc(x); }); },
      .derive =
@@ -306,7 +306,7 @@ constexpr OpDef kOps[] = {
      .samples = kFloatSamples},
     // Inverse of erf: +-inf at +-1, NaN outside.
     {.schema = "aten.erfinv.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferRealFloat,
      .eval =
          [](const EvalContext& c) { return floatMap(c, [](auto x) { return inverseErf(static_cast<double>(x)); }); },
@@ -319,7 +319,7 @@ constexpr OpDef kOps[] = {
      .samples = kUnitSamples},
     // Logarithm of the absolute value of the gamma function; inf at its poles.
     {.schema = "aten.lgamma.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return std::lgamma(x); }); },
      .derive = [](Derivation& d) { d.input(0) = d.dy() * unary("aten.digamma.default", d.in(0)); },
@@ -327,7 +327,7 @@ constexpr OpDef kOps[] = {
      .samples = kPositiveSamples},
     // Derivative of lgamma. NaN at the negative integers, -inf or inf at 0 by its sign.
     {.schema = "aten.digamma.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return digamma(static_cast<double>(x)); }); },
      .derive =
@@ -367,7 +367,7 @@ constexpr OpDef kOps[] = {
      .samples =
          "1, f32[2, 3]>0\n0, f64[2, 3][1, 2]>0\n2, f32[4]>0\n3, f64[5]\n1, bf16[5]>0\n1, i64[3]>0\n1, f32[0]\n1, f32[]>0"},
     {.schema = "aten.sigmoid.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kPointwiseUnaryTags,
      .infer = inferBroadcastFloat,
      .eval = [](const EvalContext& c) { return complexMap(c, [](auto x) { return sigmoidOf(x); }); },
      .derive =
@@ -380,6 +380,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwiseUnaryOps() { return kOps; }
+std::span<const OpDef> pointwiseUnaryOps() { return kPointwiseUnaryOps; }
 
 }  // namespace cutaway

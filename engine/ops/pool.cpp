@@ -296,7 +296,7 @@ f32[2, 3, 4, 5][60, 1, 15, 3], 2
 f32[1, 1, 8, 8], 6, 2, 3
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPoolOps[] = {
     // Maximum over windows and the flat position of each in its plane. NaN wins; among equals the first.
     {.schema =
          "aten.max_pool2d_with_indices.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
@@ -381,6 +381,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> poolOps() { return kOps; }
+std::span<const OpDef> poolOps() { return kPoolOps; }
 
 }  // namespace cutaway

@@ -211,7 +211,7 @@ constexpr OpDef composite(std::string_view schema, Fn<Values(Decomposition&)> de
 constexpr std::string_view kLargest2d =
     "f32[2, 3, 8, 6]!, [4, 3]\nf32[2, 3, 8, 6]!, [3, 4]\nf32[3, 7, 5], [2, 2]\nf64[1, 2, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [2, 3]\nf32[1, 3, 4, 5][60, 1, 15, 3], [2, 2]\nf32[1, 2, 6, 6], [1, 1]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPoolAdaptiveOps[] = {
     composite(
         "aten.avg_pool1d.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
         decomposeAverage1d, "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]\nf32[1, 2, 7], [3], [2], [1], True, False"),
@@ -310,6 +310,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> adaptivePoolOps() { return kOps; }
+std::span<const OpDef> adaptivePoolOps() { return kPoolAdaptiveOps; }
 
 }  // namespace cutaway

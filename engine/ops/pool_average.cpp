@@ -232,7 +232,7 @@ Values decomposeAdaptive(Decomposition& d) {
                   {mean, Argument(SymDims{n, channels, 1, 1}), Argument(SymDims{channels, 1, channels, channels})});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPoolAverageOps[] = {
     // Mean over windows; how padding counts is said at divisorAt. Integers truncate.
     {.schema =
          "aten.avg_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, "
@@ -329,6 +329,6 @@ f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
 
 }  // namespace
 
-std::span<const OpDef> averagePoolOps() { return kOps; }
+std::span<const OpDef> averagePoolOps() { return kPoolAverageOps; }
 
 }  // namespace cutaway

@@ -12,10 +12,12 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kPowersTags = Tag::Pointwise | Tag::Inplace;
 
-Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
-Value zeroOf(Decomposition& d, const Value& like) { return scalarTensor(d, 0.0, like); }
+Scalar powerNumber(const Decomposition& d, std::string_view param) {
+    return d.scalar(param).value_or(Scalar(int64_t{0}));
+}
+Value zeroLike(Decomposition& d, const Value& like) { return scalarTensor(d, 0.0, like); }
 
 /// Promotes both operands, whichever of them is the number.
 Result<ValueType> inferPow(const InferContext& c) {
@@ -59,7 +61,7 @@ Expr lowerPow(LowerContext& c) {
     return Expr::call("pow", {a, c.load(1)}, a->dtype);
 }
 void derivePowNumber(Derivation& d) {
-    const Scalar exponent = number(d, "exponent");
+    const Scalar exponent = powerNumber(d, "exponent");
     if (const auto* complex = std::get_if<std::complex<double>>(&exponent)) {
         const Value lower = d.call("aten.pow.Tensor_Scalar", {d.in(size_t{0}), Argument(*complex - 1.0)});
         d.input(0) = d.dy() * conjugated(d.call("aten.mul.Scalar", {lower, Argument(*complex)}));
@@ -80,22 +82,22 @@ void derivePowTensor(Derivation& d) {
         const Value grows = compareScalar("ge", real, int64_t{0}), zero = compareScalar("eq", x, int64_t{0});
         const Value flat = d.call("aten.logical_and.default", {zero, grows});
         const Value slope = d.out() * unary("aten.log.default", x);
-        const Value none = zeroOf(d, slope);
+        const Value none = zeroLike(d, slope);
         d.input(1) = d.dy() * conjugated(where(flat, none, slope));
     }
     if (d.needs(0)) {
         const Value lower = d.call("aten.pow.Tensor_Tensor", {x, d.call("aten.sub.Scalar", {e, 1})});
         const Value slope = e * lower;
         const Value product = d.dy() * conjugated(slope);
-        const Value none = zeroOf(d, product);
+        const Value none = zeroLike(d, product);
         d.input(0) = where(compareScalar("eq", e, 0.0), none, product);
     }
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kPowersOps[] = {
     // IEEE pow; integer bases wrap, and negative integer powers of integers are refused when literal.
     {.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-     .tags = kTags,
+     .tags = kPowersTags,
      .infer = inferPow,
      .eval = evalPow,
      .derive = derivePowNumber,
@@ -103,7 +105,7 @@ constexpr OpDef kOps[] = {
      .samples =
          "f32[2, 3], 2\nf32[2, 3]>0, 0.5\nf64[2, 3][1, 2], 3\nbf16[4]>0, 1.5\ni64[4], 2\ni64[4]>0, 0.5\nf32[3], 0\nf32[3]>0, -1\nf16[3], 2\nc64[3], 2\nc64[3], 1.5\nc64[3], -1"},
     {.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-     .tags = kTags,
+     .tags = kPowersTags,
      .infer = inferPow,
      .eval = evalPow,
      .derive = derivePowTensor,
@@ -116,7 +118,7 @@ constexpr OpDef kOps[] = {
      .eval = evalPow,
      .derive =
          [](Derivation& d) {
-             const Scalar base = number(d, "self");
+             const Scalar base = powerNumber(d, "self");
              const auto* complex = std::get_if<std::complex<double>>(&base);
              // A negative base has a complex logarithm, which counts where the powers are complex.
              const bool turned = !complex && toDouble(base) < 0 && isComplex(d.out().dtype());
@@ -132,6 +134,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> powerOps() { return kOps; }
+std::span<const OpDef> powerOps() { return kPowersOps; }
 
 }  // namespace cutaway

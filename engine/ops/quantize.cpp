@@ -18,7 +18,7 @@ namespace {
 // -- what a call may say
 
 /// The largest range of a dtype that quantized numbers may have, or an error.
-Result<std::pair<double, double>> rangeOf(const InferContext& c, DType dtype) {
+Result<std::pair<double, double>> quantizedRange(const InferContext& c, DType dtype) {
     switch (dtype) {
         case DType::U8: return std::pair{0.0, 255.0};
         case DType::I8: return std::pair{-128.0, 127.0};
@@ -35,13 +35,13 @@ Result<std::pair<double, double>> rangeOf(const InferContext& c, DType dtype) {
 /// Checks dtype, quant_min and quant_max, where they are numbers.
 Result<DType> quantizedType(const InferContext& c) {
     const DType dtype = c.dtype("dtype").value_or(DType::F32);
-    CT_TRY(const auto range, rangeOf(c, dtype));
+    CT_TRY(const auto range, quantizedRange(c, dtype));
     const auto low = c.arg("quant_min").asReal(), high = c.arg("quant_max").asReal();
     if ((low && *low < range.first) || (high && *high > range.second))
         return c.fail("quant_min or quant_max lies outside " + std::string(info(dtype).torchName));
     return dtype;
 }
-TensorType likeInput(const TensorType& input, DType dtype) {
+TensorType quantizedLike(const TensorType& input, DType dtype) {
     TensorType type = TensorType::contiguous(dtype, input.sizes, input.device);
     type.strides = preservedStrides(input);
     return type;
@@ -106,7 +106,7 @@ Result<ValueType> inferQuantize(const InferContext& c) {
     CT_TRY(const TensorType input, S == Spread::Tensor || S == Spread::Channel ? realInput(c) : c.tensor(size_t{0}));
     CT_TRY(const DType dtype, quantizedType(c));
     CT_TRY_VOID(parameterSizes(c, input, S));
-    return ValueType(likeInput(input, dtype));
+    return ValueType(quantizedLike(input, dtype));
 }
 template <Spread S>
 Result<ValueType> inferDequantize(const InferContext& c) {
@@ -116,7 +116,7 @@ Result<ValueType> inferDequantize(const InferContext& c) {
     const DType dtype = c.dtype(wanted).value_or(DType::F32);
     if (!isFloating(dtype)) return c.fail("'" + std::string(wanted) + "' is not a floating-point dtype");
     if (S == Spread::Group) return ValueType(TensorType::contiguous(dtype, input.sizes, input.device));
-    return ValueType(likeInput(input, dtype));
+    return ValueType(quantizedLike(input, dtype));
 }
 
 // -- kernels
@@ -155,7 +155,7 @@ EvalResult overElements(const EvalContext& c, F f) {
     return out;
 }
 template <class T>
-T bounded(T value, double low, double high) {
+T boundedLevel(T value, double low, double high) {
     return std::min(std::max(value, static_cast<T>(low)), static_cast<T>(high));
 }
 /// Rounding before the zero point is added; per tensor the reciprocal of the scale is taken in double.
@@ -163,12 +163,12 @@ EvalResult evalQuantizeTensor(const EvalContext& c) {
     const double low = limit(c, "quant_min"), high = limit(c, "quant_max");
     const auto inverse = static_cast<float>(1.0 / toDouble(c.number("scale")));
     return overElements<float, Spread::Tensor>(
-        c, [=](float x, float, float zero) { return bounded(std::nearbyint(x * inverse) + zero, low, high); });
+        c, [=](float x, float, float zero) { return boundedLevel(std::nearbyint(x * inverse) + zero, low, high); });
 }
 EvalResult evalQuantizeChannel(const EvalContext& c) {
     const double low = limit(c, "quant_min"), high = limit(c, "quant_max");
     return overElements<float, Spread::Channel>(c, [=](float x, float scale, float zero) {
-        return bounded(std::nearbyint(x * (1.0f / scale)) + zero, low, high);
+        return boundedLevel(std::nearbyint(x * (1.0f / scale)) + zero, low, high);
     });
 }
 /// Rounding after it; in double where the scales are.
@@ -177,8 +177,9 @@ EvalResult evalQuantizeRows(const EvalContext& c) {
     const double low = limit(c, "quant_min"), high = limit(c, "quant_max");
     auto run = [&](auto tag) -> EvalResult {
         using T = decltype(tag);
-        return overElements<T, S>(
-            c, [=](T x, T scale, T zero) { return bounded(std::nearbyint(x * (T(1) / scale) + zero), low, high); });
+        return overElements<T, S>(c, [=](T x, T scale, T zero) {
+            return boundedLevel(std::nearbyint(x * (T(1) / scale) + zero), low, high);
+        });
     };
     return c.tensor("scales")->dtype == DType::F64 ? run(double{}) : run(float{});
 }
@@ -315,7 +316,7 @@ EvalResult evalInt4Product(const EvalContext& c) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kQuantizeOps[] = {
     // clamp(round(input / scale) + zero_point, quant_min, quant_max)
     quantizeRow<Spread::Tensor>(
         "quantized_decomposed.quantize_per_tensor.default(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
@@ -397,7 +398,7 @@ u8[0, 3], 0.5, 0, 0, 255, torch.uint8
     {.schema = "quantized_decomposed.convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType input, c.tensor(size_t{0}));
-         return ValueType(likeInput(input, c.dtype("dtype").value_or(input.dtype)));
+         return ValueType(quantizedLike(input, c.dtype("dtype").value_or(input.dtype)));
      },
      .eval =
          [](const EvalContext& c) {
@@ -411,6 +412,6 @@ u8[0, 3], 0.5, 0, 0, 255, torch.uint8
 
 }  // namespace
 
-std::span<const OpDef> quantizeOps() { return kOps; }
+std::span<const OpDef> quantizeOps() { return kQuantizeOps; }
 
 }  // namespace cutaway

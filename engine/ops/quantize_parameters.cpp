@@ -228,7 +228,7 @@ void deriveFakeChannel(Derivation& d) {
     d.input(0) = d.dy() * d.call("aten.logical_and.default", {above, below});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kQuantizeParametersOps[] = {
     {.schema =
          "quantized_decomposed.choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferChosen(c, false); },
@@ -308,6 +308,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> quantizeParameterOps() { return kOps; }
+std::span<const OpDef> quantizeParameterOps() { return kQuantizeParametersOps; }
 
 }  // namespace cutaway

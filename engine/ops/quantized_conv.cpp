@@ -14,15 +14,15 @@ namespace cutaway {
 namespace {
 
 using Names = std::span<const std::string_view>;
-constexpr std::array<std::string_view, 5> kUnaries{"none", "relu", "hardtanh", "hardswish", "swish"};
-constexpr std::array<std::string_view, 2> kBinaries{"none", "sum"};
+constexpr std::array<std::string_view, 5> kConvUnaries{"none", "relu", "hardtanh", "hardswish", "swish"};
+constexpr std::array<std::string_view, 2> kConvBinaries{"none", "sum"};
 
 bool hasAccumulator(const InferContext& c) { return c.op().schema()->find("qaccum") >= 0; }
 
 /// The post-ops that PyTorch's kernels have: relu only for one spatial dim or with an accumulator, none for three.
 Names unariesOf(const InferContext& c, size_t spatial) {
-    const size_t known = spatial == 3 ? 1 : spatial == 1 || hasAccumulator(c) ? 2 : kUnaries.size();
-    return Names(kUnaries).first(known);
+    const size_t known = spatial == 3 ? 1 : spatial == 1 || hasAccumulator(c) ? 2 : kConvUnaries.size();
+    return Names(kConvUnaries).first(known);
 }
 /// Rank that the operator's name asks for; 0: any.
 size_t namedSpatial(const InferContext& c) {
@@ -57,7 +57,7 @@ Result<ValueType> inferConv(const InferContext& c) {
     CT_TRY(const ConvolutionCall call, readConvolution(c, spatial));
     CT_TRY_VOID(checkConvolution(c, input, weight, call));
     CT_TRY(const SymDims sizes, convolutionSizes(c, input, weight, call));
-    CT_TRY(const QuantizedCall quantized, readQuantizedCall(c, unariesOf(c, spatial), kBinaries));
+    CT_TRY(const QuantizedCall quantized, readQuantizedCall(c, unariesOf(c, spatial), kConvBinaries));
     CT_TRY_VOID(checkQuantizedOperands(c, input, weight, weight.sizes[0]));
     if (hasAccumulator(c)) {
         CT_TRY_VOID(checkAccumulator(c, quantized, sizes));
@@ -67,7 +67,7 @@ Result<ValueType> inferConv(const InferContext& c) {
         type.strides = *formatStrides(spatial == 2 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d, sizes);
     return ValueType(std::move(type));
 }
-Result<ValueType> inferPackedWeight(const InferContext& c) {
+Result<ValueType> inferPackedConvWeight(const InferContext& c) {
     CT_TRY(const TensorType weight, c.tensor(size_t{0}));
     if (weight.rank() < 3 || weight.rank() > 5) return c.fail("needs a weight of three to five dims");
     if (weight.dtype != DType::I8 && weight.dtype != DType::F8E4M3FN)
@@ -78,7 +78,7 @@ Result<ValueType> inferPackedWeight(const InferContext& c) {
 
 // -- kernels
 
-int64_t product(const std::vector<int64_t>& sizes) {
+int64_t productOfConvSizes(const std::vector<int64_t>& sizes) {
     int64_t count = 1;
     for (const int64_t size : sizes) count *= size;
     return count;
@@ -110,7 +110,7 @@ struct ByteConvolution {
     std::vector<int64_t> places;  // [output position of a sample, kernel element]: input position of it, -1: outside
 
     const uint8_t* at(int64_t sample, int64_t place) const {
-        return input.as<uint8_t>() + (sample * product(g.in) + place) * g.inChannels;
+        return input.as<uint8_t>() + (sample * productOfConvSizes(g.in) + place) * g.inChannels;
     }
 };
 std::vector<int64_t> placesOf(const ConvolutionGeometry& g) {
@@ -139,7 +139,7 @@ ByteConvolution byteConvolution(const EvalContext& c, const ConvolutionGeometry&
     conv.zero = zero;
     conv.input = asRows(c.in(size_t{0}));
     conv.weight = channelsLast(c.in("qw")).contiguous();
-    conv.taps = product(g.kernel);
+    conv.taps = productOfConvSizes(g.kernel);
     conv.inPerGroup = g.inChannels / g.groups;
     conv.outPerGroup = g.outChannels / g.groups;
     conv.places = placesOf(g);
@@ -148,7 +148,7 @@ ByteConvolution byteConvolution(const EvalContext& c, const ConvolutionGeometry&
 
 /// Rows of the products: what lies under the kernel at each position, the zero point where that is outside.
 void unfold(const ByteConvolution& conv, int64_t row, int64_t count, int64_t group, uint8_t* out) {
-    const int64_t positions = product(conv.g.out), width = conv.inPerGroup;
+    const int64_t positions = productOfConvSizes(conv.g.out), width = conv.inPerGroup;
     for (int64_t i = row; i < row + count; ++i) {
         const int64_t* places = conv.places.data() + i % positions * conv.taps;
         for (int64_t k = 0; k < conv.taps; ++k, out += width) {
@@ -160,7 +160,7 @@ void unfold(const ByteConvolution& conv, int64_t row, int64_t count, int64_t gro
 /// One channel in, one out: no products to speak of, so sums run along the channels.
 void depthwise(const ByteConvolution& conv, const std::vector<int16_t>& weight, int64_t row, int64_t count,
                int32_t* sums) {
-    const int64_t positions = product(conv.g.out), channels = conv.g.inChannels;
+    const int64_t positions = productOfConvSizes(conv.g.out), channels = conv.g.inChannels;
     std::fill_n(sums, count * channels, 0);
     for (int64_t i = row; i < row + count; ++i, sums += channels)
         for (int64_t k = 0; k < conv.taps; ++k) {
@@ -177,7 +177,7 @@ void runDepthwise(const ByteConvolution& conv, const QuantizedFinish& finish) {
     for (int64_t n = 0; n < channels; ++n)
         for (int64_t k = 0; k < conv.taps; ++k)
             weight[static_cast<size_t>(k * channels + n)] = conv.weight.as<int8_t>()[n * conv.taps + k];
-    forRunsOfRows(conv.g.batch * product(conv.g.out), conv.taps * channels, (conv.taps + 4) * channels,
+    forRunsOfRows(conv.g.batch * productOfConvSizes(conv.g.out), conv.taps * channels, (conv.taps + 4) * channels,
                   [&](int64_t row, int64_t count) {
                       std::vector<int32_t> sums(static_cast<size_t>(count * channels));
                       depthwise(conv, weight, row, count, sums.data());
@@ -185,7 +185,7 @@ void runDepthwise(const ByteConvolution& conv, const QuantizedFinish& finish) {
                   });
 }
 /// zero * the sum over a channel's weights, for each; nothing if zero is 0.
-std::vector<int32_t> zeroSums(const ByteConvolution& conv) {
+std::vector<int32_t> convZeroSums(const ByteConvolution& conv) {
     if (conv.zero == 0) return {};
     std::vector<int32_t> sums(static_cast<size_t>(conv.g.outChannels));
     const int64_t inner = conv.taps * conv.inPerGroup;
@@ -201,10 +201,11 @@ std::vector<int32_t> zeroSums(const ByteConvolution& conv) {
 void runProducts(const ByteConvolution& conv, const QuantizedFinish& finish) {
     const int64_t inner = conv.taps * conv.inPerGroup, width = conv.outPerGroup;
     // A kernel of one element that takes every position reads the input as it lies.
-    const bool asItLies = conv.taps == 1 && conv.g.in == conv.g.out && conv.places.back() == product(conv.g.in) - 1;
-    const std::vector<int32_t> zeros = zeroSums(conv);
+    const bool asItLies =
+        conv.taps == 1 && conv.g.in == conv.g.out && conv.places.back() == productOfConvSizes(conv.g.in) - 1;
+    const std::vector<int32_t> zeros = convZeroSums(conv);
     for (int64_t group = 0; group < conv.g.groups; ++group)
-        forRunsOfRows(conv.g.batch * product(conv.g.out), inner * width, inner + 4 * width,
+        forRunsOfRows(conv.g.batch * productOfConvSizes(conv.g.out), inner * width, inner + 4 * width,
                       [&](int64_t row, int64_t count) {
                           std::vector<uint8_t> rows(static_cast<size_t>(asItLies ? 0 : count * inner));
                           std::vector<int32_t> sums(static_cast<size_t>(count * width));
@@ -239,7 +240,7 @@ void runPlainly(const EvalContext& c, const ConvolutionGeometry& g, int64_t zero
 
 EvalResult evalConv(const EvalContext& c) {
     const Tensor input = c.in(size_t{0});
-    auto call = readQuantizedCall(c, unariesOf(c, static_cast<size_t>(input.rank()) - 2), kBinaries);
+    auto call = readQuantizedCall(c, unariesOf(c, static_cast<size_t>(input.rank()) - 2), kConvBinaries);
     if (!call) return std::move(call).error();
     const Dims sizes = c.resultSizes();
     const ConvolutionGeometry g = convolutionGeometry(c, input.sizes(), c.in("qw").sizes(), sizes);
@@ -306,12 +307,12 @@ u8[2, 3, 8, 7]<256, 0.05, 10, i8[8, 3, 3, 3]!, f32[8]>0, i64[8]<1, f32[2, 8, 8, 
 u8[2, 3, 8, 7]<256, 0.05, 10, i8[8, 3, 3, 3]!, f32[8]>0, i64[8]<1, bf16[2, 8, 8, 7][448, 1, 56, 8], None, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.bfloat16, 1.0, 0, 'sum', None, None, [], None
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kQuantizedConvOps[] = {
     {.schema =
          "onednn.qconv_prepack.default(Tensor weight, Tensor w_scales, float x_scale, int x_zp, int[] stride, int[] padding, int[] dilation, "
          "int groups, int[]? x_shape=None) -> Tensor",
      .tags = Tag::View | Tag::NoGradient,
-     .infer = inferPackedWeight,
+     .infer = inferPackedConvWeight,
      .eval = [](const EvalContext& c) { return c.resultView(c.in(size_t{0})); },
      .samples = "i8[8, 3, 3, 3], f32[8]>0, 0.05, 10, [1, 1], [1, 1], [1, 1], 1, [2, 3, 8, 8]\n"
                 "i8[4, 3, 3], f32[4]>0, 0.05, 10, [1], [1], [1], 1"},
@@ -343,6 +344,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> quantizedConvOps() { return kOps; }
+std::span<const OpDef> quantizedConvOps() { return kQuantizedConvOps; }
 
 }  // namespace cutaway

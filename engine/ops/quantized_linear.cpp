@@ -13,10 +13,10 @@
 namespace cutaway {
 namespace {
 
-constexpr std::array<std::string_view, 8> kUnaries{"none", "relu",     "leaky_relu", "tanh",
-                                                   "gelu", "hardtanh", "hardswish",  "swish"};
+constexpr std::array<std::string_view, 8> kLinearUnaries{"none", "relu",     "leaky_relu", "tanh",
+                                                         "gelu", "hardtanh", "hardswish",  "swish"};
 constexpr std::array<std::string_view, 2> kUnariesOfSums{"none", "relu"};
-constexpr std::array<std::string_view, 3> kBinaries{"none", "sum", "add"};
+constexpr std::array<std::string_view, 3> kLinearBinaries{"none", "sum", "add"};
 
 // -- weights
 
@@ -28,7 +28,7 @@ Result<TensorType> transposedWeight(const InferContext& c) {
     std::swap(weight.strides[0], weight.strides[1]);
     return weight;
 }
-Result<ValueType> inferPackedWeight(const InferContext& c) {
+Result<ValueType> inferPackedLinearWeight(const InferContext& c) {
     CT_TRY(TensorType weight, transposedWeight(c));
     if (weight.dtype != DType::I8 && weight.dtype != DType::F8E4M3FN)
         return c.fail("packs weights of int8 and float8_e4m3fn, not " + std::string(info(weight.dtype).torchName));
@@ -43,7 +43,7 @@ Result<ValueType> inferHalfWeight(const InferContext& c) {
     type.strides = {SymInt(1), type.sizes[0]};
     return ValueType(std::move(type));
 }
-Tensor transposed(const Tensor& matrix) {
+Tensor transposedMatrix(const Tensor& matrix) {
     return matrix.view({matrix.size(1), matrix.size(0)}, {matrix.stride(1), matrix.stride(0)}, matrix.offset());
 }
 
@@ -63,8 +63,8 @@ Result<TensorType> resultOf(const InferContext& c, const TensorType& input, cons
 bool hasOther(const InferContext& c) { return c.op().schema()->find("other") >= 0; }
 Result<QuantizedCall> readLinear(const InferContext& c) {
     const std::string post = hasOther(c) ? c.text("binary_post_op") : "none";
-    return readQuantizedCall(c, post == "none" ? std::span<const std::string_view>(kUnaries) : kUnariesOfSums,
-                             kBinaries);
+    return readQuantizedCall(c, post == "none" ? std::span<const std::string_view>(kLinearUnaries) : kUnariesOfSums,
+                             kLinearBinaries);
 }
 /// Post-op "sum" writes into `other` in PyTorch, so the result has its layout; post-op "add" broadcasts `other`.
 Result<TensorType> withOther(const InferContext& c, const QuantizedCall& call, TensorType result) {
@@ -90,7 +90,7 @@ Result<TensorType> withOther(const InferContext& c, const QuantizedCall& call, T
     result.strides = preservedStrides(other);
     return result;
 }
-Result<ValueType> inferLinear(const InferContext& c) {
+Result<ValueType> inferQuantizedLinear(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));
     CT_TRY(const TensorType weight, c.tensor("qw"));
     if (input.dtype != DType::U8 && input.dtype != DType::I8 && !areFloatBytes(input))
@@ -136,7 +136,7 @@ std::vector<int32_t> zeroSums(const Tensor& rows, int64_t zero) {
     return sums;
 }
 void runBytes(const Tensor& input, const Tensor& weight, int64_t zero, const QuantizedFinish& finish) {
-    const Tensor a = unsignedBytes(input, zero), b = transposed(weight).contiguous();
+    const Tensor a = unsignedBytes(input, zero), b = transposedMatrix(weight).contiguous();
     const int64_t columns = b.size(0), inner = b.size(1);
     const std::vector<int32_t> zeros = zeroSums(b, zero);
     forRunsOfRows(a.size(0), columns * inner, inner + 4 * columns, [&](int64_t first, int64_t count) {
@@ -205,15 +205,15 @@ EvalResult evalHalfLinear(const EvalContext& c, bool relu) {
 constexpr OpDef linearRow(std::string_view schema, std::string_view samples) {
     return {.schema = schema,
             .tags = Tag::Heavy | Tag::NoGradient,
-            .infer = inferLinear,
+            .infer = inferQuantizedLinear,
             .eval = evalLinear,
             .samples = samples};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kQuantizedLinearOps[] = {
     {.schema = "onednn.qlinear_prepack.default(Tensor weight, int[]? x_shape) -> Tensor",
      .tags = Tag::View | Tag::NoGradient,
-     .infer = inferPackedWeight,
+     .infer = inferPackedLinearWeight,
      .eval = [](const EvalContext& c) { return c.resultView(c.in(size_t{0})); },
      .samples = "i8[3, 4], [2, 4]\ni8[8, 64], None\ni8[5, 3][1, 5], None"},
     // Zero points may be None, which PyTorch's schema does not say.
@@ -267,7 +267,7 @@ u8[5, 12]<256, 0.05, 10, i8[12, 7]!, f32[7]>0, i64[7]<1, None, f32[7], 1.0, 0, t
      .eval =
          [](const EvalContext& c) {
              Tensor out = c.result();
-             copyInto(out, transposed(c.in(size_t{0})));
+             copyInto(out, transposedMatrix(c.in(size_t{0})));
              return out;
          },
      .samples = "f32[3, 4], [2, 4]\nf32[5, 3], None"},
@@ -285,6 +285,6 @@ u8[5, 12]<256, 0.05, 10, i8[12, 7]!, f32[7]>0, i64[7]<1, None, f32[7], 1.0, 0, t
 
 }  // namespace
 
-std::span<const OpDef> quantizedLinearOps() { return kOps; }
+std::span<const OpDef> quantizedLinearOps() { return kQuantizedLinearOps; }
 
 }  // namespace cutaway

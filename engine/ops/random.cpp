@@ -13,7 +13,7 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Random | Tag::Factory;
+constexpr Tag kRandomTags = Tag::Random | Tag::Factory;
 
 Result<ValueType> inferSized(const InferContext& c, DType fallback) {
     CT_TRY(SymDims sizes, c.sizes("size"));
@@ -199,7 +199,7 @@ Expr lowerRandom(LowerContext& c) {
     return radius * call1("cos", constantLike(first, 6.283185307179586) * uniformOf(bits[2], bits[3]));
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRandomOps[] = {
     {.schema =
          "aten.rrelu_with_noise_functional.default(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
          "Generator? generator=None) -> (Tensor, Tensor)",
@@ -234,27 +234,27 @@ constexpr OpDef kOps[] = {
     // Uniform in [0, 1).
     {.schema =
          "aten.rand.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags,
+     .tags = kRandomTags,
      .infer = inferFloats,
      .eval = evalRand,
      .samples = "[2, 3]\n[4], dtype = torch.bfloat16\n[0, 2]"},
     // Standard normal.
     {.schema =
          "aten.randn.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags,
+     .tags = kRandomTags,
      .infer = inferFloats,
      .eval = evalRandn,
      .samples = "[2, 3]\n[4], dtype = torch.float64"},
     // Integers in [low, high).
     {.schema =
          "aten.randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags,
+     .tags = kRandomTags,
      .infer = inferRandint,
      .eval = evalRandint,
      .samples = "1, 5, [2, 3]\n-2, 3, [4], dtype = torch.int32"},
     {.schema =
          "aten.randint.default(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags,
+     .tags = kRandomTags,
      .infer = inferRandint,
      .eval = evalRandint,
      .expand = Expand::Decompose,
@@ -268,7 +268,7 @@ constexpr OpDef kOps[] = {
     // A permutation of 0..n-1.
     {.schema =
          "aten.randperm.default(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags,
+     .tags = kRandomTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const SymInt n, c.size("n"));
          return contiguousOf(c, {n}, c.dtype("dtype").value_or(DType::I64), c.device("device").value_or(Device{}));
@@ -356,7 +356,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3], 0.5\ni64[4], 0.25"},
     // What the joint-graph pass makes of rand and its kin: one seed tensor per device and graph, and draws from it.
     {.schema = "prims.inductor_seeds.default(int count, Device device) -> Tensor",
-     .tags = kTags,
+     .tags = kRandomTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const int64_t count, c.integer("count"));
          return contiguousOf(c, {count}, DType::I64, c.device("device").value_or(Device{}));
@@ -418,6 +418,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> randomOps() { return kOps; }
+std::span<const OpDef> randomOps() { return kRandomOps; }
 
 }  // namespace cutaway

@@ -182,7 +182,7 @@ EvalResult evalEye(const EvalContext& c) {
 struct Triangle {
     int64_t trapezoid = 0, rectangle = 0, firstRow = 0;  // elements, elements, elements of the trapezoid's first row
 };
-Triangle lowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
+Triangle lowerTriangleIndices(int64_t rows, int64_t columns, int64_t offset) {
     if (rows == 0 || columns == 0) return {};
     Triangle t;
     t.firstRow = offset > 0 ? std::min(columns, 1 + offset) : rows + offset > 0 ? 1 : 0;
@@ -200,7 +200,7 @@ Triangle upperTriangle(int64_t rows, int64_t columns, int64_t offset) {
     Triangle t;
     t.firstRow = offset > 0 ? std::max<int64_t>(0, columns - offset) : columns;
     t.rectangle = checkedMul(std::max<int64_t>(0, std::min(rows, -offset)), columns);
-    const Triangle below = lowerTriangle(rows, columns, std::max(offset - 1, -rows));
+    const Triangle below = lowerTriangleIndices(rows, columns, std::max(offset - 1, -rows));
     t.trapezoid = checkedMul(rows, columns) - below.trapezoid - below.rectangle - t.rectangle;
     return t;
 }
@@ -216,9 +216,9 @@ Result<TriangleCall> readTriangle(const InferContext& c, bool lower) {
     if (offset < -kCountable || offset > kCountable)
         offset = std::clamp(offset, -rows, columns);  // beyond, all or nothing is in it
     return TriangleCall{rows, columns, offset,
-                        lower ? lowerTriangle(rows, columns, offset) : upperTriangle(rows, columns, offset)};
+                        lower ? lowerTriangleIndices(rows, columns, offset) : upperTriangle(rows, columns, offset)};
 }
-Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
+Result<ValueType> inferTriangleIndices(const InferContext& c, bool lower) {
     CT_TRY(const TriangleCall call, readTriangle(c, lower));
     CT_TRY(ValueType type, madeType(c, {2, checkedAdd(call.triangle.trapezoid, call.triangle.rectangle)}, DType::I64));
     if (const DType dtype = type.tensor()->dtype; dtype != DType::I64 && dtype != DType::I32)
@@ -249,7 +249,7 @@ EvalResult evalTriangle(const EvalContext& c, bool lower) {
 struct Coordinates {
     Value rows, columns;
 };
-Value scaledBy(const Value& x, double factor) { return x * OperandValue(factor); }
+Value rangeScaledBy(const Value& x, double factor) { return x * OperandValue(factor); }
 /// Rows and columns of the trapezoid, from the position by the quadratic formula.
 Coordinates trapezoid(Decomposition& d, const TriangleCall& call, bool lower) {
     const double m = static_cast<double>(call.triangle.firstRow), b = lower ? m - 0.5 : -0.5 - m;
@@ -262,10 +262,10 @@ Coordinates trapezoid(Decomposition& d, const TriangleCall& call, bool lower) {
         unary("aten.floor.default", lower ? root + OperandValue(-b) : d.call("aten.sub.Tensor", {-b, root}));
     const int64_t width = 2 * call.triangle.firstRow - 1;
     const Value sides = lower ? row + OperandValue(width) : d.call("aten.sub.Tensor", {width, row});
-    const Value before = scaledBy(sides * row, 0.5);
+    const Value before = rangeScaledBy(sides * row, 0.5);
     return {row, unary("aten.floor.default", position - before)};
 }
-Values decomposeTriangle(Decomposition& d, bool lower) {
+Values decomposeTriangleIndices(Decomposition& d, bool lower) {
     const TriangleCall call = *readTriangle(d, lower);
     const DType dtype = d.out().dtype;
     const auto rectangle = [&]() -> Coordinates {
@@ -310,7 +310,7 @@ constexpr std::string_view kSpaced = R"(
 constexpr std::string_view kTriangles =
     "3, 4\n3, 4, 1\n4, 3, -1\n5, 5, 2\n5, 5, -3\n0, 4\n3, 0\n2, 6, 5\n6, 2, -5\n3, 3, 0, dtype=torch.int32\n2, 2, 7\n2, 2, -7";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRangesOps[] = {
     {.schema =
          "aten.linspace.default(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
@@ -348,23 +348,23 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten.tril_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
-     .infer = [](const InferContext& c) { return inferTriangle(c, true); },
+     .infer = [](const InferContext& c) { return inferTriangleIndices(c, true); },
      .eval = [](const EvalContext& c) { return evalTriangle(c, true); },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeTriangle(d, true); },
+     .decompose = [](Decomposition& d) { return decomposeTriangleIndices(d, true); },
      .samples = kTriangles},
     {.schema =
          "aten.triu_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
-     .infer = [](const InferContext& c) { return inferTriangle(c, false); },
+     .infer = [](const InferContext& c) { return inferTriangleIndices(c, false); },
      .eval = [](const EvalContext& c) { return evalTriangle(c, false); },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeTriangle(d, false); },
+     .decompose = [](Decomposition& d) { return decomposeTriangleIndices(d, false); },
      .samples = kTriangles},
 };
 
 }  // namespace
 
-std::span<const OpDef> rangeOps() { return kOps; }
+std::span<const OpDef> rangeOps() { return kRangesOps; }
 
 }  // namespace cutaway

@@ -253,7 +253,7 @@ constexpr std::string_view kUnpixels =
 constexpr std::string_view kChannels =
     "f32[2, 6, 3, 4], 3\nf64[1, 4, 2], 2\nf32[2, 6, 3, 4][72, 1, 24, 6], 2\nf32[2, 6, 3], 1";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRearrangeOps[] = {
     {.schema = "aten.pixel_shuffle.default(Tensor self, int upscale_factor) -> Tensor",
      .infer = [](const InferContext& c) { return inferPixels(c, "upscale_factor", false); },
      .eval = evalExpanded,
@@ -360,6 +360,6 @@ f32[2, 8, 4], [4, 4], [2, 2], [1, 1], [0, 0], [2, 2]
 
 }  // namespace
 
-std::span<const OpDef> rearrangeOps() { return kOps; }
+std::span<const OpDef> rearrangeOps() { return kRearrangeOps; }
 
 }  // namespace cutaway

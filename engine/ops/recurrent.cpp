@@ -8,10 +8,10 @@
 namespace cutaway {
 namespace {
 
-enum class Kind { Lstm, Gru, Tanh, Relu };
-constexpr int64_t gatesOf(Kind kind) { return kind == Kind::Lstm ? 4 : kind == Kind::Gru ? 3 : 1; }
+enum class CellKind { Lstm, Gru, Tanh, Relu };
+constexpr int64_t gatesOf(CellKind kind) { return kind == CellKind::Lstm ? 4 : kind == CellKind::Gru ? 3 : 1; }
 
-Value linear(Decomposition& d, const Value& x, const Value& weight, const Value& bias) {
+Value cellLinear(Decomposition& d, const Value& x, const Value& weight, const Value& bias) {
     return d.call("aten.linear.default", {x, weight, bias ? Argument(bias) : Argument()});
 }
 /// The gates, which lie side by side in the last dim.
@@ -51,9 +51,9 @@ Value gruStep(Decomposition& d, const std::vector<Value>& fromInput, const std::
 /// One layer in one direction over x [steps, batch, features], from `state` [batch, size] to the last state: the hidden
 /// states in the order of the steps, [steps, batch, size]. Within, states are [1, batch, size], as PyTorch unrolls
 /// them.
-Value runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, State& state, bool backwards) {
+Value runLayer(Decomposition& d, CellKind kind, const Value& x, const Weights& w, State& state, bool backwards) {
     const int64_t steps = x.size(0).value(), size = w.state.size(0).value() / gatesOf(kind);
-    Value all = linear(d, x, w.input, w.inputBias);
+    Value all = cellLinear(d, x, w.input, w.inputBias);
     if (backwards && all) all = d.call("aten.flip.default", {all, Argument(std::vector<Argument>{0})});
     if (!all) return {};
     state.hidden = unsqueeze(state.hidden, 0);
@@ -62,16 +62,16 @@ Value runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, St
     std::vector<Argument> hidden;
     for (int64_t step = 0; step < steps && perStep; ++step) {
         const Value input = perStep[step];
-        if (kind == Kind::Gru) {
+        if (kind == CellKind::Gru) {
             const std::vector<Value> fromInput = parts(d, "aten.split.Tensor", input, 3, size);
             const std::vector<Value> fromState =
-                parts(d, "aten.split.Tensor", linear(d, state.hidden, w.state, w.stateBias), 3, size);
+                parts(d, "aten.split.Tensor", cellLinear(d, state.hidden, w.state, w.stateBias), 3, size);
             state.hidden = gruStep(d, fromInput, fromState, state.hidden);
         } else {
-            const Value sum = linear(d, state.hidden, w.state, w.stateBias) + input;
-            if (kind == Kind::Lstm) state = lstmStep(d, "aten.split.Tensor", sum, state.cell, size);
-            else state.hidden = unary(kind == Kind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
-            if (w.projection) state.hidden = linear(d, state.hidden, w.projection, Value());
+            const Value sum = cellLinear(d, state.hidden, w.state, w.stateBias) + input;
+            if (kind == CellKind::Lstm) state = lstmStep(d, "aten.split.Tensor", sum, state.cell, size);
+            else state.hidden = unary(kind == CellKind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
+            if (w.projection) state.hidden = cellLinear(d, state.hidden, w.projection, Value());
         }
         if (!state.hidden) return {};
         hidden.insert(backwards ? hidden.begin() : hidden.end(), Argument(state.hidden));
@@ -94,7 +94,7 @@ struct Layers {
     std::vector<Weights> weights;  // layer by layer, both directions of a layer together
 };
 /// Checks what unrolling relies on: fixed sizes, and as many weights and states as layers and directions ask for.
-Result<Layers> readLayers(const Decomposition& d, Kind kind, const Value& x, const std::vector<Value>& states) {
+Result<Layers> readLayers(const Decomposition& d, CellKind kind, const Value& x, const std::vector<Value>& states) {
     Layers all;
     CT_TRY(all.layers, d.integer("num_layers"));
     if (all.layers < 1 || all.layers > int64_t{1} << 20)
@@ -132,11 +132,11 @@ Result<Layers> readLayers(const Decomposition& d, Kind kind, const Value& x, con
     return all;
 }
 
-template <Kind kind>
+template <CellKind kind>
 Values decomposeLayers(Decomposition& d) {
     Value x = d.in("input");
-    const std::vector<Value> states = kind == Kind::Lstm ? d.list("hx") : std::vector<Value>{d.in("hx")};
-    const auto all = states.size() == (kind == Kind::Lstm ? 2 : 1)
+    const std::vector<Value> states = kind == CellKind::Lstm ? d.list("hx") : std::vector<Value>{d.in("hx")};
+    const auto all = states.size() == (kind == CellKind::Lstm ? 2 : 1)
                          ? readLayers(d, kind, x, states)
                          : Result<Layers>(d.fail("needs a hidden and a cell state"));
     if (!all) {
@@ -144,7 +144,7 @@ Values decomposeLayers(Decomposition& d) {
         return Value();
     }
     const Value hiddenStates = d.call("aten.unbind.int", {states[0]});
-    const Value cellStates = kind == Kind::Lstm ? d.call("aten.unbind.int", {states[1]}) : Value();
+    const Value cellStates = kind == CellKind::Lstm ? d.call("aten.unbind.int", {states[1]}) : Value();
     const bool batchFirst = d.flag("batch_first"), drops = d.flag("train") && d.real("dropout") != 0;
     if (batchFirst) x = d.call("aten.transpose.int", {x, 0, 1});
     std::vector<Value> lastHidden, lastCell;
@@ -152,7 +152,7 @@ Values decomposeLayers(Decomposition& d) {
         std::vector<Argument> outputs;
         for (int64_t direction = 0; direction < all->directions; ++direction) {
             const int64_t position = layer * all->directions + direction;
-            State state{hiddenStates[position], kind == Kind::Lstm ? cellStates[position] : Value()};
+            State state{hiddenStates[position], kind == CellKind::Lstm ? cellStates[position] : Value()};
             const Value hidden =
                 runLayer(d, kind, x, all->weights[static_cast<size_t>(position)], state, direction == 1);
             if (!hidden || d.builder().error()) return Value();
@@ -166,7 +166,7 @@ Values decomposeLayers(Decomposition& d) {
     }
     if (batchFirst) x = d.call("aten.transpose.int", {x, 0, 1});
     const Value hidden = stacked(d, lastHidden);
-    if (kind != Kind::Lstm) return {x, hidden};
+    if (kind != CellKind::Lstm) return {x, hidden};
     return {x, hidden, stacked(d, lastCell)};
 }
 
@@ -214,7 +214,7 @@ Values decomposeLibraryLayer(Decomposition& d) {
                           bias ? operand("weight3") : Value(),
                           {}};
     State state{d.call("aten.squeeze.dim", {operand("hx_"), 0}), d.call("aten.squeeze.dim", {operand("cx_"), 0})};
-    const Value all = runLayer(d, Kind::Lstm, operand("input"), weights, state, d.flag("reverse"));
+    const Value all = runLayer(d, CellKind::Lstm, operand("input"), weights, state, d.flag("reverse"));
     if (!all) return Value();
     const DType dtype = d.in("input").dtype();
     return {convert(all, dtype), convert(unsqueeze(state.hidden, 0), dtype), convert(unsqueeze(state.cell, 0), dtype),
@@ -245,8 +245,8 @@ Values decomposeLstmCell(Decomposition& d) {
     }
     const auto size = stateSize(d, states[0], 4);
     if (!size) return Value();
-    const Value fromState = linear(d, states[0], d.in("w_hh"), optional(d, "b_hh"));
-    const Value gates = fromState + linear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
+    const Value fromState = cellLinear(d, states[0], d.in("w_hh"), optional(d, "b_hh"));
+    const Value gates = fromState + cellLinear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
     const State next = lstmStep(d, "aten.unsafe_split.Tensor", gates, states[1], *size);
     return {next.hidden, next.cell};
 }
@@ -254,19 +254,19 @@ Values decomposeGruCell(Decomposition& d) {
     const Value hidden = d.in("hx");
     const auto size = stateSize(d, hidden, 3);
     if (!size) return Value();
-    const Value fromInput = linear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
+    const Value fromInput = cellLinear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
     const std::vector<Value> input = parts(d, "aten.unsafe_split.Tensor", fromInput, 3, *size);
-    const Value fromState = linear(d, hidden, d.in("w_hh"), optional(d, "b_hh"));
+    const Value fromState = cellLinear(d, hidden, d.in("w_hh"), optional(d, "b_hh"));
     return gruStep(d, input, parts(d, "aten.unsafe_split.Tensor", fromState, 3, *size), hidden);
 }
-template <Kind kind>
+template <CellKind kind>
 Values decomposePlainCell(Decomposition& d) {
-    const Value fromState = linear(d, d.in("hx"), d.in("w_hh"), optional(d, "b_hh"));
-    const Value sum = fromState + linear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
-    return unary(kind == Kind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
+    const Value fromState = cellLinear(d, d.in("hx"), d.in("w_hh"), optional(d, "b_hh"));
+    const Value sum = fromState + cellLinear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
+    return unary(kind == CellKind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
 }
 
-constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
+constexpr OpDef cellRow(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
     return {.schema = schema,
             .infer = inferExpanded,
             .eval = evalExpanded,
@@ -275,26 +275,30 @@ constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompos
             .samples = samples};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRecurrentOps[] = {
     // params: per layer and direction w_ih, w_hh, b_ih, b_hh (biases if there are any), and the projection if there is
     // one.
-    row("aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
-        decomposeLayers<Kind::Lstm>,
+    cellRow(
+        "aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+        decomposeLayers<CellKind::Lstm>,
         "f32[3, 2, 4], [f32[1, 2, 5], f32[1, 2, 5]], [f32[20, 4], f32[20, 5], f32[20], f32[20]], True, 1, 0.0, False, False, False\n"
         "f32[2, 3, 4], [f32[2, 2, 3], f32[2, 2, 3]], [f32[12, 4], f32[12, 3], f32[12, 4], f32[12, 3]], False, 1, 0.0, False, True, True\n"
         "f64[2, 2, 3], [f64[2, 2, 2], f64[2, 2, 2]], [f64[8, 3], f64[8, 2], f64[8], f64[8], f64[8, 2], f64[8, 2], f64[8], f64[8]], True, 2, 0.0, False, False, False\n"
         "f32[2, 2, 3], [f32[1, 2, 2], f32[1, 2, 4]], [f32[16, 3], f32[16, 2], f32[16], f32[16], f32[2, 4]], True, 1, 0.0, False, False, False"),
-    row("aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        decomposeLayers<Kind::Gru>,
+    cellRow(
+        "aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        decomposeLayers<CellKind::Gru>,
         "f32[3, 2, 4], f32[1, 2, 5], [f32[15, 4], f32[15, 5], f32[15], f32[15]], True, 1, 0.0, False, False, False\n"
         "f32[2, 3, 4], f32[2, 2, 3], [f32[9, 4], f32[9, 3], f32[9, 4], f32[9, 3]], False, 1, 0.0, False, True, True\n"
         "f64[2, 2, 3], f64[2, 2, 2], [f64[6, 3], f64[6, 2], f64[6], f64[6], f64[6, 2], f64[6, 2], f64[6], f64[6]], True, 2, 0.0, False, False, False"),
-    row("aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        decomposeLayers<Kind::Tanh>,
+    cellRow(
+        "aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        decomposeLayers<CellKind::Tanh>,
         "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False\n"
         "f32[2, 3, 4], f32[2, 2, 3], [f32[3, 4], f32[3, 3], f32[3, 4], f32[3, 3]], False, 1, 0.0, False, True, True"),
-    row("aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        decomposeLayers<Kind::Relu>,
+    cellRow(
+        "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        decomposeLayers<CellKind::Relu>,
         "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False"),
     // What PyTorch makes of a layer where nothing is differentiated; freezing packs its weights.
     {.schema =
@@ -308,20 +312,24 @@ f32[3, 2, 3], f32[16, 3], f32[16, 4], f32[16], f32[16], f32[1, 2, 4], f32[1, 2, 
 f32[3, 2, 3], f32[16, 3], f32[16, 4], f32[16, 3], f32[16, 4], f32[1, 2, 4], f32[1, 2, 4], True, [], 2, 4, 1, False, False, False, False
 bf16[2, 1, 3], bf16[16, 3], bf16[16, 4], bf16[16], bf16[16], bf16[1, 1, 4], bf16[1, 1, 4], False, [], 2, 4, 1, True, False, True, False
 )"},
-    row("aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+    cellRow(
+        "aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
         decomposeLstmCell,
         "f32[2, 4], [f32[2, 3], f32[2, 3]], f32[12, 4], f32[12, 3], f32[12], f32[12]\nf64[2, 4], [f64[2, 3], f64[2, 3]], f64[12, 4], f64[12, 3]"),
-    row("aten.gru_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+    cellRow(
+        "aten.gru_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
         decomposeGruCell,
         "f32[2, 4], f32[2, 3], f32[9, 4], f32[9, 3], f32[9], f32[9]\nf64[2, 4], f64[2, 3], f64[9, 4], f64[9, 3]"),
-    row("aten.rnn_tanh_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
-        decomposePlainCell<Kind::Tanh>, "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
-    row("aten.rnn_relu_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
-        decomposePlainCell<Kind::Relu>, "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
+    cellRow(
+        "aten.rnn_tanh_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        decomposePlainCell<CellKind::Tanh>, "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
+    cellRow(
+        "aten.rnn_relu_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        decomposePlainCell<CellKind::Relu>, "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
 };
 
 }  // namespace
 
-std::span<const OpDef> recurrentOps() { return kOps; }
+std::span<const OpDef> recurrentOps() { return kRecurrentOps; }
 
 }  // namespace cutaway

@@ -192,13 +192,13 @@ EvalResult evalExtreme(const EvalContext& c) {
                                 [flip](int64_t a, int64_t b) { return ((a ^ flip) < (b ^ flip)) == largest ? b : a; });
 }
 template <ReduceKind kind>
-Expr lowerExtreme(LowerContext& c) {
+Expr lowerReducedExtreme(LowerContext& c) {
     const DType dtype = computeTypeOf(c.out().dtype);
     const ReduceKind real = dtype != DType::Bool ? kind : kind == ReduceKind::Max ? ReduceKind::Any : ReduceKind::All;
     return lowerReduction(c, real, dtype);
 }
 /// The gradient is shared evenly among the elements that equal the result.
-void deriveExtreme(Derivation& d) {
+void deriveReducedExtreme(Derivation& d) {
     const Value self = d.in(size_t{0});
     Value result = d.out(), gradient = d.dy();
     const std::vector<int64_t> dims = reducedDims(d, self.rank());
@@ -236,7 +236,7 @@ Expr lowerTruth(LowerContext& c) {
     return Expr::cast(lowerReduction(c, kind, DType::Bool), c.out().dtype);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kReduceOps[] = {
     // Integers and bool sum in int64; f16 and bf16 accumulate wider. Empty sums are 0.
     {.schema =
          "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -299,8 +299,8 @@ f32[3], 0
          if (d.in(size_t{0}).dtype() != DType::Bool) return Values::notHandled();
          return d.call("aten.any.dims", {d.arg(0), d.arg(1), d.flag("keepdim")});
      },
-     .derive = deriveExtreme,
-     .lower = lowerExtreme<ReduceKind::Max>,
+     .derive = deriveReducedExtreme,
+     .lower = lowerReducedExtreme<ReduceKind::Max>,
      .samples = kDimSamples},
     {.schema = "aten.amin.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
      .tags = Tag::Reduction,
@@ -311,8 +311,8 @@ f32[3], 0
          if (d.in(size_t{0}).dtype() != DType::Bool) return Values::notHandled();
          return d.call("aten.all.dims", {d.arg(0), d.arg(1), d.flag("keepdim")});
      },
-     .derive = deriveExtreme,
-     .lower = lowerExtreme<ReduceKind::Min>,
+     .derive = deriveReducedExtreme,
+     .lower = lowerReducedExtreme<ReduceKind::Min>,
      .samples = kDimSamples},
     // True if any element is not zero; NaN counts. uint8 gives uint8.
     {.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -369,6 +369,6 @@ f32[3], 0
 
 }  // namespace
 
-std::span<const OpDef> reduceOps() { return kOps; }
+std::span<const OpDef> reduceOps() { return kReduceOps; }
 
 }  // namespace cutaway

@@ -184,7 +184,7 @@ f32[2, 3, 2, 2][12, 1, 6, 3], [0, 2, 3]
 c64[3, 4], [1]
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kReduceCompositeOps[] = {
     {.schema =
          "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
      .tags = Tag::Reduction,
@@ -393,6 +393,6 @@ f32[]
 
 }  // namespace
 
-std::span<const OpDef> reduceCompositeOps() { return kOps; }
+std::span<const OpDef> reduceCompositeOps() { return kReduceCompositeOps; }
 
 }  // namespace cutaway

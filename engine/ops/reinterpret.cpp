@@ -52,14 +52,14 @@ EvalResult evalReinterpret(const EvalContext& c) {
                   self.device());
 }
 
-DType partOf(DType complex) {
+DType partOfComplex(DType complex) {
     return complex == DType::C128 ? DType::F64 : complex == DType::C32 ? DType::F16 : DType::F32;
 }
 
 Result<ValueType> inferViewAsReal(const InferContext& c) {
     CT_TRY(TensorType type, c.tensor(size_t{0}));
     if (!isComplex(type.dtype)) return c.fail("needs a complex tensor, not " + torchName(type.dtype));
-    type.dtype = partOf(type.dtype);
+    type.dtype = partOfComplex(type.dtype);
     for (SymInt& stride : type.strides) stride = stride * SymInt(2);
     type.sizes.push_back(2);
     type.strides.push_back(1);
@@ -217,7 +217,7 @@ Values resized(Decomposition& d) {
     return d.call("aten.as_strided.default", {x, Argument(*size), Argument(*strides)});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kReinterpretOps[] = {
     // The same bytes as elements of another dtype.
     {.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
      .tags = Tag::View | Tag::NoGradient,
@@ -330,6 +330,6 @@ i64[2, 2], torch.uint8
 
 }  // namespace
 
-std::span<const OpDef> reinterpretOps() { return kOps; }
+std::span<const OpDef> reinterpretOps() { return kReinterpretOps; }
 
 }  // namespace cutaway

@@ -113,7 +113,7 @@ Values decomposeRot90(Decomposition& d) {
     return d.call("aten.transpose.int", {flip({turns == 1 ? dims[1] : dims[0]}), dims[0], dims[1]});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kReorderOps[] = {
     // Order of elements reversed along dims.
     {.schema = "aten.flip.default(Tensor self, int[] dims) -> Tensor",
      .infer = inferFlip,
@@ -188,6 +188,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> reorderOps() { return kOps; }
+std::span<const OpDef> reorderOps() { return kReorderOps; }
 
 }  // namespace cutaway

@@ -105,7 +105,7 @@ EvalResult evalRepeatByTensor(const EvalContext& c) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRepeatOps[] = {
     shorthand(
         "aten.repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         decomposeRepeatEach, R"(
@@ -145,6 +145,6 @@ b8[2, 0], 2, 1
 
 }  // namespace
 
-std::span<const OpDef> repeatOps() { return kOps; }
+std::span<const OpDef> repeatOps() { return kRepeatOps; }
 
 }  // namespace cutaway

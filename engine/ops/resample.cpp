@@ -35,7 +35,7 @@ Result<SymInt> scaledSize(const InferContext& c, const SymInt& in, double scale)
                        {"set the sizes of the inputs"});
 }
 
-std::optional<double> given(const CallView& c, const char* param) {
+std::optional<double> givenNumber(const CallView& c, const char* param) {
     if (c.op().schema()->find(param) < 0) return std::nullopt;
     const auto number = c.scalar(param);
     return number ? std::optional(toDouble(*number)) : std::nullopt;
@@ -54,7 +54,7 @@ Result<std::vector<std::optional<double>>> readScales(const InferContext& c, siz
         return scales;
     }
     static constexpr const char* kNames[] = {"scales_d", "scales_h", "scales_w"};
-    for (size_t i = 0; i < spatial; ++i) scales[i] = given(c, spatial == 1 ? "scales" : kNames[3 - spatial + i]);
+    for (size_t i = 0; i < spatial; ++i) scales[i] = givenNumber(c, spatial == 1 ? "scales" : kNames[3 - spatial + i]);
     return scales;
 }
 Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, size_t spatial) {
@@ -115,7 +115,7 @@ Value lookUp(Decomposition& d, const Value& x, const std::vector<Value>& indices
     return d.call("aten._unsafe_index.Tensor", {x, Argument(std::move(list))});
 }
 /// In the operand's memory format.
-Value inFormat(Decomposition& d, const Value& y) {
+Value inResampledFormat(Decomposition& d, const Value& y) {
     const TensorType& x = d.in(size_t{0}).type();
     if (!y || !isChannelsLast(x))
         return !y || y.type().isContiguous()
@@ -156,7 +156,7 @@ Values decomposeNearest(Decomposition& d) {
             position = d.call("aten.clamp_max.default", {position, Argument(axis.in - SymInt(1))});
         indices.push_back(column(position, spatial - 1 - i));
     }
-    return convert(inFormat(d, lookUp(d, wide, indices)), x.dtype());
+    return convert(inResampledFormat(d, lookUp(d, wide, indices)), x.dtype());
 }
 
 /// Planes of bytes are blended too, in float, and rounded to bytes again.
@@ -171,7 +171,7 @@ Value positionsAlong(Decomposition& d, const Axis& axis, bool alignCorners, cons
     return alignCorners ? stepsAlong(d, axis, true, count) : stepsAlong(d, axis, false, count + 0.5) - 0.5;
 }
 template <size_t spatial>
-Values decomposeLinear(Decomposition& d) {
+Values decomposeLinearResample(Decomposition& d) {
     const Value input = d.in(size_t{0});
     auto axes = readAxes(d, input.type(), spatial);
     if (axes && !blends(input.dtype(), spatial))
@@ -207,7 +207,7 @@ Values decomposeLinear(Decomposition& d) {
             joined.push_back(corners[k] + (corners[k + 1] - corners[k]) * weight);
         corners = std::move(joined);
     }
-    return blended(d, inFormat(d, corners[0]), input.dtype());
+    return blended(d, inResampledFormat(d, corners[0]), input.dtype());
 }
 
 /// Weights of the four taps around fraction t, by cubic convolution with A = -0.75.
@@ -273,10 +273,10 @@ Values decomposeBicubic(Decomposition& d) {
         }
         lines.push_back(weighted(values, weightsAcross));
     }
-    return blended(d, inFormat(d, weighted(lines, weightsDown)), input.dtype());
+    return blended(d, inResampledFormat(d, weighted(lines, weightsDown)), input.dtype());
 }
 
-constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
+constexpr OpDef resampleRow(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
     return {.schema = schema,
             .infer = inferExpanded,
             .eval = evalExpanded,
@@ -294,59 +294,77 @@ constexpr std::string_view kLinear2 =
     "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [6, 8], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], False, None\nbf16[1, 2, 3, 4], [5, 7], False, None\nf32[1, 2, 3, 4], None, True, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], False, None\nf32[1, 1, 1, 1], [3, 3], True, None";
 constexpr std::string_view kLinear3 =
     "f32[1, 2, 3, 4, 2], [6, 5, 4], False, None\nf32[1, 1, 2, 2, 2], None, True, [2.0, 2.0, 2.0]";
-constexpr std::string_view kCubic =
+constexpr std::string_view kCubicSamples =
     "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [4, 5], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[1, 1, 5, 5], [3, 4], False, None";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kResampleOps[] = {
     // The element at floor(i * step); the exact forms sample at the middle of each output element.
-    row("aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        decomposeNearest<1, false>, kVec1),
-    row("aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        decomposeNearest<2, false>, kVec2),
-    row("aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        decomposeNearest<3, false>, kVec3),
-    row("aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+    resampleRow("aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+                decomposeNearest<1, false>, kVec1),
+    resampleRow("aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+                decomposeNearest<2, false>, kVec2),
+    resampleRow("aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+                decomposeNearest<3, false>, kVec3),
+    resampleRow(
+        "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         decomposeNearest<1, true>, kVec1),
-    row("aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+    resampleRow(
+        "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         decomposeNearest<2, true>, kVec2),
-    row("aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+    resampleRow(
+        "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         decomposeNearest<3, true>, kVec3),
-    row("aten.upsample_nearest1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
-        decomposeNearest<1, false>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
-    row("aten.upsample_nearest2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+    resampleRow("aten.upsample_nearest1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+                decomposeNearest<1, false>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
+    resampleRow(
+        "aten.upsample_nearest2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<2, false>,
         "f32[1, 2, 3, 4], [6, 8]\nf32[1, 2, 3, 4], [6, 8], 2.0, 2.0\nbf16[1, 2, 3, 4], [5, 7]"),
-    row("aten.upsample_nearest3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    resampleRow(
+        "aten.upsample_nearest3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<3, false>, "f32[1, 2, 3, 4, 2], [6, 5, 4]"),
-    row("aten._upsample_nearest_exact2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+    resampleRow(
+        "aten._upsample_nearest_exact2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<2, true>, "f32[1, 2, 3, 4], [6, 8]"),
-    row("aten._upsample_nearest_exact1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+    resampleRow(
+        "aten._upsample_nearest_exact1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         decomposeNearest<1, true>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
-    row("aten._upsample_nearest_exact3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    resampleRow(
+        "aten._upsample_nearest_exact3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<3, true>, "f32[1, 2, 3, 4, 2], [6, 5, 4]"),
     // Between the neighbours on either side, dim by dim.
-    row("aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        decomposeLinear<1>, kLinear1),
-    row("aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        decomposeLinear<2>, kLinear2),
-    row("aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        decomposeLinear<3>, kLinear3),
-    row("aten.upsample_bilinear2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-        decomposeLinear<2>,
+    resampleRow(
+        "aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeLinearResample<1>, kLinear1),
+    resampleRow(
+        "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeLinearResample<2>, kLinear2),
+    resampleRow(
+        "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeLinearResample<3>, kLinear3),
+    resampleRow(
+        "aten.upsample_bilinear2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeLinearResample<2>,
         "f32[1, 2, 3, 4], [6, 8], False\nf32[1, 2, 3, 4], [6, 8], True\nf64[1, 2, 3, 4], [6, 8], False, 2.0, 2.0"),
-    row("aten.upsample_linear1d.default(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
-        decomposeLinear<1>, "f32[1, 2, 4], [7], False\nf32[2, 3, 4], [8], True, 2.0\nf64[1, 2, 4], [8], False, 2.0"),
-    row("aten.upsample_trilinear3d.default(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-        decomposeLinear<3>, "f32[1, 2, 3, 4, 2], [6, 5, 4], False\nf64[1, 1, 2, 2, 2], [4, 4, 4], True, 2.0, 2.0, 2.0"),
+    resampleRow(
+        "aten.upsample_linear1d.default(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+        decomposeLinearResample<1>,
+        "f32[1, 2, 4], [7], False\nf32[2, 3, 4], [8], True, 2.0\nf64[1, 2, 4], [8], False, 2.0"),
+    resampleRow(
+        "aten.upsample_trilinear3d.default(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeLinearResample<3>,
+        "f32[1, 2, 3, 4, 2], [6, 5, 4], False\nf64[1, 1, 2, 2, 2], [4, 4, 4], True, 2.0, 2.0, 2.0"),
     // Four by four neighbours.
-    row("aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        decomposeBicubic, kCubic),
-    row("aten.upsample_bicubic2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+    resampleRow(
+        "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeBicubic, kCubicSamples),
+    resampleRow(
+        "aten.upsample_bicubic2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeBicubic, "f32[1, 2, 3, 4], [6, 8], False\nf64[1, 1, 5, 5], [3, 4], True"),
 };
 
 }  // namespace
 
-std::span<const OpDef> resampleOps() { return kOps; }
+std::span<const OpDef> resampleOps() { return kResampleOps; }
 
 }  // namespace cutaway

@@ -11,7 +11,7 @@ namespace {
 
 using namespace antialias;
 
-double scaleOf(const EvalContext& c, const char* param) {
+double antialiasedScale(const EvalContext& c, const char* param) {
     const auto scale = c.scalar(param);
     return scale ? toDouble(*scale) : 0;
 }
@@ -19,8 +19,8 @@ double scaleOf(const EvalContext& c, const char* param) {
 struct Spans {
     std::vector<Span> rows, columns;
     Spans(const EvalContext& c, const Filter& filter, const Dims& from, const Dims& to)
-        : rows(spansAlong(filter, from[2], to[2], scaleOf(c, "scales_h"), c.flag("align_corners"))),
-          columns(spansAlong(filter, from[3], to[3], scaleOf(c, "scales_w"), c.flag("align_corners"))) {}
+        : rows(spansAlong(filter, from[2], to[2], antialiasedScale(c, "scales_h"), c.flag("align_corners"))),
+          columns(spansAlong(filter, from[3], to[3], antialiasedScale(c, "scales_w"), c.flag("align_corners"))) {}
 };
 /// body(position in the resampled tensor, position in the other, weight) for every pair that belongs together;
 /// row-major.
@@ -77,7 +77,7 @@ EvalResult evalForward(const EvalContext& c) {
     unpackElements(sums, out);
     return out;
 }
-Result<ValueType> inferBackward(const InferContext& c) {
+Result<ValueType> inferAntialiasedBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY_VOID(checkPlanes(c, gradient));
     CT_TRY(const auto size, planeSize(c));
@@ -98,7 +98,7 @@ Result<ValueType> inferBackward(const InferContext& c) {
     return ValueType(std::move(type));
 }
 template <const Filter& filter>
-EvalResult evalBackward(const EvalContext& c) {
+EvalResult evalAntialiasedBackward(const EvalContext& c) {
     Tensor out = c.result();
     const Tensor gradient = c.in(size_t{0});
     const std::vector<double> g = packElements<double>(gradient);
@@ -139,7 +139,7 @@ constexpr std::string_view kBackward =
     "f32[1, 2, 3, 5], [3, 5], [1, 2, 6, 8], False\nf64[2, 1, 6, 7], [6, 7], [2, 1, 3, 4], True\nf32[1, 3, 4, 4][48, 1, 12, 3], [4, 4], [1, 3, 8, 8], False, 0.5, 0.5";
 constexpr std::string_view kVec = "f32[1, 2, 6, 8], [3, 5], False, None\nf64[2, 1, 6, 4], None, False, [0.5, 0.5]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kResampleAntialiasedOps[] = {
     {.schema =
          "aten._upsample_bilinear2d_aa.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
      .infer = inferForward,
@@ -155,14 +155,14 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten._upsample_bilinear2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
          "float? scales_w=None) -> Tensor",
-     .infer = inferBackward,
-     .eval = evalBackward<kTriangle>,
+     .infer = inferAntialiasedBackward,
+     .eval = evalAntialiasedBackward<kTriangle>,
      .samples = kBackward},
     {.schema =
          "aten._upsample_bicubic2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
          "float? scales_w=None) -> Tensor",
-     .infer = inferBackward,
-     .eval = evalBackward<kCubic>,
+     .infer = inferAntialiasedBackward,
+     .eval = evalAntialiasedBackward<kCubic>,
      .samples = kBackward},
     shorthand(
         "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -174,6 +174,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> antialiasedOps() { return kOps; }
+std::span<const OpDef> antialiasedOps() { return kResampleAntialiasedOps; }
 
 }  // namespace cutaway

@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-enum class Kind { Nearest, NearestExact, Linear, Cubic };
+enum class ResampleKind { Nearest, NearestExact, Linear, Cubic };
 
 /// An element along one dim and its share.
 struct Share {
@@ -23,18 +23,19 @@ int64_t indexOf(double position, int64_t least, int64_t most) {
     return position < static_cast<double>(most) ? static_cast<int64_t>(position) : most;
 }
 /// The shares of output element `o` along a dim.
-std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::optional<double> scale,
+std::vector<Share> sharesAt(ResampleKind kind, int64_t o, int64_t in, int64_t out, std::optional<double> scale,
                             bool alignCorners) {
-    const bool nearest = kind == Kind::Nearest || kind == Kind::NearestExact;
+    const bool nearest = kind == ResampleKind::Nearest || kind == ResampleKind::NearestExact;
     double step = scale && *scale > 0 ? 1.0 / *scale : static_cast<double>(in) / static_cast<double>(out);
     if (!nearest && alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
     if (nearest) {
         const auto narrow = static_cast<float>(step);
-        const float at = std::floor((static_cast<float>(o) + (kind == Kind::NearestExact ? 0.5f : 0.0f)) * narrow);
+        const float at =
+            std::floor((static_cast<float>(o) + (kind == ResampleKind::NearestExact ? 0.5f : 0.0f)) * narrow);
         return {{indexOf(at, 0, in - 1), 1}};
     }
     const double place = alignCorners ? step * static_cast<double>(o) : step * (static_cast<double>(o) + 0.5) - 0.5;
-    if (kind == Kind::Linear) {
+    if (kind == ResampleKind::Linear) {
         const double at = std::max(place, 0.0);
         const int64_t low = indexOf(at, 0, in - 1), high = std::min(low + 1, in - 1);
         const double part = std::min(at - static_cast<double>(low), 1.0);
@@ -51,7 +52,7 @@ std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::
 }
 
 template <size_t spatial>
-Result<ValueType> inferBackward(const InferContext& c) {
+Result<ValueType> inferResampleBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY(const SymDims resampled, c.sizes("output_size"));
     CT_TRY(const SymDims sizes, c.sizes("input_size"));
@@ -75,8 +76,8 @@ Result<ValueType> inferBackward(const InferContext& c) {
     return ValueType(std::move(type));
 }
 
-template <size_t spatial, Kind kind>
-EvalResult evalBackward(const EvalContext& c) {
+template <size_t spatial, ResampleKind kind>
+EvalResult evalResampleBackward(const EvalContext& c) {
     static constexpr const char* kScales[] = {"scales_d", "scales_h", "scales_w"};
     Tensor out = c.result();
     const Tensor gradient = c.in(size_t{0});
@@ -114,49 +115,52 @@ EvalResult evalBackward(const EvalContext& c) {
     return out;
 }
 
-template <size_t spatial, Kind kind>
-constexpr OpDef row(std::string_view schema, std::string_view samples) {
-    return {.schema = schema, .infer = inferBackward<spatial>, .eval = evalBackward<spatial, kind>, .samples = samples};
+template <size_t spatial, ResampleKind kind>
+constexpr OpDef resampleBackwardRow(std::string_view schema, std::string_view samples) {
+    return {.schema = schema,
+            .infer = inferResampleBackward<spatial>,
+            .eval = evalResampleBackward<spatial, kind>,
+            .samples = samples};
 }
 constexpr std::string_view kPlane =
     "f32[1, 2, 6, 8], [6, 8], [1, 2, 3, 4], False\nf64[2, 1, 3, 2], [3, 2], [2, 1, 5, 4], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [8, 8], [1, 3, 4, 4], False, 2.0, 2.0";
 constexpr std::string_view kNearPlane =
     "f32[1, 2, 6, 8], [6, 8], [1, 2, 3, 4]\nf64[2, 1, 3, 2], [3, 2], [2, 1, 5, 4]\nf32[1, 3, 8, 8][192, 1, 24, 3], [8, 8], [1, 3, 4, 4], 2.0, 2.0";
 
-constexpr OpDef kOps[] = {
-    row<1, Kind::Nearest>(
+constexpr OpDef kResampleBackwardOps[] = {
+    resampleBackwardRow<1, ResampleKind::Nearest>(
         "aten.upsample_nearest1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
         "f32[1, 2, 7], [7], [1, 2, 4]\nf64[2, 3, 3], [3], [2, 3, 5]"),
-    row<2, Kind::Nearest>(
+    resampleBackwardRow<2, ResampleKind::Nearest>(
         "aten.upsample_nearest2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         kNearPlane),
-    row<3, Kind::Nearest>(
+    resampleBackwardRow<3, ResampleKind::Nearest>(
         "aten.upsample_nearest3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, "
         "float? scales_w=None) -> Tensor",
         "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2]"),
-    row<1, Kind::NearestExact>(
+    resampleBackwardRow<1, ResampleKind::NearestExact>(
         "aten._upsample_nearest_exact1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
         "f32[1, 2, 7], [7], [1, 2, 4]"),
-    row<2, Kind::NearestExact>(
+    resampleBackwardRow<2, ResampleKind::NearestExact>(
         "aten._upsample_nearest_exact2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, "
         "float? scales_w=None) -> Tensor",
         kNearPlane),
-    row<3, Kind::NearestExact>(
+    resampleBackwardRow<3, ResampleKind::NearestExact>(
         "aten._upsample_nearest_exact3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, "
         "float? scales_h=None, float? scales_w=None) -> Tensor",
         "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2]"),
-    row<1, Kind::Linear>(
+    resampleBackwardRow<1, ResampleKind::Linear>(
         "aten.upsample_linear1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor",
         "f32[1, 2, 7], [7], [1, 2, 4], False\nf64[2, 3, 3], [3], [2, 3, 5], True"),
-    row<2, Kind::Linear>(
+    resampleBackwardRow<2, ResampleKind::Linear>(
         "aten.upsample_bilinear2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
         "float? scales_w=None) -> Tensor",
         kPlane),
-    row<3, Kind::Linear>(
+    resampleBackwardRow<3, ResampleKind::Linear>(
         "aten.upsample_trilinear3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, "
         "float? scales_h=None, float? scales_w=None) -> Tensor",
         "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2], False\nf64[1, 1, 2, 3, 2], [2, 3, 2], [1, 1, 3, 4, 2], True"),
-    row<2, Kind::Cubic>(
+    resampleBackwardRow<2, ResampleKind::Cubic>(
         "aten.upsample_bicubic2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
         "float? scales_w=None) -> Tensor",
         kPlane),
@@ -164,6 +168,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> resampleBackwardOps() { return kOps; }
+std::span<const OpDef> resampleBackwardOps() { return kResampleBackwardOps; }
 
 }  // namespace cutaway

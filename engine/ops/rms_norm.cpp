@@ -35,7 +35,7 @@ double epsilonOf(const CallView& c, DType compute) {
     return compute == DType::F64 ? given : static_cast<double>(static_cast<float>(given));
 }
 /// The normalised and scaled input in the compute dtype, and 1/rms. The mean is taken over the last dim first.
-std::pair<Value, Value> normalised(Decomposition& d, const Value& x, int64_t count) {
+std::pair<Value, Value> rmsNormalised(Decomposition& d, const Value& x, int64_t count) {
     std::vector<int64_t> dims;
     for (int64_t i = 1; i <= count; ++i) dims.push_back(x.rank() - i);
     const Value mean = d.call("aten.mean.dim", {d.call("aten.pow.Tensor_Scalar", {x, 2}), Argument(dims), true});
@@ -56,9 +56,9 @@ Values decomposeRmsNorm(Decomposition& d) {
                    ? y
                    : d.call("aten.clone.default", {y}, {{"memory_format", MemoryFormat::Contiguous}});
     };
-    if (!isHalf(input.dtype())) return packed(normalised(d, input, *count).first);
+    if (!isHalf(input.dtype())) return packed(rmsNormalised(d, input, *count).first);
     const Value x = d.call("aten._to_copy.default", {input}, {{"dtype", DType::F32}});
-    return packed(d.call("aten._to_copy.default", {normalised(d, x, *count).first}, {{"dtype", input.dtype()}}));
+    return packed(d.call("aten._to_copy.default", {rmsNormalised(d, x, *count).first}, {{"dtype", input.dtype()}}));
 }
 Result<ValueType> inferFused(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor(size_t{0}));
@@ -68,7 +68,7 @@ Result<ValueType> inferFused(const InferContext& c) {
     return ValueType(TupleType{TensorType::contiguous(x.dtype, x.sizes, x.device),
                                TensorType::contiguous(opmathType(x.dtype), sizes, x.device)});
 }
-bool wanted(const InferContext& c, size_t result) {
+bool wantedRmsResult(const InferContext& c, size_t result) {
     const auto* mask = c.arg("output_mask").list();
     return mask && result < mask->size() && (*mask)[result].asInt().value_or(0) != 0;
 }
@@ -84,8 +84,8 @@ Result<ValueType> inferFusedBackward(const InferContext& c) {
     if (differ(rstd.sizes, rows)) return c.fail("rstd " + rstd.text() + " does not have one element for each row");
     const SymDims tail(x.sizes.end() - count, x.sizes.end());
     TupleType types = {ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device)), ValueType()};
-    if (!wanted(c, 0)) types[0] = ValueType();
-    if (wanted(c, 1) && c.has("weight")) {
+    if (!wantedRmsResult(c, 0)) types[0] = ValueType();
+    if (wantedRmsResult(c, 1) && c.has("weight")) {
         CT_TRY(const TensorType weight, c.tensor("weight"));
         types[1] = ValueType(TensorType::contiguous(weight.dtype, tail, x.device));
     }
@@ -110,12 +110,12 @@ Values decomposeFusedBackward(Decomposition& d) {
     const Value h = weight ? g * weight : g;
     const Value xHat = x * rstd;
     std::vector<Value> results(2);
-    if (wanted(d, 0)) {
+    if (wantedRmsResult(d, 0)) {
         const Value projected = sum(xHat * h, inner, true);
         const Value share = d.call("aten.div.Tensor", {xHat, Argument(elements)});
         results[0] = (h - share * projected) * rstd;
     }
-    if (wanted(d, 1) && weight) results[1] = outer.empty() ? g * xHat : sum(g * xHat, outer, false);
+    if (wantedRmsResult(d, 1) && weight) results[1] = outer.empty() ? g * xHat : sum(g * xHat, outer, false);
     if (results[0]) results[0] = convert(results[0], input.dtype());
     if (results[1]) results[1] = convert(results[1], d.in("weight").dtype());
     return results;
@@ -130,7 +130,7 @@ Value throughRms(Derivation& d) {
     return convert(d.call("aten.div.Tensor", {toOpmath(input) * slope, Argument(elements)}), input.dtype());
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRmsNormOps[] = {
     // x / sqrt(mean(x^2) + eps), scaled; eps is the compute dtype's epsilon when not given.
     {.schema =
          "aten.rms_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
@@ -148,7 +148,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value input = d.in(size_t{0});
-         const auto [y, rstd] = normalised(d, toOpmath(input), *normalisedDims(d, input.type()));
+         const auto [y, rstd] = rmsNormalised(d, toOpmath(input), *normalisedDims(d, input.type()));
          return {convert(y, input.dtype()), rstd};
      },
      .derive =
@@ -177,6 +177,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> rmsNormOps() { return kOps; }
+std::span<const OpDef> rmsNormOps() { return kRmsNormOps; }
 
 }  // namespace cutaway

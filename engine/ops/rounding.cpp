@@ -12,7 +12,7 @@
 namespace cutaway {
 namespace {
 
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kRoundingTags = Tag::Pointwise | Tag::Inplace;
 
 constexpr std::string_view kNumberSamples = R"(
 f32[2, 3]
@@ -81,10 +81,10 @@ Result<ValueType> refuseBool(const InferContext& c) {
 /// For the rounding functions: bool is refused, complex too.
 Result<ValueType> inferRounding(const InferContext& c) { return refuseBool<inferRealBroadcast>(c); }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kRoundingOps[] = {
     // Negation; integers wrap. bool is refused.
     {.schema = "aten.neg.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = refuseBool<inferBroadcast>,
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
@@ -101,7 +101,7 @@ constexpr OpDef kOps[] = {
      .lower = [](LowerContext& c) { return -c.load(0); },
      .samples = kNumberSamples},
     {.schema = "aten.square.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
@@ -111,7 +111,7 @@ constexpr OpDef kOps[] = {
      .samples = kNumberSamples},
     // max(x, 0); NaN stays NaN, and -0.0 stays -0.0. bool is refused.
     {.schema = "aten.relu.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRounding,
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return x < 0 ? decltype(x)(0) : x; }); },
      .derive =
@@ -125,21 +125,21 @@ constexpr OpDef kOps[] = {
          },
      .samples = kNumberSamples},
     {.schema = "aten.floor.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRounding,
      .eval = [](const EvalContext& c) { return roundFloats(c, [](auto x) { return std::floor(x); }); },
      .derive = zeroGradient,
      .lower = [](LowerContext& c) { return roundedBy(c, "floor"); },
      .samples = kNumberSamples},
     {.schema = "aten.ceil.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRounding,
      .eval = [](const EvalContext& c) { return roundFloats(c, [](auto x) { return std::ceil(x); }); },
      .derive = zeroGradient,
      .lower = [](LowerContext& c) { return roundedBy(c, "ceil"); },
      .samples = kNumberSamples},
     {.schema = "aten.trunc.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRounding,
      .eval = [](const EvalContext& c) { return roundFloats(c, [](auto x) { return std::trunc(x); }); },
      .derive = zeroGradient,
@@ -147,7 +147,7 @@ constexpr OpDef kOps[] = {
      .samples = kNumberSamples},
     // Half to even.
     {.schema = "aten.round.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRounding,
      .eval = [](const EvalContext& c) { return roundFloats(c, [](auto x) { return std::nearbyint(x); }); },
      .derive = zeroGradient,
@@ -155,7 +155,7 @@ constexpr OpDef kOps[] = {
      .samples = kNumberSamples},
     // Half to even at a decimal place, through a power of ten: exact only as far as that product is.
     {.schema = "aten.round.decimals(Tensor self, *, int decimals) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRounding,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -166,7 +166,7 @@ constexpr OpDef kOps[] = {
      .derive = zeroGradient,
      .samples = "f32[2, 3], decimals = 1\nf64[4], decimals = -1\nf32[3], decimals = 0"},
     {.schema = "aten.frac.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferFloatLikeFirst,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return x - std::trunc(x); }); },
      .expand = Expand::Decompose,
@@ -179,7 +179,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3]\nf64[4]\nbf16[3]"},
     // -1, 0 or 1; NaN gives 0, as PyTorch's kernel does.
     {.schema = "aten.sign.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return decltype(x)((x > 0) - (x < 0)); }); },
      .derive = zeroGradient,
@@ -247,7 +247,7 @@ constexpr OpDef kOps[] = {
      },
      .samples = "f32[2, 3]\nf64[4]"},
     {.schema = "aten.logical_not.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = inferPredicate,
      .eval =
          [](const EvalContext& c) {
@@ -266,7 +266,7 @@ constexpr OpDef kOps[] = {
      .samples = "b8[2, 3]\nf32[4]\ni64[2, 3][1, 2]\nb8[0]"},
     // Bitwise complement of integers, logical complement of bool. Floats are refused.
     {.schema = "aten.bitwise_not.default(Tensor self) -> Tensor",
-     .tags = kTags,
+     .tags = kRoundingTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          if (!isIntegral(self.dtype, true))
@@ -290,6 +290,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> roundingOps() { return kOps; }
+std::span<const OpDef> roundingOps() { return kRoundingOps; }
 
 }  // namespace cutaway

@@ -119,7 +119,7 @@ Value onesLike(Decomposition& d, const Value& x, const SymDims& sizes) {
     return d.call("aten.ones.default", {Argument(sizes)},
                   {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
 }
-Value sliced(Decomposition& d, const Value& x, int64_t dim, int64_t from, const Argument& to = Argument()) {
+Value slicedFrom(Decomposition& d, const Value& x, int64_t dim, int64_t from, const Argument& to = Argument()) {
     return d.call("aten.slice.Tensor", {x, dim, from, to});
 }
 /// For each k, the gradients from k on times what the products hold besides element k: no division, so that zeros are
@@ -145,15 +145,15 @@ void deriveCumprod(Derivation& d) {
     for (int64_t k = 0; k < size.value(); ++k) {
         const bool last = k + 1 == size.value();
         Value before = ones, others;
-        if (k > 0) before = d.call("aten.prod.dim_int", {sliced(d, x, dim, 0, k), dim, true});
+        if (k > 0) before = d.call("aten.prod.dim_int", {slicedFrom(d, x, dim, 0, k), dim, true});
         if (last) {
             others = before;
         } else {
-            Value after = d.call("aten.cumprod.default", {sliced(d, x, dim, k + 1), dim});
+            Value after = d.call("aten.cumprod.default", {slicedFrom(d, x, dim, k + 1), dim});
             if (k > 0) after = expand(before, after.sizes()) * after;
             others = d.call("aten.cat.default", {Argument(std::vector<Argument>{before, after}), dim});
         }
-        slices.emplace_back(sum(sliced(d, d.dy(), dim, k) * others, {dim}, false));
+        slices.emplace_back(sum(slicedFrom(d, d.dy(), dim, k) * others, {dim}, false));
     }
     d.input(0) = d.call("aten.stack.default", {Argument(std::move(slices)), dim});
 }
@@ -282,7 +282,7 @@ c64[3, 4], 1
 constexpr std::string_view kExtremeScanSamples =
     "f32[2, 3, 4]!, 1\nf32[2, 3, 4]!, -1\nf32[2, 3][1, 2]!, 0\nf64[5]!, 0\nf32[], 0\ni64[8], 0\nb8[5], 0\nbf16[4, 5]!, 1\nf32[0, 3], 1";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kScanOps[] = {
     {.schema = "aten.cumsum.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
      .infer = inferScan,
      .eval = evalScan<true>,
@@ -335,6 +335,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> scanOps() { return kOps; }
+std::span<const OpDef> scanOps() { return kScanOps; }
 
 }  // namespace cutaway

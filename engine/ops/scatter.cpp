@@ -222,7 +222,7 @@ void deriveReduce(Derivation& d) {
     }
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kScatterOps[] = {
     // out[i][j] = self[index[i][j]][j] for dim 0; the index has the shape of the result and may be smaller than self.
     {.schema = "aten.gather.default(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
      .infer = inferGather,
@@ -325,6 +325,6 @@ f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'mean', include_self=False
 
 }  // namespace
 
-std::span<const OpDef> scatterOps() { return kOps; }
+std::span<const OpDef> scatterOps() { return kScatterOps; }
 
 }  // namespace cutaway

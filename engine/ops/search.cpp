@@ -147,7 +147,7 @@ Value constantTensor(Decomposition& d, DType dtype, Device device) {
                   {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSearchOps[] = {
     // The bucket of each value: how many boundaries lie before it.
     {.schema =
          "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
@@ -211,6 +211,6 @@ i32[5]<1, f32[7]
 
 }  // namespace
 
-std::span<const OpDef> searchOps() { return kOps; }
+std::span<const OpDef> searchOps() { return kSearchOps; }
 
 }  // namespace cutaway

@@ -123,7 +123,7 @@ Segments segmentsOf(Decomposition& d, const Value& data, int64_t axis) {
     return s;
 }
 /// Results by number: those of the segments, between one of elements before the first and one of those behind the last.
-Value scattered(Decomposition& d, const Segments& s, const Value& data, std::string_view how, double initial) {
+Value scatteredSegments(Decomposition& d, const Segments& s, const Value& data, std::string_view how, double initial) {
     SymDims sizes = data.sizes();
     sizes[static_cast<size_t>(s.axis)] = s.count + SymInt(2);
     const Value start = full(d.builder(), sizes, initial, data.dtype(), data.type().device);
@@ -146,7 +146,7 @@ Values reduceSegments(Decomposition& d) {
     const Reduction& by = *reductionOf(d);
     const Segments s = segmentsOf(d, data, d.dimOf("axis", data.rank()));
     const double initial = d.has("initial") ? d.real("initial") : by.initial;
-    Value out = ofSegments(d, s, scattered(d, s, data, by.scatter, initial));
+    Value out = ofSegments(d, s, scatteredSegments(d, s, data, by.scatter, initial));
     if (by.name == "mean") {
         const Value lengths = convert(s.lengths, out.dtype());
         const Value mean = out / lengths;
@@ -160,12 +160,13 @@ Values reduceSegments(Decomposition& d) {
 }
 /// The product of a segment's other elements. Where one of them is 0 the quotient says nothing: then only that one has
 /// a gradient, and of two zeros none.
-Value productOfOthers(Decomposition& d, const Segments& s, const Value& data, const Value& out) {
+Value productOfSegmentOthers(Decomposition& d, const Segments& s, const Value& data, const Value& out) {
     const Value zero = compareScalar("eq", data, int64_t{0});
     const Value rest = where(zero, scalarTensor(d, 1.0, data), data);
     const double initial = d.has("initial") ? d.real("initial") : 1;
-    const Value product = toElements(d, s, ofSegments(d, s, scattered(d, s, rest, "prod", initial)));
-    const Value zeros = toElements(d, s, ofSegments(d, s, scattered(d, s, convert(zero, data.dtype()), "sum", 0)));
+    const Value product = toElements(d, s, ofSegments(d, s, scatteredSegments(d, s, rest, "prod", initial)));
+    const Value zeros =
+        toElements(d, s, ofSegments(d, s, scatteredSegments(d, s, convert(zero, data.dtype()), "sum", 0)));
     const Value none = scalarTensor(d, 0.0, data);
     return where(zero, where(compareScalar("eq", zeros, int64_t{1}), product, none), toElements(d, s, out) / data);
 }
@@ -180,12 +181,12 @@ Values segmentGradients(Decomposition& d) {
     if (d.text("reduce") == "mean") {
         gradient = toElements(d, s, g / convert(s.lengths, g.dtype()));
     } else if (by == "prod") {
-        gradient = own * productOfOthers(d, s, data, out);
+        gradient = own * productOfSegmentOthers(d, s, data, out);
     } else if (by != "sum") {
         const Value theirs = toElements(d, s, out);
         const Value chosen = d.call("aten.logical_or.default",
                                     {d.call("aten.eq.Tensor", {data, theirs}), unary("aten.isnan.default", data)});
-        const Value ties = ofSegments(d, s, scattered(d, s, convert(chosen, data.dtype()), "sum", 0));
+        const Value ties = ofSegments(d, s, scatteredSegments(d, s, convert(chosen, data.dtype()), "sum", 0));
         gradient = where(chosen, toElements(d, s, g / ties), scalarTensor(d, 0.0, g));
     }
     // Elements before the first segment and behind the last have none.
@@ -206,7 +207,7 @@ Result<ValueType> inferSegmentGradients(const InferContext& c) {
     return ValueType(TensorType::contiguous(data.dtype, data.sizes, data.device));
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSegmentsOps[] = {
     {.schema =
          "aten.segment_reduce.default(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, "
          "Scalar? initial=None) -> Tensor",
@@ -244,6 +245,6 @@ bf16[7, 2], 'mean', offsets = i64[2]<5
 
 }  // namespace
 
-std::span<const OpDef> segmentOps() { return kOps; }
+std::span<const OpDef> segmentOps() { return kSegmentsOps; }
 
 }  // namespace cutaway

@@ -101,7 +101,7 @@ void deriveSoftmax(Derivation& d, std::string_view op) {
     d.input(0) = d.call(op, {d.dy(), d.out(), d.arg("dim"), d.in(size_t{0}).dtype()});
 }
 
-constexpr std::string_view kSamples = R"(
+constexpr std::string_view kSoftmaxSamples = R"(
 f32[2, 3, 4], -1, False
 f32[2, 3, 4], 1, False
 f32[3, 2, 4][4, 12, 1], -1, False
@@ -110,12 +110,12 @@ f64[5], 0, False
 f32[], 0, False
 f32[0, 3], 1, False
 )";
-constexpr std::string_view kBackwardSamples = R"(
+constexpr std::string_view kSoftmaxBackwardSamples = R"(
 f32[2, 3, 4], f32[2, 3, 4]<1, -1, torch.float32
 f64[2, 3], f64[2, 3]<1, 0, torch.float64
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSoftmaxOps[] = {
     // exp(x) / sum(exp(x)) along a dim, shifted by the maximum. A group of only -inf gives NaN.
     {.schema = "aten._softmax.default(Tensor self, int dim, bool half_to_float) -> Tensor",
      .tags = Tag::Reduction,
@@ -124,7 +124,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = decomposeSoftmax,
      .derive = [](Derivation& d) { deriveSoftmax(d, "aten._softmax_backward_data.default"); },
-     .samples = kSamples},
+     .samples = kSoftmaxSamples},
     {.schema = "aten._log_softmax.default(Tensor self, int dim, bool half_to_float) -> Tensor",
      .tags = Tag::Reduction,
      .infer = inferSoftmax,
@@ -132,7 +132,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = decomposeLogSoftmax,
      .derive = [](Derivation& d) { deriveSoftmax(d, "aten._log_softmax_backward_data.default"); },
-     .samples = kSamples},
+     .samples = kSoftmaxSamples},
     // Softmax whose groups of only -inf give zeros: attention rows that may look at nothing.
     {.schema = "aten._safe_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
      .tags = Tag::Reduction,
@@ -215,7 +215,7 @@ constexpr OpDef kOps[] = {
              result = d.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
          return convert(result, d.out().dtype);
      },
-     .samples = kBackwardSamples},
+     .samples = kSoftmaxBackwardSamples},
     {.schema =
          "aten._log_softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
      .tags = Tag::Reduction,
@@ -228,11 +228,11 @@ constexpr OpDef kOps[] = {
          const Value total = sum(gradient, {d.integerOr("dim", 0)}, true);
          return convert(gradient - soft * total, d.out().dtype);
      },
-     .samples = kBackwardSamples},
+     .samples = kSoftmaxBackwardSamples},
 };
 
 }  // namespace
 
-std::span<const OpDef> softmaxOps() { return kOps; }
+std::span<const OpDef> softmaxOps() { return kSoftmaxOps; }
 
 }  // namespace cutaway

@@ -279,7 +279,7 @@ f32[2, 0], 1
 f32[2, 3, 4, 5][60, 1, 15, 3]!, 1
 )";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSortOps[] = {
     {.schema = "aten.sort.default(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
      .infer = inferSort,
      .eval = evalSort,
@@ -374,6 +374,6 @@ f32[0, 3], 2
 
 }  // namespace
 
-std::span<const OpDef> sortOps() { return kOps; }
+std::span<const OpDef> sortOps() { return kSortOps; }
 
 }  // namespace cutaway

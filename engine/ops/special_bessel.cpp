@@ -11,7 +11,7 @@ namespace cutaway {
 namespace {
 
 template <double (*f)(double)>
-EvalResult mapped(const EvalContext& c) {
+EvalResult mappedBessel(const EvalContext& c) {
     return floatMap(c, [](auto x) { return f(static_cast<double>(x)); });
 }
 template <int64_t order>
@@ -22,7 +22,7 @@ template <int64_t order, bool scaled>
 EvalResult secondKind(const EvalContext& c) {
     return floatMap(c, [](auto x) { return modifiedBesselK(order, static_cast<double>(x), scaled); });
 }
-constexpr OpDef row(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, std::string_view samples) {
+constexpr OpDef besselRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, std::string_view samples) {
     return {.schema = schema, .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = eval, .samples = samples};
 }
 
@@ -78,21 +78,24 @@ EvalResult evalFrexp(const EvalContext& c) {
     return TensorList{mantissa, exponent};
 }
 
-constexpr std::string_view kAny = "f32[2, 3]\nf64[5]\ni64[3]", kPositive = "f32[2, 3]>0\nf64[5]>0\nf64[4]\ni64[3]";
+constexpr std::string_view kAny = "f32[2, 3]\nf64[5]\ni64[3]",
+                           kBesselPositive = "f32[2, 3]>0\nf64[5]>0\nf64[4]\ni64[3]";
 
-constexpr OpDef kOps[] = {
-    row("aten.special_bessel_j0.default(Tensor self) -> Tensor", mapped<besselJ0>, kAny),
-    row("aten.special_bessel_j1.default(Tensor self) -> Tensor", mapped<besselJ1>, kAny),
-    row("aten.special_bessel_y0.default(Tensor self) -> Tensor", mapped<besselY0>, kPositive),
-    row("aten.special_bessel_y1.default(Tensor self) -> Tensor", mapped<besselY1>, kPositive),
-    row("aten.special_modified_bessel_i0.default(Tensor self) -> Tensor", firstKind<0>, kAny),
-    row("aten.special_modified_bessel_i1.default(Tensor self) -> Tensor", firstKind<1>, kAny),
-    row("aten.special_modified_bessel_k0.default(Tensor self) -> Tensor", secondKind<0, false>, kPositive),
-    row("aten.special_modified_bessel_k1.default(Tensor self) -> Tensor", secondKind<1, false>, kPositive),
-    row("aten.special_scaled_modified_bessel_k0.default(Tensor x) -> Tensor", secondKind<0, true>, kPositive),
-    row("aten.special_scaled_modified_bessel_k1.default(Tensor x) -> Tensor", secondKind<1, true>, kPositive),
-    row("aten.special_spherical_bessel_j0.default(Tensor x) -> Tensor", mapped<sphericalBesselJ0>, kAny),
-    row("aten.special_airy_ai.default(Tensor x) -> Tensor", mapped<airy>, kAny),
+constexpr OpDef kSpecialBesselOps[] = {
+    besselRow("aten.special_bessel_j0.default(Tensor self) -> Tensor", mappedBessel<besselJ0>, kAny),
+    besselRow("aten.special_bessel_j1.default(Tensor self) -> Tensor", mappedBessel<besselJ1>, kAny),
+    besselRow("aten.special_bessel_y0.default(Tensor self) -> Tensor", mappedBessel<besselY0>, kBesselPositive),
+    besselRow("aten.special_bessel_y1.default(Tensor self) -> Tensor", mappedBessel<besselY1>, kBesselPositive),
+    besselRow("aten.special_modified_bessel_i0.default(Tensor self) -> Tensor", firstKind<0>, kAny),
+    besselRow("aten.special_modified_bessel_i1.default(Tensor self) -> Tensor", firstKind<1>, kAny),
+    besselRow("aten.special_modified_bessel_k0.default(Tensor self) -> Tensor", secondKind<0, false>, kBesselPositive),
+    besselRow("aten.special_modified_bessel_k1.default(Tensor self) -> Tensor", secondKind<1, false>, kBesselPositive),
+    besselRow("aten.special_scaled_modified_bessel_k0.default(Tensor x) -> Tensor", secondKind<0, true>,
+              kBesselPositive),
+    besselRow("aten.special_scaled_modified_bessel_k1.default(Tensor x) -> Tensor", secondKind<1, true>,
+              kBesselPositive),
+    besselRow("aten.special_spherical_bessel_j0.default(Tensor x) -> Tensor", mappedBessel<sphericalBesselJ0>, kAny),
+    besselRow("aten.special_airy_ai.default(Tensor x) -> Tensor", mappedBessel<airy>, kAny),
     // The share of gamma(self) below other, and the one above.
     incompleteGammaRow<false>("aten.igamma.default(Tensor self, Tensor other) -> Tensor"),
     incompleteGammaRow<true>("aten.igammac.default(Tensor self, Tensor other) -> Tensor"),
@@ -110,6 +113,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> specialBesselOps() { return kOps; }
+std::span<const OpDef> specialBesselOps() { return kSpecialBesselOps; }
 
 }  // namespace cutaway

@@ -38,7 +38,7 @@ Values renamed(Decomposition& d, std::string_view op) {
     for (size_t i = 0; i < d.op().schema()->params.size(); ++i) all.push_back(d.arg(i));
     return d.call(op, std::move(all));
 }
-Value number(Decomposition& d, double value, const Value& like) { return scalarTensor(d, value, like); }
+Value numberLike(Decomposition& d, double value, const Value& like) { return scalarTensor(d, value, like); }
 /// An operand in the dtype it is computed in: integers and half floats as f32.
 Value floatIn(Decomposition& d, size_t position) {
     const Value x = d.in(position);
@@ -72,7 +72,7 @@ Values productWithLog1p(Decomposition& d) {
     const Value zero = compareScalar("eq", x, int64_t{0}), product = x * unary("aten.log1p.default", y);
     const Value rest = where(zero, scalarTensor(d, int64_t{0}, product), product);
     const Value missing = unary("aten.isnan.default", y);
-    return fromOpmath(d, where(missing, number(d, std::numeric_limits<double>::quiet_NaN(), rest), rest));
+    return fromOpmath(d, where(missing, numberLike(d, std::numeric_limits<double>::quiet_NaN(), rest), rest));
 }
 /// The logarithm of the multivariate gamma function: a sum over lgamma of x, x - 1/2, ...
 Values logGammas(Decomposition& d) {
@@ -99,28 +99,28 @@ Value halfAtZero(Derivation& d, const Fn<Value(Derivation&, const Value&)>& slop
     return d.dy() * d.call("aten.masked_fill.Scalar", {slope(d, safe), near, 0.5});
 }
 
-constexpr std::string_view kSamples = "f32[2, 3]\nf64[5]\nbf16[4]\ni64[3]",
+constexpr std::string_view kSpecialSamples = "f32[2, 3]\nf64[5]\nbf16[4]\ni64[3]",
                            kPositive = "f32[2, 3]>0\nf64[5]>0\nbf16[4]>0";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSpecialFunctionsOps[] = {
     // Modified Bessel functions of the first kind; the e forms times exp(-|x|).
     unaryRow(
         "aten.i0.default(Tensor self) -> Tensor", bessel<0, false>,
-        [](Derivation& d) { d.input(0) = d.dy() * bessel(d, "aten.special_i1.default"); }, kSamples),
+        [](Derivation& d) { d.input(0) = d.dy() * bessel(d, "aten.special_i1.default"); }, kSpecialSamples),
     unaryRow(
         "aten.special_i0e.default(Tensor self) -> Tensor", bessel<0, true>,
         [](Derivation& d) {
             d.input(0) =
                 d.dy() * (bessel(d, "aten.special_i1e.default") - unary("aten.sgn.default", d.in(0)) * d.out());
         },
-        kSamples),
+        kSpecialSamples),
     unaryRow(
         "aten.special_i1.default(Tensor self) -> Tensor", bessel<1, false>,
         [](Derivation& d) {
             d.input(0) =
                 halfAtZero(d, [](Derivation& r, const Value& x) { return unary("aten.i0.default", x) - r.out() / x; });
         },
-        kSamples),
+        kSpecialSamples),
     unaryRow(
         "aten.special_i1e.default(Tensor self) -> Tensor", bessel<1, true>,
         [](Derivation& d) {
@@ -129,7 +129,7 @@ constexpr OpDef kOps[] = {
                 return unary("aten.special_i0e.default", x) - r.out() * fall;
             });
         },
-        kSamples),
+        kSpecialSamples),
     shorthand(
         "aten.special_i0.default(Tensor self) -> Tensor",
         [](Decomposition& d) { return renamed(d, "aten.i0.default"); }, "f32[3]"),
@@ -140,7 +140,7 @@ constexpr OpDef kOps[] = {
             const Value steep = d.call("aten.mul.Scalar", {d.in(0), 2}) * d.out();
             d.input(0) = d.dy() * d.call("aten.sub.Scalar", {steep, 1.1283791670955126});
         },
-        kSamples),
+        kSpecialSamples),
     // The normal distribution: its function, the logarithm and the inverse of that.
     shorthand(
         "aten.special_ndtr.default(Tensor self) -> Tensor",
@@ -161,7 +161,7 @@ constexpr OpDef kOps[] = {
              const Value square = d.call("aten.pow.Tensor_Scalar", {d.in(0), 2});
              d.input(0) = d.dy() / kRootTwoPi * unary("aten.exp.default", -(d.out() + square / 2));
          },
-     .samples = kSamples},
+     .samples = kSpecialSamples},
     unaryRow(
         "aten.special_ndtri.default(Tensor self) -> Tensor", mapped<inverseNormal>,
         [](Derivation& d) {
@@ -255,6 +255,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> specialFunctionOps() { return kOps; }
+std::span<const OpDef> specialFunctionOps() { return kSpecialFunctionsOps; }
 
 }  // namespace cutaway

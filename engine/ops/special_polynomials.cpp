@@ -47,7 +47,7 @@ constexpr OpDef polynomial(std::string_view schema, Fn<EvalResult(const EvalCont
         CUTAWAY_SECOND_NUMBER("aten.special_" #name ".n_scalar(Tensor x, Scalar n) -> Tensor", \
                               "aten.special_" #name ".default", "f64[5]<1, 12\nf32[2, 3], 3", Tag::Pointwise)
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSpecialPolynomialsOps[] = {
     CUTAWAY_POLYNOMIAL(chebyshev_polynomial_t, (chebyshevOf<Chebyshev::T, false>)),
     CUTAWAY_POLYNOMIAL(chebyshev_polynomial_u, (chebyshevOf<Chebyshev::U, false>)),
     CUTAWAY_POLYNOMIAL(chebyshev_polynomial_v, (chebyshevOf<Chebyshev::V, false>)),
@@ -64,6 +64,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> specialPolynomialOps() { return kOps; }
+std::span<const OpDef> specialPolynomialOps() { return kSpecialPolynomialsOps; }
 
 }  // namespace cutaway

@@ -14,12 +14,12 @@ namespace {
 DType complexOf(DType dtype) { return dtype == DType::F64 || dtype == DType::C128 ? DType::C128 : DType::C64; }
 DType partOf(DType dtype) { return dtype == DType::F64 || dtype == DType::C128 ? DType::F64 : DType::F32; }
 
-struct Call {
+struct SpectralCall {
     TensorType self;
     std::vector<int64_t> dims;
 };
-Result<Call> readCall(const InferContext& c) {
-    Call call;
+Result<SpectralCall> readSpectralCall(const InferContext& c) {
+    SpectralCall call;
     CT_TRY(call.self, c.tensor("self"));
     CT_TRY(call.dims, c.dims("dim", call.self.rank(), false));
     CT_TRY_VOID(c.integer("normalization"));
@@ -29,7 +29,8 @@ Result<Call> readCall(const InferContext& c) {
     return call;
 }
 /// `transformedLast`: laid out with the transformed dims innermost, in the order given.
-Result<ValueType> typeWith(const Call& call, DType dtype, std::optional<SymInt> lastSize, bool transformedLast) {
+Result<ValueType> typeWith(const SpectralCall& call, DType dtype, std::optional<SymInt> lastSize,
+                           bool transformedLast) {
     SymDims sizes = call.self.sizes;
     if (lastSize) sizes[static_cast<size_t>(call.dims.back())] = *lastSize;
     TensorType type = TensorType::contiguous(dtype, sizes, call.self.device);
@@ -52,7 +53,7 @@ Result<ValueType> typeWith(const Call& call, DType dtype, std::optional<SymInt> 
     return ValueType(std::move(type));
 }
 Result<ValueType> inferRealToComplex(const InferContext& c) {
-    CT_TRY(const Call call, readCall(c));
+    CT_TRY(const SpectralCall call, readSpectralCall(c));
     if (!isFloating(call.self.dtype) || isHalf(call.self.dtype))
         return c.fail("needs float32 or float64, not " + std::string(info(call.self.dtype).torchName));
     const SymInt size = call.self.sizes[static_cast<size_t>(call.dims.back())];
@@ -60,7 +61,7 @@ Result<ValueType> inferRealToComplex(const InferContext& c) {
     return typeWith(call, complexOf(call.self.dtype), floorDiv(size, SymInt(2)) + SymInt(1), false);
 }
 Result<ValueType> inferComplexToReal(const InferContext& c) {
-    CT_TRY(const Call call, readCall(c));
+    CT_TRY(const SpectralCall call, readSpectralCall(c));
     CT_TRY(const SymInt size, c.size("last_dim_size"));
     if (!isComplex(call.self.dtype) || call.self.dtype == DType::C32) return c.fail("needs complex64 or complex128");
     if (exceeds(1, size)) return c.fail("a result of " + size.text() + " elements");
@@ -72,16 +73,16 @@ Result<ValueType> inferComplexToReal(const InferContext& c) {
     return typeWith(call, partOf(call.self.dtype), size, true);
 }
 Result<ValueType> inferComplexToComplex(const InferContext& c) {
-    CT_TRY(const Call call, readCall(c));
+    CT_TRY(const SpectralCall call, readSpectralCall(c));
     if (!isComplex(call.self.dtype) || call.self.dtype == DType::C32) return c.fail("needs complex64 or complex128");
     return typeWith(call, call.self.dtype, std::nullopt, true);
 }
 fourier::Call transformOf(const EvalContext& c) {
-    const Call call = *readCall(c);
+    const SpectralCall call = *readSpectralCall(c);
     return {c.in("self").sizes(), call.dims, c.integerOr("normalization", 0)};
 }
 template <class T>
-fourier::Rows<T> rowsOf(const Tensor& tensor) {
+fourier::Rows<T> spectralRows(const Tensor& tensor) {
     return {tensor.sizes(), packElements<T>(tensor)};
 }
 template <class T>
@@ -91,7 +92,7 @@ fourier::Rows<T> rowsFor(const Tensor& tensor) {
 EvalResult evalRealToComplex(const EvalContext& c) {
     Tensor out = c.result();
     const fourier::Call call = transformOf(c);
-    auto given = rowsOf<double>(c.in("self"));
+    auto given = spectralRows<double>(c.in("self"));
     auto made = rowsFor<fourier::Complex>(out);
     fourier::realToComplex(call, out.size(call.dims.back()), given.load(), made.store());
     unpackElements(made.elements, out);
@@ -100,7 +101,7 @@ EvalResult evalRealToComplex(const EvalContext& c) {
 EvalResult evalComplexToReal(const EvalContext& c) {
     Tensor out = c.result();
     const fourier::Call call = transformOf(c);
-    auto given = rowsOf<fourier::Complex>(c.in("self"));
+    auto given = spectralRows<fourier::Complex>(c.in("self"));
     auto made = rowsFor<double>(out);
     fourier::complexToReal(call, out.size(call.dims.back()), given.load(), made.store());
     unpackElements(made.elements, out);
@@ -108,7 +109,7 @@ EvalResult evalComplexToReal(const EvalContext& c) {
 }
 EvalResult evalComplexToComplex(const EvalContext& c) {
     Tensor out = c.result();
-    auto given = rowsOf<fourier::Complex>(c.in("self"));
+    auto given = spectralRows<fourier::Complex>(c.in("self"));
     auto made = rowsFor<fourier::Complex>(out);
     fourier::complexToComplex(transformOf(c), c.flag("forward"), given.load(), made.store());
     unpackElements(made.elements, out);
@@ -156,7 +157,7 @@ void deriveComplexToReal(Derivation& d) {
     d.input(0) = g;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSpectralOps[] = {
     {.schema = "aten._fft_r2c.default(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferRealToComplex,
@@ -184,6 +185,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> spectralOps() { return kOps; }
+std::span<const OpDef> spectralOps() { return kSpectralOps; }
 
 }  // namespace cutaway

@@ -96,7 +96,7 @@ Value fitted(Decomposition& d, Value x, const Axes& axes) {
     }
     return grows ? d.call("aten.constant_pad_nd.default", {x, Argument(pad)}) : x;
 }
-Value nothing(Decomposition& d) { return Value(d.builder(), nullptr); }
+Value decomposeToNothing(Decomposition& d) { return Value(d.builder(), nullptr); }
 
 // -- the forms
 
@@ -107,7 +107,7 @@ Values complexTransform(Decomposition& d) {
     if (several && x.rank() == 0 && !d.has("s") && !d.has("dim")) return unary("aten.clone.default", toComplex(x));
     const auto axes = axesOf(d);
     const auto norm = normOf(d, forward);
-    if (!axes || !norm) return nothing(d);
+    if (!axes || !norm) return decomposeToNothing(d);
     if (isHalf(x.dtype())) return refuse(d, "has no kernel for half floats; convert to float32");
     // One dim of real numbers: the real-to-complex transform, whose conjugate is the inverse.
     if (!isComplex(x.dtype()) && !several) {
@@ -121,7 +121,7 @@ template <bool forward>
 Values fromReal(Decomposition& d) {
     const auto axes = axesOf(d);
     const auto norm = normOf(d, forward);
-    if (!axes || !norm) return nothing(d);
+    if (!axes || !norm) return decomposeToNothing(d);
     if (isComplex(d.in(0).dtype())) return refuse(d, "needs real numbers");
     const Value y =
         d.call("aten._fft_r2c.default", {fitted(d, toReal(d.in(0)), *axes), Argument(axes->dims), *norm, true});
@@ -131,7 +131,7 @@ template <bool forward>
 Values toRealNumbers(Decomposition& d) {
     auto axes = axesOf(d);
     const auto norm = normOf(d, forward);
-    if (!axes || !norm) return nothing(d);
+    if (!axes || !norm) return decomposeToNothing(d);
     const Value x = toComplex(d.in(0));
     const int64_t last = axes->dims.back();
     const SymInt size = axes->sizes.back().value_or((x.size(last) - SymInt(1)) * SymInt(2));
@@ -146,7 +146,7 @@ Values toRealNumbers(Decomposition& d) {
 Values hermitian(Decomposition& d) {
     auto axes = axesOf(d);
     const auto norm = normOf(d, true);
-    if (!axes || !norm) return nothing(d);
+    if (!axes || !norm) return decomposeToNothing(d);
     const Value x = toComplex(d.in(0));
     const int64_t last = axes->dims.back();
     const SymInt size = axes->sizes.back().value_or((x.size(last) - SymInt(1)) * SymInt(2));
@@ -161,7 +161,7 @@ Values hermitian(Decomposition& d) {
 Values inverseHermitian(Decomposition& d) {
     const auto axes = axesOf(d);
     const auto norm = normOf(d, false);
-    if (!axes || !norm) return nothing(d);
+    if (!axes || !norm) return decomposeToNothing(d);
     if (isComplex(d.in(0).dtype())) return refuse(d, "needs real numbers");
     const std::vector<int64_t> last(axes->dims.end() - 1, axes->dims.end()),
         others(axes->dims.begin(), axes->dims.end() - 1);
@@ -171,10 +171,10 @@ Values inverseHermitian(Decomposition& d) {
 }
 /// Rolled by half (rounded down, or up) along dims.
 template <bool up>
-Values shifted(Decomposition& d) {
+Values shiftedSpectrum(Decomposition& d) {
     const Value x = d.in(0);
     const auto dims = read(d, d.dims("dim", x.rank(), true));
-    if (!dims) return nothing(d);
+    if (!dims) return decomposeToNothing(d);
     std::vector<Argument> shifts;
     for (const int64_t dim : *dims) shifts.push_back(Argument(floorDiv(x.size(dim) + SymInt(up ? 1 : 0), SymInt(2))));
     return d.call("aten.roll.default", {x, Argument(shifts), Argument(*dims)});
@@ -204,7 +204,7 @@ std::optional<Frames> framesOf(Decomposition& d) {
 }
 Values shortTime(Decomposition& d) {
     const auto f = framesOf(d);
-    if (!f) return nothing(d);
+    if (!f) return decomposeToNothing(d);
     Value x = d.in(0);
     if (x.rank() != 1 && x.rank() != 2) return refuse(d, "needs a signal or a batch of them, not " + x.type().text());
     if (!isFloating(x.dtype()) && !isComplex(x.dtype())) return refuse(d, "needs a floating-point or complex signal");
@@ -232,7 +232,7 @@ Values shortTime(Decomposition& d) {
 }
 Values inverseShortTime(Decomposition& d) {
     const auto f = framesOf(d);
-    if (!f) return nothing(d);
+    if (!f) return decomposeToNothing(d);
     Value x = d.in(0);
     const bool single = x.rank() == 2, centered = d.flag("center", true);
     if (!isComplex(x.dtype()) || (x.rank() != 2 && x.rank() != 3))
@@ -264,7 +264,7 @@ Values inverseShortTime(Decomposition& d) {
         d.call("aten.unfold_backward.default", {squares, Argument(std::vector<int64_t>{1, whole}), 1, f->size, f->hop});
     const int64_t start = centered ? f->size / 2 : 0;
     const auto length = d.has("length") ? read(d, d.integer("length", 0)) : std::optional<int64_t>(whole - 2 * start);
-    if (!length) return nothing(d);
+    if (!length) return decomposeToNothing(d);
     const int64_t end = *length < whole - start ? start + *length : whole;
     signal = d.call("aten.slice.Tensor", {signal, 1, start, end});
     envelope = d.call("aten.slice.Tensor", {envelope, 1, start, end});
@@ -286,7 +286,7 @@ Result<ValueType> inferRange(const InferContext& c, std::string_view lengthParam
         TensorType::contiguous(dtype, {SymInt(half ? length / 2 + 1 : length)}, c.device("device").value_or(Device{})));
 }
 Result<ValueType> inferWindow(const InferContext& c) { return inferRange(c, "window_length", false); }
-double parameter(const EvalContext& c, std::string_view name, double fallback) {
+double windowParameter(const EvalContext& c, std::string_view name, double fallback) {
     return c.op().schema()->find(name) >= 0 ? c.real(name) : fallback;
 }
 /// f(position), positions being evenly spaced from 0 to 1. A periodic window is that of one element more, without its
@@ -307,7 +307,7 @@ EvalResult evalHann(const EvalContext& c) {
     return window(c, [](double x) { return 0.5 - 0.5 * std::cos(kTurn * x); });
 }
 EvalResult evalHamming(const EvalContext& c) {
-    const double alpha = parameter(c, "alpha", 0.54), beta = parameter(c, "beta", 0.46);
+    const double alpha = windowParameter(c, "alpha", 0.54), beta = windowParameter(c, "beta", 0.46);
     return window(c, [=](double x) { return alpha - beta * std::cos(kTurn * x); });
 }
 EvalResult evalBartlett(const EvalContext& c) {
@@ -322,7 +322,7 @@ double besselI0(double x) {
     return total;
 }
 EvalResult evalKaiser(const EvalContext& c) {
-    const double beta = parameter(c, "beta", 12.0);
+    const double beta = windowParameter(c, "beta", 12.0);
     return window(c, [=](double x) {
         return besselI0(beta * std::sqrt(std::max(0.0, 1 - (2 * x - 1) * (2 * x - 1)))) / besselI0(beta);
     });
@@ -346,7 +346,7 @@ constexpr std::string_view kOne = "f32[2, 6]\nf32[2, 5], 4, 0, 'ortho'\nf32[2, 5
                            kMany = "f32[2, 4, 6]\nf32[2, 3, 5], [4, 4], [0, 2], 'ortho'",
                            kComplexMany = "c64[2, 4, 3]\nc64[2, 3, 3], [4, 4], [0, 2], 'ortho'";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSpectralCompositeOps[] = {
     shorthand("aten.fft_fft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
               complexTransform<true>, "f32[2, 6]\nf32[2, 5], 4, 0, 'ortho'\nc64[2, 5], 8, -1, 'forward'\ni64[4]",
               Tag::Heavy),
@@ -384,9 +384,9 @@ constexpr OpDef kOps[] = {
               fromReal<true>, kMany, Tag::Heavy),
     shorthand("aten.fft_irfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
               toRealNumbers<false>, kComplexMany, Tag::Heavy),
-    shorthand("aten.fft_fftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shifted<false>,
+    shorthand("aten.fft_fftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shiftedSpectrum<false>,
               "f32[4, 5]\ni64[2, 3], [1]"),
-    shorthand("aten.fft_ifftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shifted<true>,
+    shorthand("aten.fft_ifftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shiftedSpectrum<true>,
               "f32[4, 5]\ni64[2, 3], [1]"),
     shorthand(
         "aten.stft.default(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, "
@@ -479,6 +479,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> spectralCompositeOps() { return kOps; }
+std::span<const OpDef> spectralCompositeOps() { return kSpectralCompositeOps; }
 
 }  // namespace cutaway

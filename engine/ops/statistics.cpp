@@ -138,7 +138,7 @@ Values trapezoids(Decomposition& d, bool running) {
 }
 
 /// The powers of x from the highest on; N of them.
-Values powersOf(Decomposition& d) {
+Values exponentsOf(Decomposition& d) {
     const Value x = d.in(0).dtype() == DType::Bool ? convert(d.in(0), DType::I64) : d.in(0);
     if (x.rank() != 1) return refuse(d, "needs one dim");
     if (isComplex(x.dtype())) return refuse(d, "takes real numbers");
@@ -201,7 +201,7 @@ Values combinationsOf(Decomposition& d) {
 constexpr std::string_view kTwo = "f32[3, 4], f32[4]\nf32[3, 4], f32[3, 1], dim = 0\nf64[5], f64[5]";
 constexpr std::string_view kEven = "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0\ni64[4]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kStatisticsOps[] = {
     shorthand(
         "aten.quantile.default(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
         [](Decomposition& d) { return quantile(d, d.in(1), false); }, R"(
@@ -248,7 +248,7 @@ f32[], 0.5
         "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
         [](Decomposition& d) { return trapezoids(d, true); },
         "f32[3, 4]\nf64[5], dx = 0.5\nf32[3, 4], dx = 2, dim = 0"),
-    shorthand("aten.vander.default(Tensor x, int? N=None, bool increasing=False) -> Tensor", powersOf,
+    shorthand("aten.vander.default(Tensor x, int? N=None, bool increasing=False) -> Tensor", exponentsOf,
               "f32[4]\nf64[3], 5\nf32[3], 4, True\ni64[3]"),
     shorthand("aten.combinations.default(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinationsOf,
               "f32[4]\nf64[3], 2, True\ni64[5], 3\nf32[3], 3, True\nf32[4], 1\nf32[4], 0\nf32[2], 3\nf32[2], 16, True"),
@@ -262,6 +262,6 @@ f32[], 0.5
 
 }  // namespace
 
-std::span<const OpDef> statisticsOps() { return kOps; }
+std::span<const OpDef> statisticsOps() { return kStatisticsOps; }
 
 }  // namespace cutaway

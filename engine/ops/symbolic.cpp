@@ -65,7 +65,7 @@ std::string_view atenOf(const Op& op) {
 }
 
 /// A number as an expression, with its dtype (I64, F64 or Bool); a null Expr for anything else.
-Expr numberOf(const Argument& argument) {
+Expr symbolicNumber(const Argument& argument) {
     if (const Node* node = argument.node()) {
         const SymType* type = node->type().sym();
         return type ? type->expr : Expr();
@@ -153,18 +153,18 @@ Result<ValueType> inferNumber(const InferContext& c) {
         const Op& op = requireOp(aten);
         std::vector<Argument> args;
         for (size_t k = 0; k < c.count(); ++k) {
-            if (!isTensor(c.arg(k)) && !c.arg(k).isNumber() && !numberOf(c.arg(k)))
+            if (!isTensor(c.arg(k)) && !c.arg(k).isNumber() && !symbolicNumber(c.arg(k)))
                 return c.fail("takes tensors and numbers");
             args.push_back(c.arg(k));
         }
         while (args.size() < op.schema()->params.size()) args.push_back(op.schema()->params[args.size()].defaultValue);
         return inferCall(op, args);
     }
-    const Expr a = numberOf(c.arg(0)), b = c.count() > 1 ? numberOf(c.arg(1)) : a;
+    const Expr a = symbolicNumber(c.arg(0)), b = c.count() > 1 ? symbolicNumber(c.arg(1)) : a;
     if (!a || !b) return ValueType(OpaqueType{});
     const std::string_view name = c.op().baseName();
     if (c.count() == 3) {
-        const Expr other = numberOf(c.arg(2));
+        const Expr other = symbolicNumber(c.arg(2));
         if (!other) return ValueType(OpaqueType{});
         const Expr choice = chosen(a, b, other);
         return ValueType(SymType{choice->dtype, choice});
@@ -175,7 +175,7 @@ Result<ValueType> inferNumber(const InferContext& c) {
     return ValueType(SymType{result->dtype, result});
 }
 
-double real(const Scalar& number) { return toDouble(number); }
+double realText(const Scalar& number) { return toDouble(number); }
 /// Python's arithmetic on two numbers, in integers where both are.
 Scalar computed(std::string_view name, const Scalar& a, const Scalar& b, bool real64) {
     auto compute = [&](auto x, auto y) -> Scalar {
@@ -198,10 +198,10 @@ Scalar computed(std::string_view name, const Scalar& a, const Scalar& b, bool re
         if (name == "or_") return static_cast<int64_t>(x) | static_cast<int64_t>(y);
         return static_cast<double>(x) / static_cast<double>(y);  // truediv
     };
-    return real64 ? compute(real(a), real(b)) : compute(toInt(a), toInt(b));
+    return real64 ? compute(realText(a), realText(b)) : compute(toInt(a), toInt(b));
 }
 Scalar computedOfOne(std::string_view name, const Scalar& x, bool real64) {
-    const double value = real(x);
+    const double value = realText(x);
     if (name == "neg") return real64 ? Scalar(-value) : Scalar(-toInt(x));
     if (name == "abs") return real64 ? Scalar(std::fabs(value)) : Scalar(std::abs(toInt(x)));
     if (name == "not_" || name == "sym_not") return value == 0;
@@ -218,13 +218,13 @@ Scalar computedOfOne(std::string_view name, const Scalar& x, bool real64) {
         if (name == function) return compute(value);
     return x;  // pos
 }
-EvalResult evalNumber(const EvalContext& c) {
+EvalResult evalSymbolicNumber(const EvalContext& c) {
     for (size_t i = 0; i < c.count(); ++i) {
         if (!isTensor(c.arg(i))) continue;
         const Op& op = requireOp(atenOf(c.op()));
         std::vector<Argument> args;
         for (size_t k = 0; k < c.count(); ++k) {
-            if (!isTensor(c.arg(k)) && !c.arg(k).isNumber() && !numberOf(c.arg(k)))
+            if (!isTensor(c.arg(k)) && !c.arg(k).isNumber() && !symbolicNumber(c.arg(k)))
                 return c.fail("takes tensors and numbers");
             args.push_back(c.arg(k));
         }
@@ -234,10 +234,12 @@ EvalResult evalNumber(const EvalContext& c) {
     const std::string_view name = c.op().baseName();
     const SymType* type = c.resultValueType().sym();
     if (name == "sym_ite")
-        return Tensor::scalar(type ? type->dtype : DType::F64, c.number(real(c.number("condition")) != 0 ? "a" : "b"));
+        return Tensor::scalar(type ? type->dtype : DType::F64,
+                              c.number(realText(c.number("condition")) != 0 ? "a" : "b"));
     const std::string first = c.op().schema()->params[0].name;
     const Scalar a = c.number(first), b = c.count() > 1 ? c.number("b") : a;
-    if ((name == "floordiv" || name == "mod" || name == "truediv") && real(b) == 0) return c.fail("division by zero");
+    if ((name == "floordiv" || name == "mod" || name == "truediv") && realText(b) == 0)
+        return c.fail("division by zero");
     const bool real64 = isFloatingScalar(a) || isFloatingScalar(b);
     return Tensor::scalar(type ? type->dtype : DType::F64,
                           c.count() == 1 ? computedOfOne(name, a, real64) : computed(name, a, b, real64));
@@ -257,10 +259,10 @@ EvalResult itemAmongLists(const TupleType& items, const TensorList& all, int64_t
 }
 
 constexpr OpDef numberRow(std::string_view schema) {
-    return {.schema = schema, .tags = Tag::Symbolic, .infer = inferNumber, .eval = evalNumber};
+    return {.schema = schema, .tags = Tag::Symbolic, .infer = inferNumber, .eval = evalSymbolicNumber};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kSymbolicOps[] = {
     // Item `b` of a tuple. Python's indexing: negative positions count from the end. A tensor's subscript (slices,
     // None,
     // tensors as index) occurs in graphs from before tracing to aten; it is carried with the type that was written.
@@ -388,6 +390,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> symbolicOps() { return kOps; }
+std::span<const OpDef> symbolicOps() { return kSymbolicOps; }
 
 }  // namespace cutaway

@@ -14,17 +14,18 @@ struct Synonym {
     std::string_view schema, means, samples;
     Tag tags = Tag::None;
 };
-constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+constexpr Tag kSynonymsTags = Tag::Pointwise | Tag::Inplace;
 constexpr std::string_view kPair = "f32[2, 3], f32[3]", kNumber = "f32[2, 3], 0.5\ni64[4], 2";
 
 constexpr Synonym kSynonyms[] = {
-    {"aten.multiply.Scalar(Tensor self, Scalar other) -> Tensor", "aten.mul.Scalar", kNumber, kTags},
-    {"aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "aten.sub.Scalar", kNumber, kTags},
-    {"aten.divide.Scalar(Tensor self, Scalar other) -> Tensor", "aten.div.Scalar", kNumber, kTags},
+    {"aten.multiply.Scalar(Tensor self, Scalar other) -> Tensor", "aten.mul.Scalar", kNumber, kSynonymsTags},
+    {"aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "aten.sub.Scalar", kNumber,
+     kSynonymsTags},
+    {"aten.divide.Scalar(Tensor self, Scalar other) -> Tensor", "aten.div.Scalar", kNumber, kSynonymsTags},
     {"aten.divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", "aten.div.Scalar_mode",
-     "f32[2, 3], 0.5, rounding_mode = 'floor'\ni64[4], 2, rounding_mode = 'trunc'", kTags},
+     "f32[2, 3], 0.5, rounding_mode = 'floor'\ni64[4], 2, rounding_mode = 'trunc'", kSynonymsTags},
     {"aten.divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", "aten.div.Tensor_mode",
-     "f32[2, 3], f32[3]>0, rounding_mode = 'floor'", kTags},
+     "f32[2, 3], f32[3]>0, rounding_mode = 'floor'", kSynonymsTags},
     {"aten.greater.Scalar(Tensor self, Scalar other) -> Tensor", "aten.gt.Scalar", kNumber, Tag::Pointwise},
     {"aten.greater.Tensor(Tensor self, Tensor other) -> Tensor", "aten.gt.Tensor", kPair, Tag::Pointwise},
     {"aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ge.Scalar", kNumber, Tag::Pointwise},
@@ -35,13 +36,13 @@ constexpr Synonym kSynonyms[] = {
     {"aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.le.Tensor", kPair, Tag::Pointwise},
     {"aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ne.Scalar", kNumber, Tag::Pointwise},
     {"aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ne.Tensor", kPair, Tag::Pointwise},
-    {"aten.arccos.default(Tensor self) -> Tensor", "aten.acos.default", "f32[2, 3]<1", kTags},
-    {"aten.arccosh.default(Tensor self) -> Tensor", "aten.acosh.default", "f32[2, 3]", kTags},
-    {"aten.arcsin.default(Tensor self) -> Tensor", "aten.asin.default", "f32[2, 3]<1", kTags},
-    {"aten.arcsinh.default(Tensor self) -> Tensor", "aten.asinh.default", "f32[2, 3]", kTags},
-    {"aten.arctan.default(Tensor self) -> Tensor", "aten.atan.default", "f32[2, 3]", kTags},
-    {"aten.arctanh.default(Tensor self) -> Tensor", "aten.atanh.default", "f32[2, 3]<1", kTags},
-    {"aten.fix.default(Tensor self) -> Tensor", "aten.trunc.default", "f32[2, 3]", kTags},
+    {"aten.arccos.default(Tensor self) -> Tensor", "aten.acos.default", "f32[2, 3]<1", kSynonymsTags},
+    {"aten.arccosh.default(Tensor self) -> Tensor", "aten.acosh.default", "f32[2, 3]", kSynonymsTags},
+    {"aten.arcsin.default(Tensor self) -> Tensor", "aten.asin.default", "f32[2, 3]<1", kSynonymsTags},
+    {"aten.arcsinh.default(Tensor self) -> Tensor", "aten.asinh.default", "f32[2, 3]", kSynonymsTags},
+    {"aten.arctan.default(Tensor self) -> Tensor", "aten.atan.default", "f32[2, 3]", kSynonymsTags},
+    {"aten.arctanh.default(Tensor self) -> Tensor", "aten.atanh.default", "f32[2, 3]<1", kSynonymsTags},
+    {"aten.fix.default(Tensor self) -> Tensor", "aten.trunc.default", "f32[2, 3]", kSynonymsTags},
     {"aten.special_exp2.default(Tensor self) -> Tensor", "aten.exp2.default", "f32[2, 3]", Tag::Pointwise},
     {"aten.special_logit.default(Tensor self, float? eps=None) -> Tensor", "aten.logit.default", "f32[2, 3], 0.1",
      Tag::Pointwise},
@@ -87,7 +88,7 @@ Values asMeant(Decomposition& d) {
     return sameCall(d, rowOf(kSynonyms, op.name()).means, {"generator"});
 }
 
-constexpr auto kOps = [] {
+constexpr auto kSynonymsOps = [] {
     std::array<OpDef, std::size(kSynonyms)> ops;
     size_t at = 0;
     for (const Synonym& row : kSynonyms) ops[at++] = shorthand(row.schema, asMeant, row.samples, row.tags);
@@ -96,6 +97,6 @@ constexpr auto kOps = [] {
 
 }  // namespace
 
-std::span<const OpDef> synonymOps() { return kOps; }
+std::span<const OpDef> synonymOps() { return kSynonymsOps; }
 
 }  // namespace cutaway

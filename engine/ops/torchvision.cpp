@@ -14,7 +14,7 @@
 namespace cutaway {
 namespace {
 
-Value scaled(const Value& x, const SymInt& by) { return x.builder().call("aten.mul.Scalar", {x, Argument(by)}); }
+Value scaledBoxes(const Value& x, const SymInt& by) { return x.builder().call("aten.mul.Scalar", {x, Argument(by)}); }
 Value atMost(const Value& x, const SymInt& most) {
     return x.builder().call("aten.clamp_max.default", {x, Argument(most)});
 }
@@ -141,7 +141,7 @@ Value tapped(Decomposition& d, const Value& x, const Value& offset, const Shifte
                 return atMost(d.call("aten.clamp_min.default", {v, int64_t{0}}), size - SymInt(1));
             };
             const Value inside = both(within(row, x.size(2)), within(column, x.size(3)));
-            const Value at = scaled(clamped(row, x.size(2)), x.size(3)) + clamped(column, x.size(3));
+            const Value at = scaledBoxes(clamped(row, x.size(2)), x.size(3)) + clamped(column, x.size(3));
             const Value weight = weightWhere(d, inside,
                                              (below ? partDown : subtractFrom(1.0, partDown)) *
                                                  (right ? partAcross : subtractFrom(1.0, partAcross)));
@@ -226,7 +226,7 @@ Result<ValueType> inferRoiPool(const InferContext& c) {
 }
 /// The part of a dim of `size` elements that bin `bin` covers, of a region of whole elements from `from` on.
 template <class T>
-std::pair<int64_t, int64_t> binOf(int64_t bin, T step, int64_t from, int64_t size) {
+std::pair<int64_t, int64_t> roiBinOf(int64_t bin, T step, int64_t from, int64_t size) {
     const auto low = static_cast<int64_t>(std::floor(static_cast<T>(bin) * step)),
                high = static_cast<int64_t>(std::ceil(static_cast<T>(bin + 1) * step));
     return {std::clamp<int64_t>(low + from, 0, size), std::clamp<int64_t>(high + from, 0, size)};
@@ -257,8 +257,8 @@ EvalResult evalRoiPool(const EvalContext& c) {
             for (int64_t channel = 0; channel < channels; ++channel) {
                 const T* plane = x.data() + (image * channels + channel) * height * width;
                 for (int64_t i = 0; i < pooledHeight * pooledWidth; ++i) {
-                    const auto [firstRow, endRow] = binOf<T>(i / pooledWidth, down, top, height);
-                    const auto [firstColumn, endColumn] = binOf<T>(i % pooledWidth, across, left, width);
+                    const auto [firstRow, endRow] = roiBinOf<T>(i / pooledWidth, down, top, height);
+                    const auto [firstColumn, endColumn] = roiBinOf<T>(i % pooledWidth, across, left, width);
                     const bool empty = endRow <= firstRow || endColumn <= firstColumn;
                     T largest = empty ? 0 : static_cast<T>(-std::numeric_limits<float>::max());
                     int64_t place = -1;
@@ -345,7 +345,7 @@ EvalResult evalNms(const EvalContext& c) {
     return out;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kTorchvisionOps[] = {
     {.schema =
          "torchvision.roi_pool.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
      .infer = inferRoiPool,
@@ -370,6 +370,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> torchvisionOps() { return kOps; }
+std::span<const OpDef> torchvisionOps() { return kTorchvisionOps; }
 
 }  // namespace cutaway

@@ -137,18 +137,18 @@ struct Attention {
 
     bool ofItself() const { return query.node() == key.node() && key.node() == value.node(); }
 };
-Value linear(Decomposition& d, const Value& x, const Value& weight, const Value& bias) {
+Value layerLinear(Decomposition& d, const Value& x, const Value& weight, const Value& bias) {
     return d.call("aten.linear.default", {x, weight, bias ? Argument(bias) : Argument()});
 }
 /// The heads side by side again, projected.
 Value projected(Decomposition& d, const Attention& a, const Value& context) {
     const Value turned = permute(context, {0, 2, 1, 3});
-    return linear(d, reshape(turned, {a.query.size(0), a.query.size(1), SymInt(a.width)}), a.weight, a.bias);
+    return layerLinear(d, reshape(turned, {a.query.size(0), a.query.size(1), SymInt(a.width)}), a.weight, a.bias);
 }
 /// The result and the weights that it was blended with, if these are asked for.
 std::pair<Value, Value> attend(Decomposition& d, const Attention& a) {
     if (a.ofItself() && !a.mask && !a.needsWeights && (a.width / a.heads) % 8 == 0) {
-        const Value all = linear(d, a.query, a.qkvWeight, a.qkvBias);
+        const Value all = layerLinear(d, a.query, a.qkvWeight, a.qkvBias);
         const auto part = [&](int64_t which) {
             return asHeads(d.call("aten.slice.Tensor", {all, int64_t{2}, which * a.width, (which + 1) * a.width}),
                            a.width, a.heads);
@@ -158,13 +158,13 @@ std::pair<Value, Value> attend(Decomposition& d, const Attention& a) {
     }
     Value qkv;
     if (a.ofItself()) {
-        qkv = linear(d, a.query, a.qkvWeight, Value());
+        qkv = layerLinear(d, a.query, a.qkvWeight, Value());
     } else {
         std::vector<Value> parts;
         for (const Value& x : {a.query, a.key, a.value}) {
             const auto start = static_cast<int64_t>(parts.size()) * a.width;
             const Value rows = d.call("aten.slice.Tensor", {a.qkvWeight, int64_t{0}, start, start + a.width});
-            parts.push_back(linear(d, x, rows, Value()));
+            parts.push_back(layerLinear(d, x, rows, Value()));
         }
         qkv = cat(d.builder(), parts, 2);
     }
@@ -244,12 +244,12 @@ Values encoderLayer(Decomposition& d) {
     a.query = a.key = a.value = first ? normed(src, "1") : src;
     Value x = attend(d, a).first + src;
     if (!first) x = normed(x, "1");
-    Value inner = linear(d, first ? normed(x, "2") : x, d.in("ffn_weight_1"), d.in("ffn_bias_1"));
+    Value inner = layerLinear(d, first ? normed(x, "2") : x, d.in("ffn_weight_1"), d.in("ffn_bias_1"));
     // The GPU's gelu is that of its products' last step, the tanh form.
     const std::string gelu = src.type().device.type == DeviceType::Cuda ? "tanh" : "none";
     inner = d.flag("use_gelu") ? d.call("aten.gelu.default", {inner}, {{"approximate", gelu}})
                                : unary("aten.relu.default", inner);
-    x = linear(d, inner, d.in("ffn_weight_2"), d.in("ffn_bias_2")) + x;
+    x = layerLinear(d, inner, d.in("ffn_weight_2"), d.in("ffn_bias_2")) + x;
     return first ? x : normed(x, "2");
 }
 
@@ -260,7 +260,7 @@ constexpr OpDef withoutGradient(std::string_view schema, Fn<Values(Decomposition
     return row;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kTransformerOps[] = {
     {.schema = "aten._masked_softmax.default(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor",
      .infer = inferMaskedSoftmax,
      .eval = evalExpanded,
@@ -315,6 +315,6 @@ f64[2, 4, 6]<1, 6, 3, f64[18, 6]<1, f64[18]<1, f64[6, 6]<1, f64[6]<1, False, Tru
 
 }  // namespace
 
-std::span<const OpDef> transformerOps() { return kOps; }
+std::span<const OpDef> transformerOps() { return kTransformerOps; }
 
 }  // namespace cutaway

@@ -11,7 +11,7 @@ namespace {
 
 /// A tensor as rows of equal width: single elements, or its slices along a dim.
 template <class T>
-struct Rows {
+struct UniqueRows {
     std::vector<T> elements;
     size_t width = 1, count = 0;
     const T* row(size_t i) const { return elements.data() + i * width; }
@@ -33,7 +33,7 @@ struct Distinct {
 };
 /// Equal rows next to each other in `order` are one.
 template <class T>
-Distinct distinctOf(const Rows<T>& rows, const std::vector<size_t>& order) {
+Distinct distinctOf(const UniqueRows<T>& rows, const std::vector<size_t>& order) {
     Distinct out;
     out.inverse.resize(rows.count);
     for (size_t i = 0; i < order.size(); ++i) {
@@ -59,7 +59,7 @@ EvalResult unique(const EvalContext& c, const Tensor& self, int64_t dim, bool so
     TensorList out(3);
     const auto run = [&](auto tag) {
         using T = decltype(tag);
-        Rows<T> rows{packElements<T>(moved), 1, 0};
+        UniqueRows<T> rows{packElements<T>(moved), 1, 0};
         rows.count = static_cast<size_t>(byElement ? self.numel() : moved.size(0));
         if (!byElement) rows.width = rows.count == 0 ? 0 : rows.elements.size() / rows.count;
         std::vector<size_t> order(rows.count);

@@ -112,7 +112,7 @@ Expr lowerVarianceOrMean(LowerContext& c, bool variance) {
     return reduceSquaredDeviations(c, box, element) / degrees;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kVarianceOps[] = {
     // Squared deviations over N - correction (1 when not given), and the mean. NaN when nothing is left to divide by.
     {.schema =
          "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
@@ -154,6 +154,6 @@ c64[3, 4], [1]
 
 }  // namespace
 
-std::span<const OpDef> varianceOps() { return kOps; }
+std::span<const OpDef> varianceOps() { return kVarianceOps; }
 
 }  // namespace cutaway

@@ -142,7 +142,7 @@ bool apart(const Dims& sizes, const Dims& strides) {
     return true;
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kViewOps[] = {
     // The same elements in row-major order under other sizes; one size may be -1. Never copies.
     {.schema = "aten.view.default(Tensor(a) self, SymInt[] size) -> Tensor(a)",
      .tags = Tag::View,
@@ -364,6 +364,6 @@ b8[2, 1][1, 1], [2, 5]
 
 }  // namespace
 
-std::span<const OpDef> viewOps() { return kOps; }
+std::span<const OpDef> viewOps() { return kViewOps; }
 
 }  // namespace cutaway

@@ -51,7 +51,7 @@ constexpr ViewCopy kCopies[] = {
     {"aten.view_as_complex_copy.default(Tensor self) -> Tensor", "aten.view_as_complex.default", "f32[3, 2]"},
 };
 
-Value copied(const Value& x) {
+Value copiedView(const Value& x) {
     if (!x) return x;
     return x.builder().call("aten.clone.default", {x}, {{"memory_format", MemoryFormat::Contiguous}});
 }
@@ -59,19 +59,19 @@ Value copied(const Value& x) {
 Values copyOfView(Decomposition& d) {
     const Value view = sameCall(d, rowOf(kCopies, d.op().name()).view);
     if (!view) return view;
-    if (view.node()->type().tuple() == nullptr) return copied(view);
+    if (view.node()->type().tuple() == nullptr) return copiedView(view);
     std::vector<Value> items = itemsOf(view);
-    for (Value& item : items) item = copied(item);
+    for (Value& item : items) item = copiedView(item);
     return items;
 }
 /// Unlike a view, it takes any strides.
 Values copyInSizes(Decomposition& d) {
     const auto sizes = read(d, d.sizes("size"));
     if (!sizes) return Value(d.builder(), nullptr);
-    return copied(d.call("aten.reshape.default", {d.arg(size_t{0}), d.arg("size")}));
+    return copiedView(d.call("aten.reshape.default", {d.arg(size_t{0}), d.arg("size")}));
 }
 
-constexpr auto kOps = [] {
+constexpr auto kViewCopiesOps = [] {
     std::array<OpDef, std::size(kCopies) + 1> ops;
     size_t at = 0;
     for (const ViewCopy& row : kCopies) ops[at++] = shorthand(row.schema, copyOfView, row.samples);
@@ -82,6 +82,6 @@ constexpr auto kOps = [] {
 
 }  // namespace
 
-std::span<const OpDef> viewCopyOps() { return kOps; }
+std::span<const OpDef> viewCopyOps() { return kViewCopiesOps; }
 
 }  // namespace cutaway

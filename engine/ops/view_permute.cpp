@@ -75,7 +75,7 @@ Values decomposeTranspose(Decomposition& d) {
     return permute(d.in(0), swapped(rank, a, b));
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kViewPermuteOps[] = {
     // Result dim i is operand dim dims[i].
     {.schema = "aten.permute.default(Tensor(a) self, int[] dims) -> Tensor(a)",
      .tags = Tag::View,
@@ -199,6 +199,6 @@ b8[2, 3, 4, 5], [0, 2, 1, 3]
 
 }  // namespace
 
-std::span<const OpDef> permuteOps() { return kOps; }
+std::span<const OpDef> permuteOps() { return kViewPermuteOps; }
 
 }  // namespace cutaway

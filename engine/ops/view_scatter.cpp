@@ -106,7 +106,7 @@ Expr lowerSliceScatter(LowerContext& c) {
 
 /// dy expanded to the sizes of the part of `whole` (a slice or a select) that it goes to, where it is smaller.
 /// intoZeros(), the gradient of a view, puts it there into zeros of the operand's shape.
-Value spread(Decomposition& d, const Value& dy, const Value& whole, std::string_view scatterOp) {
+Value spreadGradient(Decomposition& d, const Value& dy, const Value& whole, std::string_view scatterOp) {
     const bool selects = scatterOp == "aten.select_scatter.default";
     if (!whole || (!selects && scatterOp != "aten.slice_scatter.default")) return dy;
     const int64_t dim = d.dimOf("dim", whole.rank());
@@ -127,7 +127,7 @@ Value spread(Decomposition& d, const Value& dy, const Value& whole, std::string_
 Values intoZeros(Decomposition& d, std::string_view scatterOp) {
     const Value dy = d.in(0);
     const Value zeros = full(d.builder(), d.sizesOf("input_sizes"), Scalar(int64_t{0}), dy.dtype(), dy.type().device);
-    std::vector<Argument> args{zeros, spread(d, dy, zeros, scatterOp)};
+    std::vector<Argument> args{zeros, spreadGradient(d, dy, zeros, scatterOp)};
     args.insert(args.end(), d.node().args().begin() + 2, d.node().args().end());
     return d.call(scatterOp, std::move(args));
 }
@@ -176,7 +176,7 @@ Values decomposeUnfoldBackward(Decomposition& d) {
     return d.call("aten.index_put.default", {zeros, Argument(std::move(indices)), rows, true});
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kViewScatterOps[] = {
     // A copy of self whose part selected by dim and index is src.
     {.schema = "aten.select_scatter.default(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
      .infer = [](const InferContext& c) { return inferReplaced(c, "aten.select.int"); },
@@ -261,6 +261,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> viewScatterOps() { return kOps; }
+std::span<const OpDef> viewScatterOps() { return kViewScatterOps; }
 
 }  // namespace cutaway

@@ -138,7 +138,7 @@ void deriveStrided(Derivation& d) {
     d.input(0) = strided(storage, in, inOffset);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kViewSliceOps[] = {
     // The element at `index` of one dim, which goes away. A negative index counts from the end.
     {.schema = "aten.select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
      .tags = Tag::View,
@@ -238,6 +238,6 @@ b8[0, 3], 0, 0, 2
 
 }  // namespace
 
-std::span<const OpDef> sliceOps() { return kOps; }
+std::span<const OpDef> sliceOps() { return kViewSliceOps; }
 
 }  // namespace cutaway

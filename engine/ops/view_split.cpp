@@ -191,7 +191,7 @@ constexpr std::string_view kSplitSamples =
 constexpr std::string_view kSizesSamples =
     "f32[7, 3], [3, 4]\nf32[2, 6], [1, 2, 3], 1\ni64[5], [0, 5]\nf32[4, 6][1, 4], [2, 2]";
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kViewSplitOps[] = {
     // Pieces of split_size along a dim; the last may be smaller.
     {.schema = "aten.split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
      .tags = Tag::View,
@@ -307,6 +307,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> splitOps() { return kOps; }
+std::span<const OpDef> splitOps() { return kViewSplitOps; }
 
 }  // namespace cutaway

@@ -49,7 +49,7 @@ Values scaledWeightBackward(Decomposition& d) {
     return {convert(convert(g, wide) / n * (dy - along), v.dtype()), convert(dots / n, g.dtype())};
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kWeightNormOps[] = {
     shorthand("aten._weight_norm_interface.default(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", scaledWeight,
               "f32[3, 4], f32[3, 1]\nf32[3, 4, 2], f32[1, 1, 2], 2\nf64[3, 4], f64[3, 1]\nbf16[3, 4], bf16[3, 1]"),
     shorthand(
@@ -61,6 +61,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> weightNormOps() { return kOps; }
+std::span<const OpDef> weightNormOps() { return kWeightNormOps; }
 
 }  // namespace cutaway

@@ -58,7 +58,7 @@ Values whereWithNumbers(Decomposition& d) {
     return where(d.in(size_t{0}), first, second);
 }
 
-constexpr OpDef kOps[] = {
+constexpr OpDef kWhereOps[] = {
     // condition ? self : other, all three broadcast. Both branches are computed.
     {.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
      .tags = Tag::Pointwise,
@@ -108,6 +108,6 @@ b8[0], f32[0], f32[]
 
 }  // namespace
 
-std::span<const OpDef> whereOps() { return kOps; }
+std::span<const OpDef> whereOps() { return kWhereOps; }
 
 }  // namespace cutaway

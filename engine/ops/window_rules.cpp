@@ -5,8 +5,8 @@
 namespace cutaway {
 namespace {
 
-Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t fallback,
-                                    int64_t least) {
+Result<std::vector<int64_t>> perWindowDim(const InferContext& c, std::string_view param, size_t spatial,
+                                          int64_t fallback, int64_t least) {
     std::vector<int64_t> values;
     if (c.op().schema()->find(param) >= 0) {
         CT_TRY(values, c.integers(param));
@@ -24,7 +24,7 @@ Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view para
     return values;
 }
 
-int64_t product(const std::vector<int64_t>& sizes) {
+int64_t productOfWindowSizes(const std::vector<int64_t>& sizes) {
     int64_t count = 1;
     for (int64_t size : sizes) count = checkedMul(count, size);
     return count;
@@ -43,8 +43,8 @@ SymInt windowCount(const SymInt& in, const Windows& w, size_t d, bool ceil) {
 
 }  // namespace
 
-int64_t Windows::inPlane() const { return product(in); }
-int64_t Windows::outPlane() const { return product(out); }
+int64_t Windows::inPlane() const { return productOfWindowSizes(in); }
+int64_t Windows::outPlane() const { return productOfWindowSizes(out); }
 
 Expr Windows::positionExpr(size_t d, const Expr& o, const Expr& r) const {
     return Expr::make(ExprKind::Add,
@@ -65,14 +65,14 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
         if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
     if (isComplex(self.dtype)) return c.fail("needs real numbers, not " + self.text());
     Windows w;
-    CT_TRY(w.kernel, perDim(c, "kernel_size", spatial, 0, 1));
+    CT_TRY(w.kernel, perWindowDim(c, "kernel_size", spatial, 0, 1));
     CT_TRY(const std::vector<int64_t> strides, c.integers("stride"));
     w.stride = w.kernel;  // where none are given
     if (!strides.empty()) {
-        CT_TRY(w.stride, perDim(c, "stride", spatial, 1, 1));
+        CT_TRY(w.stride, perWindowDim(c, "stride", spatial, 1, 1));
     }
-    CT_TRY(w.padding, perDim(c, "padding", spatial, 0, 0));
-    CT_TRY(w.dilation, perDim(c, "dilation", spatial, 1, 1));
+    CT_TRY(w.padding, perWindowDim(c, "padding", spatial, 0, 0));
+    CT_TRY(w.dilation, perWindowDim(c, "dilation", spatial, 1, 1));
     const bool ceil = c.op().schema()->find("ceil_mode") >= 0 && c.flag("ceil_mode");
     w.outSizes.assign(self.sizes.begin(), self.sizes.end() - static_cast<int64_t>(spatial));
     const SymInt planes = numel(w.outSizes);
@@ -141,7 +141,7 @@ SymDims pooledStrides(const TensorType& self, const SymDims& sizes) {
 Expr flatPosition(const Windows& w, const SymDims& selfSizes, const Expr& offset, const std::vector<Expr>& o) {
     const size_t spatial = w.kernel.size();
     Expr position = Expr::integer(0);
-    int64_t below = product(w.kernel);
+    int64_t below = productOfWindowSizes(w.kernel);
     for (size_t d = 0; d < spatial; ++d) {
         below /= w.kernel[d];
         Expr r = Expr::make(ExprKind::FloorDiv, {offset, Expr::integer(below)});

@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-constexpr int64_t kUnknownSize = 4096;  // PyTorch's fallback of a size hint
+constexpr int64_t kUnknownFactSize = 4096;  // PyTorch's fallback of a size hint
 
 /// The product, or the largest number where it does not fit.
 int64_t times(int64_t a, int64_t b) {
@@ -22,7 +22,7 @@ int64_t bytesOf(const TensorType& tensor, const SymbolValues& hints) {
     int64_t bytes = byteSize(tensor.dtype);
     for (const SymInt& size : tensor.sizes) {
         const std::optional<int64_t> known = size.isInt() ? size.asInt() : valueFor(size, hints);
-        bytes = times(bytes, std::max<int64_t>(0, known.value_or(kUnknownSize)));
+        bytes = times(bytes, std::max<int64_t>(0, known.value_or(kUnknownFactSize)));
     }
     return bytes;
 }

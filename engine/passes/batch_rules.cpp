@@ -350,7 +350,7 @@ Result<void> fuseGroupLinear(const Nodes& subset, const BatchRule&, const Search
 }
 
 constexpr std::string_view kLinear = "torch._C._nn.linear, torch.nn.functional.linear";  // pregrad::isLinear
-constexpr BatchRule kRules[] = {
+constexpr BatchRule kBatchRules[] = {
     {"batch_linear_lhs", kLinear, linearLhsKey, fuseLinearLhs},
     {"batch_linear", kLinear, linearKey, fuseLinear},
     {"batch_layernorm", "torch.nn.functional.layer_norm", layerNormKey, fuseLayerNorm},
@@ -374,6 +374,6 @@ constexpr BatchRule kRules[] = {
 
 }  // namespace
 
-std::span<const BatchRule> batchRules() { return kRules; }
+std::span<const BatchRule> batchRules() { return kBatchRules; }
 
 }  // namespace cutaway::batching

@@ -103,13 +103,13 @@ Argument exchanged(const Argument& argument, const Twins& twins) {
     return argument;
 }
 
-void sayWhatStays(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
+void sayWrappersThatStay(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
         if (nameOf(node, rewriter.request().mode).empty()) no("it is no call that only wraps a graph");
         else if (inside) no("the graph that it stands in is written where it is called first");
     }
-    for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter, nameOf, true);
+    for (const auto& [name, body] : module.subgraphs) sayWrappersThatStay(*body, rewriter, nameOf, true);
 }
 
 class Inlining {
@@ -277,12 +277,12 @@ class Inlining {
 }  // namespace
 
 Result<bool> inlineWrappers(Module& module, Rewriter& rewriter) {
-    sayWhatStays(module, rewriter, wrapperName, false);
+    sayWrappersThatStay(module, rewriter, wrapperName, false);
     return Inlining(module, rewriter, wrapperName).run({});
 }
 
 Result<bool> inlineSubgraphs(Module& module, Rewriter& rewriter) {
-    sayWhatStays(module, rewriter, invokeName, false);
+    sayWrappersThatStay(module, rewriter, invokeName, false);
     return Inlining(module, rewriter, invokeName).run({});
 }
 

@@ -80,7 +80,7 @@ Values buildItems(const Match& m, GraphBuilder& builder) {
     return results;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLoweringRules[] = {
     {.name = "fold_cat_slice_cat",
      .find = "y = torch__inductor_fx_passes_post_grad_cat_slice_cat([first, *others], size); return y",
      .replace = "s = aten.slice.Tensor(first, 1, 0, size); y = aten.cat.default([first, *others, s], 1); return y",
@@ -108,8 +108,8 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> loweringCallRules() { return kRules; }
+std::span<const Rule> loweringCallRules() { return kLoweringRules; }
 
-Result<bool> lowerCalls(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRules); }
+Result<bool> lowerCalls(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kLoweringRules); }
 
 }  // namespace cutaway

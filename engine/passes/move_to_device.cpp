@@ -48,7 +48,7 @@ void moveGraph(Module& module) {
 }
 
 /// `first`: where the rewrite starts; null if it does not.
-void sayWhatStays(const Module& module, const Node* first, Rewriter& rewriter) {
+void sayDevicesThatStay(const Module& module, const Node* first, Rewriter& rewriter) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
         if (!no.watched()) continue;
@@ -56,7 +56,7 @@ void sayWhatStays(const Module& module, const Node* first, Rewriter& rewriter) {
         else if (first == nullptr) no("no value of the main graph is on the CPU");
         else no.about(first, "it moves with all other values, at ", *first, ", where the rewrite starts");
     }
-    for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, first, rewriter);
+    for (const auto& [name, body] : module.subgraphs) sayDevicesThatStay(*body, first, rewriter);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void sayWhatStays(const Module& module, const Node* first, Rewriter& rewriter) {
 Result<bool> moveToDevice(Module& module, Rewriter& rewriter) {
     const auto nodes = module.graph().nodes();
     const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return concerns(node); });
-    sayWhatStays(module, first == nodes.end() ? nullptr : &*first, rewriter);
+    sayDevicesThatStay(module, first == nodes.end() ? nullptr : &*first, rewriter);
     if (first == nodes.end() || rewriter.begin("device", *first, "compiled for cuda:0") != Go::Yes) return false;
     moveGraph(module);
     return true;

@@ -7,18 +7,18 @@
 namespace cutaway {
 namespace {
 
-void sayWhatStays(const Module& module, Rewriter& rewriter) {
+void sayTorchCallsThatStay(const Module& module, Rewriter& rewriter) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
         if (no.watched() && !isTorchCall(node)) no(KindOf{node}, " is no call of a Python function or method");
     }
-    for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter);
+    for (const auto& [name, body] : module.subgraphs) sayTorchCallsThatStay(*body, rewriter);
 }
 
 }  // namespace
 
 Result<bool> torchCallsToAten(Module& module, Rewriter& rewriter) {
-    sayWhatStays(module, rewriter);
+    sayTorchCallsThatStay(module, rewriter);
     if (!hasTorchCalls(module)) return false;
     TorchLoweringHooks hooks;
     hooks.stop = [&] { return rewriter.outOfFuel() || rewriter.cancelled(); };

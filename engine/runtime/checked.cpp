@@ -51,7 +51,7 @@ JudgeOptions readJudge(ByteReader& in) {
 }
 
 /// Names and keys of nodes are not sent: the program that asked has them.
-void writeRow(ByteWriter& out, const NodeNumbers& row) {
+void writeNodeRow(ByteWriter& out, const NodeNumbers& row) {
     out.pod(row.verdict);
     out.text(row.why);
     for (const int64_t count : {row.elements, row.nans, row.infinities, row.newNonFinite, row.different})
@@ -61,7 +61,7 @@ void writeRow(ByteWriter& out, const NodeNumbers& row) {
                                 row.worstReference, row.rmse, row.referenceRmse, row.maxFrom64, row.referenceMaxFrom64})
         out.pod(number);
 }
-NodeNumbers readRow(ByteReader& in) {
+NodeNumbers readNodeRow(ByteReader& in) {
     NodeNumbers row;
     row.verdict = in.pod<NodeVerdict>();
     row.why = in.text();
@@ -108,7 +108,7 @@ Result<SideBySideEnd> runChecked(const ReadyGraph& checked, const ReadyGraph& re
     worker.told = [&](std::string_view bytes) {
         ByteReader in(bytes);
         const auto position = in.pod<uint64_t>();
-        const NodeNumbers numbers = readRow(in);
+        const NodeNumbers numbers = readNodeRow(in);
         if (!in.failed()) row(position, numbers);
     };
     CT_TRY(const Message reply,
@@ -201,7 +201,7 @@ Result<Message> answerRows(ByteReader& in, const std::vector<Tensor>& tensors, S
            runSideBySide(checked, reference, counterparts, options, [](size_t position, const NodeNumbers& row) {
                ByteWriter out;
                out.pod(static_cast<uint64_t>(position));
-               writeRow(out, row);
+               writeNodeRow(out, row);
                tell(out.bytes);
            }));
     ByteWriter out;

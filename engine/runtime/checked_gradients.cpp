@@ -18,12 +18,12 @@ void readNumbers(ByteReader& in, Row& row) {
     row.why = in.text();
 }
 
-void writeRow(ByteWriter& out, const GradientRow& row) {
+void writeGradientRow(ByteWriter& out, const GradientRow& row) {
     out.text(row.input);
     out.text(row.output);
     writeNumbers(out, row);
 }
-GradientRow readRow(ByteReader& in) {
+GradientRow readGradientRow(ByteReader& in) {
     GradientRow row;
     row.input = in.text();
     row.output = in.text();
@@ -60,9 +60,9 @@ void readRoles(ByteReader& in, Module& module) {
 void writeGradientCheck(ByteWriter& out, const GradientCheck& check) {
     out.pod(check.seed);
     out.pod(check.gradients);
-    writeRow(out, check.all);
+    writeGradientRow(out, check.all);
     out.count(check.each.size());
-    for (const GradientRow& row : check.each) writeRow(out, row);
+    for (const GradientRow& row : check.each) writeGradientRow(out, row);
     out.pod(check.callsChecked);
     out.count(check.calls.size());
     for (const DerivativeRow& row : check.calls) {
@@ -80,8 +80,8 @@ GradientCheck readGradientCheck(ByteReader& in) {
     GradientCheck check;
     check.seed = in.pod<uint64_t>();
     check.gradients = in.pod<int>();
-    check.all = readRow(in);
-    in.each([&] { check.each.push_back(readRow(in)); });
+    check.all = readGradientRow(in);
+    in.each([&] { check.each.push_back(readGradientRow(in)); });
     check.callsChecked = in.pod<int>();
     in.each([&] {
         DerivativeRow& row = check.calls.emplace_back();

@@ -21,7 +21,7 @@ constexpr size_t kAlignment = 64;                // whole vectors
 constexpr size_t kPage = 4096;
 
 /// Where the bytes of a block are.
-enum class Place : uint8_t { Message, Writer, Reader };
+enum class MessagePlace : uint8_t { Message, Writer, Reader };
 
 size_t aligned(size_t offset, size_t to = kAlignment) { return (offset + to - 1) / to * to; }
 
@@ -146,14 +146,14 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
     for (const Block& block : layout.blocks) {
         const auto known = passing.atReader ? passing.atReader->find(*block.storage) : std::nullopt;
         if (known) {
-            head.pod(Place::Reader);
+            head.pod(MessagePlace::Reader);
             head.pod(*known + block.begin);
         } else if (passing.addresses && block.large()) {
-            head.pod(Place::Writer);
+            head.pod(MessagePlace::Writer);
             head.pod(uint64_t{reinterpret_cast<uintptr_t>(block.storage->data() + block.begin)});
         } else {
             bytes = written.emplace_back(block).placeBehind(bytes);
-            head.pod(Place::Message);
+            head.pod(MessagePlace::Message);
             head.pod(uint64_t{written.back().at});
         }
         head.pod(uint64_t{block.end - block.begin});
@@ -190,7 +190,7 @@ struct Described {
     int64_t offset = 0;
 };
 struct Placed {
-    Place place = Place::Message;
+    MessagePlace place = MessagePlace::Message;
     uint64_t at = 0;
     size_t bytes = 0;
     bool wanted = false;  // by a tensor that is not left where it lies
@@ -236,7 +236,7 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Tak
     std::vector<Placed> blocks;
     in.each([&] {
         Placed& block = blocks.emplace_back();
-        block.place = in.pod<Place>();
+        block.place = in.pod<MessagePlace>();
         block.at = in.pod<uint64_t>();
         block.bytes = in.pod<uint64_t>();
     });
@@ -250,16 +250,17 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Tak
     std::vector<std::shared_ptr<Storage>> storages;
     for (const Placed& block : blocks) {
         const size_t at = block.at, length = block.bytes;
-        if (block.place == Place::Message) {
+        if (block.place == MessagePlace::Message) {
             if (length > 0 && (at > bytes.size() || data + at > bytes.size() || length > bytes.size() - data - at))
                 return damaged;
             storages.push_back(Storage::view(all.data() + (length > 0 ? data + at : 0), length, owner));
-        } else if (block.place == Place::Reader) {
+        } else if (block.place == MessagePlace::Reader) {
             const std::shared_ptr<const void> own = taking.own ? taking.own(at, length) : nullptr;
             if (!own) return damaged;
             storages.push_back(Storage::view(reinterpret_cast<const void*>(at), length, own));
         } else {
-            if (block.place != Place::Writer || taking.process == 0 || (!block.wanted && !taking.left)) return damaged;
+            if (block.place != MessagePlace::Writer || taking.process == 0 || (!block.wanted && !taking.left))
+                return damaged;
             message.stayed = true;
             storages.push_back(!block.wanted   ? taking.left->add(at, length)
                                : taking.memory ? taking.memory->take(length)

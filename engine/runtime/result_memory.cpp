@@ -7,14 +7,14 @@
 namespace cutaway {
 
 namespace {
-constexpr size_t kMost = size_t{64} << 20;  // bytes that are held while nobody uses them
+constexpr size_t kMostHeld = size_t{64} << 20;  // bytes that are held while nobody uses them
 }
 
 void ResultMemory::prepare(const std::vector<size_t>& bytes) {
     m_pieces.clear();
     size_t all = 0;
     for (const size_t one : bytes) {
-        if (all + one > kMost) continue;
+        if (all + one > kMostHeld) continue;
         all += one;
         Piece& piece = m_pieces.emplace_back(Piece{Storage::allocateUninitialized(one)});
         populatePages({piece.storage->data(), one});
@@ -32,7 +32,7 @@ std::shared_ptr<Storage> ResultMemory::take(size_t bytes) {
         all += piece.storage->size();
     }
     auto fresh = Storage::allocateUninitialized(bytes);
-    if (all <= kMost) m_pieces.push_back({fresh, true});
+    if (all <= kMostHeld) m_pieces.push_back({fresh, true});
     return fresh;
 }
 

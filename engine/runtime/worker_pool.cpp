@@ -5,7 +5,7 @@
 namespace cutaway {
 namespace {
 
-constexpr size_t kMost = 1;  // each may keep the weights of a model
+constexpr size_t kMostIdle = 1;  // each may keep the weights of a model
 
 struct Pool {
     std::mutex mutex;
@@ -37,7 +37,7 @@ void giveWorker(Worker worker) {
     Pool& all = pool();
     const std::lock_guard lock(all.mutex);
     if (worker.running()) all.idle.push_back(std::move(worker));
-    if (all.idle.size() <= kMost) return;
+    if (all.idle.size() <= kMostIdle) return;
     ended.push_back(std::move(all.idle.front()));
     all.idle.erase(all.idle.begin());
 }

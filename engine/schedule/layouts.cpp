@@ -11,7 +11,7 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kRule = "channels_last", kSavedRule = "saved_layout";
+constexpr std::string_view kLayoutRule = "channels_last", kSavedRule = "saved_layout";
 constexpr std::string_view kGradients = "aten.convolution_backward.default";
 
 /// Of a convolution its result; of its gradients the first, that of its input.
@@ -21,7 +21,7 @@ const TensorType* writtenType(const Node& node) {
     return tuple != nullptr && !tuple->empty() ? tuple->front().tensor() : nullptr;
 }
 bool wantsChannelsLast(const Node& node, Rewriter& rewriter) {
-    const Refusing no(rewriter, kRule, node);
+    const Refusing no(rewriter, kLayoutRule, node);
     const bool gradients = node.isCall(kGradients);
     if (!node.isCall("aten.convolution.default") && !gradients) return no("it is no convolution");
     const LibraryRow* const row = libraryRowOf(node);
@@ -113,7 +113,7 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
     const Returned returned(module);
     const auto visit = [&](Node& node) -> Result<bool> {
         if (!wantsChannelsLast(node, rewriter)) return true;
-        const Go go = rewriter.begin(kRule, node, "the library writes channels last without a copy");
+        const Go go = rewriter.begin(kLayoutRule, node, "the library writes channels last without a copy");
         if (go == Go::Stop) return false;
         if (go != Go::Yes) return true;
         CT_TRY_VOID(writeChannelsLast(graph, node, rewriter));

@@ -7,10 +7,10 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kRule = "view_reshape";
+constexpr std::string_view kViewRule = "view_reshape";
 
 bool movesNothing(const Node& node, Rewriter& rewriter) {
-    const Refusing no(rewriter, kRule, node);
+    const Refusing no(rewriter, kViewRule, node);
     if (!node.isCall("aten.reshape.default")) return no("it is no reshape");
     if (!isSharingReshape(node)) return no("its operand's strides allow no such view");
     return true;
@@ -23,7 +23,7 @@ Result<bool> viewReshapes(Module& module, Rewriter& rewriter) {
     for (Node* node = graph.first(); node != nullptr;) {
         Node* const next = node->next();
         if (movesNothing(*node, rewriter)) {
-            const Go go = rewriter.begin(kRule, *node, "its operand's strides allow it without a copy");
+            const Go go = rewriter.begin(kViewRule, *node, "its operand's strides allow it without a copy");
             if (go == Go::Stop) break;
             if (go == Go::Yes) {
                 GraphBuilder builder = rewriter.builder(graph, node, *node);

@@ -29,7 +29,7 @@ std::string minifyCommand(const DebugCompileOptions& options) {
 }
 
 /// The user's inputs of the graph as it was opened, in its order.
-std::vector<Tensor> givenInputs(const Module& module, const std::vector<Tensor>& bound) {
+std::vector<Tensor> givenBoundInputs(const Module& module, const std::vector<Tensor>& bound) {
     std::vector<Tensor> given;
     for (size_t i = 0; i < bound.size(); ++i)
         if (i >= module.inputs.size() || module.inputs[i].isGiven() ||
@@ -96,7 +96,7 @@ Result<DebugCompileReport> debugCompile(Session& session, const DebugCompileOpti
         GraphBundle bundle;
         progress.say(0, "writing the bundle");
         CT_TRY(bundle.module, withOwnTensors(*state.input));
-        bundle.inputs = givenInputs(*state.input, called.user);
+        bundle.inputs = givenBoundInputs(*state.input, called.user);
         bundle.request = options.request.text();
         CT_TRY(report.files, writeBundle(options.folder, bundle));
         report.command = minifyCommand(options);

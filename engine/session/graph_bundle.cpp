@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kModule = "module.py", *kInit = "__init__.py", *kState = "state_dict.pt", *kGraph = "graph.py",
-                     *kInputs = "inputs.safetensors", *kRequest = "request.txt";
+constexpr const char *kModule = "module.py", *kInit = "__init__.py", *kState = "state_dict.pt",
+                     *kBundleGraph = "graph.py", *kInputs = "inputs.safetensors", *kRequest = "request.txt";
 
 /// A folder of ours, an empty one, or none: never anything else of the user's.
 Result<void> prepare(const std::string& folder) {
@@ -114,13 +114,13 @@ Result<std::vector<std::string>> writeBundle(const std::string& folder, const Gr
     CT_TRY_VOID(writeStateDict(in(kState), state));
     CT_TRY_VOID(writeFile(in(kModule), printText(module, python).text));
     CT_TRY_VOID(writeFile(in(kInit), "from .module import *\n"));
-    CT_TRY_VOID(writeFile(in(kGraph), printText(module).text));
+    CT_TRY_VOID(writeFile(in(kBundleGraph), printText(module).text));
     SafeTensors inputs;
     const std::vector<Node*> placeholders = module.graph().placeholders();
     for (size_t i = 0; i < std::min(placeholders.size(), bundle.inputs.size()); ++i)
         if (bundle.inputs[i].defined()) inputs.tensors.emplace_back(placeholders[i]->name(), bundle.inputs[i]);
     CT_TRY_VOID(writeSafeTensors(in(kInputs), inputs));
-    return std::vector<std::string>{kModule, kInit, kState, kGraph, kInputs, kRequest};
+    return std::vector<std::string>{kModule, kInit, kState, kBundleGraph, kInputs, kRequest};
 }
 
 Result<std::shared_ptr<Module>> readBundle(const std::string& folder) {

@@ -7,12 +7,12 @@
 namespace cutaway {
 namespace {
 
-struct Named {
+struct NamedGraph {
     std::string name;  // with its graph's path
     std::string path;
     NodeId id = NodeId::None;  // in its graph
 };
-void listNodes(const Module& module, const std::string& path, std::vector<Named>& out) {
+void listNodes(const Module& module, const std::string& path, std::vector<NamedGraph>& out) {
     for (const Node& node : module.graph().nodes()) out.push_back({bodyPath(path, node.name()), path, node.id()});
     for (const auto& [name, body] : module.subgraphs) listNodes(*body, bodyPath(path, name), out);
 }
@@ -32,11 +32,11 @@ Result<NodeKey> findNode(Session& session, const Place& place, const std::string
     return guarded([&]() -> Result<NodeKey> {
         Session::State& state = session.state();
         CT_TRY(const Snapshot module, state.snapshot(place));
-        std::vector<Named> nodes;
+        std::vector<NamedGraph> nodes;
         listNodes(*module, "", nodes);
-        const Named* only = nullptr;
+        const NamedGraph* only = nullptr;
         std::vector<std::string_view> all, fitting;
-        for (const Named& node : nodes) {
+        for (const NamedGraph& node : nodes) {
             if (node.name == name) return keyIn(node.path, node.id);
             all.push_back(node.name);
             // The names of the subgraph and of those around it may be left out.

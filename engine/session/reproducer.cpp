@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 1;
 constexpr size_t kKept = 20;                     // folders
 constexpr uintmax_t kLargestCopy = 64ull << 20;  // bytes of a file that could not be opened
-constexpr std::string_view kGraph = "graph.py", kFacts = "repro.json", kInput = "input";
+constexpr std::string_view kReproGraph = "graph.py", kFacts = "repro.json", kInput = "input";
 
 std::string folderOfAll() {
     const char* given = std::getenv("CUTAWAY_REPROS");
@@ -90,9 +90,9 @@ Result<std::string> writeFolder(const Failure& failure) {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) return Error{ErrorCode::ToolFailed, "cannot make the folder: " + error.message(), folder.string(), {}};
-    std::string input(kGraph);
+    std::string input(kReproGraph);
     if (failure.graph) {
-        CT_TRY_VOID(write(folder / kGraph, graph));
+        CT_TRY_VOID(write(folder / kReproGraph, graph));
     } else {
         input = failure.file;
         const bool small =

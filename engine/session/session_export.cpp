@@ -38,8 +38,8 @@ Result<Made> made(const Snapshot& module, const HostPrinting& how, const Progres
 }
 
 /// For all sizes, or for those of the inputs where no one program serves them all.
-Result<Made> forAllSizes(const Snapshot& module, const HostPrinting& how, const std::vector<Tensor>& inputs,
-                         std::string& whyFixed, const Progress& progress) {
+Result<Made> exportedForAllSizes(const Snapshot& module, const HostPrinting& how, const std::vector<Tensor>& inputs,
+                                 std::string& whyFixed, const Progress& progress) {
     auto all = made(module, how, progress);
     if (all || freeSymbols(*module).empty()) return all;
     SymbolValues sizes;
@@ -89,7 +89,7 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}};
         for (size_t i = 0; i < module->graph().outputs().size(); ++i) how.outputs.push_back(outputName(*module, i));
         progress.say(0.1, "scheduling");
-        CT_TRY(const Made program, forAllSizes(module, how, bound, report.fixedSizes, progress));
+        CT_TRY(const Made program, exportedForAllSizes(module, how, bound, report.fixedSizes, progress));
         CT_TRY(const std::vector<Tensor> constants, constantsOf(program.program, *program.scheduled));
 
         ExportContents contents;

@@ -17,16 +17,16 @@ namespace cutaway {
 namespace {
 
 /// A kernel by its name.
-struct Named {
+struct NamedKernels {
     std::shared_ptr<const ScheduledProgram> program;
     const PlannedKernel* planned = nullptr;
 };
-Result<Named> kernelNamed(Session::State::Run& run, const std::string& name, const Progress& progress) {
+Result<NamedKernels> kernelNamed(Session::State::Run& run, const std::string& name, const Progress& progress) {
     for (const ScheduledTrack& track : scheduledTracks(run.trace)) {
         if (!name.starts_with(track.prefix)) continue;
         CT_TRY(const auto program, scheduleOf(run, track.name, progress));
         for (const PlannedKernel& planned : program->kernels)
-            if (track.prefix + planned.kernel.name == name) return Named{program, &planned};
+            if (track.prefix + planned.kernel.name == name) return NamedKernels{program, &planned};
     }
     return Error{ErrorCode::NotFound,
                  "this run has no kernel '" + name + "'",
@@ -62,7 +62,7 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
     CT_TRY(const CalledGraph called, calledWith(*state.input, module, std::move(inputs.user)));
     CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
     // What is wrong with the plan is said before anything is compiled.
-    CT_TRY(const Named named, kernelNamed(run, kernel, progress));
+    CT_TRY(const NamedKernels named, kernelNamed(run, kernel, progress));
     CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, written));
     const std::lock_guard turn(run.turn);
     CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
@@ -128,7 +128,7 @@ Result<KernelLoops> kernelLoops(Session& session, RunId id, const std::string& n
                                 const std::optional<std::string>& plan, const Progress& progress) {
     return guarded([&]() -> Result<KernelLoops> {
         CT_TRY(Session::State::Run * run, session.state().run(id));
-        CT_TRY(const Named named, kernelNamed(*run, name, progress));
+        CT_TRY(const NamedKernels named, kernelNamed(*run, name, progress));
         const Kernel& kernel = named.planned->kernel;
         LoopPlan chosen = named.planned->plan;
         if (plan) {

@@ -40,7 +40,7 @@ Result<Dims> numbersOf(const SymDims& dims, const SymbolValues& sizes, const Ten
     return numbers;
 }
 /// Bytes between the first and the last element.
-Result<int64_t> bytesOf(const TensorType& type, const SymbolValues& values, const std::string& name) {
+Result<int64_t> bytesAt(const TensorType& type, const SymbolValues& values, const std::string& name) {
     CT_TRY(const Dims sizes, numbersOf(type.sizes, values, type, name));
     CT_TRY(const Dims strides, numbersOf(type.strides, values, type, name));
     return checkedMul(extent(sizes, strides), byteSize(type.dtype));
@@ -91,7 +91,7 @@ class MemoryPlanner {
     Result<void> addValues() {
         for (const ScheduledValue& value : m_program.values) {
             const TensorType& type = *tensorOf(value.key);
-            CT_TRY(const int64_t bytes, bytesOf(type, m_plan.sizes, value.key.node->name()));
+            CT_TRY(const int64_t bytes, bytesAt(type, m_plan.sizes, value.key.node->name()));
             if (value.definedBy < 0) {
                 MemoryTotal& total = value.kind == ScheduledValue::Kind::Input ? m_plan.inputs : m_plan.constants;
                 ++total.count;

@@ -19,7 +19,7 @@ CheckedOptions workerOptions(const CheckedRunOptions& options) {
     return {options.judge, options.timeoutSeconds, options.memoryBytes};
 }
 
-std::string typeText(const ValueType& type) {
+std::string comparedTypeText(const ValueType& type) {
     const TupleType* items = type.tuple();
     if (items == nullptr) return type.text();
     std::string text;
@@ -86,7 +86,7 @@ Result<CheckedRun> interpreted(const CheckedGraph& checked, const Session::State
             if (checked.graph->graph().find(node.id())) found.node = nodeKey(0, node.id());
             found.name = node.name();
             found.op = node.isCall() ? node.op().name() : "";
-            found.type = typeText(node.type());
+            found.type = comparedTypeText(node.type());
             if (const int at = pair.counterparts[position]; at >= 0)
                 found.reference = others[static_cast<size_t>(at)]->name();
             run.nodes.push_back(found);

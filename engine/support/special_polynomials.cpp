@@ -7,7 +7,7 @@
 namespace cutaway {
 namespace {
 
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 /// Beyond so many steps a recurrence has lost all its digits, and takes too long.
 constexpr int64_t kMostSteps = 1 << 20;
@@ -16,7 +16,7 @@ constexpr int64_t kMostSteps = 1 << 20;
 template <class Next>
 double byRecurrence(int64_t n, double first, Next next) {
     if (n == 0) return 1;
-    if (n > kMostSteps) return kMissing;
+    if (n > kMostSteps) return kNoValue;
     double before = 1, value = first;
     for (int64_t k = 1; k < n; ++k) {
         const double after = next(static_cast<double>(k), value, before);
@@ -60,7 +60,7 @@ double chebyshev(Chebyshev kind, double x, int64_t n) {
 
 double hermite(double x, int64_t n, bool probabilists, int64_t most) {
     if (n < 0) return 0;
-    if (n > most) return kMissing;
+    if (n > most) return kNoValue;
     if (probabilists) return byRecurrence(n, x, [x](double k, double p, double before) { return x * p - k * before; });
     return byRecurrence(n, 2 * x, [x](double k, double p, double before) { return 2 * x * p - 2 * k * before; });
 }
@@ -117,11 +117,11 @@ double upperByFraction(double a, double x) {
 }  // namespace
 
 double incompleteGamma(double a, double x, bool upper) {
-    if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0) return kMissing;
+    if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0) return kNoValue;
     const double none = upper ? 1 : 0;
-    if (a == 0) return x > 0 ? 1 - none : kMissing;
+    if (a == 0) return x > 0 ? 1 - none : kNoValue;
     if (x == 0) return none;
-    if (std::isinf(a)) return std::isinf(x) ? kMissing : none;
+    if (std::isinf(a)) return std::isinf(x) ? kNoValue : none;
     if (std::isinf(x)) return 1 - none;
     const bool series = x < a + 1;
     const double part = series ? lowerBySeries(a, x) : upperByFraction(a, x);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kNoTrace = "No stacktrace found for following nodes";
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmedLine(std::string_view text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
     while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
     return text;
@@ -113,7 +113,7 @@ void CommentState::applyTo(Provenance& provenance) const {
 }
 
 void readComment(std::string_view comment, CommentState& state) {
-    comment = trimmed(comment);
+    comment = trimmedLine(comment);
     if (comment == kNoTrace) {
         state = {};
         return;
@@ -126,10 +126,10 @@ void readComment(std::string_view comment, CommentState& state) {
     state = {};
     if (isModule) {
         std::string_view words = comment.substr(8);
-        words = trimmed(words.substr(0, words.find(" #")));
+        words = trimmedLine(words.substr(0, words.find(" #")));
         const size_t blank = words.find(' ');
         state.modulePath = shared(words.substr(0, blank));
-        if (blank != std::string_view::npos) state.moduleType = shared(trimmed(words.substr(blank)));
+        if (blank != std::string_view::npos) state.moduleType = shared(trimmedLine(words.substr(blank)));
     }
     readRecompute(comment.substr(0, file), state);
     if (file == std::string_view::npos) return;
@@ -145,7 +145,7 @@ void readComment(std::string_view comment, CommentState& state) {
     std::string trace = "File \"" + std::string(position.substr(0, colon)) + "\", line " +
                         std::string(position.substr(colon + 1)) + ", in " +
                         std::string(in == std::string_view::npos ? "?" : head.substr(in + 4));
-    if (code != std::string_view::npos) trace += "\n    " + std::string(trimmed(place.substr(code + 8)));
+    if (code != std::string_view::npos) trace += "\n    " + std::string(trimmedLine(place.substr(code + 8)));
     state.stackTrace = shared(trace);
 }
 
@@ -171,14 +171,14 @@ std::string commentOf(const Provenance& provenance) {
                 after.substr(0, std::min(after.find_first_not_of("0123456789"), after.size()));
             const size_t comma = after.find(", in ");
             std::string_view function =
-                comma == std::string_view::npos ? std::string_view() : trimmed(after.substr(comma + 5));
+                comma == std::string_view::npos ? std::string_view() : trimmedLine(after.substr(comma + 5));
             function = function.substr(0, function.find(' '));
             if (!out.empty()) out += " # ";
             out += "File: " + std::string(lines.substr(0, pathEnd)) + ":" + std::string(line);
             out += " in " + std::string(function.empty() ? "?" : function);
             if (head.size() < lines.size()) {
                 const std::string_view rest = lines.substr(head.size() + 1);
-                const std::string_view code = trimmed(rest.substr(0, rest.find('\n')));
+                const std::string_view code = trimmedLine(rest.substr(0, rest.find('\n')));
                 if (!code.empty()) out += ", code: " + std::string(code);
             }
         }
@@ -191,7 +191,7 @@ std::string commentOf(const Provenance& provenance) {
 // ---------------------------------------------------------------- roles of inputs and outputs
 
 InputSpec readInputRole(std::string_view description) {
-    description = trimmed(description);
+    description = trimmedLine(description);
     const std::string_view head = description.substr(0, description.find('('));
     InputSpec spec;
     auto with = [&](InputSpec::Kind kind) {
@@ -240,7 +240,7 @@ std::string inputRole(const InputSpec& spec, size_t userIndex) {
 }
 
 OutputSpec readOutputRole(std::string_view description, const InputNames& inputs) {
-    description = trimmed(description);
+    description = trimmedLine(description);
     const std::string_view head = description.substr(0, description.find('('));
     OutputSpec spec;
     auto refer = [&](std::string_view input, OutputSpec::Kind ofUser, OutputSpec::Kind ofParameter,
@@ -319,7 +319,7 @@ std::string symbolComment(const std::string& name, const SymbolInfo& info) {
 }
 
 bool readSymbolComment(std::string_view comment, std::map<std::string, SymbolInfo>& symbols) {
-    comment = trimmed(comment);
+    comment = trimmedLine(comment);
     if (!comment.starts_with("symbol ")) return false;
     const size_t colon = comment.find(": ");
     if (colon == std::string_view::npos) return false;
@@ -395,7 +395,7 @@ void readSignature(std::string_view tail, Module& module) {
     bool outputs = false;
     size_t next = 0;
     while (!tail.empty()) {
-        const std::string_view line = trimmed(tail.substr(0, tail.find('\n')));
+        const std::string_view line = trimmedLine(tail.substr(0, tail.find('\n')));
         tail = tail.find('\n') == std::string_view::npos ? std::string_view() : tail.substr(tail.find('\n') + 1);
         if (line.starts_with("Range constraints:")) return readRanges(line, module);
         if (line == "# inputs" || line == "# outputs") {

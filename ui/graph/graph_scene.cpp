@@ -13,7 +13,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr double kMargin = 30, kStubLength = 12, kStubHeight = 16;
+constexpr double kSceneMargin = 30, kStubLength = 12, kStubHeight = 16;
 
 QPainterPath pathOf(const std::vector<LayoutPoint>& route, QPointF offset) {
     const auto at = [&](size_t i) { return QPointF(route[i].x, route[i].y) + offset; };
@@ -146,7 +146,8 @@ std::shared_ptr<const GraphScene> placeScene(Picture picture, const LayoutAnswer
     auto scene = std::make_shared<GraphScene>();
     scene->picture = std::move(picture);
     scene->font = font;
-    scene->bounds = QRectF(0, 0, answer.width, answer.height).adjusted(-kMargin, -kMargin, kMargin, kMargin);
+    scene->bounds =
+        QRectF(0, 0, answer.width, answer.height).adjusted(-kSceneMargin, -kSceneMargin, kSceneMargin, kSceneMargin);
     for (size_t i = 0; i < answer.centres.size(); ++i) {
         QRectF box(QPointF(), scene->picture.nodes[i].size);
         box.moveCenter({answer.centres[i].x, answer.centres[i].y});

@@ -7,20 +7,20 @@ namespace {
 
 constexpr double kSlight = 4, kSome = 1000;  // steps between neighbours of the dtype
 
-QString number(double value) { return QString::number(value, 'g', 2); }
+QString heatNumber(double value) { return QString::number(value, 'g', 2); }
 
 HeatMark markOf(const NodeNumbers& row) {
     HeatMark mark{heatOf(row), {}, QObject::tr(wordOf(row.verdict))};
     switch (row.verdict) {
         case NodeVerdict::Equal: mark.sign = QStringLiteral("="); break;
-        case NodeVerdict::Close: mark.sign = number(row.maxAbsolute); break;
-        case NodeVerdict::Wrong: mark.sign = QStringLiteral("✗ ") + number(row.maxAbsolute); break;
+        case NodeVerdict::Close: mark.sign = heatNumber(row.maxAbsolute); break;
+        case NodeVerdict::Wrong: mark.sign = QStringLiteral("✗ ") + heatNumber(row.maxAbsolute); break;
         case NodeVerdict::NonFinite: mark.sign = row.nans > 0 ? QStringLiteral("NaN") : QStringLiteral("∞"); break;
         case NodeVerdict::WrongType: mark.sign = QObject::tr("✗ type"); break;
         case NodeVerdict::Failed: mark.sign = QObject::tr("✗ fails"); break;
         case NodeVerdict::Unmatched: break;
     }
-    if (row.maxAbsolute > 0) mark.words += QObject::tr(", largest error %1").arg(number(row.maxAbsolute));
+    if (row.maxAbsolute > 0) mark.words += QObject::tr(", largest error %1").arg(heatNumber(row.maxAbsolute));
     if (!row.why.empty()) mark.words += QStringLiteral(": ") + QString::fromStdString(row.why);
     return mark;
 }

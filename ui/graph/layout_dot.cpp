@@ -13,11 +13,11 @@ namespace {
 
 constexpr double kPointsPerInch = 72;
 /// Above this many nodes clusters and curved splines cost more time than they give order.
-constexpr size_t kManyNodes = 1200;
+constexpr size_t kManyLaidOut = 1200;
 
 /// cgraph's interface takes char*, but does not write to it.
 char* text(const char* literal) { return const_cast<char*>(literal); }
-std::string number(double value) { return std::to_string(value); }
+std::string dotNumber(double value) { return std::to_string(value); }
 
 struct GraphCloser {
     void operator()(Agraph_t* graph) const { agclose(graph); }
@@ -35,17 +35,17 @@ struct DotGraph {
 };
 
 void setGraphAttributes(Agraph_t* graph, size_t nodeCount) {
-    agattr(graph, AGRAPH, text("nodesep"), text(number(kNodeGap / kPointsPerInch).c_str()));
-    agattr(graph, AGRAPH, text("ranksep"), text(number(kRankGap / kPointsPerInch).c_str()));
+    agattr(graph, AGRAPH, text("nodesep"), text(dotNumber(kNodeGap / kPointsPerInch).c_str()));
+    agattr(graph, AGRAPH, text("ranksep"), text(dotNumber(kRankGap / kPointsPerInch).c_str()));
     // Nearly all time goes into placing nodes within ranks by network simplex, whose iterations are limit * nodes and
     // cost time in proportion to nodes: the limit falls with the square to keep the whole below seconds.
     const double count = static_cast<double>(nodeCount);
-    const std::string placing = number(std::min(2.0, 4.5e5 / (count * count)));
+    const std::string placing = dotNumber(std::min(2.0, 4.5e5 / (count * count)));
     agattr(graph, AGRAPH, text("nslimit"), text(placing.c_str()));
     agattr(graph, AGRAPH, text("nslimit1"), text("2"));
     agattr(graph, AGRAPH, text("searchsize"), text("30"));
-    agattr(graph, AGRAPH, text("mclimit"), text(nodeCount > kManyNodes ? "0.4" : "1"));
-    agattr(graph, AGRAPH, text("splines"), text(nodeCount > kManyNodes ? "polyline" : "spline"));
+    agattr(graph, AGRAPH, text("mclimit"), text(nodeCount > kManyLaidOut ? "0.4" : "1"));
+    agattr(graph, AGRAPH, text("splines"), text(nodeCount > kManyLaidOut ? "polyline" : "spline"));
 }
 
 DotGraph buildGraph(const LayoutProblem& problem, bool withClusters) {
@@ -74,8 +74,8 @@ DotGraph buildGraph(const LayoutProblem& problem, bool withClusters) {
     for (size_t i = 0; i < problem.nodes.size(); ++i) {
         const auto& node = problem.nodes[i];
         Agnode_t* made = agnode(graph, text(std::to_string(i).c_str()), 1);
-        agxset(made, width, text(number(node.width / kPointsPerInch).c_str()));
-        agxset(made, height, text(number(node.height / kPointsPerInch).c_str()));
+        agxset(made, width, text(dotNumber(node.width / kPointsPerInch).c_str()));
+        agxset(made, height, text(dotNumber(node.height / kPointsPerInch).c_str()));
         if (withClusters && node.cluster >= 0) agsubnode(dot.clusters[static_cast<size_t>(node.cluster)], made, 1);
         dot.nodes.push_back(made);
     }
@@ -145,7 +145,7 @@ LayoutAnswer readLayout(const DotGraph& dot, const LayoutProblem& problem) {
 Result<LayoutAnswer> layoutWithDot(const LayoutProblem& problem) {
     if (problem.nodes.empty()) return LayoutAnswer{};
     std::unique_ptr<GVC_t, ContextCloser> context(gvContext());
-    const bool clusters = !problem.clusters.empty() && problem.nodes.size() <= kManyNodes;
+    const bool clusters = !problem.clusters.empty() && problem.nodes.size() <= kManyLaidOut;
     DotGraph dot = buildGraph(problem, clusters);
     if (gvLayout(context.get(), dot.graph.get(), "dot") != 0)
         return Error{ErrorCode::ToolFailed, "Graphviz dot gave up on the graph", "layout", {}};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kHeader = "cutaway-layout 1";
 
-std::string number(double value) {
+std::string problemNumber(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", value);
     return text;
@@ -96,7 +96,8 @@ std::string writeProblem(const LayoutProblem& problem) {
     std::string text = std::string(kHeader) + "\no " + std::to_string(problem.longEdgeRanks) + "\n";
     for (const auto& cluster : problem.clusters) text += "c " + std::to_string(cluster.parent) + "\n";
     for (const auto& node : problem.nodes)
-        text += "n " + number(node.width) + " " + number(node.height) + " " + std::to_string(node.cluster) + "\n";
+        text += "n " + problemNumber(node.width) + " " + problemNumber(node.height) + " " +
+                std::to_string(node.cluster) + "\n";
     for (const auto& edge : problem.edges)
         text +=
             "e " + std::to_string(edge.from) + " " + std::to_string(edge.to) + " " + std::to_string(edge.weight) + "\n";
@@ -104,14 +105,17 @@ std::string writeProblem(const LayoutProblem& problem) {
 }
 
 std::string writeAnswer(const LayoutAnswer& answer) {
-    std::string text = std::string(kHeader) + "\ns " + number(answer.width) + " " + number(answer.height) + "\n";
+    std::string text =
+        std::string(kHeader) + "\ns " + problemNumber(answer.width) + " " + problemNumber(answer.height) + "\n";
     if (!answer.note.empty()) text += "m " + answer.note + "\n";
-    for (const auto& point : answer.centres) text += "n " + number(point.x) + " " + number(point.y) + "\n";
+    for (const auto& point : answer.centres)
+        text += "n " + problemNumber(point.x) + " " + problemNumber(point.y) + "\n";
     for (const auto& box : answer.clusters)
-        text += "b " + number(box.x) + " " + number(box.y) + " " + number(box.width) + " " + number(box.height) + "\n";
+        text += "b " + problemNumber(box.x) + " " + problemNumber(box.y) + " " + problemNumber(box.width) + " " +
+                problemNumber(box.height) + "\n";
     for (const auto& route : answer.routes) {
         text += "e";
-        for (const auto& point : route) text += " " + number(point.x) + " " + number(point.y);
+        for (const auto& point : route) text += " " + problemNumber(point.x) + " " + problemNumber(point.y);
         text += "\n";
     }
     return text + ".\n";

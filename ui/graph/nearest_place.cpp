@@ -7,7 +7,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr double kMargin = 0.08;  // of the view, around what comes into it
+constexpr double kPlaceMargin = 0.08;  // of the view, around what comes into it
 
 double areaOf(const QRectF& box) { return box.width() * box.height(); }
 
@@ -56,8 +56,8 @@ QPointF wayToNearest(const GraphScene& scene, GraphMode mode, const QRectF& view
     if (offered.empty())
         for (size_t i = 0; i < scene.nodes.size(); ++i)
             if (shownIn(mode, scene.picture.nodes[i].change)) offered.push_back(static_cast<int>(i));
-    const QRectF inner = view.adjusted(view.width() * kMargin, view.height() * kMargin, -view.width() * kMargin,
-                                       -view.height() * kMargin);
+    const QRectF inner = view.adjusted(view.width() * kPlaceMargin, view.height() * kPlaceMargin,
+                                       -view.width() * kPlaceMargin, -view.height() * kPlaceMargin);
     QPointF best;
     bool any = false;
     for (const int node : offered) {

@@ -13,7 +13,7 @@ namespace cutaway::ui {
 namespace {
 
 constexpr const char* kCode = "(code)";
-bool isNumber(int column) { return column >= ExplainModel::Tried && column <= ExplainModel::Time; }
+bool isExplainNumber(int column) { return column >= ExplainModel::Tried && column <= ExplainModel::Time; }
 
 }  // namespace
 
@@ -184,7 +184,7 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
             return at.column() == Rule && (row.info || row.off) ? QVariant(row.off ? Qt::Unchecked : Qt::Checked)
                                                                 : QVariant();
         case Qt::FontRole: {
-            QFont font = isNumber(at.column()) ? numberFont() : QFont();
+            QFont font = isExplainNumber(at.column()) ? numberFont() : QFont();
             font.setBold(isCurrent(row));
             return font;
         }
@@ -192,7 +192,7 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
             return at.column() == Rule && !ruleText(at.row()).isEmpty() ? QVariant(ruleText(at.row()))
                                                                         : cell(row, at.column());
         case Qt::AccessibleTextRole: return at.column() == Rule ? QVariant(lineOf(at.row())) : QVariant();
-        case Qt::TextAlignmentRole: return isNumber(at.column()) ? numberCell(role) : QVariant();
+        case Qt::TextAlignmentRole: return isExplainNumber(at.column()) ? numberCell(role) : QVariant();
         case NodeRole:
             return row.answer && !row.answer->nodes.empty()
                        ? QVariant(static_cast<quint64>(cutaway::packed(row.answer->nodes.front())))
@@ -220,7 +220,7 @@ bool ExplainModel::setData(const QModelIndex& at, const QVariant& value, int rol
 
 QVariant ExplainModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal) return {};
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isExplainNumber(section) ? numberHeader(role) : QVariant();
     switch (section) {
         case Rule: return tr("Rule");
         case Answer: return tr("Applies");

@@ -9,9 +9,9 @@
 namespace cutaway::ui {
 namespace {
 
-bool isNumber(int column) { return column != KernelsModel::Name && column != KernelsModel::Kind; }
+bool isKernelNumber(int column) { return column != KernelsModel::Name && column != KernelsModel::Kind; }
 
-QVariant sortValue(const KernelInfo& kernel, int column) {
+QVariant kernelSortValue(const KernelInfo& kernel, int column) {
     switch (column) {
         case KernelsModel::Kind: return QString::fromStdString(kernel.kind);
         case KernelsModel::NodeCount: return static_cast<qlonglong>(kernel.nodes.size());
@@ -52,8 +52,8 @@ QVariant KernelsModel::text(const KernelInfo& kernel, int column) const {
         case Name: return QString::fromStdString(kernel.name);
         case Kind: return QString::fromStdString(kernel.kind);
         case NodeCount: return QString::number(kernel.nodes.size());
-        case Read: return QString::fromStdString(bytesText(kernel.bytesRead));
-        case Written: return QString::fromStdString(bytesText(kernel.bytesWritten));
+        case Read: return sizeText(kernel.bytesRead);
+        case Written: return sizeText(kernel.bytesWritten);
         case Flops: return kernel.flops ? countText(kernel.flops) : QString();
         case Time: return timed ? durationText(kernel.microseconds / 1000) : QString();
         case Share: return timed && m_total > 0 ? shareText(kernel.microseconds / m_total) : QString();
@@ -66,19 +66,19 @@ QVariant KernelsModel::data(const QModelIndex& at, int role) const {
     const KernelInfo& kernel = m_kernels[static_cast<size_t>(at.row())];
     switch (role) {
         case Qt::DisplayRole: return text(kernel, at.column());
-        case SortRole: return sortValue(kernel, at.column());
+        case SortRole: return kernelSortValue(kernel, at.column());
         case Qt::ToolTipRole: {
             QStringList lines{QString::fromStdString(kernel.name)};  // its end may be cut off
             for (const std::string& reason : kernel.reasons) lines << QString::fromStdString(reason);
             return lines.join('\n');
         }
-        default: return isNumber(at.column()) ? numberCell(role) : QVariant();
+        default: return isKernelNumber(at.column()) ? numberCell(role) : QVariant();
     }
 }
 
 QVariant KernelsModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount) return {};
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isKernelNumber(section) ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Kernel"), tr("Time"), tr("Share"),   tr("Kind"),
                              tr("Nodes"),  tr("Read"), tr("Written"), tr("FLOP")};
     return names[section];

@@ -8,7 +8,7 @@
 namespace cutaway::ui {
 namespace {
 
-bool isNumber(int column) { return column == LoopsModel::Calls || column == LoopsModel::Time; }
+bool isLoopNumber(int column) { return column == LoopsModel::Calls || column == LoopsModel::Time; }
 
 QString nodesOf(const LoopKernel& kernel, const QString& between) {
     QStringList names;
@@ -62,12 +62,12 @@ QVariant LoopsModel::data(const QModelIndex& at, int role) const {
         }
     if (role == Qt::ToolTipRole)  // its end may be cut off
         return QString(QString::fromStdString(kernel.name) + QChar('\n') + nodesOf(kernel, QStringLiteral("\n")));
-    return isNumber(column) ? numberCell(role) : QVariant();
+    return isLoopNumber(column) ? numberCell(role) : QVariant();
 }
 
 QVariant LoopsModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount) return {};
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isLoopNumber(section) ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Kernel"), tr("Calls"), tr("Time"), tr("Kind"), tr("Nodes")};
     return names[section];
 }

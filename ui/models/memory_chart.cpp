@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cutaway/words.h"
+#include "ui/models/units.h"
 
 namespace cutaway::ui {
 namespace {
@@ -69,8 +70,7 @@ QString MemoryChart::said(int value) const {
     const QString calls = bar.first == bar.last ? tr("call %1").arg(bar.first + 1)
                                                 : tr("calls %1 to %2").arg(bar.first + 1).arg(bar.last + 1);
     QStringList words{
-        QString::fromStdString(bar.name), QString::fromStdString(bar.type),
-        QString::fromStdString(bytesText(bar.bytes)), calls,
+        QString::fromStdString(bar.name), QString::fromStdString(bar.type), sizeText(bar.bytes), calls,
         QStringLiteral("%1 (%2)").arg(QString::fromStdString(made.name), QString::fromStdString(made.kind))};
     if (bar.place == MemoryValue::Place::Own) words << tr("memory of its own");
     if (!bar.over.empty()) words << tr("written over %1").arg(QString::fromStdString(bar.over));

@@ -9,7 +9,7 @@
 namespace cutaway::ui {
 namespace {
 
-bool isNumber(int column) {
+bool isMemoryNumber(int column) {
     return column == MemoryModel::Bytes || column == MemoryModel::Share || column == MemoryModel::First ||
            column == MemoryModel::Last;
 }
@@ -49,7 +49,7 @@ QVariant MemoryModel::data(const QModelIndex& at, int role) const {
         }
     if (role == Qt::DisplayRole || role == SortRole) switch (column) {
             case Name: return QString::fromStdString(value.name);
-            case Bytes: return QString::fromStdString(bytesText(value.bytes));
+            case Bytes: return sizeText(value.bytes);
             case Share: return shareText(share);
             case Type: return QString::fromStdString(value.type);
             case First: return QString::number(value.first + 1);
@@ -58,12 +58,12 @@ QVariant MemoryModel::data(const QModelIndex& at, int role) const {
             default: return {};
         }
     if (role == Qt::ToolTipRole) return m_chart.said(number);
-    return isNumber(column) ? numberCell(role) : QVariant();
+    return isMemoryNumber(column) ? numberCell(role) : QVariant();
 }
 
 QVariant MemoryModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount) return {};
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isMemoryNumber(section) ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Value"),      tr("Bytes"),     tr("Share"),  tr("Type"),
                              tr("First Call"), tr("Last Call"), tr("Made By")};
     return names[section];

@@ -6,6 +6,7 @@
 
 #include "cutaway/words.h"
 #include "ui/models/number_cells.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
@@ -60,10 +61,10 @@ QString beforeAfter(const QString& before, const QString& after) {
     return before + QStringLiteral(" → ") + after;
 }
 
-QString inUnits(const std::string& key, const QString& value) {
+QString valueInUnits(const std::string& key, const QString& value) {
     bool isNumber = false;
     const qlonglong bytes = key == "bytes" ? value.toLongLong(&isNumber) : 0;
-    return isNumber ? QString::fromStdString(bytesText(bytes)) : value;
+    return isNumber ? sizeText(bytes) : value;
 }
 
 /// 'File "site-packages/torch/nn/linear.py", line 5, in forward' as "forward" and "nn/linear.py:5": the beginning of a
@@ -89,15 +90,14 @@ QString range(const ValueSummary& values) {
 void NodeModel::addConstant(const NodeDetails& now, const NodeDetails& was, const NodeFacts& facts) {
     if (!now.constant) return;
     const ConstantInfo& constant = *now.constant;
-    const QString bytes = QString::fromStdString(bytesText(constant.bytes));
+    const QString bytes = sizeText(constant.bytes);
     const bool folded = !constant.recipe.empty();
     Item* item = m_root->add(
         tr("Constant"),
         folded ? tr("%1, from %2")
                      .arg(bytes, counted(static_cast<qsizetype>(constant.sources.size()), tr("tensor"), tr("tensors")))
                : tr("%1, from the model").arg(bytes));
-    if (was.constant && was.constant->bytes != constant.bytes)
-        item->add(tr("Before"), QString::fromStdString(bytesText(was.constant->bytes)));
+    if (was.constant && was.constant->bytes != constant.bytes) item->add(tr("Before"), sizeText(was.constant->bytes));
     if (constant.shared) item->add(tr("Memory"), tr("shared with what it is made from"));
     for (size_t i = 0; i < constant.sources.size(); ++i) {
         const auto& [name, type] = constant.sources[i];
@@ -162,9 +162,10 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         Item* result = m_root->add(tr("Result"), beforeAfter(text(was.node.type), text(now.node.type)));
         result->digits = true;
         for (const auto& [key, value] : now.tensor)
-            result->add(text(key), beforeAfter(inUnits(key, find(was.tensor, key)), inUnits(key, text(value))));
+            result->add(text(key),
+                        beforeAfter(valueInUnits(key, find(was.tensor, key)), valueInUnits(key, text(value))));
         for (const auto& [key, value] : was.tensor)
-            if (find(now.tensor, key).isEmpty()) result->add(text(key), inUnits(key, text(value)));
+            if (find(now.tensor, key).isEmpty()) result->add(text(key), valueInUnits(key, text(value)));
 
         addConstant(now, was, facts);
 

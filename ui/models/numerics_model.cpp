@@ -7,7 +7,7 @@
 namespace cutaway::ui {
 namespace {
 
-bool isNumber(int column) { return column >= NumericsModel::Absolute && column <= NumericsModel::Reference64; }
+bool isNumericsNumber(int column) { return column >= NumericsModel::Absolute && column <= NumericsModel::Reference64; }
 
 }  // namespace
 
@@ -76,7 +76,7 @@ QVariant NumericsModel::data(const QModelIndex& at, int role) const {
     switch (role) {
         case Qt::DisplayRole: return text(row, at.column());
         case SortRole:
-            if (isNumber(at.column())) return number(row, at.column());
+            if (isNumericsNumber(at.column())) return number(row, at.column());
             if (at.column() == Verdict) return diverges(row.verdict) ? 0 : static_cast<int>(row.verdict) + 1;
             return text(row, at.column());
         case Qt::ToolTipRole: {
@@ -88,7 +88,7 @@ QVariant NumericsModel::data(const QModelIndex& at, int role) const {
             if (row.reference.empty()) lines << tr("The reference computes no such value.");
             return lines.join('\n');
         }
-        default: return isNumber(at.column()) ? numberCell(role) : QVariant();
+        default: return isNumericsNumber(at.column()) ? numberCell(role) : QVariant();
     }
 }
 
@@ -106,7 +106,7 @@ QVariant NumericsModel::headerData(int section, Qt::Orientation orientation, int
                             {},
                             tr("The node that computes this value in the reference")};
     if (role == Qt::ToolTipRole) return tips[section];
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isNumericsNumber(section) ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Verdict"),     tr("Value"), tr("Op"),       tr("Max abs"),
                              tr("Max rel"),     tr("ULP"),   tr("Cosine"),   tr("Error vs f64"),
                              tr("Ref. vs f64"), tr("Type"),  tr("Reference")};

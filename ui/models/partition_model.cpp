@@ -4,13 +4,13 @@
 
 #include "cutaway/words.h"
 #include "ui/models/number_cells.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
 namespace {
 
-QString bytes(int64_t count) { return QString::fromStdString(bytesText(count)); }
-bool isNumber(int column) { return column == PartitionModel::Bytes; }
+bool isPartitionNumber(int column) { return column == PartitionModel::Bytes; }
 
 }  // namespace
 
@@ -34,7 +34,7 @@ int PartitionModel::columnCount(const QModelIndex& parent) const { return parent
 QString PartitionModel::text(const SavedTensor& value, int column) const {
     switch (column) {
         case Name: return QString::fromStdString(value.name);
-        case Bytes: return bytes(value.bytes);
+        case Bytes: return sizeText(value.bytes);
         case Type: return QString::fromStdString(value.type);
         case Producer: return value.input ? tr("input of the forward") : QString::fromStdString(value.op);
         case Why: return QString::fromStdString(value.why);
@@ -47,18 +47,19 @@ QVariant PartitionModel::data(const QModelIndex& at, int role) const {
     const SavedTensor& value = m_saved[static_cast<size_t>(at.row())];
     switch (role) {
         case Qt::DisplayRole: return text(value, at.column());
-        case SortRole: return isNumber(at.column()) ? QVariant(qlonglong(value.bytes)) : text(value, at.column());
+        case SortRole:
+            return isPartitionNumber(at.column()) ? QVariant(qlonglong(value.bytes)) : text(value, at.column());
         case Qt::ToolTipRole:
             return QStringList{text(value, Name) + QStringLiteral(": ") + text(value, Type),
                                tr("%1, %2").arg(text(value, Producer), text(value, Bytes)), text(value, Why)}
                 .join('\n');
-        default: return isNumber(at.column()) ? numberCell(role) : QVariant();
+        default: return isPartitionNumber(at.column()) ? numberCell(role) : QVariant();
     }
 }
 
 QVariant PartitionModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount) return {};
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isPartitionNumber(section) ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Saved value"), tr("Bytes"), tr("Type"), tr("Made by"), tr("Why")};
     return names[section];
 }
@@ -69,7 +70,7 @@ QString totals(const PartitionChoice& choice, const QString& activations, const 
     const auto values = static_cast<qsizetype>(choice.saved.size());
     return PartitionModel::tr("%1, %2; activations %3; computed again: %4")
         .arg(counted(values, PartitionModel::tr("saved value"), PartitionModel::tr("saved values")),
-             bytes(choice.savedBytes), activations, again);
+             sizeText(choice.savedBytes), activations, again);
 }
 QString nodes(const PartitionChoice& choice) {
     return counted(static_cast<qsizetype>(choice.recomputed.size()), PartitionModel::tr("node"),
@@ -78,11 +79,14 @@ QString nodes(const PartitionChoice& choice) {
 
 }  // namespace
 
-QString totalsOf(const PartitionChoice& choice) { return totals(choice, bytes(choice.activationBytes), nodes(choice)); }
+QString totalsOf(const PartitionChoice& choice) {
+    return totals(choice, sizeText(choice.activationBytes), nodes(choice));
+}
 
 QString totalsOf(const PartitionChoice& choice, const PartitionChoice& own) {
     return totals(
-        choice, PartitionModel::tr("%1 (this run: %2)").arg(bytes(choice.activationBytes), bytes(own.activationBytes)),
+        choice,
+        PartitionModel::tr("%1 (this run: %2)").arg(sizeText(choice.activationBytes), sizeText(own.activationBytes)),
         PartitionModel::tr("%1 (this run: %2)").arg(nodes(choice)).arg(own.recomputed.size()));
 }
 

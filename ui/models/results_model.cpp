@@ -8,9 +8,9 @@ namespace cutaway::ui {
 namespace {
 
 QVariant numberText(double value) { return QString::number(value, 'g', 6); }
-bool isNumber(int column) { return column >= OutputsModel::Minimum && column <= OutputsModel::Error; }
+bool isResultNumber(int column) { return column >= OutputsModel::Minimum && column <= OutputsModel::Error; }
 
-QVariant sortValue(const OutputReport& output, int column) {
+QVariant resultSortValue(const OutputReport& output, int column) {
     switch (column) {
         case OutputsModel::Minimum: return output.minimum;
         case OutputsModel::Maximum: return output.maximum;
@@ -44,8 +44,8 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
     const OutputReport& output = m_outputs[static_cast<size_t>(at.row())];
     if (role == Qt::ToolTipRole && at.column() == Name) return data(at, Qt::DisplayRole);
     if (role == Qt::ToolTipRole) return QString::fromStdString(output.problem);
-    if (role == SortRole && isNumber(at.column())) return sortValue(output, at.column());
-    if (role != Qt::DisplayRole && role != SortRole) return isNumber(at.column()) ? numberCell(role) : QVariant();
+    if (role == SortRole && isResultNumber(at.column())) return resultSortValue(output, at.column());
+    if (role != Qt::DisplayRole && role != SortRole) return isResultNumber(at.column()) ? numberCell(role) : QVariant();
     switch (at.column()) {
         case Name: {
             const QString name = QString::fromStdString(output.name);
@@ -68,20 +68,19 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
 }
 
 QString trainingText(const TrainingReport& report) {
-    const auto bytes = [](int64_t count) { return QString::fromStdString(bytesText(count)); };
     return QStringList{OutputsModel::tr("loss %1 (%2)")
                            .arg(numberText(report.loss).toString(), QString::fromStdString(report.lossFrom)),
                        OutputsModel::tr("forward %1, backward %2")
                            .arg(durationText(report.forwardMilliseconds), durationText(report.backwardMilliseconds)),
                        OutputsModel::tr("saved activations: measured %1, estimated %2")
-                           .arg(bytes(report.savedBytes), bytes(report.estimatedSavedBytes)),
-                       OutputsModel::tr("saved including inputs: %1").arg(bytes(report.heldBytes))}
+                           .arg(sizeText(report.savedBytes), sizeText(report.estimatedSavedBytes)),
+                       OutputsModel::tr("saved including inputs: %1").arg(sizeText(report.heldBytes))}
         .join(QStringLiteral(" · "));
 }
 
 QVariant OutputsModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal) return {};
-    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
+    if (role != Qt::DisplayRole) return isResultNumber(section) ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Output"), tr("Type"),       tr("Min"),       tr("Max"),
                              tr("Mean"),   tr("Non-finite"), tr("Max error"), tr("Against expectation")};
     return section >= 0 && section < ColumnCount ? names[section] : QVariant();

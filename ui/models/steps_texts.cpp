@@ -78,8 +78,7 @@ QString StepsModel::toolTip(const Item& item) const {
         lines << tr("%1 nodes before, %2 after").arg(step->nodesBefore).arg(step->nodesAfter);
     if (step->constantBytesBefore != step->constantBytesAfter)
         lines << tr("Constants: %1 before, %2 after")
-                     .arg(QString::fromStdString(bytesText(step->constantBytesBefore)),
-                          QString::fromStdString(bytesText(step->constantBytesAfter)));
+                     .arg(sizeText(step->constantBytesBefore), sizeText(step->constantBytesAfter));
     if (step->rewrites)
         lines << (isSchedule(*step) ? counted(step->rewrites, tr("scheduling decision"), tr("scheduling decisions"))
                                     : counted(step->rewrites, tr("rewrite"), tr("rewrites")));

@@ -3,6 +3,8 @@
 #include <QLocale>
 #include <cmath>
 
+#include "cutaway/words.h"
+
 namespace cutaway::ui {
 namespace {
 
@@ -27,6 +29,8 @@ QString countText(int64_t count) {
     static constexpr Unit kUnits[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}};
     return inUnits(static_cast<double>(count), kUnits, true);
 }
+
+QString sizeText(int64_t bytes) { return QString::fromStdString(bytesText(bytes)); }
 
 QString durationText(double milliseconds) {
     static constexpr Unit kUnits[] = {{1e3, "s"}, {1, "ms"}, {1e-3, "µs"}};

@@ -1,6 +1,6 @@
 #pragma once
-// How counts and times are written, in every window: in decimal multiples. Sizes in bytes: cutaway/words.h. And how
-// a number that was typed is read.
+// How counts and times are written, in every window: in decimal multiples, sizes in bytes in
+// binary ones. And how a number that was typed is read.
 #include <QString>
 #include <cstdint>
 #include <optional>
@@ -9,6 +9,8 @@ namespace cutaway::ui {
 
 /// "1.2 G", "640".
 QString countText(int64_t count);
+/// Of bytes, as the command line writes them (bytesText in cutaway/words.h): "1.5 MiB".
+QString sizeText(int64_t bytes);
 /// "2.5 s", "14 ms", "0.8 µs".
 QString durationText(double milliseconds);
 /// "12.5 %".

@@ -21,7 +21,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr double kMargin = 7, kBar = 12, kMark = 9;
+constexpr double kStripMargin = 7, kBar = 12, kMark = 9;
 
 QString text(const std::string& from) { return QString::fromStdString(from); }
 
@@ -95,14 +95,14 @@ QString BisectStrip::describe(int probe) const {
 
 /// The sentence takes as many lines as it needs: its numbers come last.
 int BisectStrip::heightForWidth(int width) const {
-    const QRect room(0, 0, std::max(1, width - static_cast<int>(2 * kMargin)), 10'000);
+    const QRect room(0, 0, std::max(1, width - static_cast<int>(2 * kStripMargin)), 10'000);
     const int lines = fontMetrics().boundingRect(room, Qt::TextWordWrap, sentence()).height();
     return static_cast<int>(std::ceil(kBar + 2 * kMark + 8)) + std::max(lines, fontMetrics().height());
 }
 QSize BisectStrip::sizeHint() const { return {240, heightForWidth(std::max(240, width()))}; }
 QSize BisectStrip::minimumSizeHint() const { return {80, sizeHint().height()}; }
 
-QRectF BisectStrip::bar() const { return {kMargin, kMark + 3, width() - 2 * kMargin, kBar}; }
+QRectF BisectStrip::bar() const { return {kStripMargin, kMark + 3, width() - 2 * kStripMargin, kBar}; }
 
 double BisectStrip::across(int rewrites) const {
     const double all = std::max(1, m_report ? m_report->searched : 1);
@@ -266,7 +266,7 @@ void BisectStrip::paintEvent(QPaintEvent*) {
     paintSections(painter);
     paintMarks(painter);
     painter.setPen(palette().color(QPalette::WindowText));
-    const QRectF lines(kMargin, bar().bottom() + kMark + 2, bar().width(), height());
+    const QRectF lines(kStripMargin, bar().bottom() + kMark + 2, bar().width(), height());
     painter.drawText(lines, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, sentence());
 }
 

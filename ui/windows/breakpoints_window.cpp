@@ -17,10 +17,10 @@
 namespace cutaway::ui {
 namespace {
 
-using Kind = Breakpoint::Kind;
+using BreakpointKind = Breakpoint::Kind;
 
-constexpr KeyHint kKeys[] = {{QT_TRANSLATE_NOOP("cutaway::ui", "Remove the breakpoint"), "Del"},
-                             {QT_TRANSLATE_NOOP("cutaway::ui", "Edit its condition"), "F2"}};
+constexpr KeyHint kBreakpointKeys[] = {{QT_TRANSLATE_NOOP("cutaway::ui", "Remove the breakpoint"), "Del"},
+                                       {QT_TRANSLATE_NOOP("cutaway::ui", "Edit its condition"), "F2"}};
 
 constexpr QLatin1String kStored("breakpoints"), kOff("off ");
 
@@ -44,21 +44,21 @@ void store(const Breakpoints& breakpoints) {
 }
 
 /// What the field asks for.
-QString hintFor(Kind kind) {
+QString hintFor(BreakpointKind kind) {
     switch (kind) {
-        case Kind::Pass: return BreakpointsWindow::tr("decompose, or backward/post_grad/decompose#1");
-        case Kind::NodeBorn:
-        case Kind::NodeDies: return BreakpointsWindow::tr("the node's name");
-        case Kind::OpAppears:
-        case Kind::OpDisappears: return BreakpointsWindow::tr("as in Search: op=mm & numel>1e6");
-        case Kind::NonFinite: break;
+        case BreakpointKind::Pass: return BreakpointsWindow::tr("decompose, or backward/post_grad/decompose#1");
+        case BreakpointKind::NodeBorn:
+        case BreakpointKind::NodeDies: return BreakpointsWindow::tr("the node's name");
+        case BreakpointKind::OpAppears:
+        case BreakpointKind::OpDisappears: return BreakpointsWindow::tr("as in Search: op=mm & numel>1e6");
+        case BreakpointKind::NonFinite: break;
     }
     return BreakpointsWindow::tr("no condition needed; runs every graph");
 }
 
 }  // namespace
 
-std::span<const KeyHint> BreakpointsWindow::keys() { return kKeys; }
+std::span<const KeyHint> BreakpointsWindow::keys() { return kBreakpointKeys; }
 
 BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowParts& parts)
     : Window(tableRow),
@@ -73,13 +73,13 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
       m_goOn(new QPushButton(tr("Continue"))),
       m_state(new QLabel),
       m_table(new QTableView) {
-    for (const auto& [kind, title] :
-         std::initializer_list<std::pair<Kind, QString>>{{Kind::Pass, tr("pass has run")},
-                                                         {Kind::NodeBorn, tr("node is created")},
-                                                         {Kind::NodeDies, tr("node is removed")},
-                                                         {Kind::OpAppears, tr("node appears with")},
-                                                         {Kind::OpDisappears, tr("node disappears with")},
-                                                         {Kind::NonFinite, tr("first NaN or infinity")}})
+    for (const auto& [kind, title] : std::initializer_list<std::pair<BreakpointKind, QString>>{
+             {BreakpointKind::Pass, tr("pass has run")},
+             {BreakpointKind::NodeBorn, tr("node is created")},
+             {BreakpointKind::NodeDies, tr("node is removed")},
+             {BreakpointKind::OpAppears, tr("node appears with")},
+             {BreakpointKind::OpDisappears, tr("node disappears with")},
+             {BreakpointKind::NonFinite, tr("first NaN or infinity")}})
         m_kind->addItem(title, static_cast<int>(kind));
     m_kind->setAccessibleName(tr("Stop when"));
     m_what->setAccessibleName(tr("Which"));
@@ -129,10 +129,10 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
 }
 
 void BreakpointsWindow::follow() {
-    const auto kind = static_cast<Kind>(m_kind->currentData().toInt());
-    m_what->setEnabled(kind != Kind::NonFinite);
+    const auto kind = static_cast<BreakpointKind>(m_kind->currentData().toInt());
+    m_what->setEnabled(kind != BreakpointKind::NonFinite);
     m_what->setPlaceholderText(hintFor(kind));
-    m_add->setEnabled(kind == Kind::NonFinite || !m_what->text().trimmed().isEmpty());
+    m_add->setEnabled(kind == BreakpointKind::NonFinite || !m_what->text().trimmed().isEmpty());
     m_remove->setEnabled(m_table->selectionModel()->hasSelection());
     const auto& stop = m_breakpoints.stop();
     m_goOn->setEnabled(stop.has_value());
@@ -148,8 +148,8 @@ void BreakpointsWindow::follow() {
 void BreakpointsWindow::addTyped() {
     if (!m_add->isEnabled()) return;
     Breakpoint typed;
-    typed.kind = static_cast<Kind>(m_kind->currentData().toInt());
-    if (typed.kind != Kind::NonFinite) typed.what = m_what->text().trimmed().toStdString();
+    typed.kind = static_cast<BreakpointKind>(m_kind->currentData().toInt());
+    if (typed.kind != BreakpointKind::NonFinite) typed.what = m_what->text().trimmed().toStdString();
     const auto sound = parseBreakpoint(typed.text());
     if (!sound) return m_state->setText(QString::fromStdString(sound.error().message));
     m_breakpoints.add(*sound);
@@ -173,12 +173,12 @@ void BreakpointsWindow::togglePass() {
     const int step = run ? m_selection.place().step : -1;
     if (!run || step < 0 || step >= static_cast<int>(run->steps.size()))
         return emit message(tr("Choose a pass in the Steps window first."));
-    const Breakpoint there{.kind = Kind::Pass, .what = run->steps[static_cast<size_t>(step)].key()};
+    const Breakpoint there{.kind = BreakpointKind::Pass, .what = run->steps[static_cast<size_t>(step)].key()};
     say(m_breakpoints.toggle(there.kind, there.what), there);
 }
 
 void BreakpointsWindow::toggleDeath(const QString& node) {
-    const Breakpoint there{.kind = Kind::NodeDies, .what = node.toStdString()};
+    const Breakpoint there{.kind = BreakpointKind::NodeDies, .what = node.toStdString()};
     say(m_breakpoints.toggle(there.kind, there.what), there);
 }
 

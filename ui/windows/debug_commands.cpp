@@ -115,7 +115,7 @@ void askDebugCompile(MainWindow& main) {
     main.controller().debugCompile(options);
 }
 
-const Command kCommands[] = {
+const Command kDebugCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Next Changed Step"),
      .key = "F10",
      .icon = "step-next",
@@ -242,6 +242,6 @@ void showNodeMenu(MainWindow& main, NodeKey node, QPoint at) {
     menu.exec(at);
 }
 
-std::span<const Command> debugCommands() { return kCommands; }
+std::span<const Command> debugCommands() { return kDebugCommands; }
 
 }  // namespace cutaway::ui

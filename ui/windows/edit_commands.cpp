@@ -50,7 +50,7 @@ void showPalette(MainWindow& main) {
     box->show();
 }
 
-const Command kCommands[] = {
+const Command kEditCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Back"),
      .key = "Alt+Left",
      .icon = "back",
@@ -112,6 +112,6 @@ const Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> editCommands() { return kCommands; }
+std::span<const Command> editCommands() { return kEditCommands; }
 
 }  // namespace cutaway::ui

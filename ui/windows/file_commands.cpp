@@ -121,7 +121,7 @@ void exportLibrary(MainWindow& main) {
     main.controller().exportProgram(*run, options);
 }
 
-const Command kCommands[] = {
+const Command kFileCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Open…"),
      .key = "Ctrl+O",
      .icon = "open",
@@ -165,6 +165,6 @@ const Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> fileCommands() { return kCommands; }
+std::span<const Command> fileCommands() { return kFileCommands; }
 
 }  // namespace cutaway::ui

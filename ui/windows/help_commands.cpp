@@ -28,7 +28,7 @@ void showManual(MainWindow& main) {
     dialog->raise();
 }
 
-const Command kCommands[] = {
+const Command kHelpCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Manual"), .key = "Shift+F1", .icon = "manual", .run = showManual},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Keys"), .key = "F1", .icon = "keys", .run = showKeys},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&About Cutaway"), .icon = "about", .run = showAbout},
@@ -36,6 +36,6 @@ const Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> helpCommands() { return kCommands; }
+std::span<const Command> helpCommands() { return kHelpCommands; }
 
 }  // namespace cutaway::ui

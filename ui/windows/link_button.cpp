@@ -6,7 +6,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr int kPad = 6, kIcon = 20;
+constexpr int kLinkPad = 6, kIcon = 20;
 
 }  // namespace
 
@@ -33,11 +33,11 @@ QSize LinkButton::sizeHint() const {
     const int lines = m_more.isEmpty() ? 1 : 2;
     const int wide =
         std::max(QFontMetrics(titleFont()).horizontalAdvance(text()), fontMetrics().horizontalAdvance(m_more));
-    return {wide + kIcon + 4 * kPad, std::max(kIcon, lines * fontMetrics().lineSpacing()) + 2 * kPad};
+    return {wide + kIcon + 4 * kLinkPad, std::max(kIcon, lines * fontMetrics().lineSpacing()) + 2 * kLinkPad};
 }
 
 QSize LinkButton::minimumSizeHint() const {
-    return {kIcon + 4 * kPad + 14 * fontMetrics().averageCharWidth(), sizeHint().height()};
+    return {kIcon + 4 * kLinkPad + 14 * fontMetrics().averageCharWidth(), sizeHint().height()};
 }
 
 void LinkButton::paintEvent(QPaintEvent*) {
@@ -52,9 +52,9 @@ void LinkButton::paintEvent(QPaintEvent*) {
         painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 4, 4);
     }
     const QPalette::ColorGroup group = isEnabled() ? QPalette::Active : QPalette::Disabled;
-    icon().paint(&painter, QRect(kPad, (height() - kIcon) / 2, kIcon, kIcon), Qt::AlignCenter,
+    icon().paint(&painter, QRect(kLinkPad, (height() - kIcon) / 2, kIcon, kIcon), Qt::AlignCenter,
                  isEnabled() ? QIcon::Normal : QIcon::Disabled);
-    const QRect inner = rect().adjusted(kIcon + 3 * kPad, kPad, -kPad, -kPad);
+    const QRect inner = rect().adjusted(kIcon + 3 * kLinkPad, kLinkPad, -kLinkPad, -kLinkPad);
     const int line = fontMetrics().lineSpacing();
     const QRect top = m_more.isEmpty() ? inner : QRect(inner.left(), inner.top(), inner.width(), line);
     painter.setFont(titleFont());

@@ -5,6 +5,7 @@
 
 #include "cutaway/words.h"
 #include "ui/graph/graph_colors.h"
+#include "ui/models/units.h"
 #include "ui/windows/memory_view.h"
 
 namespace cutaway::ui {
@@ -25,8 +26,6 @@ const ChangeColors& colorsOf(const GraphColors& colors, MemoryMaker maker) {
     }
     return colors[Side::Both];
 }
-
-QString bytes(int64_t count) { return QString::fromStdString(bytesText(count)); }
 
 }  // namespace
 
@@ -120,7 +119,7 @@ void MemoryView::paintMarks(QPainter& painter) const {
     }
     const double x = xOf(plan.peak + 0.5);
     if (x < area().left() || x > area().right()) return;
-    const QString word = tr("peak %1").arg(bytes(plan.largestLive()));
+    const QString word = tr("peak %1").arg(sizeText(plan.largestLive()));
     const double wide = painter.fontMetrics().horizontalAdvance(word) + 8, high = painter.fontMetrics().height() + 2;
     const bool leftwards = x + wide + 4 > area().right();
     const QRectF box(leftwards ? x - wide - 4 : x + 4, area().top() + 3, wide, high);
@@ -138,9 +137,9 @@ void MemoryView::paintWords(QPainter& painter) const {
     const QRectF head(area().left(), 3, area().width(), line),
         foot(area().left(), area().bottom() + 3, area().width(), line);
     const MemoryPlan& plan = m_chart.plan();
-    QString said = plan.own == 0 ? tr("offset in the arena, up to %1").arg(bytes(plan.arena))
+    QString said = plan.own == 0 ? tr("offset in the arena, up to %1").arg(sizeText(plan.arena))
                                  : tr("offset in the arena, up to %1; above it %2 of values with memory of their own")
-                                       .arg(bytes(plan.arena), bytes(plan.own));
+                                       .arg(sizeText(plan.arena), sizeText(plan.own));
     if (m_hovered >= 0) said = m_chart.said(m_hovered);
     painter.setPen(m_hovered >= 0 ? palette().color(QPalette::Text) : colors.detail);
     painter.drawText(head, Qt::AlignLeft,

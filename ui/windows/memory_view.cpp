@@ -10,8 +10,8 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr double kMargin = 8, kLeast = 4;  // pixels; calls that are shown at least
-constexpr double kStep = 1.25;             // of one notch of the wheel
+constexpr double kMemoryMargin = 8, kLeast = 4;  // pixels; calls that are shown at least
+constexpr double kStep = 1.25;                   // of one notch of the wheel
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void MemoryView::zoom(double factor, double call) {
 
 QRectF MemoryView::area() const {
     const double line = fontMetrics().height();
-    return QRectF(rect()).adjusted(kMargin, line + 6, -kMargin, -line - 6);
+    return QRectF(rect()).adjusted(kMemoryMargin, line + 6, -kMemoryMargin, -line - 6);
 }
 double MemoryView::xOf(double call) const { return area().left() + (call - m_from) / (m_to - m_from) * area().width(); }
 double MemoryView::yOf(double byte) const {

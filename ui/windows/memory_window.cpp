@@ -8,17 +8,14 @@
 #include <QVBoxLayout>
 
 #include "cutaway/words.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 #include "ui/windows/columns.h"
 #include "ui/windows/memory_view.h"
 #include "ui/windows/tables.h"
 
 namespace cutaway::ui {
-namespace {
-
-QString bytes(int64_t count) { return QString::fromStdString(bytesText(count)); }
-
-}  // namespace
+namespace {}  // namespace
 
 MemoryWindow::MemoryWindow(const WindowRow& tableRow, const WindowParts& parts)
     : Window(tableRow),
@@ -163,9 +160,10 @@ void MemoryWindow::showSummary() {
     if (!m_looks.problem().isEmpty()) return m_summary->setText(m_looks.problem());
     if (!m_looks.plans() || m_track->currentIndex() < 0) return m_summary->setText(run->title());
     const MemoryPlan& plan = (*m_looks.plans())[static_cast<size_t>(m_track->currentIndex())];
-    QStringList words{run->title(), counted(static_cast<qsizetype>(plan.calls.size()), tr("call"), tr("calls")),
-                      tr("arena %1, peak live %2").arg(bytes(plan.arena), bytes(plan.largestLive())),
-                      tr("plus inputs %1, constants %2").arg(bytes(plan.inputs.bytes), bytes(plan.constants.bytes))};
+    QStringList words{
+        run->title(), counted(static_cast<qsizetype>(plan.calls.size()), tr("call"), tr("calls")),
+        tr("arena %1, peak live %2").arg(sizeText(plan.arena), sizeText(plan.largestLive())),
+        tr("plus inputs %1, constants %2").arg(sizeText(plan.inputs.bytes), sizeText(plan.constants.bytes))};
     QStringList sizes, assumed;
     for (const auto& [symbol, value] : plan.sizes)
         (plan.assumed.contains(symbol) ? assumed : sizes)
@@ -192,7 +190,7 @@ void MemoryWindow::showCall(int call) {
                            .arg(QString::fromStdString(shown.name), QString::fromStdString(shown.kind));
     m_living->setText((call == m_chart.plan().peak ? at + tr(", the peak") : at) + QStringLiteral(": ") +
                       counted(m_model.rowCount(), tr("value"), tr("values")) + QStringLiteral(", ") +
-                      bytes(m_chart.plan().live[static_cast<size_t>(call)]));
+                      sizeText(m_chart.plan().live[static_cast<size_t>(call)]));
 }
 
 /// A click between bars lists what lives there, and leaves the node.

@@ -11,7 +11,6 @@
 namespace cutaway::ui {
 namespace {
 
-QString bytes(int64_t count) { return QString::fromStdString(bytesText(count)); }
 QString nodes(size_t count) {
     return counted(static_cast<qsizetype>(count), PartitionWindow::tr("node"), PartitionWindow::tr("nodes"));
 }
@@ -44,17 +43,17 @@ void PartitionWindow::showCurve(const BudgetCurve& curve) {
     int64_t most = 0;
     for (const BudgetPoint& point : m_points) {
         const double x = costOf(point.budget, point.recomputedRuntime, point.recomputed);
-        plot.points.push_back(
-            {x, static_cast<double>(point.activationBytes),
-             tr("budget %1: %2, %3 computed again, cost %4")
-                 .arg(budgetText(point.budget), bytes(point.activationBytes), nodes(point.recomputed), numberText(x))});
+        plot.points.push_back({x, static_cast<double>(point.activationBytes),
+                               tr("budget %1: %2, %3 computed again, cost %4")
+                                   .arg(budgetText(point.budget), sizeText(point.activationBytes),
+                                        nodes(point.recomputed), numberText(x))});
         most = std::max(most, point.activationBytes);
     }
     if (!plot.points.empty()) {
         plot.least = numberText(plot.points.front().x);
         plot.most = numberText(plot.points.back().x);
     }
-    plot.top = bytes(most);
+    plot.top = sizeText(most);
     m_curve->setPlot(std::move(plot));
     markCurve();
 }
@@ -87,12 +86,12 @@ void PartitionWindow::showHeld() {
         plot.points.push_back(
             {static_cast<double>(i), static_cast<double>(one.bytes),
              tr("after %1 (%2): %3")
-                 .arg(QString::fromStdString(one.name), one.backward ? plot.most : plot.least, bytes(one.bytes))});
+                 .arg(QString::fromStdString(one.name), one.backward ? plot.most : plot.least, sizeText(one.bytes))});
     }
     std::vector<PlotMark> marks;
     if (!held.empty())
         marks.push_back({static_cast<double>(peak), static_cast<double>(held[peak].bytes),
-                         tr("peak %1").arg(bytes(held[peak].bytes)), true});
+                         tr("peak %1").arg(sizeText(held[peak].bytes)), true});
     m_held->setHint(tr("Forward and backward have no calls to plot."));
     m_held->setPlot(std::move(plot));
     m_held->setMarks(std::move(marks));

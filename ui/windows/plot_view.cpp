@@ -15,7 +15,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr double kMargin = 8, kDot = 4.5;
+constexpr double kPlotMargin = 8, kDot = 4.5;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void PlotView::setCurrent(int point) {
 
 QRectF PlotView::area() const {
     const double line = fontMetrics().height();
-    return QRectF(rect()).adjusted(kMargin, line + 6, -kMargin, -line - 6);
+    return QRectF(rect()).adjusted(kPlotMargin, line + 6, -kPlotMargin, -line - 6);
 }
 
 QPointF PlotView::toWidget(double x, double y) const {

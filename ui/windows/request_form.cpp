@@ -16,7 +16,7 @@
 namespace cutaway::ui {
 namespace {
 
-using Kind = Setting::Kind;
+using FieldKind = Setting::Kind;
 
 QString textOf(std::string_view utf8) { return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size())); }
 /// What the request holds, or else the option's initial value.
@@ -73,20 +73,20 @@ QLineEdit* list(const Setting& setting, const CompileRequest& from) {
 QStringList valuesIn(const QWidget* field, const Setting& setting) {
     static const QRegularExpression gap(QStringLiteral("[\\s;]+"));
     switch (setting.kind) {
-        case Kind::Flag:
+        case FieldKind::Flag:
             return qobject_cast<const QCheckBox*>(field)->isChecked() ? QStringList{QString()} : QStringList();
-        case Kind::Choice: return {qobject_cast<const QComboBox*>(field)->currentText()};
-        case Kind::Name: {
+        case FieldKind::Choice: return {qobject_cast<const QComboBox*>(field)->currentText()};
+        case FieldKind::Name: {
             const QString name = qobject_cast<const QComboBox*>(field)->currentData().toString();
             return name.isEmpty() ? QStringList() : QStringList{name};
         }
-        case Kind::Real: return {QString::number(qobject_cast<const QDoubleSpinBox*>(field)->value())};
-        case Kind::Integer: {
+        case FieldKind::Real: return {QString::number(qobject_cast<const QDoubleSpinBox*>(field)->value())};
+        case FieldKind::Integer: {
             const auto* box = qobject_cast<const QSpinBox*>(field);
             return box->value() == box->minimum() ? QStringList() : QStringList{QString::number(box->value())};
         }
-        case Kind::List:
-        case Kind::File: return qobject_cast<const QLineEdit*>(field)->text().split(gap, Qt::SkipEmptyParts);
+        case FieldKind::List:
+        case FieldKind::File: return qobject_cast<const QLineEdit*>(field)->text().split(gap, Qt::SkipEmptyParts);
     }
     return {};
 }
@@ -118,22 +118,22 @@ RequestForm::RequestForm(const CompileRequest& from, QString takenKeys, QWidget*
 RequestForm::Field RequestForm::makeField(const Setting& setting, const CompileRequest& from) {
     const auto say = [this, key = textOf(setting.key)] { emit changed(key); };
     switch (setting.kind) {
-        case Kind::Flag: {
+        case FieldKind::Flag: {
             auto* box = new QCheckBox;
             box->setChecked(!valuesOf(from, setting.key).empty());
             connect(box, &QCheckBox::toggled, this, say);
             return {&setting, box};
         }
-        case Kind::Choice:
-        case Kind::Name: {
-            auto* box = setting.kind == Kind::Name ? new QComboBox : choices(setting, from);
+        case FieldKind::Choice:
+        case FieldKind::Name: {
+            auto* box = setting.kind == FieldKind::Name ? new QComboBox : choices(setting, from);
             connect(box, &QComboBox::currentIndexChanged, this, say);
             return {&setting, box};
         }
-        case Kind::Real: return {&setting, real(setting, from)};
-        case Kind::Integer: return {&setting, integer(setting, from)};
-        case Kind::List:
-        case Kind::File: break;
+        case FieldKind::Real: return {&setting, real(setting, from)};
+        case FieldKind::Integer: return {&setting, integer(setting, from)};
+        case FieldKind::List:
+        case FieldKind::File: break;
     }
     return {&setting, list(setting, from)};
 }
@@ -159,7 +159,7 @@ std::vector<std::string> RequestForm::words() const {
         if (!field.setting->isFor(mode())) continue;
         for (const QString& value : valuesIn(field.widget, *field.setting)) {
             words.push_back("--" + std::string(field.setting->key));
-            if (field.setting->kind != Kind::Flag) words.push_back(value.toStdString());
+            if (field.setting->kind != FieldKind::Flag) words.push_back(value.toStdString());
         }
     }
     return words;
@@ -202,7 +202,7 @@ void rememberRequest(const CompileRequest& request) {
             continue;
         for (const std::string& value : valuesOf(request, setting.key)) {
             words.push_back("--" + std::string(setting.key));
-            if (setting.kind != Kind::Flag) words.push_back(value);
+            if (setting.kind != FieldKind::Flag) words.push_back(value);
         }
     }
     if (const auto kept = parseRequest(words)) QSettings().setValue(kRemembered, QString::fromStdString(kept->text()));

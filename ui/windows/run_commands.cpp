@@ -63,7 +63,7 @@ void timeOnCpu(MainWindow& main) {
     main.controller().run(*run, options);
 }
 
-const Command kCommands[] = {
+const Command kRunCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Compile"),
      .key = "Ctrl+B",
      .icon = "compile",
@@ -99,6 +99,6 @@ const Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> runCommands() { return kCommands; }
+std::span<const Command> runCommands() { return kRunCommands; }
 
 }  // namespace cutaway::ui

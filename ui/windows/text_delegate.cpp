@@ -10,7 +10,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr int kPad = 4;
+constexpr int kTextPad = 4;
 
 /// Which state colours the cell: of an edited line in two panes the old side is removed, the new side added.
 Change stateOf(const QModelIndex& at) {
@@ -70,7 +70,7 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
     if (change != Change::Kept && !blankSide) painter->fillRect(option.rect, colors[change].fill);
     const bool selected = option.state & QStyle::State_Selected;
     const bool scrolls = sides && !isNumber(at);
-    const QRect inner = option.rect.adjusted(kPad - (scrolls ? m_shift : 0), 0, -kPad, 0);
+    const QRect inner = option.rect.adjusted(kTextPad - (scrolls ? m_shift : 0), 0, -kTextPad, 0);
     const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
     const bool isText =
         at.column() == (sides ? TextModel::Second : TextModel::Fourth) || at.column() == TextModel::Fourth;
@@ -109,7 +109,7 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
 
 QSize TextDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& at) const {
     const QFontMetrics metrics(option.font);
-    return {metrics.horizontalAdvance(at.data().toString()) + 2 * kPad + 2, metrics.height() + 2};
+    return {metrics.horizontalAdvance(at.data().toString()) + 2 * kTextPad + 2, metrics.height() + 2};
 }
 
 }  // namespace cutaway::ui

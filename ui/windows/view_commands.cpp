@@ -50,7 +50,7 @@ void fillLayouts(MainWindow& main, QMenu& menu) {
         remove->addAction(name, &main, [name] { QSettings().remove(QStringLiteral("layouts/") + name); });
 }
 
-const Command kCommands[] = {
+const Command kViewCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Difference"),
      .key = "Ctrl+1",
      .inside = kModes,
@@ -96,6 +96,6 @@ const Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> viewCommands() { return kCommands; }
+std::span<const Command> viewCommands() { return kViewCommands; }
 
 }  // namespace cutaway::ui

@@ -41,7 +41,7 @@ constexpr Format kFormats[] = {
 struct KeyTip {
     const char *what, *key;
 };
-constexpr KeyTip kKeys[] = {
+constexpr KeyTip kWelcomeKeys[] = {
     {QT_TRANSLATE_NOOP("cutaway::ui", "Compile"), "Ctrl+B"},
     {QT_TRANSLATE_NOOP("cutaway::ui", "Next changed step"), "F10"},
     {QT_TRANSLATE_NOOP("cutaway::ui", "Single rewrites"), "F11"},
@@ -213,7 +213,7 @@ void WelcomePage::arrangeFormats(bool narrow) {
 QWidget* WelcomePage::makeKeys() {
     const auto [box, column] = section(tr("Keys"));
     QStringList tips;
-    for (const KeyTip& tip : kKeys)
+    for (const KeyTip& tip : kWelcomeKeys)
         tips << QStringLiteral("%1&nbsp;<b>%2</b>")
                     .arg(words(tip.what).toHtmlEscaped().replace(' ', QStringLiteral("&nbsp;")),
                          QString::fromLatin1(tip.key));

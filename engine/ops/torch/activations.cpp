@@ -39,7 +39,7 @@ Argument gumbelSoftmax(PythonCall& c) {
     return c.aten("add", {c.aten("sub", {chosen, c.aten("detach", {soft})}), soft});
 }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kActivationsFunctions[] = {
     {"torch.nn.functional.gumbel_softmax(Any logits, Any tau=1, bool hard=False, Any eps=1e-10, Any dim=-1) -> Any",
      gumbelSoftmax},
     {"torch.nn.functional.relu(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "relu"); }},
@@ -99,6 +99,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> activationFunctions() { return kFunctions; }
+std::span<const PythonFunction> activationFunctions() { return kActivationsFunctions; }
 
 }  // namespace cutaway::torchcalls

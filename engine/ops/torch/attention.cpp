@@ -221,7 +221,7 @@ class MultiHead {
     bool m_unbatched = false, m_zeroColumn = false;
 };
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kAttentionFunctions[] = {
     {"torch.nn.functional.multi_head_attention_forward(Any query, Any key, Any value, Any embed_dim_to_check, Any num_heads, Any in_proj_weight, "
      "Any in_proj_bias, Any bias_k, Any bias_v, bool add_zero_attn, float dropout_p, Any out_proj_weight, Any out_proj_bias, bool training=True, "
      "Any key_padding_mask=None, bool need_weights=True, Any attn_mask=None, bool use_separate_proj_weight=False, Any q_proj_weight=None, "
@@ -231,6 +231,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> attentionFunctions() { return kFunctions; }
+std::span<const PythonFunction> attentionFunctions() { return kAttentionFunctions; }
 
 }  // namespace cutaway::torchcalls

@@ -66,7 +66,7 @@ Argument typed(PythonCall& c) {
     return c.fail("a type given as text", {"use x.to(dtype)"});
 }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kCastsFunctions[] = {
     {"Tensor.to(Any self, Any[] args=[], *, Any dtype=None, Any device=None, Any other=None, bool non_blocking=False, bool copy=False, "
      "Any memory_format=None) -> Any",
      to},
@@ -90,6 +90,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> castFunctions() { return kFunctions; }
+std::span<const PythonFunction> castFunctions() { return kCastsFunctions; }
 
 }  // namespace cutaway::torchcalls

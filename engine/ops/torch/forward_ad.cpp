@@ -13,7 +13,7 @@ Argument setForwardMode(PythonCall& c) {
                   {"take the call out of the region that the program switches it off for"});
 }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kForwardAdFunctions[] = {
     {"torch.autograd.forward_ad.enter_dual_level() -> Any",
      [](PythonCall& c) { return Argument(c.builder().call("torch._C._enter_dual_level", {})); }},
     {"torch.autograd.forward_ad.exit_dual_level(*, Any level=None) -> Any",
@@ -35,6 +35,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> forwardAdFunctions() { return kFunctions; }
+std::span<const PythonFunction> forwardAdFunctions() { return kForwardAdFunctions; }
 
 }  // namespace cutaway::torchcalls

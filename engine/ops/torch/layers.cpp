@@ -252,7 +252,7 @@ Argument transposeMatmul(PythonCall& c) {
     return c.aten("matmul", {left, c.flag("Btrans") ? transposed(c, c["B"]) : c["B"]});
 }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kLayersFunctions[] = {
     {"torch__inductor_fx_passes_pre_grad_linear_transpose(Any input, Any weight, Any bias) -> Any", linearTranspose},
     {"torch__inductor_fx_passes_pre_grad_transpose_linear(Any input, Any weight, Any bias) -> Any", transposeLinear},
     {"torch__inductor_fx_passes_pre_grad_transpose_matmul(Any A, Any B, bool Atrans, bool Btrans) -> Any",
@@ -339,6 +339,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> layerFunctions() { return kFunctions; }
+std::span<const PythonFunction> layerFunctions() { return kLayersFunctions; }
 
 }  // namespace cutaway::torchcalls

@@ -73,7 +73,7 @@ Argument multilabelSoftMargin(PythonCall& c) {
     return reduced(c, c.aten("div", {loss, Argument(type.sizes[static_cast<size_t>(classes)])}));
 }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kLossesFunctions[] = {
     {"torch.nn.functional.multilabel_soft_margin_loss(Any input, Any target, Any weight=None, Any size_average=None, Any reduce=None, "
      "Any reduction='mean') -> Any",
      multilabelSoftMargin},
@@ -130,6 +130,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> lossFunctions() { return kFunctions; }
+std::span<const PythonFunction> lossFunctions() { return kLossesFunctions; }
 
 }  // namespace cutaway::torchcalls

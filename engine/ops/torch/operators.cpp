@@ -189,7 +189,7 @@ Argument item(PythonCall& c) {
     return subscript(c, object, c["b"]);
 }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kOperatorsFunctions[] = {
     {"operator.add(Any a, Any b) -> Any",
      [](PythonCall& c) { return arithmetic(c, "add", "add", addSizes, addReals); }},
     {"operator.sub(Any a, Any b) -> Any", subtraction},
@@ -268,6 +268,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> operatorFunctions() { return kFunctions; }
+std::span<const PythonFunction> operatorFunctions() { return kOperatorsFunctions; }
 
 }  // namespace cutaway::torchcalls

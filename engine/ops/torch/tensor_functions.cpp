@@ -150,7 +150,7 @@ Argument meshgrid(PythonCall& c) {
 Argument sameValue(PythonCall& c) { return c["self"]; }
 Argument nothing(PythonCall&) { return {}; }
 
-constexpr PythonFunction kFunctions[] = {
+constexpr PythonFunction kTensorFunctionsFunctions[] = {
     {"Tensor.size(Any self, Any dim=None) -> Any", size},
     {"Tensor.stride(Any self, Any dim=None) -> Any", stride},
     {"Tensor.dim(Any self) -> Any", [](PythonCall& c) { return Argument(c.tensor("self").rank()); }},
@@ -225,6 +225,6 @@ constexpr PythonFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const PythonFunction> tensorFunctions() { return kFunctions; }
+std::span<const PythonFunction> tensorFunctions() { return kTensorFunctionsFunctions; }
 
 }  // namespace cutaway::torchcalls

@@ -12,8 +12,8 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kFold = "binary_folding", kRestore = "restore_precision";
-constexpr std::string_view kConvert = "prims.convert_element_type.default";
+constexpr std::string_view kFoldBinary = "binary_folding", kRestore = "restore_precision";
+constexpr std::string_view kConvertElements = "prims.convert_element_type.default";
 constexpr std::string_view kPass = "binary_folding";
 
 enum class Operation : uint8_t { Add, Sub, Mul, Div };
@@ -24,11 +24,11 @@ std::optional<Operation> operationOf(const Node& node) {
     if (node.isCall("aten.div.Tensor")) return Operation::Div;
     return std::nullopt;
 }
-bool isConvolution(const Node& node) { return node.isCall("aten.convolution.default"); }
-bool isProduct(const Node& node) { return node.isCall("aten.mm.default") || node.isCall("aten.addmm.default"); }
-bool isConstant(const Node& node) { return node.kind() == NodeKind::GetAttr && node.type().tensor(); }
+bool isFoldedInto(const Node& node) { return node.isCall("aten.convolution.default"); }
+bool isPlainProduct(const Node& node) { return node.isCall("aten.mm.default") || node.isCall("aten.addmm.default"); }
+bool isConstantOperand(const Node& node) { return node.kind() == NodeKind::GetAttr && node.type().tensor(); }
 /// A conversion that an earlier fold has put behind a layer of halves, or behind its weight.
-bool isOwnConversion(const Node& node) { return node.isCall(kConvert) && node.provenance().createdBy == kPass; }
+bool isOwnConversion(const Node& node) { return node.isCall(kConvertElements) && node.provenance().createdBy == kPass; }
 
 /// What a fold needs to know: y = operation(layer, other), perhaps with a reshape or a widening in between.
 struct Fold {
@@ -43,9 +43,9 @@ struct Fold {
     bool linear = false;
 };
 
-class Folding {
+class BinaryFolding {
   public:
-    Folding(Module& module, Rewriter& rewriter)
+    BinaryFolding(Module& module, Rewriter& rewriter)
         : m_module(module),
           m_graph(module.graph()),
           m_rewriter(rewriter),
@@ -58,12 +58,12 @@ class Folding {
         for (auto id = calls.rbegin(); id != calls.rend(); ++id) {
             Node* node = m_graph.find(*id);
             if (node == nullptr || !node->isCall()) continue;
-            if (isConvolution(*node) || isProduct(*node)) explainLayer(*node);
+            if (isFoldedInto(*node) || isPlainProduct(*node)) explainLayer(*node);
             const auto operation = operationOf(*node);
             if (!operation) continue;
-            const auto found = find(*node, *operation, Refusing(m_rewriter, kFold, *node));
+            const auto found = find(*node, *operation, Refusing(m_rewriter, kFoldBinary, *node));
             if (!found) continue;
-            const Go go = m_rewriter.begin(kFold, *node, why(*found));
+            const Go go = m_rewriter.begin(kFoldBinary, *node, why(*found));
             if (go == Go::Stop) break;
             if (go == Go::Yes) CT_TRY_VOID(fold(*node, *found));
         }
@@ -75,11 +75,12 @@ class Folding {
 
     /// Whoever asks about a layer is told why what follows it is not folded.
     void explainLayer(const Node& layer) {
-        const Refusing no(m_rewriter, kFold, layer);
+        const Refusing no(m_rewriter, kFoldBinary, layer);
         if (!no.watched()) return;
         if (layer.users().size() != 1) return void(no("it has ", Counted{layer.users().size(), "reader"}));
         const Node* reader = onlyUser(layer);
-        if (reader->isCall("aten.reshape.default") && isProduct(layer) && onlyUser(*reader)) reader = onlyUser(*reader);
+        if (reader->isCall("aten.reshape.default") && isPlainProduct(layer) && onlyUser(*reader))
+            reader = onlyUser(*reader);
         const auto operation = operationOf(*reader);
         if (!operation) return void(no.about(reader, reader, " adds no constant and multiplies by none"));
         if (find(*reader, *operation, no)) no.about(reader, reader, " is folded into it");
@@ -97,8 +98,8 @@ class Folding {
         Node* first = y.arg(0).node();
         if (first == nullptr) return no("its first operand is a number");
         Node* layer = first;
-        const auto isLayer = [](const Node* node) { return node && (isConvolution(*node) || isProduct(*node)); };
-        if (layer->isCall("aten.reshape.default") && layer->arg(0).node() && isProduct(*layer->arg(0).node())) {
+        const auto isLayer = [](const Node* node) { return node && (isFoldedInto(*node) || isPlainProduct(*node)); };
+        if (layer->isCall("aten.reshape.default") && layer->arg(0).node() && isPlainProduct(*layer->arg(0).node())) {
             found.reshape = layer;
             layer = layer->arg(0).node();
         } else if (isOwnConversion(*layer) && isLayer(layer->arg(0).node())) {
@@ -107,7 +108,7 @@ class Folding {
         }
         if (!y.type().tensor() || !layer->type().tensor()) return no("its type is not known");
         found.layer = layer;
-        found.linear = isProduct(*layer);
+        found.linear = isPlainProduct(*layer);
         if (!isLayer(layer))
             return no("its first operand, ", Found{first}, ", is neither a convolution nor a matrix product");
         if (found.linear && !m_options.linearBinaryFolding)
@@ -115,8 +116,8 @@ class Folding {
                             "folding into matrix products is off (--enable freeze=enable_linear_binary_folding:1)");
         for (const Node* node : {first, layer})
             if (node->users().size() != 1) return no.about(node, OtherReader{*node, &y});
-        found.weight = layer->arg(isConvolution(*layer) ? "weight" : "mat2").node();
-        found.bias = isConvolution(*layer)                 ? layer->arg("bias").node()
+        found.weight = layer->arg(isFoldedInto(*layer) ? "weight" : "mat2").node();
+        found.bias = isFoldedInto(*layer)                  ? layer->arg("bias").node()
                      : layer->isCall("aten.addmm.default") ? layer->arg("self").node()
                                                            : nullptr;
         return true;
@@ -127,7 +128,7 @@ class Folding {
         const Node* other = found.other.node();
         if (other == nullptr && found.other.get<double>() == nullptr)
             return no("its second operand, ", found.other, ", is no number with a point");
-        if (other && (!isConstant(*other) || !isFloating(other->tensor().dtype)))
+        if (other && (!isConstantOperand(*other) || !isFloating(other->tensor().dtype)))
             return no("its second operand, ", Found{other}, ", is no constant of floating numbers");
         if (found.operation == Operation::Add || found.operation == Operation::Sub)
             found.alpha = y.arg("alpha").asReal().value_or(1);
@@ -137,7 +138,7 @@ class Folding {
 
     static bool weightIsConstant(const Fold& found, const Refusing& no) {
         const Node* weight = found.weight;
-        if (weight == nullptr || !isConstant(*weight))
+        if (weight == nullptr || !isConstantOperand(*weight))
             return no("the weight, ", Found{weight}, ", is no constant (yet: a new weight is folded first)");
         if (weight->users().size() != 1) return no.about(weight, OtherReader{*weight, found.layer});
         if (!isFloating(weight->tensor().dtype))
@@ -168,7 +169,7 @@ class Folding {
     bool endsInConversion(const Node& layer, const Refusing& no) const {
         const Node* at = onlyUser(layer);
         while (at && (operationOf(*at) || isOwnConversion(*at))) at = onlyUser(*at);
-        if (at == nullptr || !at->isCall(kConvert))
+        if (at == nullptr || !at->isCall(kConvertElements))
             return no("what is computed from it in f32 is not converted back at the end");
         const auto* target = at->arg(1).get<DType>();
         if (m_rewriter.request().parity || (target && *target == layer.tensor().dtype)) return true;
@@ -211,7 +212,8 @@ class Folding {
     bool fitsProduct(Fold& found, const Refusing& no) const {
         found.channels = found.weight->tensor().sizes[1].value();
         found.channelAxis = 1;
-        if (found.bias && !isConstant(*found.bias)) return no("the bias, ", Found{found.bias}, ", is no constant");
+        if (found.bias && !isConstantOperand(*found.bias))
+            return no("the bias, ", Found{found.bias}, ", is no constant");
         if (!m_rewriter.request().parity && found.layer->isCall("aten.addmm.default"))  // trap 7
             for (const std::string_view param : {"beta", "alpha"})
                 if (found.layer->arg(param).asReal() != 1.0)
@@ -325,7 +327,7 @@ class Folding {
 
     Value layerWith(GraphBuilder& builder, const Fold& found, const Value& weight, const Value& bias) const {
         std::vector<Argument> args = found.layer->args();
-        if (isConvolution(*found.layer)) {
+        if (isFoldedInto(*found.layer)) {
             args[1] = weight;
             args[2] = bias ? Argument(bias) : Argument();
             return builder.callBound(found.layer->op(), std::move(args));
@@ -351,11 +353,11 @@ class Folding {
 
 }  // namespace
 
-Result<bool> foldBinary(Module& module, Rewriter& rewriter) { return Folding(module, rewriter).run(); }
+Result<bool> foldBinary(Module& module, Rewriter& rewriter) { return BinaryFolding(module, rewriter).run(); }
 
 Result<bool> restorePrecision(Module& module, Rewriter& rewriter) {
     for (Node* node : LiveNodes(module.graph())) {
-        if (!node->isCall(kConvert)) continue;
+        if (!node->isCall(kConvertElements)) continue;
         const Refusing no(rewriter, kRestore, *node);
         Node* widened = node->arg(0).node();
         if (widened == nullptr || !isOwnConversion(*widened) || !node->type().tensor()) {

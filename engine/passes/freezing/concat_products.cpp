@@ -10,15 +10,15 @@ namespace cutaway {
 namespace {
 
 /// One of PyTorch's patterns, in the order in which they are tried.
-struct Pattern {
+struct JoinedPattern {
     std::string_view rule, op;
     size_t products;
     size_t input, weight;  // positions of operands; addmm has its bias at 0
 };
-constexpr Pattern kPatterns[] = {{"matmul_fuse_pattern", "aten.mm.default", 3, 0, 1},
-                                 {"matmul_fuse_pattern_two", "aten.mm.default", 2, 0, 1},
-                                 {"addmm_fuse_pattern_second", "aten.addmm.default", 3, 1, 2}};
-bool hasBias(const Pattern& pattern) { return pattern.input == 1; }
+constexpr JoinedPattern kPatterns[] = {{"matmul_fuse_pattern", "aten.mm.default", 3, 0, 1},
+                                       {"matmul_fuse_pattern_two", "aten.mm.default", 2, 0, 1},
+                                       {"addmm_fuse_pattern_second", "aten.addmm.default", 3, 1, 2}};
+bool hasBias(const JoinedPattern& pattern) { return pattern.input == 1; }
 
 class Concatenation {
   public:
@@ -30,7 +30,7 @@ class Concatenation {
         for (const Node& node : m_graph.nodes())
             if (node.isCall()) calls.push_back(node.id());
         for (auto id = calls.rbegin(); id != calls.rend(); ++id)
-            for (const Pattern& pattern : kPatterns) {
+            for (const JoinedPattern& pattern : kPatterns) {
                 Node* node = m_graph.find(*id);
                 if (node == nullptr || !node->isCall(pattern.op)) continue;
                 const std::vector<Node*> products = find(*node, pattern);
@@ -45,7 +45,7 @@ class Concatenation {
     }
 
   private:
-    bool fits(const Node& node, const Pattern& pattern, const Refusing& no) const {
+    bool fits(const Node& node, const JoinedPattern& pattern, const Refusing& no) const {
         const Node *input = node.arg(pattern.input).node(), *weight = node.arg(pattern.weight).node();
         for (size_t at = 0; at <= pattern.weight; ++at)
             if (const Node* operand = node.arg(at).node(); operand == nullptr || !operand->type().tensor())
@@ -63,7 +63,7 @@ class Concatenation {
     }
 
     /// The call and those before it that read the same tensor, in the order of the graph; empty if there are too few.
-    std::vector<Node*> find(Node& node, const Pattern& pattern) const {
+    std::vector<Node*> find(Node& node, const JoinedPattern& pattern) const {
         const Refusing no(m_rewriter, pattern.rule, node);
         if (!fits(node, pattern, no)) return {};
         const Node& input = *node.arg(pattern.input).node();
@@ -84,7 +84,7 @@ class Concatenation {
         siblings.push_back(&node);
         return siblings;
     }
-    static bool sameShapes(const Node& a, const Node& b, const Pattern& pattern) {
+    static bool sameShapes(const Node& a, const Node& b, const JoinedPattern& pattern) {
         const auto same = [&](size_t at) {
             const TensorType &one = a.arg(at).node()->tensor(), &other = b.arg(at).node()->tensor();
             return one.sizes == other.sizes && one.dtype == other.dtype;
@@ -93,7 +93,7 @@ class Concatenation {
     }
     /// Whether weight and bias differ from those of `node` and of all `chosen`, as PyTorch's pattern demands.
     static bool otherConstants(const Node& node, const Node& next, const std::vector<Node*>& chosen,
-                               const Pattern& pattern) {
+                               const JoinedPattern& pattern) {
         const auto differs = [&](const Node& one) {
             return one.arg(pattern.weight).node() != next.arg(pattern.weight).node() &&
                    (!hasBias(pattern) || one.arg(0).node() != next.arg(0).node());
@@ -102,14 +102,14 @@ class Concatenation {
     }
 
     /// Refuses these products to all patterns of their op, since `pattern` joins them.
-    void explainTaken(const std::vector<Node*>& products, const Pattern& pattern) const {
+    void explainTaken(const std::vector<Node*>& products, const JoinedPattern& pattern) const {
         for (Node* product : products)
-            for (const Pattern& other : kPatterns)
+            for (const JoinedPattern& other : kPatterns)
                 if (other.op == pattern.op)
                     Refusing(m_rewriter, other.rule, *product)("it is joined with others by ", pattern.rule);
     }
 
-    Result<void> join(const std::vector<Node*>& products, const Pattern& pattern) {
+    Result<void> join(const std::vector<Node*>& products, const JoinedPattern& pattern) {
         Node& first = *products.front();
         std::vector<Argument> weights, biases;
         for (Node* node : products) {

@@ -15,7 +15,7 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kFold = "fold_constant", kDrop = "drop_constant";
+constexpr std::string_view kFoldConstants = "fold_constant", kDrop = "drop_constant";
 
 /// Rules that make quantized calls look for these, so they stay (spec: freezing §2.5).
 constexpr std::array<std::string_view, 4> kKept = {
@@ -38,9 +38,9 @@ bool isWeightOnly(const Node& node) {
 }
 
 int64_t bytesOf(const TensorType& type) { return numel(toInts(type.sizes)) * byteSize(type.dtype); }
-class Folding {
+class ConstantFolding {
   public:
-    Folding(Module& module, Rewriter& rewriter)
+    ConstantFolding(Module& module, Rewriter& rewriter)
         : m_module(module),
           m_graph(module.graph()),
           m_rewriter(rewriter),
@@ -54,7 +54,7 @@ class Folding {
         }
         for (Node* node : LiveNodes(m_graph)) {
             if (!onFrontier(*node)) continue;
-            const Go go = m_rewriter.begin(kFold, *node, why(*node));
+            const Go go = m_rewriter.begin(kFoldConstants, *node, why(*node));
             if (go == Go::Stop) break;
             if (go == Go::Yes) fold(*node);
         }
@@ -73,7 +73,7 @@ class Folding {
     bool isConstant(const Node& node) {
         if (node.kind() == NodeKind::GetAttr) return node.type().tensor() != nullptr;
         if (!node.isCall()) return false;
-        const Refusing no(m_rewriter, kFold, node);
+        const Refusing no(m_rewriter, kFoldConstants, node);
         bool tensors = false;
         for (const Node* input : node.inputs()) {
             if (!known(*input) && !isMade(*input)) return no(Found{input}, " is not constant");
@@ -107,7 +107,7 @@ class Folding {
     /// A constant that something other than constants reads.
     bool onFrontier(const Node& node) {
         if (!known(node) || !node.isCall()) return false;
-        const Refusing no(m_rewriter, kFold, node);
+        const Refusing no(m_rewriter, kFoldConstants, node);
         if (node.type().tensor() == nullptr) return no("its results are folded one by one");
         if (!node.hasUsers()) return no("nobody reads it");
         if (std::all_of(node.users().begin(), node.users().end(), [&](const Node* user) { return known(*user); }))
@@ -199,6 +199,6 @@ Node& makeConstant(Module& module, const std::string& name, std::shared_ptr<cons
     return module.graph().getAttr(name, ValueType(std::move(type)), &before);
 }
 
-Result<bool> foldConstants(Module& module, Rewriter& rewriter) { return Folding(module, rewriter).run(); }
+Result<bool> foldConstants(Module& module, Rewriter& rewriter) { return ConstantFolding(module, rewriter).run(); }
 
 }  // namespace cutaway

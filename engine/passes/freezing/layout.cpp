@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kWeight = "channels_last_weight", kStrides = "keep_stride_order";
 
 /// One whose types are known.
-bool isConvolution(const Node& node) {
+bool isLaidOut(const Node& node) {
     if (!node.isCall("aten.convolution.default") || !node.type().tensor()) return false;
     for (const std::string_view param : {"input", "weight"})
         if (const Node* operand = node.arg(param).node(); operand == nullptr || !operand->type().tensor()) return false;
@@ -130,7 +130,7 @@ class LayoutChange {
   private:
     bool wants(const Node& node) {
         const Refusing no(m_rewriter, kWeight, node);
-        if (!isConvolution(node)) return no("its types are not known");
+        if (!isLaidOut(node)) return no("its types are not known");
         if (!m_decision.channelsLast) return no(m_decision.why);
         const TensorType& weight = operandOf(node, "weight");
         if (weight.rank() != 4) return no("its weight, ", weight, ", has not four dims");
@@ -208,7 +208,7 @@ LayoutDecision decideLayout(const Graph& graph, const CompileRequest& request) {
     std::vector<const Node*> convolutions;
     bool onCpu = true, symbolic = false;
     for (const Node& node : graph.nodes()) {
-        if (!isConvolution(node)) continue;
+        if (!isLaidOut(node)) continue;
         convolutions.push_back(&node);
         for (const std::string_view param : {"input", "weight"}) {
             const TensorType& type = operandOf(node, param);

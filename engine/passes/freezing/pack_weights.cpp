@@ -13,7 +13,7 @@ namespace {
 
 bool isPackable(DType dtype) { return dtype == DType::F32 || isHalf(dtype); }
 bool onCpu(const TensorType& type) { return type.device.type == DeviceType::Cpu; }
-bool isConstant(const Node& node) { return node.kind() == NodeKind::GetAttr; }
+bool isConstantWeight(const Node& node) { return node.kind() == NodeKind::GetAttr; }
 
 // ---------------------------------------------------------------- convolutions
 
@@ -36,7 +36,7 @@ std::string_view unlessTransposedFits(const Match& m) {
 }
 std::string_view unlessConvolutionPacks(const Match& m) {
     if (!m.isTensor("x") || !m.isTensor("w")) return "an operand is no tensor";
-    if (!isConstant(m.node("w"))) return "the weight, {w}, is no constant";
+    if (!isConstantWeight(m.node("w"))) return "the weight, {w}, is no constant";
     const TensorType &x = m.tensor("x"), &w = m.tensor("w");
     if (!onCpu(x) || !onCpu(w)) return "{x}, {x:type}, is not on the CPU";
     if ((x.rank() != 4 && x.rank() != 5) || x.rank() != w.rank())
@@ -81,8 +81,8 @@ std::string_view unlessRecurrentPacks(const Match& m) {
         if (!m.isTensor(operand)) return "an operand is no tensor";
         if (!onCpu(m.tensor(operand))) return "the layer is not computed on the CPU";
     }
-    if (!isConstant(m.node("w"))) return "a weight, {w}, is no constant";
-    return isConstant(m.node("v")) ? "" : "a weight, {v}, is no constant";
+    if (!isConstantWeight(m.node("w"))) return "a weight, {w}, is no constant";
+    return isConstantWeight(m.node("v")) ? "" : "a weight, {v}, is no constant";
 }
 /// Two tensors, which the layer reads in the places of its weights.
 Values packRecurrent(const Match& m, GraphBuilder& builder) {
@@ -113,10 +113,10 @@ constexpr Rule kConvolutions[] = {
 // ---------------------------------------------------------------- linear layers
 
 bool isConstantOrJoined(const Node& weight) {
-    if (isConstant(weight)) return true;
+    if (isConstantWeight(weight)) return true;
     const auto* items = weight.isCall("aten.cat.default") ? weight.arg(0).list() : nullptr;
     return items && std::all_of(items->begin(), items->end(),
-                                [](const Argument& each) { return each.node() && isConstant(*each.node()); });
+                                [](const Argument& each) { return each.node() && isConstantWeight(*each.node()); });
 }
 std::string_view unlessLinearPacks(const Match& m) {
     if (!m.isTensor("x") || !m.isTensor("w")) return "an operand is no tensor";
@@ -228,11 +228,11 @@ bool packs(const Node& node, bool parity) {
 }
 /// A constant that is transposed only to be packed, as each linear layer does for itself.
 bool isTransposedForPacking(const Node& node) {
-    return node.isCall("aten.permute.default") && node.arg(0).node() && isConstant(*node.arg(0).node()) &&
+    return node.isCall("aten.permute.default") && node.arg(0).node() && isConstantWeight(*node.arg(0).node()) &&
            std::any_of(node.users().begin(), node.users().end(), [](const Node* user) { return packs(*user, false); });
 }
 bool sameValue(const Node* a, const Node* b) {
-    return a == b || (a && b && isConstant(*a) && isConstant(*b) && a->target() == b->target());
+    return a == b || (a && b && isConstantWeight(*a) && isConstantWeight(*b) && a->target() == b->target());
 }
 bool sameCalls(const Node& a, const Node& b) {
     if (&a.op() != &b.op()) return false;
@@ -269,7 +269,7 @@ Result<bool> mergePackedWeights(Module& module, Rewriter& rewriter) {
             continue;
         }
         const Node& source = *node->arg(0).node();
-        std::vector<Node*>& earlier = seen[isConstant(source) ? source.target() : "%" + source.name()];
+        std::vector<Node*>& earlier = seen[isConstantWeight(source) ? source.target() : "%" + source.name()];
         const auto same =
             std::find_if(earlier.begin(), earlier.end(), [&](const Node* one) { return sameCalls(*one, *node); });
         if (same == earlier.end()) {

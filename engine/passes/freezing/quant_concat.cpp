@@ -18,7 +18,7 @@ struct WeightOnly {
     Node *x = nullptr, *weight = nullptr, *scale = nullptr;
 };
 
-bool isConstant(const Node* node) { return node && node->kind() == NodeKind::GetAttr && node->type().tensor(); }
+bool isConstantPart(const Node* node) { return node && node->kind() == NodeKind::GetAttr && node->type().tensor(); }
 
 bool readWeightOnly(Node& product, WeightOnly& found, const Refusing& no) {
     found.product = &product;
@@ -29,7 +29,7 @@ bool readWeightOnly(Node& product, WeightOnly& found, const Refusing& no) {
         return no("its weight, ", Found{wide}, ", is not transposed and then widened");
     found.weight = turned->arg(0).node();
     const TensorType& weight = found.weight->tensor();
-    if (!isConstant(found.weight) || weight.dtype != DType::I8 || weight.rank() != 2 ||
+    if (!isConstantPart(found.weight) || weight.dtype != DType::I8 || weight.rank() != 2 ||
         weight.strides != contiguousStrides(weight.sizes))
         return no("its weight, ", Found{found.weight}, ", is no constant row-major matrix of int8");
     if (!(turned->tensor().sizes == SymDims{weight.sizes[1], weight.sizes[0]}) ||
@@ -39,7 +39,7 @@ bool readWeightOnly(Node& product, WeightOnly& found, const Refusing& no) {
     if (found.result == nullptr || !found.result->isCall("aten.mul.Tensor"))
         return no("it is not only multiplied by scales");
     found.scale = found.result->arg(found.result->arg(0).node() == &product ? 1 : 0).node();
-    const bool fits = isConstant(found.scale) && found.scale->tensor().rank() == 1 &&
+    const bool fits = isConstantPart(found.scale) && found.scale->tensor().rank() == 1 &&
                       found.scale->tensor().dtype == DType::BF16 && found.scale->tensor().sizes[0] == weight.sizes[0];
     return fits || no.about(found.result, "the scales are no constant vector of bfloat16, one for each column");
 }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::string_view kHalf = "linear_dynamic_fp16_weight_prepack", kSmooth = "smooth_quant_int_mm";
 constexpr std::string_view kNoFuse = "quantized_decomposed.convert_element_type.no_fuse",
-                           kConvert = "prims.convert_element_type.default", kReshape = "aten.reshape.default";
+                           kConvertDynamic = "prims.convert_element_type.default", kReshape = "aten.reshape.default";
 
-bool isCallOf(const Node* node, std::string_view op) { return node != nullptr && node->isCall(op); }
+bool isDynamicCallOf(const Node* node, std::string_view op) { return node != nullptr && node->isCall(op); }
 
 // -- weights in half precision
 
@@ -25,8 +25,8 @@ struct HalfLinear {
 bool readHalfLinear(Node& product, bool parity, HalfLinear& found, const Refusing& no) {
     if (!readLinearForm(product, parity, found.form, no)) return false;
     const Node* wide = found.form.weight;
-    const Node* narrow = isCallOf(wide, kNoFuse) ? wide->arg(0).node() : nullptr;
-    if (!isCallOf(narrow, kNoFuse) || narrow->tensor().dtype != DType::F16 || wide->tensor().dtype != DType::F32)
+    const Node* narrow = isDynamicCallOf(wide, kNoFuse) ? wide->arg(0).node() : nullptr;
+    if (!isDynamicCallOf(narrow, kNoFuse) || narrow->tensor().dtype != DType::F16 || wide->tensor().dtype != DType::F32)
         return no.about(wide, "its weight, ", Found{wide}, ", is not rounded to float16 and widened again");
     for (const Node* node : {wide, narrow})
         if (node->users().size() != 1) return no.about(node, node, " has ", Counted{node->users().size(), "reader"});
@@ -38,7 +38,7 @@ bool readHalfLinear(Node& product, bool parity, HalfLinear& found, const Refusin
         return no("its weight, ", found.weight->tensor(), ", is neither float32 nor float16");
     found.result = found.form.result;
     Node* reader = onlyUser(*found.result);
-    if (isCallOf(reader, "aten.relu.default")) {
+    if (isDynamicCallOf(reader, "aten.relu.default")) {
         found.relu = true;
         found.result = reader;
     }
@@ -68,13 +68,14 @@ Node* otherFactor(const Node& mul, const Node* factor) { return mul.arg(mul.arg(
 /// The product of `value` and another tensor that alone reads it.
 Node* multiplied(Node& value, Node*& factor) {
     Node* mul = onlyUser(value);
-    if (!isCallOf(mul, "aten.mul.Tensor")) return nullptr;
+    if (!isDynamicCallOf(mul, "aten.mul.Tensor")) return nullptr;
     factor = otherFactor(*mul, &value);
     return factor != nullptr && factor != &value ? mul : nullptr;
 }
 bool readScales(Node& product, ScaledProduct& found, const Refusing& no) {
     Node* converted = onlyUser(product);
-    if (!isCallOf(converted, kConvert)) return no("its sums are not converted to floats, or are read again");
+    if (!isDynamicCallOf(converted, kConvertDynamic))
+        return no("its sums are not converted to floats, or are read again");
     found.dtype = converted->tensor().dtype;
     Node* scaled = multiplied(*converted, found.xScale);
     if (scaled == nullptr) return no.about(converted, "the sums are not multiplied by a scale of the rows");
@@ -86,11 +87,11 @@ bool readScales(Node& product, ScaledProduct& found, const Refusing& no) {
 /// What follows the scales: a reshape, only where the input is reshaped too (as in PyTorch's patterns), and a bias.
 void readTail(ScaledProduct& found) {
     Node* reshape = onlyUser(*found.result);
-    if (found.inner.isNone() || !isCallOf(reshape, kReshape)) return;
+    if (found.inner.isNone() || !isDynamicCallOf(reshape, kReshape)) return;
     found.result = reshape;
     found.outer = reshape->arg(1);
     Node* add = onlyUser(*reshape);
-    if (!isCallOf(add, "aten.add.Tensor") || add->arg("alpha").asReal() != 1.0) return;
+    if (!isDynamicCallOf(add, "aten.add.Tensor") || add->arg("alpha").asReal() != 1.0) return;
     Node* bias = otherFactor(*add, reshape);
     const bool vector = bias && bias != reshape && bias->type().tensor() && bias->tensor().rank() == 1 &&
                         bias->tensor().sizes[0] == reshape->tensor().sizes.back() &&
@@ -99,8 +100,8 @@ void readTail(ScaledProduct& found) {
     found.bias = bias;
     found.result = add;
     // A pair of reshapes that ends in the result's own sizes goes, too.
-    Node *flat = onlyUser(*add), *back = isCallOf(flat, kReshape) ? onlyUser(*flat) : nullptr;
-    if (isCallOf(back, kReshape) && equal(back->arg(1), found.outer)) found.result = back;
+    Node *flat = onlyUser(*add), *back = isDynamicCallOf(flat, kReshape) ? onlyUser(*flat) : nullptr;
+    if (isDynamicCallOf(back, kReshape) && equal(back->arg(1), found.outer)) found.result = back;
 }
 bool isOneNumber(const Node& node) { return numel(node.tensor().sizes) == SymInt(1); }
 bool readScaledProduct(Node& product, ScaledProduct& found, const Refusing& no) {
@@ -129,7 +130,7 @@ bool readScaledProduct(Node& product, ScaledProduct& found, const Refusing& no) 
     return true;
 }
 /// Whether input and result have the same leading dims, so that the operator takes the input without reshapes.
-bool keepsPositions(const ScaledProduct& found) {
+bool keepsScaledPositions(const ScaledProduct& found) {
     const SymDims &in = found.a->tensor().sizes, &out = found.result->tensor().sizes;
     return in.size() == out.size() && std::equal(in.begin(), in.end() - 1, out.begin());
 }
@@ -155,7 +156,7 @@ Result<void> packScaledProduct(Rewriter& rewriter, Node& product, const ScaledPr
                                     {{"memory_format", MemoryFormat::Contiguous}});
     const Value packed = builder.call("onednn.qlinear_prepack.default", {rows, knownSizes(found.a->tensor())});
     const Value scale = convert(builder.value(*found.wScale), DType::F32);
-    const bool atOnce = isOneNumber(*found.xScale) && keepsPositions(found);
+    const bool atOnce = isOneNumber(*found.xScale) && keepsScaledPositions(found);
     const Value y = atOnce ? scaledAtOnce(builder, found, packed, scale) : scaledByRow(builder, found, packed, scale);
     if (builder.error()) return *builder.error();
     replaceWhole(rewriter, *found.result, *y.node());

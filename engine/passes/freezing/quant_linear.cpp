@@ -6,7 +6,7 @@ namespace cutaway {
 namespace {
 
 bool isCallOf(const Node* node, std::string_view op) { return node != nullptr && node->isCall(op); }
-bool readOnce(const Node& node, const Refusing& no) {
+bool readOnceByLinear(const Node& node, const Refusing& no) {
     return node.users().size() == 1 || no.about(&node, node, " has ", Counted{node.users().size(), "reader"});
 }
 /// Whether the result has the input's leading dims and `columns` as its last, so that no reshape moves rows.
@@ -23,7 +23,7 @@ bool isVector(const Node* node, const SymInt& columns) {
 bool readTransposed(Node* node, LinearForm& found, const Refusing& no) {
     if (!isCallOf(node, "aten.permute.default"))
         return no.about(node, "its second factor, ", Found{node}, ", is no transposed weight");
-    if (!readOnce(*node, no)) return false;
+    if (!readOnceByLinear(*node, no)) return false;
     found.weight = node->arg(0).node();
     const auto* dims = node->arg("dims").list();
     const bool swaps = dims && dims->size() == 2 && (*dims)[0].asInt() == 1 && (*dims)[1].asInt() == 0;
@@ -46,7 +46,7 @@ bool readMatrixProduct(Node& product, bool parity, LinearForm& found, const Refu
     found.input = first;
     found.result = &product;
     if (!isCallOf(first, "aten.reshape.default")) return true;
-    if (!readOnce(*first, no)) return false;
+    if (!readOnceByLinear(*first, no)) return false;
     found.input = first->arg(0).node();
     found.result = onlyUser(product);
     if (!isCallOf(found.result, "aten.reshape.default"))
@@ -62,7 +62,7 @@ bool readBatchProduct(Node& product, LinearForm& found, const Refusing& no) {
     for (Node* factor : {first, second}) {
         if (!isCallOf(factor, "aten.expand.default"))
             return no.about(factor, "its factor, ", Found{factor}, ", is not expanded");
-        if (!readOnce(*factor, no)) return false;
+        if (!readOnceByLinear(*factor, no)) return false;
     }
     if (!readTransposed(second->arg(0).node(), found, no)) return false;
     found.input = first->arg(0).node();

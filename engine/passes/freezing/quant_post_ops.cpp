@@ -17,7 +17,7 @@ struct PostOps {
 };
 
 const PostOps& postOps(const Match& m) { return *static_cast<const PostOps*>(m.rule().context); }
-bool isConvolution(const Node& product) { return product.op().packet() == "onednn.qconv_pointwise"; }
+bool isQuantizedConvolution(const Node& product) { return product.op().packet() == "onednn.qconv_pointwise"; }
 
 // -- conditions
 
@@ -30,7 +30,7 @@ bool isWholeRange(const Node& quantize) {
 }
 std::string_view unlessOutputFits(const Match& m) {
     const Node& c = m.node("c");
-    if (postOps(m).plane && isConvolution(c) && c.tensor().rank() != 4)
+    if (postOps(m).plane && isQuantizedConvolution(c) && c.tensor().rank() != 4)
         return "{c}, {c:type}, is no convolution over two dims, the only one that knows this";
     if (postOps(m).quantizes) {
         if (!isByte(m.tensor("q").dtype)) return "{q}, {q:type}, is neither uint8 nor int8";
@@ -65,10 +65,10 @@ std::string_view unlessSumFits(const Match& m) {
     if (const auto why = unlessOutputFits(m); !why.empty()) return why;
     if (!m.isTensor("o")) return "what is added to {c} is no tensor";
     const Node &c = m.node("c"), &other = m.node("o");
-    const bool dequantizes = isConvolution(c) && !postOps(m).quantizes;
+    const bool dequantizes = isQuantizedConvolution(c) && !postOps(m).quantizes;
     if (dequantizes && !other.isCall("quantized_decomposed.dequantize_per_tensor.default"))
         return "{o} is not dequantized";
-    const bool fromBytes = isConvolution(c) && postOps(m).quantizes;
+    const bool fromBytes = isQuantizedConvolution(c) && postOps(m).quantizes;
     if (!(other.tensor().sizes == c.tensor().sizes)) return "{o}, {o:type}, has other sizes than {c}, {c:type}";
     if (isReadLater(other, c)) return "{o} is read later, so that the sum cannot take its place";
     if (c.arg(0).node() == &other) return "{o} is what {c} reads";
@@ -79,7 +79,7 @@ std::string_view unlessSumFits(const Match& m) {
     if (!isFloating(other.tensor().dtype) || other.tensor().dtype == DType::F64)
         return "{o}, {o:type}, is not float32 or narrower";
     const DType result = m.root().tensor().dtype;
-    if (postOps(m).binary == "sum" && !isConvolution(c) && other.tensor().dtype != result)
+    if (postOps(m).binary == "sum" && !isQuantizedConvolution(c) && other.tensor().dtype != result)
         return "{o}, {o:type}, is not of the result's dtype";
     if (!postOps(m).quantizes && result != DType::F32 && result != DType::BF16)
         return "the result is neither float32 nor bfloat16";
@@ -106,7 +106,7 @@ Argument scalarsOf(const Match& m) {
 Values buildFused(const Match& m, GraphBuilder& builder) {
     const PostOps& ops = postOps(m);
     const Node& c = m.node("c");
-    const bool adds = ops.binary != "none", convolves = isConvolution(c);
+    const bool adds = ops.binary != "none", convolves = isQuantizedConvolution(c);
     const std::string unary(ops.unary), algorithm(ops.algorithm);
     NamedArguments given{{"output_dtype", m.root().tensor().dtype}};
     if (ops.quantizes) {

@@ -101,7 +101,7 @@ bool readConvolution(const Module& module, const Node& conv, bool parity, Quanti
         return no("it is transposed");
     return true;
 }
-Result<void> packConvolution(Rewriter& rewriter, Node& conv, const QuantizedConvolution& found) {
+Result<void> packQuantizedConvolution(Rewriter& rewriter, Node& conv, const QuantizedConvolution& found) {
     GraphBuilder builder = rewriter.builder(conv.graph(), &conv, conv);
     const Argument x(found.x.quantized), stride = conv.arg("stride"), padding = conv.arg("padding"),
                                          dilation = conv.arg("dilation"), groups = conv.arg("groups");
@@ -136,7 +136,7 @@ bool readLinear(const Module& module, Node& product, bool parity, QuantizedLinea
         return no("its input, ", input, ", is neither uint8 nor int8");
     return true;
 }
-Result<void> packLinear(Rewriter& rewriter, Node& product, const QuantizedLinear& found) {
+Result<void> packQuantizedLinear(Rewriter& rewriter, Node& product, const QuantizedLinear& found) {
     GraphBuilder builder = rewriter.builder(product.graph(), found.form.result, product);
     const Value packed = builder.call("onednn.qlinear_prepack.default",
                                       {Argument(found.w.quantized), knownSizes(found.x.quantized->tensor())});
@@ -188,13 +188,13 @@ Result<bool> packQuantizedWeights(Module& module, Rewriter& rewriter) {
             if (!readConvolution(module, *node, parity, found, Refusing(rewriter, kConv, *node))) continue;
             const Go go = rewriter.begin(kConv, *node, "it convolves the integers, and scales the sums");
             if (go == Go::Stop) break;
-            if (go == Go::Yes) CT_TRY_VOID(packConvolution(rewriter, *node, found));
+            if (go == Go::Yes) CT_TRY_VOID(packQuantizedConvolution(rewriter, *node, found));
         } else if (isProduct(*node)) {
             QuantizedLinear found;
             if (!readLinear(module, *node, parity, found, Refusing(rewriter, kLinear, *node))) continue;
             const Go go = rewriter.begin(kLinear, *node, "it multiplies the integers, and scales the sums");
             if (go == Go::Stop) break;
-            if (go == Go::Yes) CT_TRY_VOID(packLinear(rewriter, *node, found));
+            if (go == Go::Yes) CT_TRY_VOID(packQuantizedLinear(rewriter, *node, found));
         }
     }
     return rewriter.changed();

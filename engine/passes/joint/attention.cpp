@@ -65,7 +65,7 @@ std::string_view unlessDividesOffGpu(const Match& m) {
     return refusal.empty() ? unlessOffGpu(m) : refusal;
 }
 
-constexpr std::string_view kWhy = "one kernel never writes the scores to memory";
+constexpr std::string_view kWhyAttention = "one kernel never writes the scores to memory";
 
 // Inputs laid out batch, heads, length, width; and with heads behind the length, as projections leave them.
 #define QKV "query T[B, 4, 8, 16] grad; key T[B, 4, 8, 16] grad; value T[B, 4, 8, 16] grad"
@@ -107,94 +107,95 @@ constexpr std::string_view kWhy = "one kernel never writes the scores to memory"
 constexpr TracedRule kFormulas[] = {
     {"sfdp_pattern_1", QKV "; inv_scale f32[]",
      SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") TIMES("p", "value") ONE,
-     SDPA("query", "key", "value", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
+     SDPA("query", "key", "value", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_2", QKV "; factor f32[]",
      SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") TIMES("p", "value") ONE,
-     SDPA("query", "key", "value", ", scale=factor") ONE, unlessMultiplies, kWhy},
+     SDPA("query", "key", "value", ", scale=factor") ONE, unlessMultiplies, kWhyAttention},
     {"sfdp_pattern_3", QKV "; inv_scale f32[]" DROPOUT,
      SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "value") ONE,
-     SDPA("query", "key", "value", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
+     SDPA("query", "key", "value", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_4", QKV "; factor f32[]" DROPOUT,
      SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") DROPPED("p") TIMES("r", "value") ONE,
-     SDPA("query", "key", "value", DROPS ", scale=factor") ONE, unlessMultiplies, kWhy},
+     SDPA("query", "key", "value", DROPS ", scale=factor") ONE, unlessMultiplies, kWhyAttention},
     {"sfdp_pattern_5", QKV "; mask T[1, 1, 8, 8]",
      SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") TIMES("p", "value")
          ONE,
-     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m") ONE, unlessOperandsAgree, kWhy},
+     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m") ONE, unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_6", QKV "; mask T[1, 1, 8, 8]" DROPOUT,
      SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") DROPPED("p")
          TIMES("r", "value") ONE,
-     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m" DROPS) ONE, unlessOperandsAgree, kWhy},
+     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m" DROPS) ONE, unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_7", QKV DROPOUT,
      P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w") DROPPED("p") HALF("r")
          TIMES("h", "v") ONE,
-     P SDPA("q", "k", "v", DROPS) ONE, unlessOperandsAgree, kWhy},
+     P SDPA("q", "k", "v", DROPS) ONE, unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_8", QKV,
      P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w") HALF("p") TIMES("h", "v") ONE,
-     P SDPA("q", "k", "v", "") ONE, unlessOperandsAgree, kWhy},
+     P SDPA("q", "k", "v", "") ONE, unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_9", QKV DROPOUT,
      P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w") DROPPED("p") HALF("r")
          TIMES("h", "v") ONE,
-     P SDPA("q", "k", "v", DROPS) ONE, unlessOperandsAgree, kWhy},
+     P SDPA("q", "k", "v", DROPS) ONE, unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_10", QKV,
      P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w") HALF("p")
          TIMES("h", "v") ONE,
-     P SDPA("q", "k", "v", "") ONE, unlessOperandsAgree, kWhy},
+     P SDPA("q", "k", "v", "") ONE, unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_11", QKV "; inv_scale f32[]",
      P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") TIMES("p", "v") ONE,
-     P SDPA("q", "k", "v", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
+     P SDPA("q", "k", "v", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_12", QKV "; inv_scale f32[]" DROPOUT,
      P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "v") ONE,
-     P SDPA("q", "k", "v", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
+     P SDPA("q", "k", "v", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_13", "query T[4, 8, 8] grad; key T[4, 8, 8] grad; value T[4, 8, 8] grad" DROPOUT,
      "t = aten.transpose.int(key, 1, 2); s = aten.bmm.default(query, t); " SOFTMAX("s")
          DROPPED("p") "o = aten.bmm.default(r, value); " ONE,
      "q = aten.unsqueeze.default(query, 0); k = aten.unsqueeze.default(key, 0); v = aten.unsqueeze.default(value, 0); " SDPA(
          "q", "k", "v", DROPS ", scale=1.0") "r = aten.squeeze.dim(o, 0); return (r,)",
-     unlessOperandsAgree, kWhy},
+     unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_14", QKV "; mask T[2, 1, 1, 4]; inv_scale f32[]",
      P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") TIMES("p", "v") ONE,
-     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)") ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_15", QKV "; mask T[2, 4]; inv_scale f32[]",
      P SCORES("q", "k") DIVIDED("s", "inv_scale") MASKED("d") SOFTMAX("x") TIMES("p", "v") ONE,
-     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
+     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)") ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_16", QKV "; mask T[B, 1, 1, 4]; inv_scale f32[]" DROPOUT,
      P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") DROPPED("p") NARROW("r")
          TIMES("h", "v") ONE,
-     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)" DROPS) ONE, unlessDividesOffGpu, kWhy,
-     "bs1 mask_fp32"},
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)" DROPS) ONE, unlessDividesOffGpu,
+     kWhyAttention, "bs1 mask_fp32"},
     {"sfdp_pattern_17", QKV "; mask T[2, 4]; inv_scale f32[]" DROPOUT,
      P SCORES("q", "k") DIVIDED("s", "inv_scale") MASKED("d") SOFTMAX("x") DROPPED("p") TIMES("r", "v") ONE,
-     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)" DROPS) ONE, unlessDivides, kWhy},
+     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)" DROPS) ONE, unlessDivides,
+     kWhyAttention},
     {"sfdp_pattern_18", QKV "; causal b8[B, 1, 1, 4]" DROPOUT,
      P SCORES("q", "k") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST
      "x = aten.where.self(causal, d, low); " SOFTMAX("x") DROPPED("p") TIMES("r", "v") ALL,
      P SDPA("q", "k", "v", ", attn_mask=causal, scale=inverse(sqrt_size(value, -1))" DROPS) ALL, unlessOperandsAgree,
-     kWhy, "bs1"},
+     kWhyAttention, "bs1"},
     {"sfdp_pattern_19", QKV "; causal b8[1, 1, 8, 8]; mask T[1, 1, 8, 8]" DROPOUT,
      SCORES("query", "key") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST
      "x = aten.where.self(causal, d, low); " ADDED("x", "mask")
          SOFTMAX("a") "h = aten.to.dtype(p, dtype_of(value)); " DROPPED("h") TIMES("r", "value") ONE,
      "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); m = aten.where.self(causal, mask, low); " SDPA(
          "query", "key", "value", ", attn_mask=m, scale=inverse(sqrt_size(value, -1))" DROPS) ONE,
-     unlessOperandsAgree, kWhy},
+     unlessOperandsAgree, kWhyAttention},
     {"sfdp_pattern_20", QKV "; mask T[2, 4]" DROPOUT,
      P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") MASKED("s") SOFTMAX("x") DROPPED("p")
          TIMES("r", "v") ONE,
-     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke" DROPS) ONE, unlessDivides, kWhy},
+     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke" DROPS) ONE, unlessDivides, kWhyAttention},
     {"sfdp_pattern_21", QKV "; mask f32[B, 1, 1, 4]",
      P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW("p")
          TIMES("h", "v") ONE,
-     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgree, kWhy, "bs1"},
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgree, kWhyAttention, "bs1"},
     {"sfdp_pattern_22", QKV "; mask f32[B, 1, 1, 4]",
      P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW("p")
          TIMES("h", "v") ALL,
-     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") ALL, unlessOperandsAgree, kWhy, "bs1"},
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") ALL, unlessOperandsAgree, kWhyAttention, "bs1"},
     {"sfdp_pattern_23", QKV,
      P SCORES("q", "k")
          WIDE("s") "b = aten.to.dtype(w, dtype_of(query)); wide = aten.to.dtype(b, torch.float32); " SOFTMAX("wide")
              NARROW("p") TIMES("h", "v") ALL,
-     P SDPA("q", "k", "v", ", scale=1.0") ALL, unlessOperandsAgree, kWhy, "bs1"},
+     P SDPA("q", "k", "v", ", scale=1.0") ALL, unlessOperandsAgree, kWhyAttention, "bs1"},
     {"sfdp_pattern_24", QKV "; mask f32[1, 1, 8, 8]",
      "q = aten.view.default(query, [size(query, 0, 1), size(query, 2), size(query, 3)]); k = aten.reshape.default(key, [size(key, 0, 1), size(key, 2), size(key, 3)]); "
      "v = aten.reshape.default(value, [size(value, 0, 1), size(value, 2), size(value, 3)]); t = aten.transpose.int(k, 1, 2); s = aten.bmm.default(q, t); "
@@ -203,16 +204,17 @@ constexpr TracedRule kFormulas[] = {
          NARROW(
              "p") "o = aten.bmm.default(h, v); "
                   "r = aten.view.default(o, [size(query, 0), size(query, 1), size(query, 2), size(query, 3)]); return (r,)",
-     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgreeExceptParity, kWhy},
+     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgreeExceptParity,
+     kWhyAttention},
     {"sfdp_pattern_25", QKV "; mask T[B, 1, 1, 4]" DROPOUT,
      P SCORES("q", "k") ADDED("s", "mask") WIDE("a") SOFTMAX("w") NARROW("p") DROPPED("h") TIMES("r", "v") ONE,
-     P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0" DROPS) ONE, unlessOffGpu, kWhy, "bs1"},
+     P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0" DROPS) ONE, unlessOffGpu, kWhyAttention, "bs1"},
     {"sfdp_pattern_26", QKV "; mask T[B, 1, 1, 4]" DROPOUT,
      P SCORES("q", "k") ADDED("s", "mask") WIDE("a") SOFTMAX("w") NARROW("p") DROPPED("h") TIMES("r", "v") ALL,
-     P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0" DROPS) ALL, unlessOffGpu, kWhy, "bs1"},
+     P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0" DROPS) ALL, unlessOffGpu, kWhyAttention, "bs1"},
     {"sfdp_pattern_27", QKV DROPOUT,
      P SCORES("q", "k") WIDE("s") SOFTMAX("w") NARROW("p") DROPPED("h") TIMES("r", "v") ALL,
-     P SDPA("q", "k", "v", ", scale=1.0" DROPS) ALL, unlessOffGpu, kWhy, "bs1"},
+     P SDPA("q", "k", "v", ", scale=1.0" DROPS) ALL, unlessOffGpu, kWhyAttention, "bs1"},
 };
 
 }  // namespace

@@ -20,18 +20,19 @@ Values productItself(const Match& match, GraphBuilder& builder) {
     return builder.callBound(match.root().op(), match.root().args());
 }
 
-constexpr std::string_view kWhy = "the result is much larger than what it is made of, and is never needed as a whole";
-constexpr Rule kRules[] = {
+constexpr std::string_view kWhyChunks =
+    "the result is much larger than what it is made of, and is never needed as a whole";
+constexpr Rule kChunkRules[] = {
     {.name = "chunk_mm",
      .find = "y = aten.mm.default(a, b); return y",
      .build = productItself<false>,
      .unless = unlessChunked,
-     .why = kWhy},
+     .why = kWhyChunks},
     {.name = "chunk_addmm",
      .find = "y = aten.addmm.default(c, a, b, ...); return y",
      .build = productItself<true>,
      .unless = unlessChunked,
-     .why = kWhy},
+     .why = kWhyChunks},
 };
 
 /// Puts the part that a plan describes into subgraphs and calls them chunk after chunk.
@@ -234,7 +235,7 @@ Result<void> Chunker::run() {
 }
 
 std::string sentence(const ChunkPlan& plan) {
-    return std::string(kWhy) + ": " + std::to_string(plan.rows[0]) + " rows at a time, in " +
+    return std::string(kWhyChunks) + ": " + std::to_string(plan.rows[0]) + " rows at a time, in " +
            std::to_string(plan.rows.size()) + " chunks";
 }
 
@@ -244,12 +245,12 @@ Result<bool> autoChunker(Module& module, Rewriter& rewriter) {
     const ChunkPlanning planning = planChunks(module.graph(), ChunkSettings(rewriter.request()));
     if (!planning.plan) return false;
     const ChunkPlan& plan = *planning.plan;
-    const std::string_view rule = plan.product->isCall("aten.mm.default") ? kRules[0].name : kRules[1].name;
+    const std::string_view rule = plan.product->isCall("aten.mm.default") ? kChunkRules[0].name : kChunkRules[1].name;
     if (rewriter.begin(rule, *plan.product, sentence(plan)) != Go::Yes) return false;
     CT_TRY_VOID(Chunker(module, rewriter, plan).run());
     return true;
 }
 
-std::span<const Rule> autoChunkerRules() { return kRules; }
+std::span<const Rule> autoChunkerRules() { return kChunkRules; }
 
 }  // namespace cutaway

@@ -43,7 +43,7 @@ std::string number(double value) {
     return text;
 }
 
-bool isProduct(const Node& node) { return node.isCall("aten.mm.default") || node.isCall("aten.addmm.default"); }
+bool isChunkedProduct(const Node& node) { return node.isCall("aten.mm.default") || node.isCall("aten.addmm.default"); }
 bool readsTangent(const Node& node) {
     const auto inputs = node.inputs();
     return std::any_of(inputs.begin(), inputs.end(), [](const Node* input) { return isTangent(*input); });
@@ -472,7 +472,7 @@ ChunkPlanning planChunks(Graph& graph, const ChunkSettings& settings, const Node
     for (Node& node : graph.nodes()) {
         if (readsTangent(node)) break;  // what follows is backward
         reached |= &node == product;
-        if (isProduct(node) && unlessGrows(node, settings).empty() &&
+        if (isChunkedProduct(node) && unlessGrows(node, settings).empty() &&
             (!plan.product || growthOf(node) > growthOf(*plan.product)))
             plan.product = &node;
     }

@@ -95,7 +95,7 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     return where(hit, scalar(value), elsewhere);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kCleanupRules[] = {
     {.name = "fix_iota_device",
      .find = "y = prims.iota.default(...); return y",
      .build = buildIotaOnReadersDevice,
@@ -128,6 +128,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> jointCleanupRules() { return kRules; }
+std::span<const Rule> jointCleanupRules() { return kCleanupRules; }
 
 }  // namespace cutaway

@@ -40,7 +40,7 @@ std::string_view unlessBeginningOfRows(const Match& m) {
     return unlessRowsOfX(m);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMiscRules[] = {
     {.name = "randperm_index_add",
      .find =
          "p = aten.randperm.default(n, ...); i: shared = aten.slice.Tensor(p, 0, 0, k); r = aten.index_put.default(x, [i], y, True); return r",
@@ -96,6 +96,6 @@ constexpr Rule kExponentRules[] = {
 }  // namespace
 
 std::span<const Rule> exponentRules() { return kExponentRules; }
-std::span<const Rule> randpermRules() { return kRules; }
+std::span<const Rule> randpermRules() { return kMiscRules; }
 
 }  // namespace cutaway

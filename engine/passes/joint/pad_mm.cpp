@@ -10,7 +10,7 @@ std::string_view unlessPays(const Match& m) {
     return unlessPadded(m, kind);
 }
 template <ProductKind kind>
-Values buildProduct(const Match& m, GraphBuilder& builder) {
+Values buildPaddedProduct(const Match& m, GraphBuilder& builder) {
     PaddedOperands operands;
     operands.mat1 = builder.value(m.node("mat1"));
     operands.mat2 = builder.value(m.node("mat2"));
@@ -22,27 +22,27 @@ Values buildProduct(const Match& m, GraphBuilder& builder) {
     return buildPadded(builder, kind, operands, paddingOf(kind, m.tensor("mat1"), m.tensor("mat2")));
 }
 
-constexpr std::string_view kWhy = "sizes that are multiples of the vector width have faster kernels";
-constexpr Rule kRules[] = {
+constexpr std::string_view kWhyPadded = "sizes that are multiples of the vector width have faster kernels";
+constexpr Rule kPadRules[] = {
     {.name = "pad_mm",
      .find = "y = aten.mm.default(mat1, mat2); return y",
-     .build = buildProduct<ProductKind::Mm>,
+     .build = buildPaddedProduct<ProductKind::Mm>,
      .unless = unlessPays<ProductKind::Mm>,
-     .why = kWhy},
+     .why = kWhyPadded},
     {.name = "pad_bmm",
      .find = "y = aten.bmm.default(mat1, mat2); return y",
-     .build = buildProduct<ProductKind::Bmm>,
+     .build = buildPaddedProduct<ProductKind::Bmm>,
      .unless = unlessPays<ProductKind::Bmm>,
-     .why = kWhy},
+     .why = kWhyPadded},
     {.name = "pad_addmm",
      .find = "y = aten.addmm.default(bias, mat1, mat2, beta=$beta, alpha=$alpha); return y",
-     .build = buildProduct<ProductKind::Addmm>,
+     .build = buildPaddedProduct<ProductKind::Addmm>,
      .unless = unlessPays<ProductKind::Addmm>,
-     .why = kWhy},
+     .why = kWhyPadded},
 };
 
 }  // namespace
 
-std::span<const Rule> padProductRules() { return kRules; }
+std::span<const Rule> padProductRules() { return kPadRules; }
 
 }  // namespace cutaway

@@ -26,20 +26,20 @@ Values buildRandint(const Match& m, GraphBuilder& builder) {
     return convert(drawn, m.root().tensor().dtype);
 }
 
-constexpr std::string_view kWhy = "the numbers can be drawn again from the same seed";
-constexpr Rule kRules[] = {
+constexpr std::string_view kWhyRandom = "the numbers can be drawn again from the same seed";
+constexpr Rule kRandomRules[] = {
     {.name = "replace_random",
      .find = "y = aten.(rand|randn).default(size, ...); return y",
      .build = buildRandom,
-     .why = kWhy},
+     .why = kWhyRandom},
     {.name = "replace_random_generator",
      .find = "y = aten.(rand|randn).generator(size, generator=None, ...); return y",
      .build = buildRandom,
-     .why = kWhy},
+     .why = kWhyRandom},
     {.name = "replace_randint",
      .find = "y = aten.randint.low(low, high, size, ...); return y",
      .build = buildRandint,
-     .why = kWhy},
+     .why = kWhyRandom},
 };
 
 bool isOnlyLookedUp(const Node& maker) {
@@ -101,10 +101,10 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
 
 }  // namespace
 
-std::span<const Rule> randomRules() { return kRules; }
+std::span<const Rule> randomRules() { return kRandomRules; }
 
 Result<bool> replaceRandom(Module& module, Rewriter& rewriter) {
-    CT_TRY(const bool replaced, rewriter.applyRules(module, kRules));
+    CT_TRY(const bool replaced, rewriter.applyRules(module, kRandomRules));
     CT_TRY(const bool fused, fuseSeeds(module, rewriter));
     return replaced || fused;
 }

@@ -50,7 +50,7 @@ Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     const OperandValue scale = magnitude(m, builder, sign);
     return divides ? distance / scale : distance * scale;
 }
-Values buildProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
+Values buildRescaledProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
 Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, true); }
 
 /// A symbolic scale that is no tensor has no sign to compute with tensors.
@@ -68,21 +68,21 @@ std::string_view unlessRescalable(const Match& m) {
     return "";
 }
 
-constexpr std::string_view kWhy = "numbers are subtracted before they are scaled";
-constexpr Rule kRules[] = {
+constexpr std::string_view kWhyRescaled = "numbers are subtracted before they are scaled";
+constexpr Rule kRescaleRules[] = {
     {.name = "mul_softmax_rescale",
      .find =
          "s: shared = aten.mul.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
-     .build = buildProduct,
+     .build = buildRescaledProduct,
      .unless = unlessRescalable,
-     .why = kWhy,
+     .why = kWhyRescaled,
      .eitherOrder = true},
     {.name = "mul_convert_softmax_rescale",
      .find = "s: shared = aten.mul.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
-     .build = buildProduct,
+     .build = buildRescaledProduct,
      .unless = unlessRescalable,
-     .why = kWhy,
+     .why = kWhyRescaled,
      .changesType = true,
      .eitherOrder = true},
     {.name = "div_softmax_rescale",
@@ -90,19 +90,19 @@ constexpr Rule kRules[] = {
          "s: shared = aten.div.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
      .build = buildQuotient,
      .unless = unlessRescalable,
-     .why = kWhy},
+     .why = kWhyRescaled},
     {.name = "div_convert_softmax_rescale",
      .find = "s: shared = aten.div.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
      .build = buildQuotient,
      .unless = unlessRescalable,
-     .why = kWhy,
+     .why = kWhyRescaled,
      .changesType = true},
 };
 
 }  // namespace
 
-std::span<const Rule> softmaxRescaleRules() { return kRules; }
-Result<bool> rescaleSoftmax(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRules); }
+std::span<const Rule> softmaxRescaleRules() { return kRescaleRules; }
+Result<bool> rescaleSoftmax(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRescaleRules); }
 
 }  // namespace cutaway

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kFused = "higher_order.b2b_gemm";
 
-bool isProduct(const Node& node) { return node.isCall("aten.mm.default"); }
+bool isGemm(const Node& node) { return node.isCall("aten.mm.default"); }
 
 /// The two products and what stands between them.
 struct BackToBack {
@@ -55,7 +55,7 @@ std::optional<std::set<NodeId>> between(const Node& inner, const Node& middle, c
 
 std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
     const auto none = [](bool) { return std::nullopt; };
-    if (!isProduct(inner)) return std::nullopt;
+    if (!isGemm(inner)) return std::nullopt;
     if (inner.inputs().size() != 2) return none(refuse("both factors are ", inner.arg(0).node()));
     BackToBack out;
     out.inner = out.middle = &inner;
@@ -63,7 +63,7 @@ std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
         if (!node->hasUsers()) return none(refuse("nobody reads ", node));
         Node* user = node->users()[0];
         if (user->isOutput()) return none(refuse(node, " is returned before a second product reads it"));
-        if (isProduct(*user)) {
+        if (isGemm(*user)) {
             out.outer = user;
             out.middle = node;
         } else if (!user->is(Tag::Pointwise))
@@ -162,7 +162,7 @@ std::unique_ptr<Module> graphOf(const BackToBack& found) {
     return module;
 }
 
-std::string freshName(const Module& module) {
+std::string freshGemmName(const Module& module) {
     int number = 0;
     while (module.subgraph("b2b_gemm_graph_" + std::to_string(number))) ++number;
     return "b2b_gemm_graph_" + std::to_string(number);
@@ -170,7 +170,7 @@ std::string freshName(const Module& module) {
 
 Result<void> fuse(Module& module, Rewriter& rewriter, const BackToBack& found) {
     Graph& graph = module.graph();
-    const std::string name = freshName(module);
+    const std::string name = freshGemmName(module);
     module.subgraphs.emplace_back(name, graphOf(found));
     TensorType type = found.outer->tensor();
     type.dtype = found.a->tensor().dtype;
@@ -206,7 +206,7 @@ Result<bool> mergeProductsBackToBack(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
     std::vector<NodeId> products;
     for (const Node& node : graph.nodes())
-        if (isProduct(node)) products.push_back(node.id());
+        if (isGemm(node)) products.push_back(node.id());
     // Last first: of three products in a row the last two meet.
     for (auto id = products.rbegin(); id != products.rend(); ++id) {
         Node* inner = graph.find(*id);

@@ -3,28 +3,28 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/passes/post_grad/wait_tensor.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
-
 enum class Kind { ReduceScatter, AllReduce, AllGather };
-struct Family {
+struct CollectiveFamily {
     Kind kind;
     std::string_view pass, op;
 };
-constexpr Family kReduceScatters{Kind::ReduceScatter, "bucket_reduce_scatters",
-                                 "_c10d_functional.reduce_scatter_tensor.default"};
-constexpr Family kAllReduces{Kind::AllReduce, "bucket_all_reduce", "_c10d_functional.all_reduce.default"};
-constexpr Family kAllGathers{Kind::AllGather, "bucket_all_gathers", "_c10d_functional.all_gather_into_tensor.default"};
+constexpr CollectiveFamily kReduceScatters{Kind::ReduceScatter, "bucket_reduce_scatters",
+                                           "_c10d_functional.reduce_scatter_tensor.default"};
+constexpr CollectiveFamily kAllReduces{Kind::AllReduce, "bucket_all_reduce", "_c10d_functional.all_reduce.default"};
+constexpr CollectiveFamily kAllGathers{Kind::AllGather, "bucket_all_gathers",
+                                       "_c10d_functional.all_gather_into_tensor.default"};
 
 Node& operandOf(const Node& collective) { return *collective.arg(0).node(); }
 
 /// Whether the collective can be joined to another at all.
-bool isPlain(const Node& node, const Family& family, const Refusing& refuse) {
+bool isPlain(const Node& node, const CollectiveFamily& family, const Refusing& refuse) {
     if (!node.isCall(family.op)) return false;
     if (node.users().size() != 1)
         return refuse("it has ", Counted{node.users().size(), "reader"}, ", not one wait alone");
@@ -64,7 +64,7 @@ void addDescendants(const Node& node, std::set<NodeId>& known) {
 /// Divides the collectives of one family of a graph into buckets, which are joined.
 class Buckets {
   public:
-    Buckets(const Graph& graph, const Family& family, Rewriter& rewriter)
+    Buckets(const Graph& graph, const CollectiveFamily& family, Rewriter& rewriter)
         : m_graph(graph), m_family(family), m_rewriter(rewriter) {
         const OptionalPass* settings = rewriter.request().enabled(std::string(family.pass));
         m_capacity = (settings ? settings->number("bucket_cap_mb", 2000) : 2000) * kMegabyte;
@@ -150,7 +150,7 @@ class Buckets {
     }
 
     const Graph& m_graph;
-    const Family& m_family;
+    const CollectiveFamily& m_family;
     Rewriter& m_rewriter;
     double m_capacity = 0;
     std::vector<std::vector<Node*>> m_buckets;
@@ -173,9 +173,9 @@ DType smallestDType(const std::vector<Node*>& bucket) {
 }
 
 /// One collective on all operands, and from it the results of the collectives of a bucket.
-class Joining {
+class BucketJoining {
   public:
-    Joining(GraphBuilder& builder, const std::vector<Node*>& bucket, Kind kind)
+    BucketJoining(GraphBuilder& builder, const std::vector<Node*>& bucket, Kind kind)
         : m_builder(builder), m_bucket(bucket), m_kind(kind), m_dtype(smallestDType(bucket)) {
         m_group = kind == Kind::AllReduce ? 1 : bucket[0]->arg("group_size").asInt().value_or(1);
     }
@@ -233,13 +233,13 @@ class Joining {
     SymInt m_columns = 0;
 };
 
-const Family* familyOf(const Node& node) {
-    for (const Family* family : {&kReduceScatters, &kAllReduces, &kAllGathers})
+const CollectiveFamily* familyOf(const Node& node) {
+    for (const CollectiveFamily* family : {&kReduceScatters, &kAllReduces, &kAllGathers})
         if (node.isCall(family->op)) return family;
     return nullptr;
 }
 
-Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family) {
+Result<bool> bucketAll(Module& module, Rewriter& rewriter, const CollectiveFamily& family) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
         CT_TRY(const bool inner, bucketAll(*body, rewriter, family));
@@ -258,14 +258,14 @@ Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family)
 }  // namespace
 
 bool isJoinable(const Node& collective) {
-    const Family* family = familyOf(collective);
+    const CollectiveFamily* family = familyOf(collective);
     return family && isPlain(collective, *family, {}) && collective.users()[0]->isCall(kWait);
 }
 
 Result<JoinedCollectives> joinCollectives(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& bucket) {
     GraphBuilder builder = rewriter.builder(graph, bucket.back()->next(), *bucket[0]);
     const uint32_t first = graph.idLimit();
-    Joining joining(builder, bucket, familyOf(*bucket[0])->kind);
+    BucketJoining joining(builder, bucket, familyOf(*bucket[0])->kind);
     const std::vector<Value> results = joining.results();
     if (builder.error()) return *builder.error();
     JoinedCollectives joined;

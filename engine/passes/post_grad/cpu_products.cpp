@@ -15,7 +15,7 @@ constexpr std::string_view kInt4 = "aten._weight_int4pack_mm_for_cpu.default",
 constexpr std::string_view kConcat = "concat_linear_woq_int4", kGroup = "grouped_gemm_pass";
 
 /// A family of products: the op, and what joins two of them.
-struct Family {
+struct ProductFamily {
     std::string_view op, rule;
     /// Whether the weight of `node` fits that of the first product; says why not.
     bool (*fits)(const Node& first, const Node& node, const Refusing& no, const Rewriter& rewriter);
@@ -30,7 +30,7 @@ const TensorType* weightType(const Node& node) {
 }
 
 /// The products of the tensor that `node` reads, if they are all that reads it.
-std::vector<Node*> productsBeside(Node& node, const Family& family, Rewriter& rewriter) {
+std::vector<Node*> productsBeside(Node& node, const ProductFamily& family, Rewriter& rewriter) {
     const Refusing no(rewriter, family.rule, node);
     const std::vector<Node*>& readers = node.arg(0).node()->users();
     if (node.tensor().device.type != DeviceType::Cpu) {
@@ -56,7 +56,7 @@ std::vector<Node*> productsBeside(Node& node, const Family& family, Rewriter& re
     return readers;
 }
 
-Result<bool> mergeAll(Module& module, Rewriter& rewriter, const Family& family) {
+Result<bool> mergeAll(Module& module, Rewriter& rewriter, const ProductFamily& family) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
         CT_TRY(const bool inner, mergeAll(*body, rewriter, family));
@@ -105,7 +105,7 @@ bool joinsInt4(const Node& node, const Refusing& no, const Rewriter&) {
     return true;
 }
 
-std::string freshName(const Module& module, std::string name) {
+std::string freshProductName(const Module& module, std::string name) {
     const auto taken = [&](const std::string& wanted) {
         if (module.tensors.contains(wanted)) return true;
         for (const Node& node : module.graph().nodes())
@@ -121,7 +121,7 @@ Node& newConstant(Module& module, Node& before, const Node& like, Tensor tensor)
     type.sizes.clear();
     for (const int64_t size : tensor.sizes()) type.sizes.emplace_back(size);
     type = TensorType::contiguous(type.dtype, type.sizes, type.device);
-    const std::string name = freshName(module, like.target() + "_concat");
+    const std::string name = freshProductName(module, like.target() + "_concat");
     module.tensors[name] = std::move(tensor);
     return module.graph().getAttr(name, ValueType(std::move(type)), &before);
 }
@@ -197,10 +197,10 @@ Result<void> mergeGroup(Module& module, Rewriter& rewriter, const std::vector<No
     return {};
 }
 
-constexpr Family kInt4Family{kInt4,     kConcat,   fitsInt4,
-                             joinsInt4, mergeInt4, "one product of joined weights reads the tensor once"};
-constexpr Family kGroupFamily{kLinear,    kGroup,     fitsGroup,
-                              joinsGroup, mergeGroup, "one call computes all products and reads the tensor once"};
+constexpr ProductFamily kInt4Family{kInt4,     kConcat,   fitsInt4,
+                                    joinsInt4, mergeInt4, "one product of joined weights reads the tensor once"};
+constexpr ProductFamily kGroupFamily{
+    kLinear, kGroup, fitsGroup, joinsGroup, mergeGroup, "one call computes all products and reads the tensor once"};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ir/readers.h"
+#include "engine/passes/post_grad/wait_tensor.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSum = "_c10d_functional.all_reduce.default",
                            kSums = "_c10d_functional.all_reduce_coalesced.default";
-constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default", kDivide = "aten.div.Tensor";
+constexpr std::string_view kDivide = "aten.div.Tensor";
 constexpr double kMegabyte = 1024 * 1024;
 
 /// The reader of a node that has one.
@@ -44,7 +45,7 @@ std::optional<Gradient> gradientOf(Node& sum, const Refusing& no) {
     return Gradient{divided, &sum, wait};
 }
 /// Whether both have the same divisor, dtype and group.
-bool isAlike(const Gradient& a, const Gradient& b) {
+bool isAlikeGradient(const Gradient& a, const Gradient& b) {
     for (size_t i = 1; i < a.sum->args().size(); ++i)
         if (!equal(a.sum->arg(i), b.sum->arg(i))) return false;
     const TensorType &first = a.divided->arg(0).node()->tensor(), &second = b.divided->arg(0).node()->tensor();
@@ -68,7 +69,7 @@ std::vector<std::vector<Gradient>> bucketsOf(const Graph& graph, double capacity
         if (!node.isCall(kSum)) continue;
         const auto gradient = gradientOf(node, Refusing(rewriter, rewriter.pass(), node));
         if (!gradient) continue;
-        if (!bucket.empty() && !isAlike(bucket[0], *gradient))
+        if (!bucket.empty() && !isAlikeGradient(bucket[0], *gradient))
             close("the next gradient has another group, reduction, divisor or dtype");
         bucket.push_back(*gradient);
         const TensorType& type = node.tensor();
@@ -141,10 +142,10 @@ Result<void> merge(Graph& graph, Rewriter& rewriter, const std::vector<Gradient>
     return {};
 }
 
-Result<bool> fuseAll(Module& module, Rewriter& rewriter, Join join) {
+Result<bool> fuseGradients(Module& module, Rewriter& rewriter, Join join) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
-        CT_TRY(const bool inner, fuseAll(*body, rewriter, join));
+        CT_TRY(const bool inner, fuseGradients(*body, rewriter, join));
         changed |= inner;
     }
     const OptionalPass* settings = rewriter.request().enabled(std::string(rewriter.pass()));
@@ -219,8 +220,10 @@ std::vector<Node*> withMoved(const std::vector<Node*>& order, const Waits& moved
 
 }  // namespace
 
-Result<bool> fuseDdpByConcat(Module& module, Rewriter& rewriter) { return fuseAll(module, rewriter, joinedByConcat); }
-Result<bool> fuseDdpByList(Module& module, Rewriter& rewriter) { return fuseAll(module, rewriter, joinedByList); }
+Result<bool> fuseDdpByConcat(Module& module, Rewriter& rewriter) {
+    return fuseGradients(module, rewriter, joinedByConcat);
+}
+Result<bool> fuseDdpByList(Module& module, Rewriter& rewriter) { return fuseGradients(module, rewriter, joinedByList); }
 
 Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
     bool changed = false;

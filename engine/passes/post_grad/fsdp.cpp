@@ -134,7 +134,7 @@ void readWhatFills(Graph& graph, const Buffer& buffer) {
         for (Node* call : *calls) graph.erase(*call);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kFsdpRules[] = {
     {.name = "reinplace_fsdp_all_gather",
      .find = "c = fsdp.all_gather_copy_in.default(inputs, buffer, $sizes, $count, $rank); g = c[0]; "
              "y = _c10d_functional.all_gather_into_tensor.default(g, $members, $group); return y",
@@ -186,7 +186,7 @@ Result<bool> removeUnshardedParameters(Module& module, Rewriter& rewriter) {
     return changed;
 }
 
-std::span<const Rule> fsdpGatherRules() { return kRules; }
+std::span<const Rule> fsdpGatherRules() { return kFsdpRules; }
 
 Result<bool> reinplaceFsdpGathers(Module& module, Rewriter& rewriter) {
     CT_TRY(const bool dropped, dropUnreadBuffers(module, rewriter));

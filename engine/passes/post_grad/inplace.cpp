@@ -7,7 +7,7 @@
 namespace cutaway {
 namespace {
 
-std::string named(const Node& node) { return "`" + node.name() + "`"; }
+std::string namedInplace(const Node& node) { return "`" + node.name() + "`"; }
 
 bool isInput(const Node& node) { return node.isPlaceholder() || node.kind() == NodeKind::GetAttr; }
 
@@ -95,9 +95,10 @@ std::string InplaceWrites::unlessLastReader(const Node& write, const Node& targe
                                     user->arg(0).node() == alias && user->arg(1).node() != alias;
             if (overwrites || readsNoData(*user)) continue;
             const std::string value =
-                named(*alias) + (alias == &target ? "" : ", which shares memory with " + named(target) + ",");
+                namedInplace(*alias) +
+                (alias == &target ? "" : ", which shares memory with " + namedInplace(target) + ",");
             return user->isOutput() ? "the old value of " + value + " is returned"
-                                    : named(*user) + " reads " + value + " later";
+                                    : namedInplace(*user) + " reads " + value + " later";
         }
     }
     return "";
@@ -112,29 +113,29 @@ const Node* InplaceWrites::readerBehind(const Node& result, const Node& copy) co
 
 std::string InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result,
                                           const std::vector<const Node*>& others) const {
-    if (!target.type().tensor()) return named(target) + " is no tensor";
+    if (!target.type().tensor()) return namedInplace(target) + " is no tensor";
     if (overlapsItself(target.tensor()))
-        return "places of " + named(target) + ", " + target.tensor().text() + ", are one place in memory";
+        return "places of " + namedInplace(target) + ", " + target.tensor().text() + ", are one place in memory";
     const Node& input = written(target);
     const Node& owner = storageRoot(input);
     const Node* back = nullptr;
     if (isInput(owner)) {
-        if (&owner != &input) return named(target) + " is a view of the input " + named(owner);
+        if (&owner != &input) return namedInplace(target) + " is a view of the input " + namedInplace(owner);
         back = copyInto(input);
         if (back == nullptr)
-            return named(input) +
+            return namedInplace(input) +
                    " is an input, and the caller does not expect it to change: no aten.copy_ writes to it";
         if (!m_graph.isBefore(write, *back))
-            return named(*back) + ", the copy into the input " + named(input) + ", stands before it";
+            return namedInplace(*back) + ", the copy into the input " + namedInplace(input) + ", stands before it";
         const bool own = result && back->arg(1).node() == result;
         const Node* reader = m_parity || own || result == nullptr ? nullptr : readerBehind(*result, *back);
         if (reader)
-            return named(*reader) + " reads the new value after " + named(*back) + " has given the input " +
-                   named(input) + " another one";
+            return namedInplace(*reader) + " reads the new value after " + namedInplace(*back) +
+                   " has given the input " + namedInplace(input) + " another one";
     }
     for (const Node* other : others)
         if (&storageRoot(*other) == &owner && (!other->type().tensor() || mayOverlap(other->tensor(), target.tensor())))
-            return "it reads " + named(*other) + ", whose memory it would write, at the same time";
+            return "it reads " + namedInplace(*other) + ", whose memory it would write, at the same time";
     return unlessLastReader(write, target, back);
 }
 

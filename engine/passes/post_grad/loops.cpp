@@ -223,7 +223,7 @@ class LoopGraphs {
     std::vector<Node*> m_results, m_carried, m_items, m_others;
 };
 
-std::string freshName(const Module& module, const std::string& wanted) {
+std::string freshBodyName(const Module& module, const std::string& wanted) {
     int number = 0;
     while (module.subgraph(wanted + std::to_string(number))) ++number;
     return wanted + std::to_string(number);
@@ -249,8 +249,8 @@ Result<void> writeLoop(Module& module, Rewriter& rewriter, const Loop& loop) {
     for (size_t i = 1; i < carried.size(); ++i) types.push_back(carried[i].node()->type());
     std::vector<Argument> others;
     for (Node* node : loop.others) others.emplace_back(node);
-    const std::string conditionName = freshName(module, "while_loop_cond_graph_"),
-                      bodyName = freshName(module, "while_loop_body_graph_");
+    const std::string conditionName = freshBodyName(module, "while_loop_cond_graph_"),
+                      bodyName = freshBodyName(module, "while_loop_body_graph_");
     Node& made = graph.call(findOrMakeOpaque("higher_order.while_loop"),
                             {Argument(SubgraphRef{conditionName}), Argument(SubgraphRef{bodyName}),
                              Argument(std::move(carried)), Argument(std::move(others))},

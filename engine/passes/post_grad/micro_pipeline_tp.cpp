@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/ir/readers.h"
+#include "engine/passes/post_grad/wait_tensor.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
@@ -12,21 +13,20 @@ namespace {
 
 constexpr std::string_view kGather = "_c10d_functional.all_gather_into_tensor.default",
                            kScatter = "_c10d_functional.reduce_scatter_tensor.default";
-constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
 constexpr std::string_view kMm = "aten.mm.default", kScaledMm = "aten._scaled_mm.default",
                            kReshape = "aten.reshape.default";
 constexpr std::string_view kGatherRule = "fuse_all_gather_matmul", kScatterRule = "fuse_matmul_reduce_scatter";
 constexpr int64_t kLeastColumns = 1024;  // of a share that is cut along the summed dim
 
-bool isProduct(const Node& node) { return node.isCall(kMm) || node.isCall(kScaledMm); }
-std::optional<int64_t> dimOf(const Argument& dim, int64_t rank) {
+bool isPipelinedProduct(const Node& node) { return node.isCall(kMm) || node.isCall(kScaledMm); }
+std::optional<int64_t> gatheredDimOf(const Argument& dim, int64_t rank) {
     const auto given = dim.asInt();
     if (!given || *given < -rank || *given >= rank) return std::nullopt;
     return *given < 0 ? *given + rank : *given;
 }
 
 /// A product, with the reshapes to and from matrices around it.
-struct Product {
+struct PipelinedProduct {
     Node *before = nullptr, *mm = nullptr, *after = nullptr;
     Node& a() const { return before ? *before->arg(0).node() : *mm->arg(0).node(); }
     Node& b() const { return *mm->arg(1).node(); }
@@ -35,7 +35,7 @@ struct Product {
 };
 
 /// Whether the reshapes only join the leading dims for the product and take them apart again.
-bool isBatched(const Product& product) {
+bool isBatched(const PipelinedProduct& product) {
     SymDims sizes = product.a().tensor().sizes;
     if (sizes.empty()) return false;
     sizes.back() = product.b().tensor().sizes.back();
@@ -103,7 +103,7 @@ struct Gather {
     Node *gather = nullptr, *result = nullptr;
     int64_t dim = 0;
     std::vector<Node*> nodes;  // from the gather to what makes the result
-    std::vector<Product> products;
+    std::vector<PipelinedProduct> products;
     Node& shard() const { return *gather->arg(0).node(); }
     bool alongSum() const { return dim == shard().tensor().rank() - 1; }
 };
@@ -129,7 +129,7 @@ std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
     }
     std::vector<Node*> between = {wait};
     Node* cat = reader ? joinedAgain(*reader, Argument(0), *members, between) : nullptr;
-    const auto dim = cat ? dimOf(cat->arg("dim"), cat->tensor().rank()) : std::nullopt;
+    const auto dim = cat ? gatheredDimOf(cat->arg("dim"), cat->tensor().rank()) : std::nullopt;
     if (dim) {
         out.result = cat;
         out.dim = *dim;
@@ -138,13 +138,13 @@ std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
     return out;
 }
 
-std::vector<Product> productsOf(Node& a) {
-    std::vector<Product> products;
+std::vector<PipelinedProduct> productsOf(Node& a) {
+    std::vector<PipelinedProduct> products;
     for (Node* user : a.users()) {
-        if (isProduct(*user) && user->arg(1).node()) products.push_back({nullptr, user, nullptr});
+        if (isPipelinedProduct(*user) && user->arg(1).node()) products.push_back({nullptr, user, nullptr});
         if (!user->isCall(kReshape)) continue;
         for (Node* mm : user->users()) {
-            if (!isProduct(*mm) || mm->arg(1).node() == nullptr) continue;
+            if (!isPipelinedProduct(*mm) || mm->arg(1).node() == nullptr) continue;
             const auto after = std::find_if(mm->users().begin(), mm->users().end(), [&](Node* each) {
                 return each->isCall(kReshape) && isBatched({user, mm, each});
             });
@@ -175,7 +175,7 @@ bool isFusible(Gather& found, const Refusing& no) {
                       kLeastColumns);
     }
     const std::set<NodeId> dependent = withDescendants(*found.result);
-    for (const Product& product : productsOf(*found.result)) {
+    for (const PipelinedProduct& product : productsOf(*found.result)) {
         const auto depends = [&](size_t position) {
             return product.mm->arg(position).node() && dependent.contains(product.mm->arg(position).node()->id());
         };
@@ -184,8 +184,8 @@ bool isFusible(Gather& found, const Refusing& no) {
     if (found.products.empty())
         return no.about(found.result, "no product has ", *found.result,
                         ", what is collected, as its left operand and nowhere else");
-    const Product& first = found.products[0];
-    for (const Product& product : found.products) {
+    const PipelinedProduct& first = found.products[0];
+    for (const PipelinedProduct& product : found.products) {
         if (product.isScaled() != first.isScaled()) return no.about(product.mm, "some of the products have scales");
         if (first.isScaled() && !equal(product.mm->arg("scale_a"), first.mm->arg("scale_a")))
             return no.about(product.mm, "the products scale their left operand differently");
@@ -196,9 +196,9 @@ bool isFusible(Gather& found, const Refusing& no) {
     return !first.isScaled() || no.about(first.mm, "no product with scales takes shares of the summed dim");
 }
 
-std::vector<Argument> argumentsOf(const std::vector<Product>& products, std::string_view param) {
+std::vector<Argument> argumentsOf(const std::vector<PipelinedProduct>& products, std::string_view param) {
     std::vector<Argument> out;
-    for (const Product& product : products) out.push_back(product.mm->arg(param));
+    for (const PipelinedProduct& product : products) out.push_back(product.mm->arg(param));
     return out;
 }
 
@@ -208,7 +208,7 @@ Node& makeFusedGather(Graph& graph, const GraphBuilder& builder, const Gather& f
     const SymDims& shared = found.result->tensor().sizes;
     const int64_t layout = found.alongSum() ? 0 : found.dim;
     TupleType products;
-    for (const Product& product : found.products) {
+    for (const PipelinedProduct& product : found.products) {
         const TensorType& result = product.result().tensor();
         products.emplace_back(typeFrom(result.sizes, result.dtype, result.device, layout));
     }
@@ -233,7 +233,7 @@ Node& makeFusedGather(Graph& graph, const GraphBuilder& builder, const Gather& f
     return made;
 }
 
-void replaceProduct(Graph& graph, Rewriter& rewriter, const Product& product, const Value& result) {
+void replaceProduct(Graph& graph, Rewriter& rewriter, const PipelinedProduct& product, const Value& result) {
     if (product.after == nullptr) return rewriter.replace(*product.mm, *result.node());
     const std::vector<NodeId> ids = idsOf({product.before, product.mm});
     if (product.mm->users().size() > 1) {
@@ -249,11 +249,11 @@ Result<void> fuseGather(Graph& graph, Rewriter& rewriter, const Gather& found) {
     const NodeId result = found.result->id();
     std::set<NodeId> lasting;  // readers of the result that are no part of a product
     for (const Node* user : found.result->users()) lasting.insert(user->id());
-    for (const Product& product : found.products)
+    for (const PipelinedProduct& product : found.products)
         if (!product.before ||
             std::all_of(product.before->users().begin(), product.before->users().end(), [&](const Node* user) {
                 return std::any_of(found.products.begin(), found.products.end(),
-                                   [&](const Product& each) { return each.mm == user; });
+                                   [&](const PipelinedProduct& each) { return each.mm == user; });
             }))
             lasting.erase((product.before ? product.before : product.mm)->id());
     GraphBuilder builder = rewriter.builder(graph, found.gather, *found.gather);
@@ -280,16 +280,16 @@ struct Scatter {
     Node *scatter = nullptr, *wait = nullptr, *input = nullptr;
     int64_t dim = 0;
     std::vector<Node*> nodes;  // from what reads the input to the scatter
-    Product product;
+    PipelinedProduct product;
 };
 
-Product producerOf(Node& node) {
-    if (isProduct(node)) return {nullptr, &node, nullptr};
+PipelinedProduct producerOf(Node& node) {
+    if (isPipelinedProduct(node)) return {nullptr, &node, nullptr};
     Node* mm = node.isCall(kReshape) ? node.arg(0).node() : nullptr;
-    Node* before = mm && isProduct(*mm) ? mm->arg(0).node() : nullptr;
+    Node* before = mm && isPipelinedProduct(*mm) ? mm->arg(0).node() : nullptr;
     if (before == nullptr || !before->isCall(kReshape)) return {};
-    const Product product{before, mm, &node};
-    return isBatched(product) ? product : Product{};
+    const PipelinedProduct product{before, mm, &node};
+    return isBatched(product) ? product : PipelinedProduct{};
 }
 
 std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
@@ -319,8 +319,8 @@ std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
     if (split && split->isCall("aten.split.Tensor") && members && out.input->arg("dim").asInt() == 0) {
         std::vector<Node*> between;
         Node* cat = joinedAgain(*split, split->arg("dim"), *members, between);
-        const auto dim =
-            split->arg(0).node() ? dimOf(split->arg("dim"), split->arg(0).node()->tensor().rank()) : std::nullopt;
+        const auto dim = split->arg(0).node() ? gatheredDimOf(split->arg("dim"), split->arg(0).node()->tensor().rank())
+                                              : std::nullopt;
         if (cat && dim) {
             out.nodes = std::move(between);
             out.nodes.push_back(cat);
@@ -343,7 +343,7 @@ bool isFusible(Scatter& found, const Refusing& no) {
 }
 
 Result<void> fuseScatter(Graph& graph, Rewriter& rewriter, const Scatter& found) {
-    const Product& product = found.product;
+    const PipelinedProduct& product = found.product;
     const bool scaled = product.isScaled();
     std::vector<Node*> nodes = {product.before, product.mm, product.after};
     nodes.insert(nodes.end(), found.nodes.begin(), found.nodes.end());
@@ -393,8 +393,8 @@ std::set<NodeId> hiddenCollectives(const Graph& graph) {
 }
 
 template <class Found, class Find, class Fuse>
-Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& hidden, std::string_view op,
-                     std::string_view rule, std::string_view why, Find find, Fuse fuse) {
+Result<bool> fuseProducts(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& hidden, std::string_view op,
+                          std::string_view rule, std::string_view why, Find find, Fuse fuse) {
     std::vector<NodeId> calls;
     for (const Node& node : graph.nodes())
         if (node.isCall(op)) calls.push_back(node.id());
@@ -431,11 +431,11 @@ Result<bool> microPipelineProducts(Module& module, Rewriter& rewriter) {
     const bool overlaps = settings && settings->flag("reorder_for_compute_comm_overlap", false);
     const std::set<NodeId> hidden = overlaps ? hiddenCollectives(graph) : std::set<NodeId>();
     CT_TRY(const bool gathers,
-           fuseAll<Gather>(graph, rewriter, hidden, kGather, kGatherRule,
-                           "one piece is multiplied while the next is collected", gatheredBy, fuseGather));
+           fuseProducts<Gather>(graph, rewriter, hidden, kGather, kGatherRule,
+                                "one piece is multiplied while the next is collected", gatheredBy, fuseGather));
     CT_TRY(const bool scatters,
-           fuseAll<Scatter>(graph, rewriter, hidden, kScatter, kScatterRule,
-                            "one piece is sent while the next is multiplied", scatteredBy, fuseScatter));
+           fuseProducts<Scatter>(graph, rewriter, hidden, kScatter, kScatterRule,
+                                 "one piece is sent while the next is multiplied", scatteredBy, fuseScatter));
     return changed || gathers || scatters;
 }
 

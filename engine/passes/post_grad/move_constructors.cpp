@@ -62,7 +62,7 @@ bool isCpuScalar(const Node& node) { return onCpu(node) && node.tensor().rank() 
 /// not matter to it.
 enum class Reader { TakesIn, Moves, Indifferent, Blocks };
 /// `scalars`: numbers move, whether made here or passed by the caller.
-Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity) {
+Reader operandReaderOf(const Node& user, const Node& operand, bool scalars, bool parity) {
     if (user.isOutput())
         return scalars && parity ? Reader::TakesIn
                                  : Reader::Blocks;  // PyTorch moves it, so that the caller gets a GPU tensor
@@ -120,7 +120,7 @@ class Group {
             else
                 for (Node* input : node->inputs()) follow(*input, pending);
             for (Node* user : node->users()) {
-                const Reader reader = readerOf(*user, *node, m_scalars, m_parity);
+                const Reader reader = operandReaderOf(*user, *node, m_scalars, m_parity);
                 if (reader == Reader::Blocks && m_blocked == nullptr) {
                     m_blocked = node;
                     m_reader = user;

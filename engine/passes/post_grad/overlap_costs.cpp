@@ -26,26 +26,26 @@ constexpr Gpu kGpus[] = {
 constexpr size_t kUnknownGpu = 1;  // as PyTorch assumes
 
 /// Work whose floating-point operations are known by formula, by the operator without its overload.
-enum class Product { Matrix, Convolution, ConvolutionBackward, Attention, AttentionBackward };
+enum class ProductShape { Matrix, Convolution, ConvolutionBackward, Attention, AttentionBackward };
 struct ProductOp {
     std::string_view packet;
-    Product kind;
+    ProductShape kind;
     std::string_view first, second;  // the factors
 };
 constexpr ProductOp kProducts[] = {
-    {"aten.mm", Product::Matrix, "self", "mat2"},
-    {"aten.addmm", Product::Matrix, "mat1", "mat2"},
-    {"aten.bmm", Product::Matrix, "self", "mat2"},
-    {"aten.baddbmm", Product::Matrix, "batch1", "batch2"},
-    {"aten._scaled_mm", Product::Matrix, "self", "mat2"},
-    {"aten.convolution", Product::Convolution, "input", "weight"},
-    {"aten.convolution_backward", Product::ConvolutionBackward, "input", "weight"},
-    {"aten._scaled_dot_product_efficient_attention", Product::Attention, "query", "key"},
-    {"aten._scaled_dot_product_flash_attention", Product::Attention, "query", "key"},
-    {"aten._scaled_dot_product_cudnn_attention", Product::Attention, "query", "key"},
-    {"aten._scaled_dot_product_efficient_attention_backward", Product::AttentionBackward, "query", "key"},
-    {"aten._scaled_dot_product_flash_attention_backward", Product::AttentionBackward, "query", "key"},
-    {"aten._scaled_dot_product_cudnn_attention_backward", Product::AttentionBackward, "query", "key"},
+    {"aten.mm", ProductShape::Matrix, "self", "mat2"},
+    {"aten.addmm", ProductShape::Matrix, "mat1", "mat2"},
+    {"aten.bmm", ProductShape::Matrix, "self", "mat2"},
+    {"aten.baddbmm", ProductShape::Matrix, "batch1", "batch2"},
+    {"aten._scaled_mm", ProductShape::Matrix, "self", "mat2"},
+    {"aten.convolution", ProductShape::Convolution, "input", "weight"},
+    {"aten.convolution_backward", ProductShape::ConvolutionBackward, "input", "weight"},
+    {"aten._scaled_dot_product_efficient_attention", ProductShape::Attention, "query", "key"},
+    {"aten._scaled_dot_product_flash_attention", ProductShape::Attention, "query", "key"},
+    {"aten._scaled_dot_product_cudnn_attention", ProductShape::Attention, "query", "key"},
+    {"aten._scaled_dot_product_efficient_attention_backward", ProductShape::AttentionBackward, "query", "key"},
+    {"aten._scaled_dot_product_flash_attention_backward", ProductShape::AttentionBackward, "query", "key"},
+    {"aten._scaled_dot_product_cudnn_attention_backward", ProductShape::AttentionBackward, "query", "key"},
 };
 const ProductOp* productOp(const Node& node) {
     if (!node.isCall() || node.op().isOpaque()) return nullptr;
@@ -145,16 +145,16 @@ double OverlapCosts::flopsOf(const Node& product) const {
     };
     const auto spatial = [&](const TensorType& type) { return count({type.sizes.begin() + 2, type.sizes.end()}, 0); };
     switch (row.kind) {
-        case Product::Matrix: return 2 * count(a->sizes, 0) * dim(*b, -1);
-        case Product::Attention:
-        case Product::AttentionBackward: {
+        case ProductShape::Matrix: return 2 * count(a->sizes, 0) * dim(*b, -1);
+        case ProductShape::Attention:
+        case ProductShape::AttentionBackward: {
             // Both products of attention; backward does five in place of two.
             const double one = 2 * count(a->sizes, 0) * dim(*b, -2);
-            return one * (row.kind == Product::Attention ? 2 : 5);
+            return one * (row.kind == ProductShape::Attention ? 2 : 5);
         }
-        case Product::Convolution:
-        case Product::ConvolutionBackward: {
-            const bool backward = row.kind == Product::ConvolutionBackward;
+        case ProductShape::Convolution:
+        case ProductShape::ConvolutionBackward: {
+            const bool backward = row.kind == ProductShape::ConvolutionBackward;
             const Node& outer = backward ? *product.arg("grad_output").node() : product;
             const bool transposed = product.arg("transposed").asInt().value_or(0) != 0;
             const TensorType* across = transposed ? a : outer.type().tensor();

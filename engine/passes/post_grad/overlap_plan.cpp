@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/passes/post_grad/wait_tensor.h"
+
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
 constexpr double kGigabyte = 1024.0 * 1024.0 * 1024.0;
 
 std::string textOf(const Argument& argument) {

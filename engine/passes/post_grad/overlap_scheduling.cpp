@@ -7,13 +7,13 @@
 #include "engine/ops/alias.h"
 #include "engine/passes/post_grad/bucket_collectives.h"
 #include "engine/passes/post_grad/overlap_buckets.h"
+#include "engine/passes/post_grad/wait_tensor.h"
 #include "engine/rewrite/refusing.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
 constexpr std::string_view kCollectiveRule = "reorder_collective", kWaitRule = "reorder_wait",
                            kCallRule = "reorder_call", kCopyRule = "wait_for_copies", kJoinRule = "join_collectives";
 
@@ -154,10 +154,10 @@ std::vector<Node*> nodesOf(const Graph& graph, const OverlapUnits& units, const 
 // ---------------------------------------------------------------- collectives that become one
 
 /// Joins collectives, and puts the graph into the order that PyTorch's sorting gives it then.
-class Joining {
+class OverlapJoining {
   public:
-    Joining(Graph& graph, Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan,
-            const std::vector<Node*>& nodes)
+    OverlapJoining(Graph& graph, Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan,
+                   const std::vector<Node*>& nodes)
         : m_graph(graph), m_rewriter(rewriter), m_units(units), m_plan(plan) {
         for (const Node* node : nodes) m_order.push_back(node->id());
     }
@@ -399,7 +399,7 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     }
     if (rewriter.disabled(kJoinRule) || rewriter.outOfFuel() || rewriter.cancelled()) return moved || copies;
     CT_TRY(const bool joined,
-           Joining(graph, rewriter, units, plan, nodes).run(OverlapBuckets(units, plan, order, settings)));
+           OverlapJoining(graph, rewriter, units, plan, nodes).run(OverlapBuckets(units, plan, order, settings)));
     return joined || moved || copies;
 }
 

@@ -98,11 +98,11 @@ const Node* otherReader(const Node& node) {
     return nullptr;
 }
 bool allReadersPointwise(const Node& node) { return otherReader(node) == nullptr; }
-bool onGpu(const Node& node) { return node.tensor().device.type == DeviceType::Cuda; }
+bool isOnGpu(const Node& node) { return node.tensor().device.type == DeviceType::Cuda; }
 
 std::string_view unlessUnfusedIsBetter(const Match& m) {
     const Node& product = m.root();
-    if (!onGpu(product)) return "{y} is {y:type}, and on the CPU the library adds the bias";
+    if (!isOnGpu(product)) return "{y} is {y:type}, and on the CPU the library adds the bias";
     if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype))
         return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
     const Node* other = otherReader(product);
@@ -142,7 +142,7 @@ std::string_view unlessBiasFits(const Match& m) {
         m.note(bias.text() + " and " + product.text());
         return "{bias} does not expand to the shape of {p}";
     }
-    return onGpu(m.root()) && allReadersPointwise(m.root())
+    return isOnGpu(m.root()) && allReadersPointwise(m.root())
                ? "all readers of {y} are pointwise, and they take the addition in"
                : "";
 }
@@ -175,7 +175,7 @@ std::string_view unlessLargeReduction(const Match& m) {
 
 constexpr std::string_view kReuse = "the full reduction can start from the partial one";
 // Splits and concatenations become calls that lowerCalls (passes/lowering_calls.h) decides about, as in PyTorch.
-constexpr Rule kRules[] = {
+constexpr Rule kRules2[] = {
     {.name = "splitwithsizes_cat_replace",
      .find = "y = aten.cat.default(items, $dim); return y",
      .build = buildSplitSource,
@@ -211,13 +211,13 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> passPattern2Rules() { return kRules; }
+std::span<const Rule> passPattern2Rules() { return kRules2; }
 Result<bool> passPattern2(Module& module, Rewriter& rewriter) {
     // A pattern's list of pieces is not replaced with it, so pieces that lose their readers are erased here.
     std::vector<NodeId> pieces;
     for (const Node& node : module.graph().nodes())
         if (node.isCall("operator.getitem") && node.hasUsers()) pieces.push_back(node.id());
-    CT_TRY(const bool changed, rewriter.applyRules(module, kRules));
+    CT_TRY(const bool changed, rewriter.applyRules(module, kRules2));
     for (const NodeId id : pieces)
         if (Node* piece = module.graph().find(id); piece && !piece->hasUsers()) rewriter.eraseDead(*piece);
     return changed;

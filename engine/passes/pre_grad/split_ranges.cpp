@@ -282,7 +282,7 @@ Result<bool> splitCatIn(Graph& graph, Rewriter& rewriter) {
 constexpr std::string_view kUnbind = "unbind_stack_pass";
 
 /// An unbind all of whose items are read, in order.
-std::optional<NormalSplit> normalUnbind(const Node& node, const Refusing& no) {
+std::optional<NormalSplit> normalRangeUnbind(const Node& node, const Refusing& no) {
     const TupleType* items = node.type().tuple();
     NormalSplit out;
     out.input = operand(node, 0, "input");
@@ -322,7 +322,7 @@ Result<bool> unbindStackIn(Graph& graph, Rewriter& rewriter) {
             rewriter.refuse(kUnbind, *node, "no torch.cat or torch.stack joins its items, first of all that it joins");
         if (!isJoin(*node)) continue;
         Node* unbind = splitBehind(*node, "torch.unbind");
-        const auto facts = unbind ? normalUnbind(*unbind, {rewriter, kUnbind, *unbind}) : std::nullopt;
+        const auto facts = unbind ? normalRangeUnbind(*unbind, {rewriter, kUnbind, *unbind}) : std::nullopt;
         if (facts) changed |= simplify(*unbind, *facts, true, kUnbind, rewriter);
     }
     return changed;

@@ -14,7 +14,7 @@
 namespace cutaway {
 namespace {
 
-bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
+bool capturesTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
 bool isForwardMode(const CompileRequest& request) { return request.mode == Mode::Jvp; }
 bool onGpu(const CompileRequest& request) { return request.target == Target::Cuda; }
 
@@ -39,7 +39,7 @@ constexpr Dependency kDecomposeAfter[] = {
     {"differentiate", "derivatives belong to operators as they are before they are expanded"},
     {"jvp", "tangent rules belong to operators as they are before they are expanded"}};
 
-constexpr Row kRows[] = {
+constexpr Row kCaptureRows[] = {
     Pass{.name = "inline_wrappers",
          .summary = "Inlines the graphs of wrapper calls: no_grad and autocast regions, activation checkpoints",
          .run = inlineWrappers,
@@ -80,7 +80,7 @@ constexpr Row kRows[] = {
     Pass{.name = "differentiate",
          .summary = "Adds the backward: the gradients of all parameters, computed from the gradients of the outputs",
          .run = differentiate,
-         .when = isTraining,
+         .when = capturesTraining,
          .after = kDifferentiateAfter,
          .starts = "output",
          .undivided = "The graph computes the gradients of its outputs"},
@@ -104,6 +104,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-const Stage kCapture{.name = "capture", .rows = kRows, .required = true};
+const Stage kCapture{.name = "capture", .rows = kCaptureRows, .required = true};
 
 }  // namespace cutaway

@@ -41,7 +41,7 @@ constexpr Dependency kReplaceRandomPassesAfter[] = {
 constexpr CodeRewrite kReplaceRandomPassesRewrites[] = {
     {"fuse_seed_creation", "One call makes all seeds of a device", "prims.inductor_seeds.default"}};
 
-constexpr Row kRows[] = {
+constexpr Row kJointRows[] = {
     Pass{.name = "canonicalize_aten_ir_passes",
          .summary = "Turns invoke_quant_packed into invoke_quant, with its options as literals",
          .run = canonicalizeQuant,
@@ -90,10 +90,10 @@ constexpr Row kRows[] = {
          .rewrites = kReplaceRandomPassesRewrites},
     UserPlace{"joint_custom_post_pass"}};
 
-constexpr Dependency kStageAfter[] = {{"decompose", "the rules of the joint stage are written for expanded operators"}};
+constexpr Dependency kJointAfter[] = {{"decompose", "the rules of the joint stage are written for expanded operators"}};
 
 }  // namespace
 
-const Stage kJoint{.name = "joint", .rows = kRows, .after = kStageAfter, .again = true};
+const Stage kJoint{.name = "joint", .rows = kJointRows, .after = kJointAfter, .again = true};
 
 }  // namespace cutaway

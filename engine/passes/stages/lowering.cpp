@@ -11,24 +11,25 @@ constexpr CodeRewrite kInlineSubgraphsRewrites[] = {
     {"inline_subgraphs", "The schedule cannot take a call that runs a whole graph",
      "higher_order.invoke_subgraph, higher_order.invoke_subgraph.default"}};
 
-constexpr Row kRows[] = {Pass{.name = "inline_subgraphs",
-                              .summary = "Replaces the call of a graph by the calls in it",
-                              .run = inlineSubgraphs,
-                              .functional = false,
-                              .rewrites = kInlineSubgraphsRewrites},
-                         Pass{.name = "lowering_calls",
-                              .summary = "Decides how to compute the calls that post-grad patterns made",
-                              .run = lowerCalls,
-                              .functional = false,
-                              .rules = loweringCallRules},
-                         Pass{.name = "quantized_functions",
-                              .summary = "Turns calls of PyTorch's quantized lowering functions back into operators",
-                              .run = callQuantizedOperators,
-                              .functional = false,
-                              .rules = quantizedFunctionCallRules}};
+constexpr Row kLoweringRows[] = {
+    Pass{.name = "inline_subgraphs",
+         .summary = "Replaces the call of a graph by the calls in it",
+         .run = inlineSubgraphs,
+         .functional = false,
+         .rewrites = kInlineSubgraphsRewrites},
+    Pass{.name = "lowering_calls",
+         .summary = "Decides how to compute the calls that post-grad patterns made",
+         .run = lowerCalls,
+         .functional = false,
+         .rules = loweringCallRules},
+    Pass{.name = "quantized_functions",
+         .summary = "Turns calls of PyTorch's quantized lowering functions back into operators",
+         .run = callQuantizedOperators,
+         .functional = false,
+         .rules = quantizedFunctionCallRules}};
 
 }  // namespace
 
-const Stage kLowering{.name = "lowering", .rows = kRows, .required = true};
+const Stage kLowering{.name = "lowering", .rows = kLoweringRows, .required = true};
 
 }  // namespace cutaway

@@ -10,9 +10,9 @@
 namespace cutaway {
 namespace {
 
-bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
+bool isPartitioned(const CompileRequest& request) { return request.mode == Mode::Training; }
 bool mergesCalls(const CompileRequest& request) {
-    if (!isTraining(request)) return false;
+    if (!isPartitioned(request)) return false;
     const OptionalPass* given = request.enabled("partition");
     if (given == nullptr) return true;
     const bool minCut = std::none_of(given->settings.begin(), given->settings.end(), [](const auto& one) {
@@ -25,29 +25,29 @@ constexpr CodeRewrite kSplitRewrites[] = {
     {"partition", "What the backward needs of the forward is saved, or computed again where that is cheaper"}};
 constexpr Dependency kMergeAfter[] = {{"eliminate_dead_code", "dead calls need not be compared"}};
 
-constexpr Row kRows[] = {Pass{.name = "eliminate_dead_code",
-                              .summary = "Drops nodes that nobody reads",
-                              .run = eliminateDeadCode,
-                              .when = isTraining,
-                              .rewrites = kDeadCodeRewrites},
-                         Pass{.name = "fx_graph_cse",
-                              .summary = "Merges calls that compute the same",
-                              .run = mergeEqualCalls,
-                              .when = mergesCalls,
-                              .after = kMergeAfter,
-                              .rewrites = kEqualCallRewrites},
-                         Pass{.name = "min_cut_rematerialization_partition",
-                              .summary = "Splits the joint graph into forward and backward",
-                              .split = splitJointGraph,
-                              .when = isTraining,
-                              .required = true,
-                              .repeats = "the graph stays as it is, so it can be split again",
-                              .rewrites = kSplitRewrites}};
-constexpr Dependency kStageAfter[] = {
+constexpr Row kPartitionRows[] = {Pass{.name = "eliminate_dead_code",
+                                       .summary = "Drops nodes that nobody reads",
+                                       .run = eliminateDeadCode,
+                                       .when = isPartitioned,
+                                       .rewrites = kDeadCodeRewrites},
+                                  Pass{.name = "fx_graph_cse",
+                                       .summary = "Merges calls that compute the same",
+                                       .run = mergeEqualCalls,
+                                       .when = mergesCalls,
+                                       .after = kMergeAfter,
+                                       .rewrites = kEqualCallRewrites},
+                                  Pass{.name = "min_cut_rematerialization_partition",
+                                       .summary = "Splits the joint graph into forward and backward",
+                                       .split = splitJointGraph,
+                                       .when = isPartitioned,
+                                       .required = true,
+                                       .repeats = "the graph stays as it is, so it can be split again",
+                                       .rewrites = kSplitRewrites}};
+constexpr Dependency kPartitionAfter[] = {
     {"joint", "what is computed again is decided for the graph as its rules leave it"}};
 
 }  // namespace
 
-const Stage kPartition{.name = "partition", .rows = kRows, .after = kStageAfter};
+const Stage kPartition{.name = "partition", .rows = kPartitionRows, .after = kPartitionAfter};
 
 }  // namespace cutaway

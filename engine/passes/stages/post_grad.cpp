@@ -26,7 +26,7 @@ namespace cutaway {
 namespace {
 
 // Why a pass may change its own result again (Pass::repeats).
-constexpr std::string_view kSearchDepth =
+constexpr std::string_view kPostGradSearchDepth =
     "calls are searched to a limited depth and grouped greedily, and fusing some brings others within reach";
 bool isOneGraph(const CompileRequest& request) { return request.mode != Mode::Training; }
 
@@ -95,62 +95,63 @@ constexpr CodeRewrite kDecomposeScanToWhileLoopRewrites[] = {
 constexpr CodeRewrite kDecomposeMapToWhileLoopRewrites[] = {
     {"map_to_while_loop", "A map is written as a while_loop", "higher_order.map_impl, higher_order.map_impl.default"}};
 
-constexpr Pass kBatches[] = {{.name = "group_linear",
-                              .summary = "Groups products of any shapes in one fbgemm.gmm call (run here one by one)",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_linear_post_grad",
-                              .summary = "Joins independent mm/addmm calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_tanh",
-                              .summary = "Joins independent tanh calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_sigmoid",
-                              .summary = "Joins independent sigmoid calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_relu",
-                              .summary = "Joins independent relu calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_add",
-                              .summary = "Joins independent add calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_sub",
-                              .summary = "Joins independent sub calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_mul",
-                              .summary = "Joins independent mul calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites},
-                             {.name = "batch_aten_div",
-                              .summary = "Joins independent div calls of equal shape by stacking their operands",
-                              .run = batchFusion,
-                              .onRequest = true,
-                              .repeats = kSearchDepth,
-                              .operatorRewrites = batchRewrites}};
+constexpr Pass kPostGradBatches[] = {
+    {.name = "group_linear",
+     .summary = "Groups products of any shapes in one fbgemm.gmm call (run here one by one)",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_linear_post_grad",
+     .summary = "Joins independent mm/addmm calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_tanh",
+     .summary = "Joins independent tanh calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_sigmoid",
+     .summary = "Joins independent sigmoid calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_relu",
+     .summary = "Joins independent relu calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_add",
+     .summary = "Joins independent add calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_sub",
+     .summary = "Joins independent sub calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_mul",
+     .summary = "Joins independent mul calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites},
+    {.name = "batch_aten_div",
+     .summary = "Joins independent div calls of equal shape by stacking their operands",
+     .run = batchFusion,
+     .onRequest = true,
+     .repeats = kPostGradSearchDepth,
+     .operatorRewrites = batchRewrites}};
 
-constexpr Pass kSplitsAndCats[] = {
+constexpr Pass kPostGradSplitsAndCats[] = {
     {.name = "normalization_aten_pass",
      .summary = "Brings splits and concatenations into one form",
      .run = normalizeSplits,
@@ -199,7 +200,7 @@ constexpr Pass kSummedGradients[] = {
      .onRequest = true,
      .starts = "_c10d_functional.all_reduce.default, _c10d_functional.all_reduce_coalesced.default"}};
 
-constexpr Row kRows[] = {
+constexpr Row kPostGradRows[] = {
     Pass{.name = "remove_fsdp2_unsharded_param_graph_input_usage",
          .summary = "Reads gathered parameters directly instead of through a buffer",
          .run = removeUnshardedParameters,
@@ -235,7 +236,7 @@ constexpr Row kRows[] = {
          .summary = "Drops the record_function calls of torch.profiler",
          .run = removeProfilerOps,
          .rewrites = kRemoveProfilerOpsRewrites},
-    AnyOrder{kBatches},
+    AnyOrder{kPostGradBatches},
     Pass{.name = "post_grad_remove_noop_ops",
          .summary = "Drops operators that return their operand unchanged",
          .run = removeNoopOps,
@@ -272,7 +273,7 @@ constexpr Row kRows[] = {
          .onRequest = true,
          .repeats = "a copy is a target, too, for which more copies may pay",
          .rules = partitionedScatterRules},
-    AnyOrder{kSplitsAndCats},
+    AnyOrder{kPostGradSplitsAndCats},
     Pass{.name = "b2b_gemm_pass",
          .summary = "Computes two products, and the pointwise calls between them, in one kernel",
          .run = mergeProductsBackToBack,
@@ -358,11 +359,11 @@ constexpr Row kRows[] = {
          .functional = false,
          .rewrites = kDecomposeMapToWhileLoopRewrites}};
 
-constexpr Dependency kStageAfter[] = {
+constexpr Dependency kPostGradAfter[] = {
     {"decompose", "the rules of the post-grad stage are written for expanded operators"}};
 
 }  // namespace
 
-const Stage kPostGrad{.name = "post_grad", .rows = kRows, .after = kStageAfter};
+const Stage kPostGrad{.name = "post_grad", .rows = kPostGradRows, .after = kPostGradAfter};
 
 }  // namespace cutaway

@@ -22,9 +22,9 @@ constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel tha
 constexpr CodeRewrite kReuse[] = {
     {"write_over", "A value is written over an operand that nobody reads afterwards", "call"}};
 
-bool isTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
+bool schedulesTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
 
-constexpr Row kRows[] = {
+constexpr Row kScheduleRows[] = {
     Pass{.name = "drop_unread",
          .summary = "Removes calls that nobody reads any more",
          .run = eliminateDeadCode,
@@ -40,7 +40,7 @@ constexpr Row kRows[] = {
     Pass{.name = "saved_layouts",
          .summary = "Gives saved values in the backward the strides that the forward leaves them with",
          .follow = takeSavedLayouts,
-         .when = isTraining,
+         .when = schedulesTraining,
          .functional = false,
          .rewrites = kSavedLayouts},
     Pass{.name = "assign_layouts",
@@ -72,6 +72,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-const Stage kSchedule{.name = "schedule", .rows = kRows};
+const Stage kSchedule{.name = "schedule", .rows = kScheduleRows};
 
 }  // namespace cutaway
