@@ -31,6 +31,8 @@ bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) 
         return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
     };
     const std::string_view file = path.substr(path.rfind('/') + 1);
+    // Rows of attention are converted as portable functions convert theirs.
+    if (file == "elements.cpp" && calls("attention")) return true;
     // Quantized layers that the library refuses are portable functions.
     if (startsWith(path, "engine/runtime/portable/") || file == "portable.cpp")
         return calls("portable") || calls("oneDNN int8");

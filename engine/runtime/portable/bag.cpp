@@ -11,7 +11,7 @@ constexpr int64_t kChunk = 256;
 
 void clear(const Strided& tensor) {
     const int64_t zero = 0, count = tensor.elements();
-    for (int64_t i = 0; i < count; ++i) store(tensor.dtype, tensor.at(tensor.offsetOf(i)), 1, 1, &zero);
+    for (int64_t i = 0; i < count; ++i) storeOne(tensor.dtype, tensor.at(tensor.offsetOf(i)), zero);
 }
 
 /// (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
@@ -46,7 +46,7 @@ class BagForward {
     /// Results that somebody reads, and that have a place for it.
     void putNumber(int32_t result, int64_t at, int64_t number) const {
         const Strided& out = m_out[result];
-        if (out.data && at < out.sizes[0]) store(out.dtype, out.at(at * out.strides[0]), 1, 1, &number);
+        if (out.data && at < out.sizes[0]) storeOne(out.dtype, out.at(at * out.strides[0]), number);
     }
 
     void one(int64_t bag, int64_t start, int64_t end) const {
@@ -91,8 +91,7 @@ class BagForward {
             for (int64_t k = 0; k < width; ++k) sums[k] += row[k];
             return;
         }
-        double factor;
-        load(m_factors.dtype, m_factors.at(i * m_factors.strides[0]), 1, 1, &factor);
+        const auto factor = loadOne<double>(m_factors.dtype, m_factors.at(i * m_factors.strides[0]));
         for (int64_t k = 0; k < width; ++k) sums[k] += row[k] * factor;
     }
     template <class T>
@@ -229,13 +228,12 @@ class BagBackward {
     void add(double* sums, int64_t row, int64_t number) const {
         const int64_t width = m_out.sizes[1];
         if (m_mode == kMax) {
-            double element;
-            load(m_gradient.dtype, m_gradient.at(m_gradient.offsetOf(number)), 1, 1, &element);
+            const auto element = loadOne<double>(m_gradient.dtype, m_gradient.at(m_gradient.offsetOf(number)));
             sums[number % width] += element;
             return;
         }
         double factor = 1;
-        if (m_scaled) load(m_factors.dtype, m_factors.at(m_factors.offsetOf(number)), 1, 1, &factor);
+        if (m_scaled) factor = loadOne<double>(m_factors.dtype, m_factors.at(m_factors.offsetOf(number)));
         if (m_byFrequency) factor /= static_cast<double>(m_frequency[row]);
         const int64_t bag = m_bagOf[number];
         if (m_mode == kMean) factor /= static_cast<double>(std::max<int64_t>(countOf(bag), 1));

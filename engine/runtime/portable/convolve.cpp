@@ -162,8 +162,7 @@ void biasGradient(const Run& run, const Strided& gradient, const Strided& out) {
                 T sum{};
                 for (int64_t i = 0; i < gradient.sizes[0] * plane; ++i) {
                     const int64_t at = (i / plane * channels + o) * plane + i % plane;
-                    T element;
-                    load(gradient.dtype, gradient.at(gradient.offsetOf(at)), 1, 1, &element);
+                    const auto element = loadOne<T>(gradient.dtype, gradient.at(gradient.offsetOf(at)));
                     sum = sumOf(sum, element);
                 }
                 storeRange(out, o, o + 1, &sum);

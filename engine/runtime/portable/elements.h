@@ -103,20 +103,6 @@ T loaded(Stored value) {
     else if constexpr (std::is_integral_v<T>) return toInteger<T>(value);
     else return static_cast<T>(value);
 }
-template <class Stored, class T>
-Stored stored(T value) {
-    if constexpr (std::is_same_v<Stored, Truth>) return {static_cast<uint8_t>(value != T(0))};
-    else if constexpr (std::is_same_v<Stored, HalfComplex>) {
-        const auto z = stored<std::complex<float>>(value);
-        return {toHalf(z.real()), toHalf(z.imag())};
-    } else if constexpr (kIsComplex<Stored>) return Stored(value);
-    else if constexpr (kIsComplex<T>) return stored<Stored>(value.real());
-    else if constexpr (std::is_same_v<Stored, Half>) return toHalf(static_cast<float>(value));
-    else if constexpr (std::is_same_v<Stored, Bfloat>) return toBfloat(static_cast<float>(value));
-    else if constexpr (std::is_integral_v<Stored>) return toInteger<Stored>(value);
-    else return static_cast<Stored>(value);
-}
-
 /// The dtype that stores elements as they are computed with.
 template <class T>
 constexpr int32_t kDtypeOf = CT_I64;
@@ -129,65 +115,30 @@ inline constexpr int32_t kDtypeOf<std::complex<float>> = CT_C64;
 template <>
 inline constexpr int32_t kDtypeOf<std::complex<double>> = CT_C128;
 
-template <class Visit>
-void visitStored(int32_t dtype, Visit&& visit) {
-    switch (dtype) {
-        case CT_U8: return visit(uint8_t{});
-        case CT_I8: return visit(int8_t{});
-        case CT_I16: return visit(int16_t{});
-        case CT_I32: return visit(int32_t{});
-        case CT_I64: return visit(int64_t{});
-        case CT_F16: return visit(Half{});
-        case CT_F32: return visit(float{});
-        case CT_F64: return visit(double{});
-        case CT_C32: return visit(HalfComplex{});
-        case CT_C64: return visit(std::complex<float>{});
-        case CT_C128: return visit(std::complex<double>{});
-        case CT_BOOL: return visit(Truth{});
-        case CT_BF16: return visit(Bfloat{});
-        case CT_U16: return visit(uint16_t{});
-        case CT_U32: return visit(uint32_t{});
-        default: return visit(uint64_t{});
-    }
-}
 using ct::bytesOf;
 inline bool isComplex(int32_t dtype) { return dtype == CT_C32 || dtype == CT_C64 || dtype == CT_C128; }
 inline bool isFloating(int32_t dtype) {
     return dtype == CT_F16 || dtype == CT_F32 || dtype == CT_F64 || dtype == CT_BF16;
 }
 
+// Defined in elements.cpp for the types that are computed in, so that the loops over all dtypes are compiled once.
+
 /// `count` elements from `from` on, `stride` elements apart.
 template <class T>
-void load(int32_t dtype, const void* from, int64_t stride, int64_t count, T* to) {
-    if constexpr (std::is_same_v<T, float>)
-        if (dtype == CT_F16 && stride == 1) return widenHalves(from, count, to);
-    visitStored(dtype, [&](auto element) {
-        const auto* elements = static_cast<const decltype(element)*>(from);
-        if (stride == 1)
-            for (int64_t i = 0; i < count; ++i) to[i] = loaded<T>(elements[i]);
-        else
-            for (int64_t i = 0; i < count; ++i) to[i] = loaded<T>(elements[i * stride]);
-    });
-}
+void load(int32_t dtype, const void* from, int64_t stride, int64_t count, T* to);
 template <class T>
-void store(int32_t dtype, void* to, int64_t stride, int64_t count, const T* from) {
-    if constexpr (std::is_same_v<T, float>)
-        if (dtype == CT_F16 && stride == 1) return narrowToHalves(from, count, to);
-    visitStored(dtype, [&](auto element) {
-        auto* elements = static_cast<decltype(element)*>(to);
-        if (stride == 1)
-            for (int64_t i = 0; i < count; ++i) elements[i] = stored<decltype(element)>(from[i]);
-        else
-            for (int64_t i = 0; i < count; ++i) elements[i * stride] = stored<decltype(element)>(from[i]);
-    });
-}
+void store(int32_t dtype, void* to, int64_t stride, int64_t count, const T* from);
+/// One element. Calls that are made for each element of many spare the choice between loops.
+template <class T>
+T loadOne(int32_t dtype, const void* from);
+template <class T>
+void storeOne(int32_t dtype, void* to, T value);
 /// The value after a visit to memory of this dtype.
 template <class T>
 T rounded(int32_t dtype, T value) {
     std::complex<double> memory;
-    store(dtype, &memory, 1, 1, &value);
-    load(dtype, &memory, 1, 1, &value);
-    return value;
+    storeOne(dtype, &memory, value);
+    return loadOne<T>(dtype, &memory);
 }
 
 /// Calls body(T{}) with the type that elements of the dtype are computed in.

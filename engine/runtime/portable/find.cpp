@@ -67,7 +67,7 @@ void repeatInterleave(const Run& run) {
     const int64_t bytes = bytesOf(repeats.dtype);
     for (int64_t i = 0; i < repeats.sizes[0]; ++i)
         for (int64_t left = times[i * repeats.strides[0]]; left > 0; --left, to += bytes)
-            store(repeats.dtype, to, 1, 1, &i);
+            storeOne(repeats.dtype, to, i);
 }
 
 [[noreturn]] void failAssertion(const Run& run) {

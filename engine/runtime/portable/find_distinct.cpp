@@ -36,11 +36,12 @@ struct Distinct {
 /// Makes one of equal rows: of all in rising order if `sorts`, else of those that follow each other.
 template <class T>
 Distinct distinctOf(const Rows& rows, bool sorts) {
+    using Loaded = std::conditional_t<std::is_same_v<T, uint64_t>, int64_t, T>;  // the same bits
     std::vector<T> elements(static_cast<size_t>(rows.count * rows.width));
     for (int64_t r = 0; r < rows.count && rows.width > 0; ++r) {
         Strided row = rows.slice;
         row.data = rows.slice.at(rows.starts[static_cast<size_t>(r)]);
-        loadAll(row, elements.data() + r * rows.width);
+        loadAll(row, reinterpret_cast<Loaded*>(elements.data() + r * rows.width));
     }
     const auto row = [&](int64_t r) { return elements.data() + r * rows.width; };
     std::vector<int64_t> order(static_cast<size_t>(rows.count));

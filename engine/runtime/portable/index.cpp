@@ -70,24 +70,17 @@ void replace(const Run& run, const Places& p, const Strided& target, const Strid
     const int64_t bytes = bytesOf(target.dtype);
     forPairs(run, p, [&](int64_t to, int64_t from) { copyElement(bytes, values.at(from), target.at(to)); });
 }
-template <class T>
-bool isStoredAs(int32_t dtype) {
-    bool same = false;
-    visitStored(dtype, [&](auto element) { same = std::is_same_v<decltype(element), T>; });
-    return same;
-}
 /// Sums stay in the compute type until all are added: `sums` has the target's elements, in places of its own.
 template <class T>
 void accumulate(const Run& run, const Places& p, T* sums, const Strided& values, T factor) {
     const bool scaled = factor != T(1);
     const auto add = [&](T& sum, T element) { sum = sumOf(sum, scaled ? productOf(factor, element) : element); };
-    if (isStoredAs<T>(values.dtype)) {
+    if (values.dtype == kDtypeOf<T>) {
         const auto* const elements = reinterpret_cast<const T*>(values.data);
         return forPairs(run, p, [&](int64_t to, int64_t from) { add(sums[to], elements[from]); });
     }
     forPairs(run, p, [&](int64_t to, int64_t from) {
-        T element;
-        load(values.dtype, values.at(from), 1, 1, &element);
+        const auto element = loadOne<T>(values.dtype, values.at(from));
         add(sums[to], element);
     });
 }
@@ -110,7 +103,7 @@ void put(const Run& run, const Strided& values, bool adds, const CtArgument* fac
     withNumber(out.dtype, [&](auto tag) {
         using T = decltype(tag);
         const T alpha = factor ? numberOf<T>(*factor) : T(1);
-        if (isStoredAs<T>(out.dtype))
+        if (out.dtype == kDtypeOf<T>)
             return accumulate(run, locate(out, room), reinterpret_cast<T*>(out.data), values, alpha);
         const int64_t count = out.elements();
         T* const sums = room.take<T>(count);
@@ -314,7 +307,7 @@ int64_t boundOf(const Strided& tensor, const bool* indexed) {
 /// Sums of the type that they are stored in need no memory of their own.
 int64_t sumsBytes(const Strided& out) {
     bool inPlace = false;
-    withNumber(out.dtype, [&](auto tag) { inPlace = isStoredAs<decltype(tag)>(out.dtype); });
+    withNumber(out.dtype, [&](auto tag) { inPlace = out.dtype == kDtypeOf<decltype(tag)>; });
     return inPlace ? 0 : out.elements() * 16 + kPadding;
 }
 int64_t tableBytes(int64_t group, int64_t index) { return 16 * (2 * group + index) + 6 * kPadding; }
@@ -382,8 +375,8 @@ void indexFill(const Run& run) {
     value.dtype = run.in(0).dtype;
     withNumber(value.dtype, [&](auto number) {
         if (run.call->args[3].kind != CT_OPERAND) number = numberOf<decltype(number)>(run.call->args[3]);
-        else load(run.in(3).dtype, run.in(3).data, 1, 1, &number);
-        store(value.dtype, element, 1, 1, &number);
+        else number = loadOne<decltype(number)>(run.in(3).dtype, run.in(3).data);
+        storeOne(value.dtype, element, number);
     });
     putSlices(run, value, false, nullptr, true);
 }

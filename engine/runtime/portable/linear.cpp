@@ -133,7 +133,7 @@ std::vector<int64_t> pivotsOf(const Strided& all, int64_t number, int64_t rows) 
     std::vector<int64_t> pivots(static_cast<size_t>(all.sizes[all.rank - 1]));
     for (size_t i = 0; i < pivots.size(); ++i) {
         const auto at = number * static_cast<int64_t>(pivots.size()) + static_cast<int64_t>(i);
-        load(all.dtype, all.at(all.offsetOf(at)), 1, 1, &pivots[i]);
+        pivots[i] = loadOne<int64_t>(all.dtype, all.at(all.offsetOf(at)));
         if (pivots[i] < 1 || pivots[i] > rows) throw Failure("pivot " + std::to_string(pivots[i]) + " is not a row");
         --pivots[i];
     }
@@ -351,8 +351,7 @@ void pseudoInverse(const Run& run) {
     const auto tolerance = [&](std::string_view param) {
         const Strided tensor(call.tensor(param));
         if (tensor.elements() != 1) throw Failure("takes tolerances of one number only");
-        double number;
-        load(tensor.dtype, tensor.data, 1, 1, &number);
+        const auto number = loadOne<double>(tensor.dtype, tensor.data);
         return number;
     };
     const Matrices a = call.matrices("self");

@@ -52,8 +52,7 @@ void nonzeroStatic(const Run& run) {
     const int32_t rank = run.operands[run.call->args[0].integer].rank;
     int64_t found = 0;
     for (int64_t i = 0; i < count && found < out.sizes[0] && rank > 0; ++i) {
-        std::complex<double> element;
-        load(self.dtype, self.at(self.offsetOf(i)), 1, 1, &element);
+        const auto element = loadOne<std::complex<double>>(self.dtype, self.at(self.offsetOf(i)));
         if (element == 0.0) continue;
         int64_t place[CT_MAX_RANK], rest = i;
         for (int32_t d = rank; d-- > 0; rest /= self.sizes[d]) place[d] = rest % self.sizes[d];
@@ -74,8 +73,7 @@ void countInBins(const Run& run) {
     const auto forAll = [&](int64_t begin, int64_t end, auto&& body) {
         forRows(x, x, begin, end, [&](int64_t at, int64_t, int64_t) {
             for (int64_t i = 0; i < length; ++i) {
-                T value;
-                load(x.dtype, x.at(at + i * x.strides[last]), 1, 1, &value);
+                const auto value = loadOne<T>(x.dtype, x.at(at + i * x.strides[last]));
                 body(value);
             }
         });
@@ -107,7 +105,7 @@ void countInBins(const Run& run) {
     for (int64_t bin = 0; bin < bins; ++bin) {
         for (int64_t task = 1; task < run.tasks; ++task) counts[bin] += counts[task * bins + bin];
         const T count = static_cast<T>(counts[bin]);
-        store(out.dtype, out.at(bin * out.strides[0]), 1, 1, &count);
+        storeOne(out.dtype, out.at(bin * out.strides[0]), count);
     }
 }
 void histogram(const Run& run) {

@@ -4,24 +4,6 @@
 
 namespace cutaway::portable {
 
-void convertAll(const Run& run, const Strided& from, const Strided& to) {
-    constexpr int64_t kChunk = 256;
-    if (from.dtype == to.dtype) return copyAll(run, from, to);
-    const int32_t last = to.rank - 1;
-    withWide(from.dtype, [&](auto tag) {
-        run.share(rowsOf(to), [&](int64_t, int64_t begin, int64_t end) {
-            forRows(from, to, begin, end, [&](int64_t x, int64_t y, int64_t) {
-                decltype(tag) chunk[kChunk];
-                for (int64_t first = 0; first < to.sizes[last]; first += kChunk) {
-                    const int64_t count = std::min(kChunk, to.sizes[last] - first);
-                    load(from.dtype, from.at(x + first * from.strides[last]), from.strides[last], count, chunk);
-                    store(to.dtype, to.at(y + first * to.strides[last]), to.strides[last], count, chunk);
-                }
-            });
-        });
-    });
-}
-
 namespace {
 
 /// Into the result's dtype and strides.
@@ -49,8 +31,8 @@ void reshape(const Run& run) {
 
 void fill(const Run& run, const Strided& out, const CtArgument& number) {
     alignas(16) char element[16];
-    if (number.kind == CT_REAL) store(out.dtype, element, 1, 1, &number.real);
-    else store(out.dtype, element, 1, 1, &number.integer);
+    if (number.kind == CT_REAL) storeOne(out.dtype, element, number.real);
+    else storeOne(out.dtype, element, number.integer);
     const int64_t bytes = bytesOf(out.dtype);
     run.share(out.elements(), [&](int64_t, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) copyElement(bytes, element, out.at(out.offsetOf(i)));

@@ -130,8 +130,7 @@ void fake(const Run& run, const Fake& where) {
 
 template <class T>
 T ofGroup(const Strided& numbers, int64_t group) {
-    T value;
-    load(numbers.dtype, numbers.at(numbers.offsetOf(group)), 1, 1, &value);
+    const auto value = loadOne<T>(numbers.dtype, numbers.at(numbers.offsetOf(group)));
     return value;
 }
 /// result = f(element, scale, zero point), computed in T.

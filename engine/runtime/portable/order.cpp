@@ -132,7 +132,7 @@ void keepRanked(const Run& run, int32_t dim, bool descending, int64_t first, int
                     return whole ? t.offsetOf(line, dim) + k * t.strides[dim] : t.offsetOf(line);
                 };
                 const int64_t position = ranked[first + k].position;
-                store(CT_I64, places.at(place(places)), 1, 1, &position);
+                *reinterpret_cast<int64_t*>(places.at(place(places))) = position;
                 if (values >= 0)
                     copyElement(bytesOf(x.dtype), x.at(lines.offsetOf(line, position)), kept.at(place(kept)));
             }
@@ -166,7 +166,7 @@ void keepOne(const Run& run, int32_t dim, Choose choose) {
             lines.rank(line, false, ranked);
             const int64_t position = choose(ranked, lines.length);
             copyElement(bytesOf(x.dtype), x.at(lines.offsetOf(line, position)), values.at(values.offsetOf(line)));
-            if (dim >= 0) store(CT_I64, positions.at(positions.offsetOf(line)), 1, 1, &position);
+            if (dim >= 0) *reinterpret_cast<int64_t*>(positions.at(positions.offsetOf(line))) = position;
         }
     });
 }
@@ -180,8 +180,8 @@ void median(const Run& run) {
         const double nan = std::numeric_limits<double>::quiet_NaN();
         const int64_t least = std::numeric_limits<int64_t>::min();
         const Strided y = run.out();
-        if (floats) store(y.dtype, y.data, 1, 1, &nan);
-        else store(y.dtype, y.data, 1, 1, &least);
+        if (floats) storeOne(y.dtype, y.data, nan);
+        else storeOne(y.dtype, y.data, least);
         return;
     }
     keepOne(run, whole ? -1 : dimOf(*run.call, 1, x), [floats](Ranked* ranked, int64_t length) {

@@ -91,12 +91,11 @@ void average(const Run& run) {
             const auto count = static_cast<double>(part.count);
             double sum = 0;
             part.forEach(in, [&](int64_t offset, int64_t) {
-                double element;
-                load(in.tensor.dtype, in.tensor.at(from + offset), 1, 1, &element);
+                const auto element = loadOne<double>(in.tensor.dtype, in.tensor.at(from + offset));
                 sum += dims == 2 ? element / count : element;
             });
             if (dims != 2) sum /= count;
-            store(out.tensor.dtype, out.at(out.begin(i / out.plane), i % out.plane), 1, 1, &sum);
+            storeOne(out.tensor.dtype, out.at(out.begin(i / out.plane), i % out.plane), sum);
         }
     });
 }
@@ -111,8 +110,7 @@ void averageBackward(const Run& run) {
             const int64_t from = dy.begin(p);
             for (int64_t o = 0; o < dy.plane; ++o) {
                 const Part part(dx, dy, o);
-                double element;
-                load(dy.tensor.dtype, dy.at(from, o), 1, 1, &element);
+                auto element = loadOne<double>(dy.tensor.dtype, dy.at(from, o));
                 element /= static_cast<double>(part.count);
                 part.forEach(dx, [&](int64_t, int64_t number) { sums[number] += element; });
             }
@@ -198,7 +196,7 @@ void largest(const Run& run) {
                 for (int64_t o = 0; o < across; ++o) {
                     const int64_t at = columns.largest(startOf(o, width, across), endOf(o, width, across));
                     wheres[o] = columns.rows[at] * width + at;
-                    load(in.tensor.dtype, in.at(from, wheres[o]), 1, 1, values + o);
+                    values[o] = loadOne<T>(in.tensor.dtype, in.at(from, wheres[o]));
                 }
                 if (run.wants(0)) storeRange(run.out(0), i * across, (i + 1) * across, values);
                 if (run.wants(1)) storeRange(run.out(1), i * across, (i + 1) * across, wheres);
@@ -231,8 +229,7 @@ void repeatedBackward(const Run& run) {
                         const int64_t before = padding[2 * (dims - 1 - d)].integer;
                         to += step * std::clamp<int64_t>(rest % dy.sizes[d] - before, 0, dx.sizes[d] - 1);
                     }
-                    T element;
-                    load(dy.tensor.dtype, dy.at(from, i), 1, 1, &element);
+                    const auto element = loadOne<T>(dy.tensor.dtype, dy.at(from, i));
                     sums[to] = sumOf(sums[to], element);
                 }
                 storeRange(dx.tensor, p * dx.plane, (p + 1) * dx.plane, sums);

@@ -2,7 +2,6 @@
 // What portable functions are made of: operators as plain C++ over tensors in memory, for every dtype, any strides and
 // up to 16 dims. Nothing of the engine is used, so that exported programs can carry these files as they stand.
 #include <algorithm>
-#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -61,6 +60,10 @@ struct Run {
     /// item's is kept.
     template <class Body>
     void share(int64_t count, Body&& body) const;
+
+  private:
+    void shareParts(int64_t count, void (*part)(void* body, int64_t task, int64_t begin, int64_t end),
+                    void* body) const;
 };
 
 // -- arguments, by their place in the operator's schema
@@ -92,9 +95,7 @@ class Indices {
     int64_t operator[](int64_t offset) const {
         if (m_dtype == CT_I64) return reinterpret_cast<const int64_t*>(m_data)[offset];
         if (m_dtype == CT_I32) return reinterpret_cast<const int32_t*>(m_data)[offset];
-        int64_t index;
-        load(m_dtype, m_data + offset * bytesOf(m_dtype), 1, 1, &index);
-        return index;
+        return loadOne<int64_t>(m_dtype, m_data + offset * bytesOf(m_dtype));
     }
 
   private:
@@ -102,10 +103,7 @@ class Indices {
     int32_t m_dtype;
 };
 
-[[noreturn]] inline void failOutside(int64_t index, int64_t dim, int64_t size) {
-    throw Failure("index " + std::to_string(index) + " is out of range for dim " + std::to_string(dim) + " of size " +
-                  std::to_string(size));
-}
+[[noreturn]] void failOutside(int64_t index, int64_t dim, int64_t size);
 
 inline void copyElement(int64_t bytes, const char* from, char* to) {
     switch (bytes) {
@@ -131,12 +129,6 @@ Strided broadcast(const Strided& tensor, const int64_t* sizes, int32_t rank);
 
 // -- definitions
 
-inline Strided::Strided(const CtTensor& tensor) : data(static_cast<char*>(tensor.data)), dtype(tensor.dtype) {
-    if (tensor.rank <= 0) return;
-    rank = tensor.rank;
-    std::copy_n(tensor.sizes, rank, sizes);
-    std::copy_n(tensor.strides, rank, strides);
-}
 inline int64_t Strided::elements() const {
     int64_t count = 1;
     for (int32_t d = 0; d < rank; ++d) count *= sizes[d];
@@ -154,39 +146,13 @@ inline int64_t Strided::offsetOf(int64_t number, int32_t without) const {
 
 template <class Body>
 void Run::share(int64_t count, Body&& body) const {
-    struct Shared {
-        Body& body;
-        int64_t count, parts;
-        std::mutex mutex;
-        int64_t failed;
-        std::string why;
-    };
-    const int64_t parts = std::min<int64_t>(count, std::max(tasks, 1));
-    if (parts <= 0) return;
-    Shared shared{body, count, parts, {}, parts, {}};
-    parallel->run(
-        parallel, parts, 1,
-        [](void* state, int64_t begin, int64_t end) {
-            Shared& own = *static_cast<Shared*>(state);
-            for (int64_t part = begin; part < end; ++part) {
-                const auto edge = [&](int64_t p) {
-                    return own.count / own.parts * p + std::min(p, own.count % own.parts);
-                };
-                std::string why;
-                try {
-                    own.body(part, edge(part), edge(part + 1));
-                    continue;
-                } catch (const std::exception& failure) {
-                    why = failure.what();
-                }
-                const std::lock_guard lock(own.mutex);
-                if (part >= own.failed) continue;
-                own.failed = part;
-                own.why = std::move(why);
-            }
+    using Callee = std::remove_reference_t<Body>;
+    shareParts(
+        count,
+        [](void* callee, int64_t task, int64_t begin, int64_t end) {
+            (*static_cast<Callee*>(callee))(task, begin, end);
         },
-        &shared);
-    if (shared.failed < parts) throw Failure(shared.why);
+        &body);
 }
 
 /// body(offsets of a row in a and b, its number) for the rows `begin` to `end` along the last dim.
@@ -198,47 +164,6 @@ inline int64_t rowsOf(const Strided& tensor) {
     const int64_t length = tensor.sizes[tensor.rank - 1];
     return length == 0 ? 0 : tensor.elements() / length;
 }
-inline void copyAll(const Run& run, const Strided& from, const Strided& to) {
-    const int32_t last = from.rank - 1;
-    const int64_t length = from.sizes[last], bytes = bytesOf(from.dtype), a = from.strides[last], b = to.strides[last];
-    if (from.data == to.data) return;  // in place
-    run.share(rowsOf(from), [&](int64_t, int64_t begin, int64_t end) {
-        forRows(from, to, begin, end, [&](int64_t x, int64_t y, int64_t) {
-            if (a == 1 && b == 1) std::memcpy(to.at(y), from.at(x), static_cast<size_t>(length * bytes));
-            else
-                for (int64_t i = 0; i < length; ++i) copyElement(bytes, from.at(x + i * a), to.at(y + i * b));
-        });
-    });
-}
-template <class T>
-void loadAll(const Strided& tensor, T* to) {
-    const int32_t last = tensor.rank - 1;
-    forRows(tensor, tensor, 0, rowsOf(tensor), [&](int64_t at, int64_t, int64_t row) {
-        load(tensor.dtype, tensor.at(at), tensor.strides[last], tensor.sizes[last], to + row * tensor.sizes[last]);
-    });
-}
-template <class T>
-void storeRange(const Strided& tensor, int64_t begin, int64_t end, const T* from) {
-    const int32_t last = tensor.rank - 1;
-    const int64_t length = tensor.sizes[last];
-    for (int64_t at = begin; at < end;) {
-        const int64_t column = at % length, count = std::min(length - column, end - at);
-        store(tensor.dtype, tensor.at(tensor.offsetOf(at)), tensor.strides[last], count, from + (at - begin));
-        at += count;
-    }
-}
-inline Strided broadcast(const Strided& tensor, const int64_t* sizes, int32_t rank) {
-    Strided wide = tensor;
-    wide.rank = std::max(rank, 1);
-    if (rank == 0) wide.sizes[0] = 1;
-    for (int32_t d = 0; d < rank; ++d) {
-        const int32_t own = d - (rank - tensor.rank);
-        wide.sizes[d] = sizes[d];
-        wide.strides[d] = own < 0 || tensor.sizes[own] == 1 ? 0 : tensor.strides[own];
-    }
-    return wide;
-}
-
 // -- the table, by files
 
 std::span<const Function> scanFunctions();

@@ -63,10 +63,8 @@ class Finish {
     static T number(const Run& run, const CtArgument* argument, T otherwise) {
         if (argument == nullptr) return otherwise;
         if (argument->kind != CT_OPERAND) return numberOf<T>(*argument);
-        T value{};
         const Strided tensor(run.operands[argument->integer]);
-        load(tensor.dtype, tensor.data, 1, 1, &value);
-        return value;
+        return loadOne<T>(tensor.dtype, tensor.data);
     }
 
     /// `sums` of all channels, along dim `channels`, of the row of that number. `y`: room for as many.

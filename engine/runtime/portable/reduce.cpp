@@ -41,13 +41,11 @@ void fold(const Run& run, const CtArgument* dims, int64_t initial, Step step) {
                 const int64_t from = groups.kept.offsetOf(i);
                 T total = loaded<T>(initial);
                 for (int64_t k = 0; k < count; ++k) {
-                    decltype(given) element;
-                    load(self.dtype, self.at(from + groups.reduced.offsetOf(k)), 1, 1, &element);
+                    const auto element =
+                        loadOne<decltype(given)>(self.dtype, self.at(from + groups.reduced.offsetOf(k)));
                     std::complex<double> memory;
-                    T rounded;
-                    store(out.dtype, &memory, 1, 1, &element);
-                    load(out.dtype, &memory, 1, 1, &rounded);
-                    total = step(total, rounded);
+                    storeOne(out.dtype, &memory, element);
+                    total = step(total, loadOne<T>(out.dtype, &memory));
                 }
                 storeRange(out, i, i + 1, &total);
             }

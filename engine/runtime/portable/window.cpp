@@ -29,8 +29,7 @@ void maxPoolBackward(const Run& run) {
                 for (int64_t i = p * given; i < (p + 1) * given; ++i) {
                     const int64_t at = places[index.offsetOf(i)];
                     if (at < 0 || at >= plane) throw Failure("an index lies outside its plane");
-                    T element;
-                    load(gradient.dtype, gradient.at(gradient.offsetOf(i)), 1, 1, &element);
+                    const auto element = loadOne<T>(gradient.dtype, gradient.at(gradient.offsetOf(i)));
                     sums[at] = sumOf(sums[at], element);
                 }
                 storeRange(out, p * plane, (p + 1) * plane, sums);
@@ -136,8 +135,7 @@ void resampleBackward(const Run& run) {
             for (int64_t i = 0; i < given; ++i) {
                 int64_t o[3] = {}, rest = i;
                 for (int32_t d = spatial; d-- > 0; rest /= r.out[d]) o[d] = rest % r.out[d];
-                double element;
-                load(gradient.dtype, gradient.at(gradient.offsetOf(p * given + i)), 1, 1, &element);
+                const auto element = loadOne<double>(gradient.dtype, gradient.at(gradient.offsetOf(p * given + i)));
                 spread(r, 0, o, 0, element, sums);
             }
             storeRange(out, p * plane, (p + 1) * plane, sums);
