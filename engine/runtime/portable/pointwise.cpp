@@ -36,6 +36,14 @@ void zipFloat(const Run& run, F f) {
     withFloat(out.dtype, [&](auto tag) { elementwise<decltype(tag), 2>(run, out, {&a, &b}, f); });
 }
 
+/// The same of functions that are computed in double.
+void mapDouble(const Run& run, double (*f)(double)) {
+    mapFloat(run, [f](auto x) { return f(static_cast<double>(x)); });
+}
+void zipDouble(const Run& run, double (*f)(double, double)) {
+    zipFloat(run, [f](auto a, auto b) { return f(static_cast<double>(a), static_cast<double>(b)); });
+}
+
 template <class T>
 constexpr bool kIsInteger = std::is_integral_v<T>;
 
@@ -49,11 +57,18 @@ T negated(T x) {
 /// (self, other, alpha)
 template <int sign>
 void sum(const Run& run) {
-    zip(run, [&](auto a, auto b) {
-        const auto term = productOf(b, numberOf<decltype(b)>(run.call->args[2]));
-        if constexpr (sign > 0) return sumOf(a, term);
-        else if constexpr (kIsInteger<decltype(a)>) return sumOf(a, negated(term));
-        else return a - term;
+    const Strided out = run.out();
+    const Spread a(run, 0, out), b(run, 1, out);
+    withNumber(out.dtype, [&](auto tag) {
+        using T = decltype(tag);
+        const T alpha = numberOf<T>(run.call->args[2]);
+        const auto summed = [alpha](T x, T y) {
+            const T term = productOf(y, alpha);
+            if constexpr (sign > 0) return sumOf(x, term);
+            else if constexpr (kIsInteger<T>) return sumOf(x, negated(term));
+            else return x - term;
+        };
+        elementwise<T, 2>(run, out, {&a, &b}, summed, out.dtype);
     });
 }
 void product(const Run& run) {
@@ -136,7 +151,8 @@ void where(const Run& run) {
     const Spread condition(run, 0, out), yes(run, 1, out), no(run, 2, out);
     withNumber(out.dtype, [&](auto tag) {
         using T = decltype(tag);
-        elementwise<T, 3>(run, out, {&condition, &yes, &no}, [](T c, T a, T b) { return c != T(0) ? a : b; });
+        using Seen = std::conditional_t<std::is_floating_point_v<T>, T, const T&>;  // lanes, or one of two places
+        elementwise<T, 3>(run, out, {&condition, &yes, &no}, [](Seen c, Seen a, Seen b) { return c != T(0) ? a : b; });
     });
 }
 
@@ -187,7 +203,9 @@ void zipIntegers(const Run& run, F f) {
     const Spread a(run, 0, out), b(run, 1, out);
     elementwise<int64_t, 2>(run, out, {&a, &b}, f);
 }
-void gcd(const Run& run) { zipIntegers(run, commonDivisor); }
+void gcd(const Run& run) {
+    zipIntegers(run, [](int64_t a, int64_t b) { return commonDivisor(a, b); });
+}
 void lcm(const Run& run) {
     zipIntegers(run, [](int64_t a, int64_t b) {
         const int64_t divisor = commonDivisor(a, b), multiple = divisor == 0 ? 0 : productOf(a / divisor, b);
@@ -248,50 +266,47 @@ void timesPowerOfTwo(const Run& run) {
     zipFloat(run, [](auto a, auto b) { return a * std::exp2(b); });
 }
 
-// -- special functions, in double
+// -- special functions, in double, also of narrower floats. Their work is beyond that of a call: one loop for all.
 
-template <double (*f)(double)>
+using OfOne = double (*)(double);
+using OfTwo = double (*)(double, double);
+template <OfOne f>
 void special(const Run& run) {
-    mapFloat(run, [](auto x) { return f(static_cast<double>(x)); });
+    mapDouble(run, f);
+}
+template <OfTwo f>
+void specialOfTwo(const Run& run) {
+    zipDouble(run, f);
 }
 template <int64_t order, bool scaled>
-void bessel(const Run& run) {
-    mapFloat(run, [](auto x) { return modifiedBessel(order, static_cast<double>(x), scaled); });
-}
-void hurwitzZeta(const Run& run) {
-    zipFloat(run, [](auto s, auto q) { return zeta(static_cast<double>(s), static_cast<double>(q)); });
+double bessel(double x) {
+    return modifiedBessel(order, x, scaled);
 }
 template <int64_t order, bool scaled>
-void secondKind(const Run& run) {
-    mapFloat(run, [](auto x) { return modifiedBesselK(order, static_cast<double>(x), scaled); });
+double secondKind(double x) {
+    return modifiedBesselK(order, x, scaled);
 }
 template <bool upper>
-void gammaShare(const Run& run) {
-    zipFloat(run,
-             [](auto a, auto x) { return incompleteGamma(static_cast<double>(a), static_cast<double>(x), upper); });
+double gammaShare(double a, double x) {
+    return incompleteGamma(a, x, upper);
 }
 /// Degrees are cut to integers; what is no number, or beyond all integers, has none.
-template <class T>
-int64_t degreeOf(T n) {
-    return n >= T(-0x1p62) && n <= T(0x1p62) ? static_cast<int64_t>(n) : -1;
-}
+int64_t degreeOf(double n) { return n >= -0x1p62 && n <= 0x1p62 ? static_cast<int64_t>(n) : -1; }
 template <double (*f)(double, int64_t)>
-void ofDegree(const Run& run) {
-    zipFloat(run, [](auto x, auto n) { return f(static_cast<double>(x), degreeOf(n)); });
+double ofDegree(double x, double n) {
+    return f(x, degreeOf(n));
 }
 template <Chebyshev kind, bool shifted>
-void chebyshevOf(const Run& run) {
-    zipFloat(run, [](auto x, auto n) {
-        const auto at = static_cast<double>(x);
-        return chebyshev(kind, shifted ? 2 * at - 1 : at, degreeOf(n));
-    });
+double chebyshevOf(double x, double n) {
+    return chebyshev(kind, shifted ? 2 * x - 1 : x, degreeOf(n));
+}
+template <bool probabilists, int64_t most>
+double hermiteUpTo(double x, double n) {
+    return hermite(x, degreeOf(n), probabilists, most);
 }
 template <bool probabilists>
 void hermiteOf(const Run& run) {
-    zipFloat(run, [](auto x, auto n) {
-        constexpr int64_t kMost = sizeof x == 8 ? 512 : 128;
-        return hermite(static_cast<double>(x), degreeOf(n), probabilists, kMost);
-    });
+    zipDouble(run, run.out().dtype == CT_F64 ? hermiteUpTo<probabilists, 512> : hermiteUpTo<probabilists, 128>);
 }
 void fractionAndExponent(const Run& run) {
     const auto part = [&](int32_t result, auto f) {
@@ -354,39 +369,39 @@ constexpr Function kFunctions[] = {
     {"aten.signbit.default", signBit},
     {"aten.nextafter.default", nextAfter},
     {"aten.ldexp.Tensor", timesPowerOfTwo},
-    {"aten.i0.default", bessel<0, false>},
-    {"aten.special_i0e.default", bessel<0, true>},
-    {"aten.special_i1.default", bessel<1, false>},
-    {"aten.special_i1e.default", bessel<1, true>},
+    {"aten.i0.default", special<bessel<0, false>>},
+    {"aten.special_i0e.default", special<bessel<0, true>>},
+    {"aten.special_i1.default", special<bessel<1, false>>},
+    {"aten.special_i1e.default", special<bessel<1, true>>},
     {"aten.special_erfcx.default", special<scaledErfc>},
     {"aten.special_ndtri.default", special<inverseNormal>},
-    {"aten.special_zeta.default", hurwitzZeta},
+    {"aten.special_zeta.default", specialOfTwo<zeta>},
     {"aten.special_bessel_j0.default", special<besselJ0>},
     {"aten.special_bessel_j1.default", special<besselJ1>},
     {"aten.special_bessel_y0.default", special<besselY0>},
     {"aten.special_bessel_y1.default", special<besselY1>},
-    {"aten.special_modified_bessel_i0.default", bessel<0, false>},
-    {"aten.special_modified_bessel_i1.default", bessel<1, false>},
-    {"aten.special_modified_bessel_k0.default", secondKind<0, false>},
-    {"aten.special_modified_bessel_k1.default", secondKind<1, false>},
-    {"aten.special_scaled_modified_bessel_k0.default", secondKind<0, true>},
-    {"aten.special_scaled_modified_bessel_k1.default", secondKind<1, true>},
+    {"aten.special_modified_bessel_i0.default", special<bessel<0, false>>},
+    {"aten.special_modified_bessel_i1.default", special<bessel<1, false>>},
+    {"aten.special_modified_bessel_k0.default", special<secondKind<0, false>>},
+    {"aten.special_modified_bessel_k1.default", special<secondKind<1, false>>},
+    {"aten.special_scaled_modified_bessel_k0.default", special<secondKind<0, true>>},
+    {"aten.special_scaled_modified_bessel_k1.default", special<secondKind<1, true>>},
     {"aten.special_spherical_bessel_j0.default", special<sphericalBesselJ0>},
     {"aten.special_airy_ai.default", special<airy>},
-    {"aten.igamma.default", gammaShare<false>},
-    {"aten.igammac.default", gammaShare<true>},
-    {"aten.special_chebyshev_polynomial_t.default", chebyshevOf<Chebyshev::T, false>},
-    {"aten.special_chebyshev_polynomial_u.default", chebyshevOf<Chebyshev::U, false>},
-    {"aten.special_chebyshev_polynomial_v.default", chebyshevOf<Chebyshev::V, false>},
-    {"aten.special_chebyshev_polynomial_w.default", chebyshevOf<Chebyshev::W, false>},
-    {"aten.special_shifted_chebyshev_polynomial_t.default", chebyshevOf<Chebyshev::T, true>},
-    {"aten.special_shifted_chebyshev_polynomial_u.default", chebyshevOf<Chebyshev::U, true>},
-    {"aten.special_shifted_chebyshev_polynomial_v.default", chebyshevOf<Chebyshev::V, true>},
-    {"aten.special_shifted_chebyshev_polynomial_w.default", chebyshevOf<Chebyshev::W, true>},
+    {"aten.igamma.default", specialOfTwo<gammaShare<false>>},
+    {"aten.igammac.default", specialOfTwo<gammaShare<true>>},
+    {"aten.special_chebyshev_polynomial_t.default", specialOfTwo<chebyshevOf<Chebyshev::T, false>>},
+    {"aten.special_chebyshev_polynomial_u.default", specialOfTwo<chebyshevOf<Chebyshev::U, false>>},
+    {"aten.special_chebyshev_polynomial_v.default", specialOfTwo<chebyshevOf<Chebyshev::V, false>>},
+    {"aten.special_chebyshev_polynomial_w.default", specialOfTwo<chebyshevOf<Chebyshev::W, false>>},
+    {"aten.special_shifted_chebyshev_polynomial_t.default", specialOfTwo<chebyshevOf<Chebyshev::T, true>>},
+    {"aten.special_shifted_chebyshev_polynomial_u.default", specialOfTwo<chebyshevOf<Chebyshev::U, true>>},
+    {"aten.special_shifted_chebyshev_polynomial_v.default", specialOfTwo<chebyshevOf<Chebyshev::V, true>>},
+    {"aten.special_shifted_chebyshev_polynomial_w.default", specialOfTwo<chebyshevOf<Chebyshev::W, true>>},
     {"aten.special_hermite_polynomial_h.default", hermiteOf<false>},
     {"aten.special_hermite_polynomial_he.default", hermiteOf<true>},
-    {"aten.special_laguerre_polynomial_l.default", ofDegree<laguerre>},
-    {"aten.special_legendre_polynomial_p.default", ofDegree<legendre>},
+    {"aten.special_laguerre_polynomial_l.default", specialOfTwo<ofDegree<laguerre>>},
+    {"aten.special_legendre_polynomial_p.default", specialOfTwo<ofDegree<legendre>>},
     {"aten.frexp.Tensor", fractionAndExponent},
     {"aten.polygamma.default", polygammaOfOrder},
 };
