@@ -109,7 +109,7 @@ class Attention final : public LibraryPlan {
     int64_t m_scores, m_sum, m_largest, m_total, m_mask, m_query, m_key, m_value;
 };
 
-std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& needs) {
+std::unique_ptr<LibraryPlan> planAttention(const CtCall& call, int threads, CtNeeds& needs) {
     const CallReader reader(call);
     makeProductCode();
     return std::string_view(call.op).find("_backward") == std::string_view::npos
@@ -126,7 +126,7 @@ std::unique_ptr<LibraryPlan> planAttention(const CallReader& call, int threads, 
 }
 
 const CtLibrary& attentionLibrary() {
-    static const CtLibrary library = makeLibrary<planCall>("attention");
+    static const CtLibrary library = makeLibrary<planAttention>("attention");
     return library;
 }
 

@@ -14,7 +14,7 @@ bool makesElements(const CtCall& call) {
                        [](const CtTensor& result) { return result.rank >= 0 && elementsOf(result) > 0; });
 }
 
-std::unique_ptr<LibraryPlan> planCall(const CtCall& call, int threads, CtNeeds& needs) {
+std::unique_ptr<LibraryPlan> planOnednn(const CtCall& call, int threads, CtNeeds& needs) {
     using Planner = void (*)(const CallReader&, OneDnnPlan&);
     constexpr std::pair<std::string_view, Planner> kPlanners[] = {
         {"aten.mm.default", planProduct},
@@ -74,7 +74,7 @@ dnnl::algorithm binaryFunction(std::string_view name) {
 }
 
 const CtLibrary& oneDnnLibrary() {
-    static const CtLibrary library = makeLibrary<planCall>("oneDNN");
+    static const CtLibrary library = makeLibrary<planOnednn>("oneDNN");
     return library;
 }
 

@@ -13,11 +13,11 @@ using namespace antialias;
 
 /// Between a tensor and what it is resampled to, plane by plane. (self, output_size, [input_size,] align_corners,
 /// scales_h, scales_w)
-struct Resampling {
+struct SmoothResampling {
     std::vector<Span> rows, columns;
     int64_t plane, resampled, width;
 
-    Resampling(const CtCall& call, const Filter& filter, const Strided& from, const Strided& to, int32_t options)
+    SmoothResampling(const CtCall& call, const Filter& filter, const Strided& from, const Strided& to, int32_t options)
         : plane(from.sizes[2] * from.sizes[3]), resampled(to.sizes[2] * to.sizes[3]), width(from.sizes[3]) {
         const bool aligns = integerOf(call, options) != 0;
         const auto along = [&](int32_t dim) {
@@ -66,29 +66,29 @@ void forPlanes(const Run& run, int64_t read, int64_t written, Add add) {
     });
 }
 template <const Filter& filter>
-void resample(const Run& run) {
-    const Resampling r(*run.call, filter, run.in(0), run.out(), 2);
+void resampleSmoothly(const Run& run) {
+    const SmoothResampling r(*run.call, filter, run.in(0), run.out(), 2);
     forPlanes(run, r.plane, r.resampled, [&](const double* elements, double* sums) {
         r.forEach([&](int64_t to, int64_t from, double weight) { sums[to] += elements[from] * weight; });
     });
 }
 template <const Filter& filter>
-void resampleBackward(const Run& run) {
-    const Resampling r(*run.call, filter, run.out(), run.in(0), 3);
+void resampleSmoothlyBackward(const Run& run) {
+    const SmoothResampling r(*run.call, filter, run.out(), run.in(0), 3);
     forPlanes(run, r.resampled, r.plane, [&](const double* gradient, double* sums) {
         r.forEach([&](int64_t to, int64_t from, double weight) { sums[from] += gradient[to] * weight; });
     });
 }
 
-constexpr Function kFunctions[] = {
-    {"aten._upsample_bilinear2d_aa.default", resample<kTriangle>},
-    {"aten._upsample_bicubic2d_aa.default", resample<kCubic>},
-    {"aten._upsample_bilinear2d_aa_backward.default", resampleBackward<kTriangle>},
-    {"aten._upsample_bicubic2d_aa_backward.default", resampleBackward<kCubic>},
+constexpr Function kAntialiasFunctions[] = {
+    {"aten._upsample_bilinear2d_aa.default", resampleSmoothly<kTriangle>},
+    {"aten._upsample_bicubic2d_aa.default", resampleSmoothly<kCubic>},
+    {"aten._upsample_bilinear2d_aa_backward.default", resampleSmoothlyBackward<kTriangle>},
+    {"aten._upsample_bicubic2d_aa_backward.default", resampleSmoothlyBackward<kCubic>},
 };
 
 }  // namespace
 
-std::span<const Function> antialiasFunctions() { return kFunctions; }
+std::span<const Function> antialiasFunctions() { return kAntialiasFunctions; }
 
 }  // namespace cutaway::portable

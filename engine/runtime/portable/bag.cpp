@@ -7,7 +7,6 @@ namespace cutaway::portable {
 namespace {
 
 enum Mode : int64_t { kSum, kMean, kMax };
-constexpr int64_t kChunk = 256;
 
 void clear(const Strided& tensor) {
     const int64_t zero = 0, count = tensor.elements();
@@ -259,7 +258,7 @@ void bagBackward(const Run& run) {
     call();
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kBagFunctions[] = {
     {"aten._embedding_bag.default", bagForward},
     {"aten._embedding_bag_forward_only.default", bagForward},
     {"aten._embedding_bag_backward.default", bagBackward, BagBackward::scratch},
@@ -268,6 +267,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> bagFunctions() { return kFunctions; }
+std::span<const Function> bagFunctions() { return kBagFunctions; }
 
 }  // namespace cutaway::portable

@@ -44,10 +44,11 @@ void weightsBackward(const Run& run) {
     storeRange(out, 0, out.elements(), sums.data());
 }
 
-constexpr Function kFunctions[] = {{"aten._embedding_bag_per_sample_weights_backward.default", weightsBackward}};
+constexpr Function kBagWeightsFunctions[] = {
+    {"aten._embedding_bag_per_sample_weights_backward.default", weightsBackward}};
 
 }  // namespace
 
-std::span<const Function> bagWeightsFunctions() { return kFunctions; }
+std::span<const Function> bagWeightsFunctions() { return kBagWeightsFunctions; }
 
 }  // namespace cutaway::portable

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kDims = 3;
 using Sizes = std::array<int64_t, kDims>;
 
-int64_t product(const Sizes& sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+int64_t volumeOf(const Sizes& sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 
 /// Dims that the tensors lack are of size 1. `large` is the side that the kernel reaches over: what is convolved, or
 /// the result of a transposed convolution.
@@ -52,7 +52,7 @@ struct Geometry {
     int64_t kernelAt(int64_t inChannel, int64_t outChannel) const {
         const int64_t pair = transposed ? inChannel * outPerGroup() + outChannel % outPerGroup()
                                         : outChannel * inPerGroup() + inChannel % inPerGroup();
-        return pair * product(kernel);
+        return pair * volumeOf(kernel);
     }
     /// body(first place in the large plane, first in the small one, how many follow) for each row of positions at which
     /// an element of the kernel meets the large plane; steps are 1 in the small plane.
@@ -76,7 +76,7 @@ struct Geometry {
 };
 
 template <class T>
-std::vector<T> all(const Strided& tensor) {
+std::vector<T> allOf(const Strided& tensor) {
     std::vector<T> elements(static_cast<size_t>(tensor.elements()));
     if (!elements.empty()) loadAll(tensor, elements.data());
     return elements;
@@ -85,9 +85,9 @@ std::vector<T> all(const Strided& tensor) {
 template <class T>
 void convolveAs(const Run& run, const Geometry& g, const Strided& input, const Strided& weight, const Strided* bias,
                 const Strided& out) {
-    const std::vector<T> in = all<T>(input), w = all<T>(weight), added = bias ? all<T>(*bias) : std::vector<T>();
-    const int64_t inPlane = product(g.transposed ? g.small : g.large),
-                  outPlane = product(g.transposed ? g.large : g.small), taps = product(g.kernel), step = g.stride[2];
+    const std::vector<T> in = allOf<T>(input), w = allOf<T>(weight), added = bias ? allOf<T>(*bias) : std::vector<T>();
+    const int64_t inPlane = volumeOf(g.transposed ? g.small : g.large),
+                  outPlane = volumeOf(g.transposed ? g.large : g.small), taps = volumeOf(g.kernel), step = g.stride[2];
     run.share(g.batch * g.outChannels, [&](int64_t, int64_t begin, int64_t end) {
         std::vector<T> sums(static_cast<size_t>(outPlane));
         for (int64_t plane = begin; plane < end; ++plane) {
@@ -126,9 +126,9 @@ void convolve(const Run& run, const Geometry& g, const Strided& input, const Str
 template <class T>
 void weightGradientAs(const Run& run, const Geometry& g, const Strided& gradient, const Strided& input,
                       const Strided& out) {
-    const std::vector<T> in = all<T>(input), dy = all<T>(gradient);
-    const int64_t inPlane = product(g.transposed ? g.small : g.large),
-                  outPlane = product(g.transposed ? g.large : g.small), taps = product(g.kernel), step = g.stride[2];
+    const std::vector<T> in = allOf<T>(input), dy = allOf<T>(gradient);
+    const int64_t inPlane = volumeOf(g.transposed ? g.small : g.large),
+                  outPlane = volumeOf(g.transposed ? g.large : g.small), taps = volumeOf(g.kernel), step = g.stride[2];
     run.share(g.outChannels * g.inPerGroup(), [&](int64_t, int64_t begin, int64_t end) {
         std::vector<T> sums(static_cast<size_t>(taps));
         for (int64_t pair = begin; pair < end; ++pair) {
@@ -189,13 +189,13 @@ void convolutionBackward(const Run& run) {
     if (run.wants(2)) biasGradient(run, dy, run.out(2));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kConvolveFunctions[] = {
     {"aten.convolution.default", convolution},
     {"aten.convolution_backward.default", convolutionBackward},
 };
 
 }  // namespace
 
-std::span<const Function> convolveFunctions() { return kFunctions; }
+std::span<const Function> convolveFunctions() { return kConvolveFunctions; }
 
 }  // namespace cutaway::portable

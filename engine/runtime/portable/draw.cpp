@@ -12,8 +12,6 @@
 namespace cutaway::portable {
 namespace {
 
-constexpr int64_t kChunk = 256;
-
 /// The key of this call, another one in each.
 struct Source {
     uint64_t key;
@@ -132,7 +130,7 @@ void randomTo(const Run& run) { integers(run, nullptr, &run.call->args[1]); }
 void randomFrom(const Run& run) { integers(run, &run.call->args[1], &run.call->args[2]); }
 
 /// Of an operand that is repeated to the result's sizes, or a number that stands for all elements.
-std::vector<double> spread(const Run& run, int32_t parameter) {
+std::vector<double> spreadNumbers(const Run& run, int32_t parameter) {
     const Strided out = run.out();
     std::vector<double> numbers(static_cast<size_t>(out.elements()));
     const CtArgument& argument = run.call->args[parameter];
@@ -141,14 +139,14 @@ std::vector<double> spread(const Run& run, int32_t parameter) {
     return numbers;
 }
 void bernoulli(const Run& run) {
-    const std::vector<double> chances = spread(run, 1);
+    const std::vector<double> chances = spreadNumbers(run, 1);
     for (const double p : chances)
         if (!(p >= 0 && p <= 1)) throw Failure("the probabilities must lie between 0 and 1");
     drawAll(run,
             [&](const auto& bits, int64_t i) { return uniform(bits) < chances[static_cast<size_t>(i)] ? 1.0 : 0.0; });
 }
 void normalAround(const Run& run) {
-    const std::vector<double> mean = spread(run, 0), deviation = spread(run, 1);
+    const std::vector<double> mean = spreadNumbers(run, 0), deviation = spreadNumbers(run, 1);
     for (const double one : deviation)
         if (!(one >= 0)) throw Failure("the standard deviations must not be negative");
     drawAll(run, [&](const auto& bits, int64_t i) {
@@ -161,7 +159,7 @@ void normalAround(const Run& run) {
 constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 
 void poisson(const Run& run) {
-    std::vector<double> numbers = spread(run, 0);
+    std::vector<double> numbers = spreadNumbers(run, 0);
     KeyBits bits(sourceOf(run).key);
     for (double& number : numbers) {
         if (!(number >= 0)) throw Failure("the rates must not be negative");
@@ -171,8 +169,8 @@ void poisson(const Run& run) {
     storeRange(run.out(), 0, run.out().elements(), numbers.data());
 }
 void binomial(const Run& run) {
-    std::vector<double> counts = spread(run, 0);
-    const std::vector<double> chances = spread(run, 1);
+    std::vector<double> counts = spreadNumbers(run, 0);
+    const std::vector<double> chances = spreadNumbers(run, 1);
     KeyBits bits(sourceOf(run).key);
     for (size_t i = 0; i < counts.size(); ++i) {
         if (!(chances[i] >= 0 && chances[i] <= 1) || !(counts[i] >= 0 && counts[i] <= kMostTrials))
@@ -231,7 +229,7 @@ void multinomial(const Run& run) {
     storeRange(out, 0, out.elements(), taken.data());
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kDrawFunctions[] = {
     {"aten.rand.default", rand},
     {"aten.randn.default", randn},
     {"aten.randint.low", randint},
@@ -255,6 +253,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> drawFunctions() { return kFunctions; }
+std::span<const Function> drawFunctions() { return kDrawFunctions; }
 
 }  // namespace cutaway::portable

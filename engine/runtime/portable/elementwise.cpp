@@ -20,10 +20,6 @@ Spread::Spread(const Run& run, int32_t parameter, const Strided& out) {
 
 namespace {
 
-/// As many elements as memory beside the processor holds of each operand and the result.
-template <class T>
-constexpr int64_t kChunk = int64_t{4096 / sizeof(T)};
-
 /// Dims over which all tensors, of one size, go on at the same distance become one.
 void joinDims(std::span<Strided> tensors) {
     const Strided& first = tensors[0];
@@ -52,7 +48,7 @@ bool isWider(int32_t dtype, int32_t wraps) {
 /// Elements as they are after a visit to memory of narrower integers.
 template <class T>
 void cutTo(int32_t dtype, int64_t count, T* elements) {
-    int64_t memory[kChunk<T>];
+    int64_t memory[kBlock<T>];
     store(dtype, memory, 1, count, elements);
     load(dtype, memory, 1, count, elements);
 }
@@ -62,7 +58,7 @@ void cutTo(int32_t dtype, int64_t count, T* elements) {
 template <class T>
 void forBlocks(const Run& run, const Strided& out, std::span<const Spread* const> operands, Block<T> block,
                const void* function, int32_t wraps) {
-    constexpr int64_t kLength = kChunk<T>;
+    constexpr int64_t kLength = kBlock<T>;
     const size_t many = operands.size();
     std::array<Strided, kMostOperands + 1> tensors;
     for (size_t k = 0; k < many; ++k) tensors[k] = operands[k]->elements;

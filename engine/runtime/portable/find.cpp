@@ -95,7 +95,7 @@ void constrainRange(const Run& run) {
     }
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kFindFunctions[] = {
     {.op = "aten._assert_scalar.default", .run = assertNumber, .finds = true},
     {.op = "aten._assert_async.default", .run = assertTensor, .finds = true},
     {.op = "aten._assert_async.msg", .run = assertTensor, .finds = true},
@@ -110,6 +110,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> findFunctions() { return kFunctions; }
+std::span<const Function> findFunctions() { return kFindFunctions; }
 
 }  // namespace cutaway::portable

@@ -14,6 +14,8 @@ inline char* take(const Run& run, const std::vector<int64_t>& sizes, int32_t res
     return static_cast<char*>(results->take(results, result, static_cast<int32_t>(sizes.size()), sizes.data()));
 }
 
+/// Whether an index says where it holds, not which.
+inline bool isMask(const Strided& index) { return index.dtype == CT_BOOL || index.dtype == CT_U8; }
 /// Any bit but the sign of a zero.
 inline bool isTrue(const Strided& tensor, int64_t offset) {
     const char* const element = tensor.at(offset);

@@ -79,7 +79,8 @@ void copySlices(const Strided& from, int32_t dim, const std::vector<int64_t>& fi
         copyElement(bytes, from.at(offset), to + number * bytes);
     });
 }
-void put(const Run& run, const std::vector<int64_t>& numbers, const std::vector<int64_t>& sizes, int32_t result) {
+void putNumbers(const Run& run, const std::vector<int64_t>& numbers, const std::vector<int64_t>& sizes,
+                int32_t result) {
     if (result >= run.call->resultCount || !run.wants(result)) return;  // nobody reads it
     char* const to = take(run, sizes, result);
     if (!numbers.empty()) std::memcpy(to, numbers.data(), numbers.size() * sizeof(int64_t));
@@ -109,11 +110,11 @@ void unique(const Run& run, int32_t dim, bool sorts, int32_t inverse, int32_t co
     }
     if (dim >= 0) sizes = {self.sizes[dim]};
     const auto wants = [&](int32_t parameter) { return integerOf(*run.call, parameter) != 0; };
-    if (wants(inverse)) put(run, distinct.inverse, sizes, 1);
-    else put(run, {}, {0}, 1);
+    if (wants(inverse)) putNumbers(run, distinct.inverse, sizes, 1);
+    else putNumbers(run, {}, {0}, 1);
     if (counts < 0) return;
-    if (wants(counts)) put(run, distinct.counts, {count}, 2);
-    else put(run, {}, {0}, 2);
+    if (wants(counts)) putNumbers(run, distinct.counts, {count}, 2);
+    else putNumbers(run, {}, {0}, 2);
 }
 void uniqueElements(const Run& run) { unique(run, -1, true, 2, is(*run.call, "aten._unique2.default") ? 3 : -1); }
 void uniqueSlices(const Run& run) {
@@ -151,7 +152,7 @@ void bincount(const Run& run) {
     store(weights.dtype == CT_F32 ? CT_F32 : CT_F64, to, 1, bins, sums.data());
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kFindDistinctFunctions[] = {
     {.op = "aten._unique2.default", .run = uniqueElements, .finds = true},
     {.op = "aten._unique.default", .run = uniqueElements, .finds = true},
     {.op = "aten.unique_dim.default", .run = uniqueSlices, .finds = true},
@@ -161,6 +162,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> findDistinctFunctions() { return kFunctions; }
+std::span<const Function> findDistinctFunctions() { return kFindDistinctFunctions; }
 
 }  // namespace cutaway::portable

@@ -12,10 +12,9 @@ struct Index {
     std::vector<int64_t> sizes, positions;
 };
 
-bool isMask(const Strided& tensor) { return tensor.dtype == CT_BOOL || tensor.dtype == CT_U8; }
-
 /// A mask stands for as many indices as it has dims.
-void addMask(const Strided& mask, int32_t rank, int32_t dim, const Strided& self, std::vector<Index>& indices) {
+void addPositionsOfMask(const Strided& mask, int32_t rank, int32_t dim, const Strided& self,
+                        std::vector<Index>& indices) {
     const size_t first = indices.size();
     for (int32_t d = 0; d < rank; ++d) {
         if (mask.sizes[d] != self.sizes[dim + d])
@@ -93,7 +92,7 @@ void findIndexed(const Run& run) {
             const Strided strided(tensor);
             taken = isMask(strided) ? tensor.rank : 1;
             if (dim + taken > given.rank) throw Failure("there are more indices than dims");
-            if (isMask(strided)) addMask(strided, tensor.rank, dim, self, indices);
+            if (isMask(strided)) addPositionsOfMask(strided, tensor.rank, dim, self, indices);
             else addPositions(tensor, dim, self, indices);
         }
         for (size_t made = before; made < indices.size(); ++made)

@@ -245,7 +245,7 @@ int64_t backwardScratch(const CtCall& call, int32_t tasks) {
     return perTask(operandOf(call, 1), operandOf(call, 2), 2, 1) * tasks;
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kGridFunctions[] = {
     {"aten.grid_sampler_2d.default", sample, sampleScratch},
     {"aten.grid_sampler_3d.default", sample, sampleScratch},
     {"aten.grid_sampler_2d_backward.default", sampleBackward, backwardScratch},
@@ -254,6 +254,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> gridFunctions() { return kFunctions; }
+std::span<const Function> gridFunctions() { return kGridFunctions; }
 
 }  // namespace cutaway::portable

@@ -25,7 +25,7 @@ class Room {
   private:
     char* m_next;
 };
-constexpr int64_t kPadding = 64, kChunk = 256;
+constexpr int64_t kPadding = 64;
 
 /// Offsets of a group of dims, row by row; the number of them.
 int64_t fillOffsets(const int64_t* sizes, const int64_t* strides, int32_t rank, int64_t* offsets) {
@@ -37,7 +37,7 @@ int64_t fillOffsets(const int64_t* sizes, const int64_t* strides, int32_t rank, 
     for (int64_t i = 0; i < count; ++i) offsets[i] = group.offsetOf(i);
     return count;
 }
-int64_t product(const int64_t* sizes, int32_t rank) {
+int64_t countOf(const int64_t* sizes, int32_t rank) {
     int64_t count = 1;
     for (int32_t d = 0; d < rank; ++d) count *= sizes[d];
     return count;
@@ -123,7 +123,6 @@ struct IndexList {
     int32_t sizesRank = 0;
     int64_t sizes[CT_MAX_RANK] = {};  // those that all broadcast to
 };
-bool isMask(const Strided& index) { return index.dtype == CT_BOOL || index.dtype == CT_U8; }
 
 void widen(IndexList& list, const int64_t* sizes, int32_t rank) {
     const int32_t old = list.sizesRank;
@@ -250,7 +249,7 @@ Places placesOf(const Strided& target, const IndexList& list, bool counted, cons
     int64_t** const tables[] = {p.before, p.index, p.after};
     for (int32_t g = 0; g < 3; ++g) {
         const int32_t first = firsts[g], length = firsts[g + 1] - first;
-        p.counts[g] = product(sizes + first, length);
+        p.counts[g] = countOf(sizes + first, length);
         for (int32_t side = 0; side < 2; ++side) {
             tables[g][side] = room.take<int64_t>(p.counts[g]);
             fillOffsets(sizes + first, side == 0 ? strides + first : values.strides + first, length, tables[g][side]);
@@ -331,7 +330,7 @@ int64_t putScratch(const CtCall& call, int32_t) {
         masks = std::max(masks, index.elements());
         bytes += index.elements() * 8 * std::max(tensor.rank, 1) + kPadding;
     }
-    const int64_t positions = product(list.sizes, list.sizesRank);
+    const int64_t positions = countOf(list.sizes, list.sizesRank);
     return bytes + sumsBytes(self) +
            tableBytes(boundOf(self, list.given), std::max<int64_t>(positions, 1) * std::max<int64_t>(masks, 1));
 }
@@ -465,7 +464,7 @@ int64_t embeddingScratch(const CtCall& call, int32_t) {
     return (sums + out.sizes[0] + operandOf(call, 1).elements()) * 8 + 3 * kPadding;
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kIndexFunctions[] = {
     {"aten.index.Tensor", index, indexScratch},
     {"aten._unsafe_index.Tensor", index, indexScratch},
     {"aten.embedding.default", embedding},
@@ -481,6 +480,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> indexFunctions() { return kFunctions; }
+std::span<const Function> indexFunctions() { return kIndexFunctions; }
 
 }  // namespace cutaway::portable

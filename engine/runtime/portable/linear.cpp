@@ -49,7 +49,7 @@ Strided asColumn(const CtTensor& tensor) {
     return column;
 }
 /// The matrices repeated over the batch of `like`; the `last` dims are their own.
-Strided spread(const Strided& x, const Strided& like, int32_t last = 2) {
+Strided spreadMatrices(const Strided& x, const Strided& like, int32_t last = 2) {
     int64_t sizes[CT_MAX_RANK];
     std::copy_n(like.sizes, like.rank - 2, sizes);
     std::copy_n(x.sizes + (x.rank - last), last, sizes + (like.rank - 2));
@@ -162,7 +162,7 @@ void luUnpack(const Run& run) {
 template <class Solve>
 void solveAll(const Run& run, const Strided& target, const Strided& matrix, const Strided& side, bool left,
               Solve solve) {
-    const Matrices out(target), a(spread(matrix, target)), b(spread(side, target));
+    const Matrices out(target), a(spreadMatrices(matrix, target)), b(spreadMatrices(side, target));
     Call(run).withMatrix(target.dtype, [&](auto tag) {
         using T = decltype(tag);
         run.share(out.count, [&](int64_t, int64_t begin, int64_t end) {
@@ -177,7 +177,7 @@ void solveAll(const Run& run, const Strided& target, const Strided& matrix, cons
 void luSolve(const Run& run) {
     const Call call(run);
     const bool left = call.flag("left"), ofAdjoint = call.flag("adjoint");
-    const Strided out = run.out(), all = spread(Strided(call.tensor("pivots")), out, 1);
+    const Strided out = run.out(), all = spreadMatrices(Strided(call.tensor("pivots")), out, 1);
     const int64_t rows = out.sizes[out.rank - (left ? 2 : 1)];
     solveAll(run, out, Strided(call.tensor("LU")), Strided(call.tensor("B")), left,
              [&](const auto& factors, auto& x, int64_t k) {
@@ -417,7 +417,7 @@ void complexToReal(const Run& run) {
                            linesInto<double>(out));
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kLinearFunctions[] = {
     {"aten.linalg_lu_factor_ex.default", luFactor},
     {"aten.linalg_lu.default", lu},
     {"aten.lu_unpack.default", luUnpack},
@@ -445,6 +445,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> linearFunctions() { return kFunctions; }
+std::span<const Function> linearFunctions() { return kLinearFunctions; }
 
 }  // namespace cutaway::portable

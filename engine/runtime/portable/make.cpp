@@ -6,8 +6,7 @@ namespace {
 
 /// Element i is f(i).
 template <class F>
-void fill(const Run& run, F f) {
-    constexpr int64_t kChunk = 256;
+void fillByPosition(const Run& run, F f) {
     const Strided out = run.out();
     run.share(out.elements(), [&](int64_t, int64_t begin, int64_t end) {
         decltype(f(int64_t{0})) numbers[kChunk];
@@ -20,7 +19,7 @@ void fill(const Run& run, F f) {
 }
 /// Zeros, so that runs repeat.
 void empty(const Run& run) {
-    fill(run, [](int64_t) { return int64_t{0}; });
+    fillByPosition(run, [](int64_t) { return int64_t{0}; });
 }
 
 // -- windows: (window_length[, periodic[, parameters]])
@@ -39,7 +38,7 @@ void window(const Run& run, F f) {
     const int64_t length = run.out().elements();
     const bool periodic = call.args[kPeriodic].kind != CT_TRUTH || integerOf(call, kPeriodic) != 0;
     const double last = static_cast<double>(periodic ? length : length - 1);
-    fill(run, [=](int64_t i) { return length == 1 ? 1.0 : f(static_cast<double>(i) / last); });
+    fillByPosition(run, [=](int64_t i) { return length == 1 ? 1.0 : f(static_cast<double>(i) / last); });
 }
 constexpr double kTurn = 6.283185307179586;
 void hann(const Run& run) {
@@ -73,12 +72,12 @@ template <bool half>
 void frequencies(const Run& run) {
     const int64_t n = integerOf(*run.call, 0);
     const double d = numberOf<double>(run.call->args[1]);
-    fill(run, [=](int64_t i) {
+    fillByPosition(run, [=](int64_t i) {
         return static_cast<double>(half || i < (n + 1) / 2 ? i : i - n) / (static_cast<double>(n) * d);
     });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kMakeFunctions[] = {
     {"aten.empty.memory_format", empty},
     {"aten.empty_strided.default", empty},
     {"aten.new_empty_strided.default", empty},
@@ -101,6 +100,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> makeFunctions() { return kFunctions; }
+std::span<const Function> makeFunctions() { return kMakeFunctions; }
 
 }  // namespace cutaway::portable

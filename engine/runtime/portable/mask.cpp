@@ -113,7 +113,7 @@ void histogram(const Run& run) {
 }
 int64_t histogramScratch(const CtCall& call, int32_t tasks) { return integerOf(call, 1) * 8 * std::max(tasks, 1); }
 
-constexpr Function kFunctions[] = {
+constexpr Function kMaskFunctions[] = {
     {"aten.masked_scatter.default", maskedScatter},
     {"aten.masked_scatter_backward.default", maskedScatterBackward},
     {"aten.nonzero_static.default", nonzeroStatic},
@@ -122,6 +122,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> maskFunctions() { return kFunctions; }
+std::span<const Function> maskFunctions() { return kMaskFunctions; }
 
 }  // namespace cutaway::portable

@@ -139,7 +139,7 @@ void sliceScatter(const Run& run) {
     convertAll(run, broadcast(from, target.sizes, target.rank), target);
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kMoveFunctions[] = {
     {"aten.copy.default", copy},
     {"aten.clone.default", convert},
     {"aten.lift_fresh_copy.default", convert},
@@ -158,6 +158,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> moveFunctions() { return kFunctions; }
+std::span<const Function> moveFunctions() { return kMoveFunctions; }
 
 }  // namespace cutaway::portable

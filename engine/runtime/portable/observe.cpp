@@ -171,7 +171,7 @@ void dequantizeGroups(const Run& run) {
     });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kObserveFunctions[] = {
     {"quantized_decomposed.quantize_per_channel_group.default", quantizeGroups},
     {"quantized_decomposed.dequantize_per_channel_group.default", dequantizeGroups},
     {"quantized_decomposed.choose_qparams.tensor", chooseForAll<false>},
@@ -198,6 +198,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> observeFunctions() { return kFunctions; }
+std::span<const Function> observeFunctions() { return kObserveFunctions; }
 
 }  // namespace cutaway::portable

@@ -80,12 +80,12 @@ class Lines {
     int32_t m_dim;
 };
 
-int64_t scratchOf(int64_t length, int64_t tasks) { return length * tasks * static_cast<int64_t>(sizeof(Ranked)); }
+int64_t rankingScratch(int64_t length, int64_t tasks) { return length * tasks * static_cast<int64_t>(sizeof(Ranked)); }
 template <int32_t dimParameter, int32_t times = 1>
 int64_t lineScratch(const CtCall& call, int32_t tasks) {
     const Strided x = operandOf(call, 0);
     return times *
-           scratchOf(dimParameter < 0 ? x.elements() : x.sizes[dimOf(call, std::max(dimParameter, 0), x)], tasks);
+           rankingScratch(dimParameter < 0 ? x.elements() : x.sizes[dimOf(call, std::max(dimParameter, 0), x)], tasks);
 }
 
 /// Sorts by one byte of the keys after the other, from the last on; bytes that are the same in all are passed over.
@@ -213,7 +213,7 @@ void mode(const Run& run) {
     });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kOrderFunctions[] = {
     {"aten.sort.default", sort<1, 0>, lineScratch<1, 2>},
     {"aten.sort.stable", sort<2, 0>, lineScratch<2, 2>},
     {"aten.argsort.default", sort<1, -1>, lineScratch<1, 2>},
@@ -229,6 +229,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> orderFunctions() { return kFunctions; }
+std::span<const Function> orderFunctions() { return kOrderFunctions; }
 
 }  // namespace cutaway::portable

@@ -56,7 +56,7 @@ T negated(T x) {
 }
 /// (self, other, alpha)
 template <int sign>
-void sum(const Run& run) {
+void sumOfBoth(const Run& run) {
     const Strided out = run.out();
     const Spread a(run, 0, out), b(run, 1, out);
     withNumber(out.dtype, [&](auto tag) {
@@ -71,7 +71,7 @@ void sum(const Run& run) {
         elementwise<T, 2>(run, out, {&a, &b}, summed, out.dtype);
     });
 }
-void product(const Run& run) {
+void productOfBoth(const Run& run) {
     zip(run, [](auto a, auto b) { return productOf(a, b); });
 }
 void quotient(const Run& run) {
@@ -332,13 +332,13 @@ void polygammaOfOrder(const Run& run) {
         run, [n](auto x) { return polygamma(n, static_cast<double>(x)); }, 1);
 }
 
-constexpr Function kFunctions[] = {
-    {"aten.add.Tensor", sum<1>},
-    {"aten.add.Scalar", sum<1>},
-    {"aten.sub.Tensor", sum<-1>},
-    {"aten.sub.Scalar", sum<-1>},
-    {"aten.mul.Tensor", product},
-    {"aten.mul.Scalar", product},
+constexpr Function kPointwiseFunctions[] = {
+    {"aten.add.Tensor", sumOfBoth<1>},
+    {"aten.add.Scalar", sumOfBoth<1>},
+    {"aten.sub.Tensor", sumOfBoth<-1>},
+    {"aten.sub.Scalar", sumOfBoth<-1>},
+    {"aten.mul.Tensor", productOfBoth},
+    {"aten.mul.Scalar", productOfBoth},
     {"aten.div.Tensor", quotient},
     {"aten.div.Scalar", quotient},
     {"aten.neg.default", negative},
@@ -408,6 +408,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> pointwiseFunctions() { return kFunctions; }
+std::span<const Function> pointwiseFunctions() { return kPointwiseFunctions; }
 
 }  // namespace cutaway::portable

@@ -8,7 +8,6 @@ namespace cutaway::portable {
 namespace {
 
 constexpr int32_t kMostDims = 3;
-constexpr int64_t kWidest = sizeof(std::complex<double>);
 
 /// A tensor as planes: its last dims, and where each plane begins.
 struct Planes {
@@ -238,7 +237,7 @@ void repeatedBackward(const Run& run) {
     });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kPoolFunctions[] = {
     {"aten._adaptive_avg_pool2d.default", average<2>},
     {"aten._adaptive_avg_pool3d.default", average<3>},
     {"aten._adaptive_avg_pool2d_backward.default", averageBackward<2>, planeScratch<2>},
@@ -252,6 +251,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> poolFunctions() { return kFunctions; }
+std::span<const Function> poolFunctions() { return kPoolFunctions; }
 
 }  // namespace cutaway::portable

@@ -11,6 +11,13 @@
 
 namespace cutaway::portable {
 
+/// As many elements as loops convert at a time, or 4 KiB of them: both stay in the processor's nearest memory.
+constexpr int64_t kChunk = 256;
+template <class T>
+constexpr int64_t kBlock = int64_t{4096 / sizeof(T)};
+/// Bytes of the widest element.
+constexpr int64_t kWidest = sizeof(std::complex<double>);
+
 /// What a user's data can cause: an index outside, a source that is too short.
 class Failure : public std::runtime_error {
   public:

@@ -115,7 +115,7 @@ void multiply(const Run& run, const Product& p) {
 void multiplyAny(const Run& run, const Product& p) {
     withWide(p.result.dtype, [&](auto tag) { multiply<decltype(tag)>(run, p); });
 }
-int64_t scratchOf(const CtCall& call, int32_t tasks) {
+int64_t productScratch(const CtCall& call, int32_t tasks) {
     const bool complex = isComplex(call.results[0].dtype);
     return (complex ? sizeof(Blocks<std::complex<double>>) : sizeof(Blocks<double>)) * static_cast<size_t>(tasks);
 }
@@ -209,21 +209,21 @@ void groupedProductBackward(const Run& run) {
     if (run.wants(1)) multiplyGroups(run, turned(run.in(0)), gradient, &offsets, run.out(1), true);
 }
 
-constexpr Function kFunctions[] = {
-    {"aten._grouped_mm.default", groupedProduct<false>, scratchOf},
-    {"transformers.grouped_mm_fallback.default", groupedProduct<true>, scratchOf},
-    {"transformers.grouped_mm_fallback_backward.default", groupedProductBackward, scratchOf},
-    {"aten.mm.default", product<2>, scratchOf},
-    {"aten.bmm.default", product<3>, scratchOf},
-    {"aten.addmm.default", scaledProduct<2>, scratchOf},
-    {"aten.baddbmm.default", scaledProduct<3>, scratchOf},
-    {"aten.mv.default", vectorProduct<2>, scratchOf},
-    {"aten.dot.default", vectorProduct<1>, scratchOf},
-    {"aten._int_mm.default", product<2>, scratchOf},
+constexpr Function kProductFunctions[] = {
+    {"aten._grouped_mm.default", groupedProduct<false>, productScratch},
+    {"transformers.grouped_mm_fallback.default", groupedProduct<true>, productScratch},
+    {"transformers.grouped_mm_fallback_backward.default", groupedProductBackward, productScratch},
+    {"aten.mm.default", product<2>, productScratch},
+    {"aten.bmm.default", product<3>, productScratch},
+    {"aten.addmm.default", scaledProduct<2>, productScratch},
+    {"aten.baddbmm.default", scaledProduct<3>, productScratch},
+    {"aten.mv.default", vectorProduct<2>, productScratch},
+    {"aten.dot.default", vectorProduct<1>, productScratch},
+    {"aten._int_mm.default", product<2>, productScratch},
 };
 
 }  // namespace
 
-std::span<const Function> productFunctions() { return kFunctions; }
+std::span<const Function> productFunctions() { return kProductFunctions; }
 
 }  // namespace cutaway::portable

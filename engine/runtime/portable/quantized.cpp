@@ -87,7 +87,7 @@ struct Windows {
     }
 };
 
-void convolution(const Run& run) {
+void quantizedConvolution(const Run& run) {
     const Strided out = run.out(), x = run.in(0), w(run.operands[find(*run.call, {"qw"})->integer]);
     if (out.elements() == 0) return;
     const Windows windows(*run.call, w);
@@ -181,7 +181,7 @@ void halfLinear(const Run& run) {
     });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kQuantizedFunctions[] = {
     {"aten._weight_int8pack_mm.default", int8Product},
     {"onednn.linear_dynamic_fp16.default", halfLinear<false>},
     {"onednn.linear_relu_dynamic_fp16.default", halfLinear<true>},
@@ -189,18 +189,18 @@ constexpr Function kFunctions[] = {
     {"onednn.qlinear_pointwise.tensor", linear},
     {"onednn.qlinear_pointwise.binary", linear},
     {"onednn.qlinear_pointwise.binary_tensor", linear},
-    {"onednn.qconv_pointwise.default", convolution},
-    {"onednn.qconv_pointwise.tensor", convolution},
-    {"onednn.qconv1d_pointwise.default", convolution},
-    {"onednn.qconv2d_pointwise.default", convolution},
-    {"onednn.qconv2d_pointwise.tensor", convolution},
-    {"onednn.qconv2d_pointwise.binary", convolution},
-    {"onednn.qconv2d_pointwise.binary_tensor", convolution},
-    {"onednn.qconv3d_pointwise.default", convolution},
+    {"onednn.qconv_pointwise.default", quantizedConvolution},
+    {"onednn.qconv_pointwise.tensor", quantizedConvolution},
+    {"onednn.qconv1d_pointwise.default", quantizedConvolution},
+    {"onednn.qconv2d_pointwise.default", quantizedConvolution},
+    {"onednn.qconv2d_pointwise.tensor", quantizedConvolution},
+    {"onednn.qconv2d_pointwise.binary", quantizedConvolution},
+    {"onednn.qconv2d_pointwise.binary_tensor", quantizedConvolution},
+    {"onednn.qconv3d_pointwise.default", quantizedConvolution},
 };
 
 }  // namespace
 
-std::span<const Function> quantizedFunctions() { return kFunctions; }
+std::span<const Function> quantizedFunctions() { return kQuantizedFunctions; }
 
 }  // namespace cutaway::portable

@@ -7,18 +7,18 @@ namespace cutaway::portable {
 namespace {
 
 /// The dims of a tensor that stay and those that are reduced, each as a tensor of its own.
-struct Groups {
+struct ReducedDims {
     Strided kept, reduced;
 };
 /// `dims`: a list (an empty one stands for all), one dim, or null for all.
-Groups groupsOf(const Strided& self, const CtArgument* dims) {
+ReducedDims reducedDimsOf(const Strided& self, const CtArgument* dims) {
     bool reduces[CT_MAX_RANK] = {};
     const auto mark = [&](int64_t dim) { reduces[dim < 0 ? dim + self.rank : dim] = true; };
     if (dims != nullptr && dims->kind == CT_INT) mark(dims->integer);
     else if (dims != nullptr && dims->kind == CT_LIST && dims->integer > 0)
         for (int64_t i = 0; i < dims->integer; ++i) mark(dims->items[i].integer);
     else std::fill_n(reduces, self.rank, true);
-    Groups groups{self, self};
+    ReducedDims groups{self, self};
     groups.kept.rank = groups.reduced.rank = 0;
     for (int32_t d = 0; d < self.rank; ++d) {
         Strided& group = reduces[d] ? groups.reduced : groups.kept;
@@ -32,7 +32,7 @@ Groups groupsOf(const Strided& self, const CtArgument* dims) {
 template <class Step>
 void fold(const Run& run, const CtArgument* dims, int64_t initial, Step step) {
     const Strided self = run.in(0), out = run.out();
-    const Groups groups = groupsOf(self, dims);
+    const ReducedDims groups = reducedDimsOf(self, dims);
     const int64_t count = groups.reduced.elements();
     const auto foldAs = [&](auto given, auto tag) {
         using T = decltype(tag);
@@ -53,33 +53,33 @@ void fold(const Run& run, const CtArgument* dims, int64_t initial, Step step) {
     };
     withWide(self.dtype, [&](auto given) { withWide(out.dtype, [&](auto tag) { foldAs(given, tag); }); });
 }
-void sum(const Run& run, const CtArgument* dims) {
+void sumOver(const Run& run, const CtArgument* dims) {
     fold(run, dims, 0, [](auto a, auto b) { return sumOf(a, b); });
 }
-void product(const Run& run, const CtArgument* dims) {
+void productOver(const Run& run, const CtArgument* dims) {
     fold(run, dims, 1, [](auto a, auto b) { return productOf(a, b); });
 }
 
-void any(const Run& run, const CtArgument* dims) {
+void anyOver(const Run& run, const CtArgument* dims) {
     fold(run, dims, 0, [](auto a, auto b) { return b != decltype(b)(0) ? decltype(a)(1) : a; });
 }
-void all(const Run& run, const CtArgument* dims) {
+void allOver(const Run& run, const CtArgument* dims) {
     fold(run, dims, 1, [](auto a, auto b) { return b == decltype(b)(0) ? decltype(a)(0) : a; });
 }
 
-constexpr Function kFunctions[] = {
-    {"aten.any.default", [](const Run& run) { any(run, nullptr); }},
-    {"aten.any.dim", [](const Run& run) { any(run, &run.call->args[1]); }},
-    {"aten.all.default", [](const Run& run) { all(run, nullptr); }},
-    {"aten.all.dim", [](const Run& run) { all(run, &run.call->args[1]); }},
-    {"aten.sum.default", [](const Run& run) { sum(run, nullptr); }},
-    {"aten.sum.dim_IntList", [](const Run& run) { sum(run, &run.call->args[1]); }},
-    {"aten.prod.default", [](const Run& run) { product(run, nullptr); }},
-    {"aten.prod.dim_int", [](const Run& run) { product(run, &run.call->args[1]); }},
+constexpr Function kReduceFunctions[] = {
+    {"aten.any.default", [](const Run& run) { anyOver(run, nullptr); }},
+    {"aten.any.dim", [](const Run& run) { anyOver(run, &run.call->args[1]); }},
+    {"aten.all.default", [](const Run& run) { allOver(run, nullptr); }},
+    {"aten.all.dim", [](const Run& run) { allOver(run, &run.call->args[1]); }},
+    {"aten.sum.default", [](const Run& run) { sumOver(run, nullptr); }},
+    {"aten.sum.dim_IntList", [](const Run& run) { sumOver(run, &run.call->args[1]); }},
+    {"aten.prod.default", [](const Run& run) { productOver(run, nullptr); }},
+    {"aten.prod.dim_int", [](const Run& run) { productOver(run, &run.call->args[1]); }},
 };
 
 }  // namespace
 
-std::span<const Function> reduceFunctions() { return kFunctions; }
+std::span<const Function> reduceFunctions() { return kReduceFunctions; }
 
 }  // namespace cutaway::portable

@@ -5,9 +5,6 @@
 namespace cutaway::portable {
 namespace {
 
-/// Elements that are looked at together: 4 KiB of them.
-template <class T>
-constexpr int64_t kChunk = int64_t{4096 / sizeof(T)};
 constexpr int64_t kTogether = 4;  // as many as cycles that an addition takes
 
 /// Elements of `from` as they are once converted to the dtype `to`.
@@ -15,8 +12,8 @@ template <class T>
 void loadConverted(const Strided& from, int64_t offset, int64_t stride, int64_t count, int32_t to, T* elements) {
     if (from.dtype == to) return load(to, from.at(offset), stride, count, elements);
     withWide(from.dtype, [&](auto tag) {
-        decltype(tag) given[kChunk<T>];
-        std::complex<double> converted[kChunk<T>];
+        decltype(tag) given[kBlock<T>];
+        std::complex<double> converted[kBlock<T>];
         load(from.dtype, from.at(offset), stride, count, given);
         store(to, converted, 1, count, given);
         load(to, converted, 1, count, elements);
@@ -32,7 +29,7 @@ template <class T, class Step>
 void scanAbreast(const Strided& x, const Strided& y, int32_t dim, int64_t line, int64_t lines, Step step) {
     const int32_t last = x.rank - 1;
     const int64_t from = x.offsetOf(line, dim), to = y.offsetOf(line, dim);
-    T totals[kChunk<T>], next[kChunk<T>];
+    T totals[kBlock<T>], next[kBlock<T>];
     for (int64_t i = 0; i < x.sizes[dim]; ++i) {
         loadConverted(x, from + i * x.strides[dim], x.strides[last], lines, y.dtype, next);
         for (int64_t k = 0; k < lines; ++k) totals[k] = i == 0 ? next[k] : step(totals[k], next[k]);
@@ -44,13 +41,13 @@ void scanAbreast(const Strided& x, const Strided& y, int32_t dim, int64_t line, 
 template <int64_t lines, class T, class Step>
 void scanLines(const Strided& x, const Strided& y, int32_t dim, int64_t line, int64_t wanted, Step step) {
     int64_t from[lines], to[lines];
-    T totals[lines]{}, chunks[lines][kChunk<T>];
+    T totals[lines]{}, chunks[lines][kBlock<T>];
     for (int64_t k = 0; k < lines; ++k) {
         from[k] = x.offsetOf(line + (k < wanted ? k : 0), dim);
         to[k] = y.offsetOf(line + (k < wanted ? k : 0), dim);
     }
-    for (int64_t first = 0; first < x.sizes[dim]; first += kChunk<T>) {
-        const int64_t count = std::min(kChunk<T>, x.sizes[dim] - first);
+    for (int64_t first = 0; first < x.sizes[dim]; first += kBlock<T>) {
+        const int64_t count = std::min(kBlock<T>, x.sizes[dim] - first);
         for (int64_t k = 0; k < lines; ++k) {
             loadConverted(x, from[k] + first * x.strides[dim], x.strides[dim], count, y.dtype, chunks[k]);
             if (first > 0) chunks[k][0] = step(totals[k], chunks[k][0]);
@@ -69,7 +66,7 @@ void scan(const Run& run, Step step) {
     const int64_t beside = dim == x.rank - 1 ? 1 : x.sizes[x.rank - 1], all = lineCount(x, dim);
     run.share(all, [&](int64_t, int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end;) {
-            int64_t lines = std::min({kChunk<T>, beside - line % beside, end - line});
+            int64_t lines = std::min({kBlock<T>, beside - line % beside, end - line});
             if (lines > 1) scanAbreast<T>(x, y, dim, line, lines, step);
             else if (beside > 1 || all < kTogether) scanLines<1, T>(x, y, dim, line, 1, step);
             else scanLines<kTogether, T>(x, y, dim, line, lines = std::min(kTogether, end - line), step);
@@ -111,10 +108,10 @@ void extremes(const Run& run) {
         using T = decltype(tag);
         run.share(lineCount(x, dim), [&](int64_t, int64_t begin, int64_t end) {
             for (int64_t line = begin; line < end; ++line) {
-                T best{}, chunk[kChunk<T>];
-                int64_t where = 0, places[kChunk<T>];
-                for (int64_t first = 0; first < length; first += kChunk<T>) {
-                    const int64_t count = std::min(kChunk<T>, length - first);
+                T best{}, chunk[kBlock<T>];
+                int64_t where = 0, places[kBlock<T>];
+                for (int64_t first = 0; first < length; first += kBlock<T>) {
+                    const int64_t count = std::min(kBlock<T>, length - first);
                     const auto start = [&](const Strided& t) {
                         return t.at(t.offsetOf(line, dim) + first * t.strides[dim]);
                     };
@@ -137,7 +134,7 @@ void extremes(const Run& run) {
     });
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kScanFunctions[] = {
     {"aten.cumsum.default", cumsum},
     {"aten.cumprod.default", cumprod},
     {"aten.cummax.default", extremes<true>},
@@ -147,6 +144,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> scanFunctions() { return kFunctions; }
+std::span<const Function> scanFunctions() { return kScanFunctions; }
 
 }  // namespace cutaway::portable

@@ -48,16 +48,15 @@ void land(Landing landing, bool first, T given, T& value) {
     }
 }
 
-constexpr int64_t kChunk = 256;
 constexpr int64_t kLineBytes = sizeof(std::complex<double>) + sizeof(int64_t);
-int64_t scratchOf(const CtCall& call, int32_t tasks) {
+int64_t scatterScratch(const CtCall& call, int32_t tasks) {
     const Strided self = operandOf(call, 0);
     return self.sizes[dimOf(call, 1, self)] * kLineBytes * tasks;
 }
 
 /// The index's part of a line of the target: its first element, or false if the index has no such line.
-bool startOf(const Strided& target, const Strided& index, const Strided& source, int32_t dim, int64_t line,
-             int64_t& inIndex, int64_t& inSource) {
+bool startOfLine(const Strided& target, const Strided& index, const Strided& source, int32_t dim, int64_t line,
+                 int64_t& inIndex, int64_t& inSource) {
     inIndex = inSource = 0;
     for (int32_t d = target.rank; d-- > 0;) {
         if (d == dim) continue;
@@ -86,7 +85,7 @@ void scatterLines(const Run& run, const Scatter& s) {
             load(self.dtype, self.at(self.offsetOf(line, dim)), self.strides[dim], size, values);
             if (counts) std::fill_n(landed, size, s.includeSelf ? 1 : 0);
             int64_t inIndex, inSource;
-            const bool any = given > 0 && startOf(self, s.index, s.source, dim, line, inIndex, inSource);
+            const bool any = given > 0 && startOfLine(self, s.index, s.source, dim, line, inIndex, inSource);
             for (int64_t first = 0; any && first < given; first += kChunk) {
                 T chunk[kChunk];
                 const int64_t count = std::min(kChunk, given - first), stride = s.source.strides[dim];
@@ -141,18 +140,18 @@ void reduceSlices(const Run& run) {
     scatter(run, s);
 }
 
-constexpr Function kFunctions[] = {
-    {"aten.scatter.src", scatterElements<true>, scratchOf},
-    {"aten.scatter.value", scatterElements<false>, scratchOf},
-    {"aten.scatter.reduce", scatterElements<true>, scratchOf},
-    {"aten.scatter.value_reduce", scatterElements<false>, scratchOf},
-    {"aten.scatter_add.default", scatterElements<true>, scratchOf},
-    {"aten.scatter_reduce.two", scatterElements<true>, scratchOf},
-    {"aten.index_reduce.default", reduceSlices, scratchOf},
+constexpr Function kScatterFunctions[] = {
+    {"aten.scatter.src", scatterElements<true>, scatterScratch},
+    {"aten.scatter.value", scatterElements<false>, scatterScratch},
+    {"aten.scatter.reduce", scatterElements<true>, scatterScratch},
+    {"aten.scatter.value_reduce", scatterElements<false>, scatterScratch},
+    {"aten.scatter_add.default", scatterElements<true>, scatterScratch},
+    {"aten.scatter_reduce.two", scatterElements<true>, scatterScratch},
+    {"aten.index_reduce.default", reduceSlices, scatterScratch},
 };
 
 }  // namespace
 
-std::span<const Function> scatterFunctions() { return kFunctions; }
+std::span<const Function> scatterFunctions() { return kScatterFunctions; }
 
 }  // namespace cutaway::portable

@@ -77,7 +77,6 @@ void copyAll(const Run& run, const Strided& from, const Strided& to) {
     });
 }
 void convertAll(const Run& run, const Strided& from, const Strided& to) {
-    constexpr int64_t kChunk = 256;
     if (from.dtype == to.dtype) return copyAll(run, from, to);
     const int32_t last = to.rank - 1;
     withWide(from.dtype, [&](auto tag) {

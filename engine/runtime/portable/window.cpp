@@ -12,8 +12,6 @@ int64_t planeOf(const Strided& tensor, int32_t spatial) {
     return plane;
 }
 
-constexpr int64_t kWidest = sizeof(std::complex<double>);
-
 /// (grad_output, self, ..., indices): indices count the elements of a plane.
 template <int32_t spatial, int32_t indices>
 void maxPoolBackward(const Run& run) {
@@ -99,14 +97,14 @@ struct Resampling {
     const Shares* shares[3];
 };
 /// Adds the gradient's element `o` of a plane to all that it was made from: dim by dim, the first outermost.
-void spread(const Resampling& r, int32_t dim, const int64_t* o, int64_t at, double weight, double* sums) {
+void spreadOver(const Resampling& r, int32_t dim, const int64_t* o, int64_t at, double weight, double* sums) {
     if (dim == r.spatial) {
         sums[at] += weight;
         return;
     }
     const Shares& along = r.shares[dim][o[dim]];
     for (int32_t i = 0; i < along.count; ++i)
-        spread(r, dim + 1, o, at * r.in[dim] + along.shares[i].at, weight * along.shares[i].weight, sums);
+        spreadOver(r, dim + 1, o, at * r.in[dim] + along.shares[i].at, weight * along.shares[i].weight, sums);
 }
 
 /// (grad_output, output_size, input_size, [align_corners,] scales by dim)
@@ -136,7 +134,7 @@ void resampleBackward(const Run& run) {
                 int64_t o[3] = {}, rest = i;
                 for (int32_t d = spatial; d-- > 0; rest /= r.out[d]) o[d] = rest % r.out[d];
                 const auto element = loadOne<double>(gradient.dtype, gradient.at(gradient.offsetOf(p * given + i)));
-                spread(r, 0, o, 0, element, sums);
+                spreadOver(r, 0, o, 0, element, sums);
             }
             storeRange(out, p * plane, (p + 1) * plane, sums);
         }
@@ -154,7 +152,7 @@ constexpr Function resample(const char* op) {
     return {op, resampleBackward<spatial, kind>, resampleScratch<spatial>};
 }
 
-constexpr Function kFunctions[] = {
+constexpr Function kWindowFunctions[] = {
     {"aten.max_pool2d_with_indices_backward.default", maxPoolBackward<2, 7>, poolScratch<2>},
     {"aten.max_pool3d_with_indices_backward.default", maxPoolBackward<3, 7>, poolScratch<3>},
     {"aten.adaptive_max_pool2d_backward.default", maxPoolBackward<2, 2>, poolScratch<2>},
@@ -173,6 +171,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-std::span<const Function> windowFunctions() { return kFunctions; }
+std::span<const Function> windowFunctions() { return kWindowFunctions; }
 
 }  // namespace cutaway::portable
