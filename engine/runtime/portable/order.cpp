@@ -36,18 +36,19 @@ class Lines {
         return m_dim < 0 ? m_tensor.offsetOf(position)
                          : m_tensor.offsetOf(line, m_dim) + position * m_tensor.strides[m_dim];
     }
-    /// Keys from the smallest element on, or from the largest: visit(key, position).
+    /// Keys from the smallest element on, or from the largest: visit(keys of elements that follow each other, position
+    /// of the first, how many).
     template <class Visit>
-    void forEachKey(int64_t line, bool descending, const Visit& visit) const {
+    void forKeys(int64_t line, bool descending, const Visit& visit) const {
         const auto fill = [&](auto number, int64_t first, int64_t offset, int64_t stride, int64_t number_of) {
-            decltype(number) chunk[256];
-            uint64_t keys[256];
+            decltype(number) chunk[kChunk];
+            uint64_t keys[kChunk];
             const uint64_t turn = descending ? kNan : 0;
-            for (int64_t from = 0; from < number_of; from += 256) {
-                const int64_t many = std::min<int64_t>(256, number_of - from);
+            for (int64_t from = 0; from < number_of; from += kChunk) {
+                const int64_t many = std::min(kChunk, number_of - from);
                 load(m_tensor.dtype, m_tensor.at(offset + from * stride), stride, many, chunk);
                 for (int64_t i = 0; i < many; ++i) keys[i] = keyOf(chunk[i]) ^ turn;
-                for (int64_t i = 0; i < many; ++i) visit(keys[i], first + from + i);
+                visit(keys, first + from, many);
             }
         };
         const auto fillAll = [&](auto number) {
@@ -62,16 +63,22 @@ class Lines {
         else fillAll(int64_t{});
     }
     void rank(int64_t line, bool descending, Ranked* ranked) const {
-        forEachKey(line, descending, [&](uint64_t key, int64_t position) { ranked[position] = {key, position}; });
+        forKeys(line, descending, [ranked](const uint64_t* keys, int64_t position, int64_t many) {
+            for (int64_t i = 0; i < many; ++i) ranked[position + i] = {keys[i], position + i};
+        });
     }
     /// The first `wanted` in order, of which there are few: most elements are compared with the last of them alone.
     void rankFirst(int64_t line, bool descending, int64_t wanted, Ranked* ranked) const {
-        int64_t have = 0;
-        forEachKey(line, descending, [&](uint64_t key, int64_t position) {
-            if (have == wanted && key >= ranked[wanted - 1].key) return;
-            int64_t at = have < wanted ? have++ : wanted - 1;
-            for (; at > 0 && key < ranked[at - 1].key; --at) ranked[at] = ranked[at - 1];
-            ranked[at] = {key, position};
+        int64_t before = 0;
+        forKeys(line, descending, [&before, wanted, ranked](const uint64_t* keys, int64_t position, int64_t many) {
+            int64_t have = before;
+            for (int64_t i = 0; i < many; ++i) {
+                if (have == wanted && keys[i] >= ranked[wanted - 1].key) continue;
+                int64_t at = have < wanted ? have++ : wanted - 1;
+                for (; at > 0 && keys[i] < ranked[at - 1].key; --at) ranked[at] = ranked[at - 1];
+                ranked[at] = {keys[i], position + i};
+            }
+            before = have;
         });
     }
 
