@@ -40,9 +40,6 @@ void zipFloat(const Run& run, F f) {
 void mapDouble(const Run& run, double (*f)(double)) {
     mapFloat(run, [f](auto x) { return f(static_cast<double>(x)); });
 }
-void zipDouble(const Run& run, double (*f)(double, double)) {
-    zipFloat(run, [f](auto a, auto b) { return f(static_cast<double>(a), static_cast<double>(b)); });
-}
 
 template <class T>
 constexpr bool kIsInteger = std::is_integral_v<T>;
@@ -266,7 +263,8 @@ void timesPowerOfTwo(const Run& run) {
     zipFloat(run, [](auto a, auto b) { return a * std::exp2(b); });
 }
 
-// -- special functions, in double, also of narrower floats. Their work is beyond that of a call: one loop for all.
+// -- special functions, in double, also of narrower floats. Those of one number share one loop: their
+// work is beyond that of a call.
 
 using OfOne = double (*)(double);
 using OfTwo = double (*)(double, double);
@@ -276,7 +274,7 @@ void special(const Run& run) {
 }
 template <OfTwo f>
 void specialOfTwo(const Run& run) {
-    zipDouble(run, f);
+    zipFloat(run, [](auto a, auto b) { return f(static_cast<double>(a), static_cast<double>(b)); });
 }
 template <int64_t order, bool scaled>
 double bessel(double x) {
@@ -306,7 +304,8 @@ double hermiteUpTo(double x, double n) {
 }
 template <bool probabilists>
 void hermiteOf(const Run& run) {
-    zipDouble(run, run.out().dtype == CT_F64 ? hermiteUpTo<probabilists, 512> : hermiteUpTo<probabilists, 128>);
+    if (run.out().dtype == CT_F64) specialOfTwo<hermiteUpTo<probabilists, 512>>(run);
+    else specialOfTwo<hermiteUpTo<probabilists, 128>>(run);
 }
 void fractionAndExponent(const Run& run) {
     const auto part = [&](int32_t result, auto f) {
