@@ -8,6 +8,14 @@
 
 namespace cutaway {
 
+EvalResult::EvalResult(Tensor tensor) : m_state(TensorList{std::move(tensor)}) {}
+EvalResult::EvalResult(TensorList tensors) : m_state(std::move(tensors)) {}
+EvalResult::EvalResult(Error error) : m_state(std::move(error)) {}
+EvalResult::EvalResult(Result<Tensor> tensor) {
+    if (tensor) m_state = TensorList{std::move(*tensor)};
+    else m_state = std::move(tensor).error();
+}
+
 Tensor EvalContext::in(size_t position) const {
     const Argument& value = arg(position);
     if (const Node* node = value.node()) {

@@ -29,13 +29,10 @@ class ValueSource {
 /// One tensor, several, or an error.
 class EvalResult {
   public:
-    EvalResult(Tensor tensor) : m_state(TensorList{std::move(tensor)}) {}
-    EvalResult(TensorList tensors) : m_state(std::move(tensors)) {}
-    EvalResult(Error error) : m_state(std::move(error)) {}
-    EvalResult(Result<Tensor> tensor) {
-        if (tensor) m_state = TensorList{std::move(*tensor)};
-        else m_state = std::move(tensor).error();
-    }
+    EvalResult(Tensor tensor);
+    EvalResult(TensorList tensors);
+    EvalResult(Error error);
+    EvalResult(Result<Tensor> tensor);
     bool ok() const { return m_state.index() == 0; }
     TensorList& tensors() { return std::get<0>(m_state); }
     Error& error() { return std::get<1>(m_state); }

@@ -18,32 +18,7 @@ constexpr int64_t kChunk = 1024;
 template <size_t N>
 class StridedWalk {
   public:
-    StridedWalk(const Dims& sizes, const std::array<Dims, N>& strides) {
-        // Where there is nothing to walk over, the other sizes and strides may be beyond all arithmetic.
-        m_empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-        if (m_empty) {
-            m_sizes = {0};
-            for (Dims& own : m_strides) own = {1};
-            return;
-        }
-        // Fastest dim last; merge dim i into i+1 when every operand steps evenly across the boundary.
-        for (size_t i = 0; i < sizes.size(); ++i) {
-            if (sizes[i] == 1) continue;
-            bool merge = !m_sizes.empty();
-            for (size_t k = 0; merge && k < N; ++k) merge = m_strides[k].back() == strides[k][i] * sizes[i];
-            if (merge) {
-                m_sizes.back() *= sizes[i];
-                for (size_t k = 0; k < N; ++k) m_strides[k].back() = strides[k][i];
-            } else {
-                m_sizes.push_back(sizes[i]);
-                for (size_t k = 0; k < N; ++k) m_strides[k].push_back(strides[k][i]);
-            }
-        }
-        if (m_sizes.empty()) {
-            m_sizes = {1};
-            for (Dims& own : m_strides) own = {1};
-        }
-    }
+    StridedWalk(const Dims& sizes, const std::array<Dims, N>& strides);
     int64_t rowLength() const { return m_sizes.back(); }
     int64_t rowStride(size_t operand) const { return m_strides[operand].back(); }
     /// body(std::array<int64_t, N> offsets): element offsets of the row's start.
@@ -73,6 +48,12 @@ class StridedWalk {
     bool m_empty = false;
 };
 
+// Instantiated in kernels.cpp.
+extern template class StridedWalk<1>;
+extern template class StridedWalk<2>;
+extern template class StridedWalk<3>;
+extern template class StridedWalk<4>;
+
 template <class T>
 constexpr DType storedAs();
 template <>
@@ -96,46 +77,31 @@ constexpr DType storedAs<std::complex<double>>() {
     return DType::C128;
 }
 
+/// A function of elements as a loop over contiguous memory: `count` of each operand.
+template <class Compute>
+using Block = void (*)(void* function, const Compute* const* operands, int64_t count, Compute* result);
+/// Calls the block for all elements of the result and of up to three operands that broadcast to it, as Compute. The
+/// walk over dims, strides and dtypes is compiled once for each compute type, in kernels.cpp, not for each function.
+template <class Compute, size_t N>
+void forBlocks(Tensor& result, const std::array<Tensor, N>& operands, Block<Compute> block, void* function);
+
 /// result[i] = f(operands[0][i], ...), elementwise over broadcast operands. `Compute` is the type f works in; its
 /// result may be bool (for predicates) or Compute.
 template <class Compute, size_t N, class F>
 void elementwise(Tensor& result, const std::array<Tensor, N>& operands, F&& f) {
-    std::array<Dims, N + 1> strides;
-    std::array<Tensor, N> in;
-    for (size_t k = 0; k < N; ++k) {
-        in[k] = broadcastTo(operands[k], result.sizes());
-        strides[k] = in[k].strides();
-    }
-    strides[N] = result.strides();
-    const StridedWalk<N + 1> walk(result.sizes(), strides);
-    const int64_t length = walk.rowLength();
-    std::array<std::array<Compute, kChunk>, N> buffers;
-    std::array<Compute, kChunk> computed;
-    walk.forEachRow([&](const std::array<int64_t, N + 1>& at) {
-        for (int64_t start = 0; start < length; start += kChunk) {
-            const int64_t count = std::min<int64_t>(kChunk, length - start);
-            std::array<const Compute*, N> sources;
-            for (size_t k = 0; k < N; ++k) {
-                const int64_t offset = at[k] + start * walk.rowStride(k);
-                const void* data = static_cast<const std::byte*>(in[k].data()) + offset * byteSize(in[k].dtype());
-                if (in[k].dtype() == storedAs<Compute>() && walk.rowStride(k) == 1) {
-                    sources[k] = static_cast<const Compute*>(data);
-                } else {
-                    loadElements(in[k].dtype(), data, walk.rowStride(k), count, buffers[k].data());
-                    sources[k] = buffers[k].data();
-                }
+    using Function = std::remove_reference_t<F>;
+    // Of small functions a copy: what it holds is then no memory that the result may overlap.
+    using Held = std::conditional_t<std::is_trivially_copyable_v<Function>, const Function, Function&>;
+    const Block<Compute> block = [](void* function, const Compute* const* sources, int64_t count, Compute* out) {
+        Held each = *static_cast<Function*>(function);
+        std::array<const Compute*, N> x;
+        std::copy_n(sources, N, x.begin());
+        for (int64_t i = 0; i < count; ++i) out[i] = [&]<size_t... K>(std::index_sequence<K...>) {
+                return static_cast<Compute>(each(x[K][i]...));
             }
-            void* target =
-                static_cast<std::byte*>(result.data()) + (at[N] + start * walk.rowStride(N)) * byteSize(result.dtype());
-            const bool direct = result.dtype() == storedAs<Compute>() && walk.rowStride(N) == 1;
-            Compute* out = direct ? static_cast<Compute*>(target) : computed.data();
-            for (int64_t i = 0; i < count; ++i) out[i] = [&]<size_t... K>(std::index_sequence<K...>) {
-                    return static_cast<Compute>(f(sources[K][i]...));
-                }
-            (std::make_index_sequence<N>());
-            if (!direct) storeElements(result.dtype(), target, walk.rowStride(N), count, out);
-        }
-    });
+        (std::make_index_sequence<N>());
+    };
+    forBlocks<Compute, N>(result, operands, block, const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 /// Calls body(Compute{}) with the compute type of `dtype`: float, double or int64_t.

@@ -66,16 +66,10 @@ void forEachReduced(const Tensor& source, const Dims& dims, Body&& body) {
     }
 }
 
-/// Writes results gathered in row-major order into a fresh tensor of result `number`'s type.
+/// Writes results gathered in row-major order into a fresh tensor of result `number`'s type. Defined in kernels.cpp for
+/// the compute types.
 template <class Compute>
-Tensor storeReduced(const EvalContext& c, const std::vector<Compute>& values, size_t number = 0) {
-    Tensor packed = Tensor::empty(c.resultType(number).dtype, c.resultSizes(number));
-    storeElements(packed.dtype(), packed.data(), 1, packed.numel(), values.data());
-    Tensor out = c.result(number);
-    if (out.strides() == packed.strides()) return packed;
-    copyInto(out, packed);
-    return out;
-}
+Tensor storeReduced(const EvalContext& c, const std::vector<Compute>& values, size_t number = 0);
 
 /// Folds each group with step(accumulator, element), starting from `initial`.
 template <class Compute, class Step>

@@ -7,31 +7,14 @@
 
 namespace cutaway {
 
+// Defined in kernels.cpp for the compute types.
+
 /// Every element in row-major order, converted to T (see kernels.h for which T serves which dtype).
 template <class T>
-std::vector<T> packElements(const Tensor& tensor) {
-    std::vector<T> out(static_cast<size_t>(tensor.numel()));
-    const StridedWalk<1> walk(tensor.sizes(), {tensor.strides()});
-    T* next = out.data();
-    walk.forEachRow([&](const std::array<int64_t, 1>& at) {
-        const void* data = static_cast<const std::byte*>(tensor.data()) + at[0] * byteSize(tensor.dtype());
-        loadElements(tensor.dtype(), data, walk.rowStride(0), walk.rowLength(), next);
-        next += walk.rowLength();
-    });
-    return out;
-}
-
+std::vector<T> packElements(const Tensor& tensor);
 /// The inverse: `elements` in row-major order into a tensor of any strides, rounded or wrapped to its dtype.
 template <class T>
-void unpackElements(const std::vector<T>& elements, Tensor& tensor) {
-    const StridedWalk<1> walk(tensor.sizes(), {tensor.strides()});
-    const T* next = elements.data();
-    walk.forEachRow([&](const std::array<int64_t, 1>& at) {
-        void* data = static_cast<std::byte*>(tensor.data()) + at[0] * byteSize(tensor.dtype());
-        storeElements(tensor.dtype(), data, walk.rowStride(0), walk.rowLength(), next);
-        next += walk.rowLength();
-    });
-}
+void unpackElements(const std::vector<T>& elements, Tensor& tensor);
 
 /// Calls body(T{}) with the type in which sums over elements of `dtype` are kept: double for f32 and narrower floats
 /// too, so that a reference does not depend on the order of its sum.

@@ -76,10 +76,17 @@ b8[3], b8[3]
 template <int sign>
 EvalResult sumScaled(const EvalContext& c) {
     const Scalar alpha = c.number("alpha");
-    return zipComplex(c, [alpha](auto a, auto b) {
-        const auto term = wrapMul(b, scalarAs<decltype(b)>(alpha));
-        return sign > 0 ? wrapAdd(a, term) : wrapSub(a, term);
+    Tensor out = c.result();
+    const DType dtype = computeDType(c, {0, 1});
+    withComplex(dtype, [&](auto tag) {
+        using T = decltype(tag);
+        const auto scaled = [factor = scalarAs<T>(alpha)](T a, T b) {
+            const T term = wrapMul(b, factor);
+            return sign > 0 ? wrapAdd(a, term) : wrapSub(a, term);
+        };
+        elementwise<T, 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, scaled);
     });
+    return out;
 }
 template <ExprKind kind>
 Expr lowerSumScaled(LowerContext& c) {
