@@ -11,6 +11,7 @@
 #include "cutaway/session.h"
 #include "engine/runtime/worker_pool.h"
 #include "engine/support/process.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -84,6 +85,11 @@ Result<RunReport> ran(Session& session, RunId run, Backend backend) {
     RunOptions options;
     options.backend = backend;
     return session.run(run, options, kProgress);
+}
+
+int serve(int argc, char** argv) {
+    if (const char* number = std::getenv(kWorkerFailsAt)) failAt(std::abs(std::atol(number)), *number == '-');
+    return workerMain(argc, argv);
 }
 
 }  // namespace
@@ -185,12 +191,6 @@ class AllocationTest : public QObject {
     }
 };
 
-int main(int argc, char** argv) {
-    if (argc == 2 && std::string_view(argv[1]) == "serve") {
-        if (const char* number = std::getenv(kWorkerFailsAt)) failAt(std::abs(std::atol(number)), *number == '-');
-        return workerMain(argc, argv);
-    }
-    AllocationTest test;
-    return QTest::qExec(&test, argc, argv);
-}
+CUTAWAY_SUITE(AllocationTest)
+CUTAWAY_ROLE("serve", serve)
 #include "allocation_test.moc"

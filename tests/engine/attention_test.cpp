@@ -9,6 +9,7 @@
 #include "engine/ops/build.h"
 #include "engine/support/check.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -131,5 +132,5 @@ void AttentionTest::formsAreKept() {
         std::ptrdiff_t(48));
 }
 
-QTEST_GUILESS_MAIN(AttentionTest)
+CUTAWAY_SUITE(AttentionTest)
 #include "attention_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -104,5 +105,5 @@ class AttentionTrainingTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(AttentionTrainingTest)
+CUTAWAY_SUITE(AttentionTrainingTest)
 #include "attention_training_test.moc"

@@ -11,6 +11,7 @@
 #include "engine/text/parse.h"
 #include "tests/support/case_files.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -171,5 +172,5 @@ class AutoChunkerTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(AutoChunkerTest)
+CUTAWAY_SUITE(AutoChunkerTest)
 #include "auto_chunker_test.moc"

@@ -8,6 +8,8 @@
 #include "cutaway/bisect.h"
 #include "engine/support/fault_points.h"
 #include "engine/support/process.h"
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -206,8 +208,8 @@ class BisectFaultsTest : public QObject {
         ProcessOptions options;
         const bool nan = fault.endsWith(":nan");
         options.argv = {
-            CUTAWAY_CLI, "bisect",          graph.toStdString(), "--backend", "cpu", "--check", nan ? "nan" : "numbers",
-            "--json",    json.toStdString()};
+            m_cli,    "bisect",          graph.toStdString(), "--backend", "cpu", "--check", nan ? "nan" : "numbers",
+            "--json", json.toStdString()};
         options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
         const auto end = runProcess(options);
         QVERIFY2(end && end->ok(), end ? (end->output + end->errors).c_str() : "");
@@ -267,7 +269,8 @@ class BisectFaultsTest : public QObject {
             ProcessOptions options;
             const QString line = QString::fromStdString(probe.command);
             QVERIFY2(line.contains("cutaway-cli "), qPrintable(line));
-            options.argv = {"sh", "-c", QString(line).replace("cutaway-cli ", CUTAWAY_CLI " ").toStdString()};
+            options.argv = {"sh", "-c",
+                            QString(line).replace("cutaway-cli ", QString::fromStdString(m_cli + " ")).toStdString()};
             options.workingDirectory = m_folder.path().toStdString();
             options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
             const auto end = runProcess(options);
@@ -308,7 +311,7 @@ class BisectFaultsTest : public QObject {
         QCOMPARE(QDir(repros.path()).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(), 2);
         for (const QString& folder : QDir(repros.path()).entryList(QDir::Dirs | QDir::NoDotAndDotDot)) {
             ProcessOptions options;
-            options.argv = {CUTAWAY_CLI, "run-repro", repros.filePath(folder).toStdString()};
+            options.argv = {m_cli, "run-repro", repros.filePath(folder).toStdString()};
             options.environment = {{"CUTAWAY_FAULT", askedFaults()}};
             const auto end = runProcess(options);
             QVERIFY2(end && end->ok(), end ? (end->output + end->errors).c_str() : "");
@@ -334,7 +337,8 @@ class BisectFaultsTest : public QObject {
     }
     QTemporaryDir m_folder;
     std::string m_file;
+    const std::string m_cli = testing::builtProgram("cutaway-cli").toStdString();
 };
 
-QTEST_GUILESS_MAIN(BisectFaultsTest)
+CUTAWAY_SUITE(BisectFaultsTest)
 #include "bisect_faults_test.moc"

@@ -10,6 +10,7 @@
 #include "cutaway/session.h"
 #include "engine/interpret/interpret.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -172,5 +173,5 @@ class BisectTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(BisectTest)
+CUTAWAY_SUITE(BisectTest)
 #include "bisect_test.moc"

@@ -7,6 +7,7 @@
 #include "cutaway/session.h"
 #include "engine/session/session_state.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -229,5 +230,5 @@ class BodiesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(BodiesTest)
+CUTAWAY_SUITE(BodiesTest)
 #include "bodies_test.moc"

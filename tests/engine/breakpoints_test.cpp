@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/support/fault_points.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -179,5 +180,5 @@ class BreakpointsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(BreakpointsTest)
+CUTAWAY_SUITE(BreakpointsTest)
 #include "breakpoints_test.moc"

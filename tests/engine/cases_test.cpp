@@ -14,7 +14,7 @@
 //
 // and is held to six things: both texts print back as written; the pass keeps the runner's contract; what it makes is
 // `after`; before and after compute equal numbers; the graph verifies after every rewrite; a second run changes
-// nothing. Every rule of every table must fire in some case. `cases_test --bless` writes what the passes make into the
+// nothing. Every rule of every table must fire in some case. `CUTAWAY_BLESS=1` writes what the passes make into the
 // files: read the difference before you commit it.
 #include <QtTest>
 #include <set>
@@ -29,13 +29,13 @@
 #include "engine/rewrite/matcher.h"
 #include "engine/text/print.h"
 #include "tests/support/case_files.h"
+#include "tests/support/sections.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
 
 namespace {
-
-bool g_bless = false;
 
 QString printed(const Module& module, const char* function) {
     QString text = QString::fromStdString(printText(module, {.comments = false}).text).trimmed() + "\n";
@@ -71,7 +71,7 @@ class CasesTest : public QObject {
             QStringList said;
             for (const Refusal& refusal : watched.refusals)
                 if (refusal.rule == line.captured(1).toStdString()) said << QString::fromStdString(refusal.why);
-            if (g_bless)
+            if (blesses())
                 head.replace(line.captured(),
                              QString("# says: %1 at %2: %3").arg(line.captured(1), line.captured(2), said.join("; ")));
             else QCOMPARE(said.join("; "), line.captured(3));
@@ -141,7 +141,7 @@ class CasesTest : public QObject {
         }
         for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(one.pass.toStdString() + "/" + rewrite.rule);
         const bool changed = step.info.state == StepState::Changed;
-        if (g_bless) {
+        if (blesses()) {
             one.before = printed(**before, "before");
             one.after = changed ? printed(*step.after, "after") : QString();
         }
@@ -168,7 +168,7 @@ class CasesTest : public QObject {
     }
 
     void writesBlessedFiles() {
-        if (!g_bless) QSKIP("only with --bless");
+        if (!blesses()) QSKIP("only with CUTAWAY_BLESS=1");
         for (const CaseFile& file : m_files) {
             QString text = file.head;
             for (const Case& one : file.cases) {
@@ -269,11 +269,5 @@ class CasesTest : public QObject {
     }
 };
 
-int main(int argc, char** argv) {
-    QCoreApplication app(argc, argv);
-    QStringList arguments = app.arguments();
-    g_bless = arguments.removeAll("--bless") > 0;
-    CasesTest test;
-    return QTest::qExec(&test, arguments);
-}
+CUTAWAY_SUITE(CasesTest)
 #include "cases_test.moc"

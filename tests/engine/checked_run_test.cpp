@@ -15,6 +15,7 @@
 #include "tests/support/frozen.h"
 #include "tests/support/paths.h"
 #include "tests/support/stand_in_worker.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -446,5 +447,5 @@ class CheckedRunTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CheckedRunTest)
+CUTAWAY_SUITE(CheckedRunTest)
 #include "checked_run_test.moc"

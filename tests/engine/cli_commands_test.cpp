@@ -6,6 +6,8 @@
 #include <map>
 
 #include "app/cli/json_shape.h"
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway::cli;
 
@@ -94,7 +96,8 @@ class CliCommandsTest : public QObject {
     Ended shell(QString line) const {
         QProcess process;
         process.setWorkingDirectory(m_folder.path());
-        process.start("/bin/sh", {"-c", line.replace("cutaway-cli", QStringLiteral("'" CUTAWAY_CLI "'"))});
+        process.start("/bin/sh",
+                      {"-c", line.replace("cutaway-cli", "'" + cutaway::testing::builtProgram("cutaway-cli") + "'")});
         if (!process.waitForFinished(120'000)) qFatal("'%s' does not end", qPrintable(line));
         const int status = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : 128 + process.exitCode();
         return {status, process.readAllStandardOutput(), process.readAllStandardError()};
@@ -309,5 +312,5 @@ class CliCommandsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CliCommandsTest)
+CUTAWAY_SUITE(CliCommandsTest)
 #include "cli_commands_test.moc"

@@ -8,7 +8,9 @@
 
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
+#include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -55,7 +57,7 @@ class CliTest : public QObject {
     Ended shell(QString line) const {
         QProcess process;
         process.setWorkingDirectory(m_folder.path());
-        process.start("/bin/sh", {"-c", line.replace("cutaway-cli", QStringLiteral("'" CUTAWAY_CLI "'"))});
+        process.start("/bin/sh", {"-c", line.replace("cutaway-cli", "'" + testing::builtProgram("cutaway-cli") + "'")});
         if (!process.waitForFinished(120'000)) qFatal("'%s' does not end", qPrintable(line));
         const int status = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : 128 + process.exitCode();
         return {status, process.readAllStandardOutput(), process.readAllStandardError()};
@@ -455,5 +457,5 @@ class CliTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CliTest)
+CUTAWAY_SUITE(CliTest)
 #include "cli_test.moc"

@@ -9,6 +9,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/tensor/compare.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -175,5 +176,5 @@ class CodegenTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CodegenTest)
+CUTAWAY_SUITE(CodegenTest)
 #include "codegen_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
 #include "engine/support/random.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -242,5 +243,5 @@ class CompareTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CompareTest)
+CUTAWAY_SUITE(CompareTest)
 #include "compare_test.moc"

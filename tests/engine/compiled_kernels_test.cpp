@@ -9,6 +9,7 @@
 #include "engine/runtime/cpu/compiler.h"
 #include "engine/support/files.h"
 #include "tests/support/kernels.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -67,5 +68,5 @@ class CompiledKernelsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CompiledKernelsTest)
+CUTAWAY_SUITE(CompiledKernelsTest)
 #include "compiled_kernels_test.moc"

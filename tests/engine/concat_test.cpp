@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tests/engine/library_call.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -110,5 +111,5 @@ class ConcatTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(ConcatTest)
+CUTAWAY_SUITE(ConcatTest)
 #include "concat_test.moc"

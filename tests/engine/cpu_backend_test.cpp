@@ -12,6 +12,7 @@
 #include "tests/engine/cpu_backend_cases.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -216,5 +217,5 @@ class CpuBackendTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CpuBackendTest)
+CUTAWAY_SUITE(CpuBackendTest)
 #include "cpu_backend_test.moc"

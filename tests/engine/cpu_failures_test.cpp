@@ -9,6 +9,7 @@
 #include "engine/support/sanitized.h"
 #include "engine/support/temp_dir.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -132,5 +133,5 @@ class CpuFailuresTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CpuFailuresTest)
+CUTAWAY_SUITE(CpuFailuresTest)
 #include "cpu_failures_test.moc"

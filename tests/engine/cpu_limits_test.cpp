@@ -6,6 +6,7 @@
 #include "engine/autograd/joint_graph.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -289,5 +290,5 @@ class CpuLimitsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(CpuLimitsTest)
+CUTAWAY_SUITE(CpuLimitsTest)
 #include "cpu_limits_test.moc"

@@ -10,6 +10,7 @@
 #include "engine/loops/kernel_rules.h"
 #include "engine/support/check.h"
 #include "tests/support/kernels.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -243,5 +244,5 @@ class CudaPrinterTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(CudaPrinterTest)
+CUTAWAY_SUITE(CudaPrinterTest)
 #include "cuda_printer_test.moc"

@@ -10,6 +10,7 @@
 #include "engine/session/graph_bundle.h"
 #include "engine/session/sequential_backend.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -207,5 +208,5 @@ class DebugCompileTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(DebugCompileTest)
+CUTAWAY_SUITE(DebugCompileTest)
 #include "debug_compile_test.moc"

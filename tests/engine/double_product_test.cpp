@@ -7,6 +7,7 @@
 #include "engine/ops/conv_kernels.h"
 #include "engine/ops/matrix.h"
 #include "engine/tensor/tensor.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -184,5 +185,5 @@ class DoubleProductTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(DoubleProductTest)
+CUTAWAY_SUITE(DoubleProductTest)
 #include "double_product_test.moc"

@@ -8,6 +8,9 @@
 #include <QtTest>
 #include <csignal>
 
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
+
 class EndingsTest : public QObject {
     Q_OBJECT
 
@@ -25,9 +28,10 @@ class EndingsTest : public QObject {
         process.setChildProcessModifier([] {
             for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
         });
-        process.start(CUTAWAY_CLI, arguments.isEmpty() ? QStringList{"run", m_folder.filePath("graph.py"), "--backend",
-                                                                     "cpu", "--repeat", "1000000"}
-                                                       : arguments);
+        process.start(cutaway::testing::builtProgram("cutaway-cli"),
+                      arguments.isEmpty()
+                          ? QStringList{"run", m_folder.filePath("graph.py"), "--backend", "cpu", "--repeat", "1000000"}
+                          : arguments);
         QVERIFY(process.waitForStarted());
     }
     /// The process and all that it started, however deep: they share its environment. The dead have none.
@@ -133,5 +137,5 @@ class EndingsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(EndingsTest)
+CUTAWAY_SUITE(EndingsTest)
 #include "endings_test.moc"

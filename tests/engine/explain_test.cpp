@@ -19,6 +19,7 @@
 #include "tests/support/case_files.h"
 #include "tests/support/paths.h"
 #include "tests/support/recorded_case.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -270,5 +271,5 @@ class ExplainTest : public QObject {
     QSet<QString> m_tested;
 };
 
-QTEST_GUILESS_MAIN(ExplainTest)
+CUTAWAY_SUITE(ExplainTest)
 #include "explain_test.moc"

@@ -14,6 +14,7 @@
 #include "engine/runtime/exported/program.h"
 #include "engine/runtime/exported/tensor_file.h"
 #include "engine/support/files.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -445,5 +446,5 @@ class ExportTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ExportTest)
+CUTAWAY_SUITE(ExportTest)
 #include "export_test.moc"

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "engine/runtime/exported/host_support.h"
+#include "tests/support/suites.h"
 
 namespace cutaway {
 namespace {
@@ -142,7 +143,9 @@ class ExportedPlansTest : public QObject {
 };
 
 }  // namespace
+
+CUTAWAY_SUITE(ExportedPlansTest)
+
 }  // namespace cutaway
 
-QTEST_GUILESS_MAIN(cutaway::ExportedPlansTest)
 #include "exported_plans_test.moc"

@@ -3,6 +3,8 @@
 
 #include <QtTest>
 
+#include "tests/support/suites.h"
+
 using namespace cutaway;
 
 class FailureTest : public QObject {
@@ -76,5 +78,5 @@ class FailureTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FailureTest)
+CUTAWAY_SUITE(FailureTest)
 #include "failure_test.moc"

@@ -15,6 +15,8 @@
 #include "engine/runtime/reference.h"
 #include "engine/support/process.h"
 #include "engine/text/parse.h"
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -155,7 +157,7 @@ class FaultPointsTest : public QObject {
         QFETCH(QString, fault);
         QFETCH(int, signal);
         ProcessOptions options;
-        options.argv = {CUTAWAY_CLI, "compile", m_file};
+        options.argv = {testing::builtProgram("cutaway-cli").toStdString(), "compile", m_file};
         options.environment = {{"CUTAWAY_FAULT", fault.toStdString()}};
         options.wallSeconds = signal == 0 ? 1 : 60;
         const auto end = runProcess(options);
@@ -274,5 +276,5 @@ class FaultPointsTest : public QObject {
     std::string m_file;
 };
 
-QTEST_GUILESS_MAIN(FaultPointsTest)
+CUTAWAY_SUITE(FaultPointsTest)
 #include "fault_points_test.moc"

@@ -14,6 +14,7 @@
 #include "engine/formats/safetensors.h"
 #include "tests/support/bytes.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 #include "tests/support/zip_builder.h"
 
 using namespace cutaway;
@@ -168,5 +169,5 @@ class FilesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FilesTest)
+CUTAWAY_SUITE(FilesTest)
 #include "files_test.moc"

@@ -21,6 +21,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -311,5 +312,5 @@ void ForwardAdTest::asPyTorch() {
         }
 }
 
-QTEST_GUILESS_MAIN(ForwardAdTest)
+CUTAWAY_SUITE(ForwardAdTest)
 #include "forward_ad_test.moc"

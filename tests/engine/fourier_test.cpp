@@ -6,6 +6,8 @@
 #include <numbers>
 #include <random>
 
+#include "tests/support/suites.h"
+
 using namespace cutaway;
 using fourier::Complex;
 
@@ -223,5 +225,5 @@ class FourierTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(FourierTest)
+CUTAWAY_SUITE(FourierTest)
 #include "fourier_test.moc"

@@ -18,6 +18,7 @@
 #include "engine/text/print.h"
 #include "tests/support/frozen.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -456,5 +457,5 @@ class FreezingTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FreezingTest)
+CUTAWAY_SUITE(FreezingTest)
 #include "freezing_test.moc"

@@ -5,6 +5,7 @@
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "tests/support/frozen.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -95,5 +96,5 @@ class FrozenArgumentsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FrozenArgumentsTest)
+CUTAWAY_SUITE(FrozenArgumentsTest)
 #include "frozen_arguments_test.moc"

@@ -11,6 +11,7 @@
 #include "engine/runtime/message.h"
 #include "engine/text/parse.h"
 #include "tests/support/frozen.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -156,5 +157,5 @@ class FrozenConstantsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FrozenConstantsTest)
+CUTAWAY_SUITE(FrozenConstantsTest)
 #include "frozen_constants_test.moc"

@@ -8,6 +8,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/case_files.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -256,5 +257,5 @@ class FrozenCountsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FrozenCountsTest)
+CUTAWAY_SUITE(FrozenCountsTest)
 #include "frozen_counts_test.moc"

@@ -14,6 +14,7 @@
 #include "engine/text/print.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -378,5 +379,5 @@ void FunctionalizeTest::manyViews() {
              qPrintable(QString::number(done.module->graph().size())));
 }
 
-QTEST_GUILESS_MAIN(FunctionalizeTest)
+CUTAWAY_SUITE(FunctionalizeTest)
 #include "functionalize_test.moc"

@@ -14,6 +14,7 @@
 #include "tests/engine/lowering_harness.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -153,5 +154,5 @@ class FusionTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(FusionTest)
+CUTAWAY_SUITE(FusionTest)
 #include "fusion_test.moc"

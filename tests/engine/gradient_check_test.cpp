@@ -13,6 +13,7 @@
 #include "engine/support/fault_points.h"
 #include "tests/support/frozen.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -323,5 +324,5 @@ class GradientCheckTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(GradientCheckTest)
+CUTAWAY_SUITE(GradientCheckTest)
 #include "gradient_check_test.moc"

@@ -15,6 +15,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/engine/graph_calls_graphs.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -231,5 +232,5 @@ class GraphCallsTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(GraphCallsTest)
+CUTAWAY_SUITE(GraphCallsTest)
 #include "graph_calls_test.moc"

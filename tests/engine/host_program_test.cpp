@@ -9,6 +9,7 @@
 #include "tests/engine/host_harness.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/models.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -158,5 +159,5 @@ function run(x: f32[s0, 8], w: f32[8, 4])
     }
 };
 
-QTEST_GUILESS_MAIN(HostProgramTest)
+CUTAWAY_SUITE(HostProgramTest)
 #include "host_program_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/engine/host_harness.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -458,5 +459,5 @@ def forward(self, x: "f32[s0, s1]"):
     }
 };
 
-QTEST_GUILESS_MAIN(HostSizesTest)
+CUTAWAY_SUITE(HostSizesTest)
 #include "host_sizes_test.moc"

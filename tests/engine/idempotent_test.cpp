@@ -10,6 +10,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -165,5 +166,5 @@ class IdempotentTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(IdempotentTest)
+CUTAWAY_SUITE(IdempotentTest)
 #include "idempotent_test.moc"

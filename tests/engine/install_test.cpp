@@ -4,6 +4,9 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
+
 class InstallTest : public QObject {
     Q_OBJECT
 
@@ -34,7 +37,8 @@ class InstallTest : public QObject {
   private slots:
     void initTestCase() {
         const QString first = m_folder.filePath("first");
-        const Ended ended = run(CUTAWAY_CMAKE, {"--install", CUTAWAY_BUILD_DIR, "--prefix", first});
+        const Ended ended =
+            run(cutaway::testing::build().cmake, {"--install", cutaway::testing::build().folder, "--prefix", first});
         QVERIFY2(ended.status == 0, qPrintable(ended.out + ended.err));
         m_tree = m_folder.filePath("moved");
         QVERIFY(QDir().rename(first, m_tree));
@@ -52,7 +56,7 @@ class InstallTest : public QObject {
                               "share/doc/cutaway/CHANGELOG.md",
                               "share/cutaway/models/mlp.pt2",
                               "share/cutaway/models/samples.ini"};
-        if (CUTAWAY_WITH_UI)
+        if (cutaway::testing::build().windows)
             wanted << "bin/cutaway"
                    << "libexec/cutaway/cutaway-layout"
                    << "share/applications/cutaway.desktop"
@@ -64,11 +68,11 @@ class InstallTest : public QObject {
 
     void saysItsVersion() {
         QStringList programs = {"cutaway-cli"};
-        if (CUTAWAY_WITH_UI) programs << "cutaway";
+        if (cutaway::testing::build().windows) programs << "cutaway";
         for (const QString& name : programs) {
             const Ended ended = run(program(name), {"--version"});
             QVERIFY2(ended.status == 0, qPrintable(ended.err));
-            QCOMPARE(ended.out.section('\n', 0, 0), name + " " CUTAWAY_VERSION);
+            QCOMPARE(ended.out.section('\n', 0, 0), name + " " + cutaway::testing::build().version);
             QVERIFY2(ended.out.contains(QRegularExpression("\\n\\w+ build, (GCC|Clang) \\d")), qPrintable(ended.out));
             QVERIFY2(ended.out.contains("\noneDNN: ") && ended.out.contains("\nCUDA: "), qPrintable(ended.out));
         }
@@ -84,12 +88,12 @@ class InstallTest : public QObject {
     }
 
     void drawsAPicture() {
-        if (!CUTAWAY_WITH_UI) return;  // this build has no window
+        if (!cutaway::testing::build().windows) return;  // this build has no window
         const Ended ended = run(program("cutaway"), {model(), "--compile", "--screenshot", "picture.png"});
         QVERIFY2(ended.status == 0, qPrintable(ended.err));
         QVERIFY(QFileInfo(m_folder.filePath("picture.png")).size() > 10'000);
     }
 };
 
-QTEST_GUILESS_MAIN(InstallTest)
+CUTAWAY_SUITE(InstallTest)
 #include "install_test.moc"

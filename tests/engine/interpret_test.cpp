@@ -13,6 +13,7 @@
 #include "engine/text/print.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -459,5 +460,5 @@ void InterpretTest::runsReferenceFiles() {
     for (int64_t i = 0; i < 4; ++i) QCOMPARE(toDouble(results->at(1).item(i)), 8 * toDouble(inputs[0].item(i)));
 }
 
-QTEST_GUILESS_MAIN(InterpretTest)
+CUTAWAY_SUITE(InterpretTest)
 #include "interpret_test.moc"

@@ -6,6 +6,7 @@
 #include "engine/ir/verify.h"
 #include "engine/ops/op_registry.h"
 #include "tests/support/graphs.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using cutaway::testing::graph;
@@ -174,5 +175,5 @@ void IrTest::aSmallGraphOfLargeIds() {
     QCOMPARE(graph.idLimit(), 10'000'002u);  // its id is nobody's again
 }
 
-QTEST_GUILESS_MAIN(IrTest)
+CUTAWAY_SUITE(IrTest)
 #include "ir_test.moc"

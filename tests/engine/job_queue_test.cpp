@@ -12,6 +12,7 @@
 #include "cutaway/jobs.h"
 #include "engine/support/check.h"
 #include "engine/support/out_of_memory.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -175,5 +176,5 @@ class JobQueueTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(JobQueueTest)
+CUTAWAY_SUITE(JobQueueTest)
 #include "job_queue_test.moc"

@@ -17,6 +17,7 @@
 #include "engine/text/print.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -424,5 +425,5 @@ void JointTest::refuses() {
     QVERIFY2(QString::fromStdString(joint.error().text()).contains(message), joint.error().text().c_str());
 }
 
-QTEST_GUILESS_MAIN(JointTest)
+CUTAWAY_SUITE(JointTest)
 #include "joint_test.moc"

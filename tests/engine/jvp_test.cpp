@@ -22,6 +22,7 @@
 #include "engine/text/print.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -440,5 +441,5 @@ void JvpTest::verifiesAfterAnyFuel() {
     QVERIFY(nodes > 20);
 }
 
-QTEST_GUILESS_MAIN(JvpTest)
+CUTAWAY_SUITE(JvpTest)
 #include "jvp_test.moc"

@@ -10,6 +10,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/paths.h"
 #include "tests/support/sections.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -195,5 +196,5 @@ class KernelRulesTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(KernelRulesTest)
+CUTAWAY_SUITE(KernelRulesTest)
 #include "kernel_rules_test.moc"

@@ -9,6 +9,7 @@
 #include "engine/schedule/schedule.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/kernels.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -265,5 +266,5 @@ class KernelTextTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(KernelTextTest)
+CUTAWAY_SUITE(KernelTextTest)
 #include "kernel_text_test.moc"

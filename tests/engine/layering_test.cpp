@@ -4,6 +4,8 @@
 #include <QRegularExpression>
 #include <QtTest>
 
+#include "tests/support/suites.h"
+
 class LayeringTest : public QObject {
     Q_OBJECT
 
@@ -72,5 +74,5 @@ class LayeringTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(LayeringTest)
+CUTAWAY_SUITE(LayeringTest)
 #include "layering_test.moc"

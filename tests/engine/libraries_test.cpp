@@ -9,6 +9,7 @@
 #include "engine/libraries/choose.h"
 #include "tests/engine/library_call.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -438,5 +439,5 @@ class LibrariesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(LibrariesTest)
+CUTAWAY_SUITE(LibrariesTest)
 #include "libraries_test.moc"

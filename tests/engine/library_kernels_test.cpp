@@ -10,6 +10,7 @@
 #include "engine/ops/matrix.h"
 #include "engine/tensor/compare.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -246,5 +247,5 @@ class LibraryKernelsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(LibraryKernelsTest)
+CUTAWAY_SUITE(LibraryKernelsTest)
 #include "library_kernels_test.moc"

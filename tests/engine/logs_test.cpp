@@ -11,6 +11,7 @@
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -325,5 +326,5 @@ void LogsTest::opensReferenceFiles() {
     QCOMPARE(lines(file->remarks), QStringList());
 }
 
-QTEST_GUILESS_MAIN(LogsTest)
+CUTAWAY_SUITE(LogsTest)
 #include "logs_test.moc"

@@ -8,6 +8,7 @@
 #include "engine/loops/nest_text.h"
 #include "engine/schedule/traffic.h"
 #include "tests/support/kernels.h"
+#include "tests/support/suites.h"
 using namespace cutaway;
 using namespace cutaway::testing;
 
@@ -488,5 +489,5 @@ class LoopsTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(LoopsTest)
+CUTAWAY_SUITE(LoopsTest)
 #include "loops_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -275,5 +276,5 @@ class LoweredOpsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(LoweredOpsTest)
+CUTAWAY_SUITE(LoweredOpsTest)
 #include "lowered_ops_test.moc"

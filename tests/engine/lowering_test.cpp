@@ -10,6 +10,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/engine/lowering_samples.h"
 #include "tests/support/op_record.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -190,5 +191,5 @@ void LoweringTest::sanitizersAreQuiet() {
     qInfo("%zu calls", cases.size());
 }
 
-QTEST_GUILESS_MAIN(LoweringTest)
+CUTAWAY_SUITE(LoweringTest)
 #include "lowering_test.moc"

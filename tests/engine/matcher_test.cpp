@@ -6,6 +6,7 @@
 #include "engine/rewrite/rewriter.h"
 #include "engine/text/parse.h"
 #include "tests/support/rule_texts.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using testing::loaded, testing::parsed, testing::rule;
@@ -62,5 +63,5 @@ class MatcherTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(MatcherTest)
+CUTAWAY_SUITE(MatcherTest)
 #include "matcher_test.moc"

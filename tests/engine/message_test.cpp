@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "engine/support/process_memory.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -218,5 +219,5 @@ class MessageTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(MessageTest)
+CUTAWAY_SUITE(MessageTest)
 #include "message_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/minify/reduce.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -266,5 +267,5 @@ class MinifierTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(MinifierTest)
+CUTAWAY_SUITE(MinifierTest)
 #include "minifier_test.moc"

@@ -14,6 +14,8 @@
 #include "engine/support/files.h"
 #include "engine/support/process.h"
 #include "engine/support/sanitized.h"
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -29,6 +31,8 @@ std::string chain(int length, const std::vector<int>& bad) {
     }
     return text + "    return (" + value + ",)\n";
 }
+
+const char* const kOneRelu = "test $(grep -c 'aten.relu' {}) -lt 2";  // fails as long as there are two
 
 /// Takes the log of a negative number in its middle.
 const char* const kLog = R"(def forward(x: "f32[4]", y: "f32[4]"):
@@ -88,6 +92,7 @@ class MinifyTest : public QObject {
         CT_TRY_VOID(session.open(file));
         return minify(session, options, {}, progress);
     }
+    const std::string m_cli = testing::builtProgram("cutaway-cli").toStdString();
     MinifyOptions byCommand(const std::string& command, const std::string& folder) const {
         MinifyOptions options;
         options.check = MinifyCheck::Command;
@@ -116,7 +121,7 @@ class MinifyTest : public QObject {
         const std::string file = write("two.py", chain(120, {30, 90}));
         std::vector<std::pair<int, std::string>> seen;
         for (const int jobs : {1, 4}) {
-            MinifyOptions options = byCommand("test $(grep -c 'aten.relu' {}) -lt 2", "jobs" + std::to_string(jobs));
+            MinifyOptions options = byCommand(kOneRelu, "jobs" + std::to_string(jobs));
             options.jobs = jobs;
             const auto report = minifyFile(file, options);
             QVERIFY2(report, report ? "" : report.error().text().c_str());
@@ -422,10 +427,9 @@ class MinifyTest : public QObject {
 
     void goesOnWhereItWasStopped() {
         const std::string file = write("stop.py", chain(120, {30, 90}));
-        const std::string command = "test $(grep -c 'aten.relu' {}) -lt 2";
-        const auto whole = minifyFile(file, byCommand(command, "whole"));
+        const auto whole = minifyFile(file, byCommand(kOneRelu, "whole"));
         QVERIFY2(whole, whole ? "" : whole.error().text().c_str());
-        MinifyOptions options = byCommand(command, "stopped");
+        MinifyOptions options = byCommand(kOneRelu, "stopped");
         int made = 0;
         int best = 1000;
         for (const int64_t most : {3, 9, 20, 5, 0}) {
@@ -449,14 +453,11 @@ class MinifyTest : public QObject {
     /// At any moment the folder holds a whole result, and the search can go on.
     void survivesBeingKilled() {
         const std::string file = write("kill.py", chain(120, {30, 90})), folder = path("killed");
-        const std::vector<std::string> words = {
-            CUTAWAY_CLI, "minify", file, "--check", "command", "--command", "test $(grep -c 'aten.relu' {}) -lt 2",
-            "-o",        folder};
+        ProcessOptions options;
+        options.argv = {m_cli, "minify", file, "--check", "command", "--command", kOneRelu, "-o", folder};
         bool ended = false;
         int kills = 0, best = 1000;
         for (; !ended && kills < 200; ++kills) {
-            ProcessOptions options;
-            options.argv = words;
             auto child = ChildProcess::start(options);
             QVERIFY(child);
             // Starting takes longer under sanitizers, and on a busy machine.
@@ -475,8 +476,7 @@ class MinifyTest : public QObject {
         }
         QVERIFY2(ended, "the search never came to its end");
         const auto again = runReproducer(folder + "/best");
-        QVERIFY2(again, again ? "" : again.error().text().c_str());
-        QVERIFY(again->repeated);
+        QVERIFY2(again && again->repeated, again ? "another failure" : again.error().text().c_str());
         Session session;
         QVERIFY(session.open(folder + "/best/graph.py"));
         QCOMPARE(session.model().graphs.front().nodes, 4);
@@ -488,13 +488,12 @@ class MinifyTest : public QObject {
         progress.report = [&](double, const std::string&) {
             if (++asked == 12) progress.cancel->cancel();
         };
-        const auto report = minifyFile(write("cancel.py", chain(120, {30, 90})),
-                                       byCommand("test $(grep -c 'aten.relu' {}) -lt 2", "cancel"), progress);
+        const auto report =
+            minifyFile(write("cancel.py", chain(120, {30, 90})), byCommand(kOneRelu, "cancel"), progress);
         QVERIFY2(report, report ? "" : report.error().text().c_str());
-        QVERIFY(report->stopped);
-        QVERIFY(report->reproduced);
+        QVERIFY(report->stopped && report->reproduced);
     }
 };
 
-QTEST_GUILESS_MAIN(MinifyTest)
+CUTAWAY_SUITE(MinifyTest)
 #include "minify_test.moc"

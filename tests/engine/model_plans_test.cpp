@@ -10,6 +10,7 @@
 #include "engine/schedule/schedule.h"
 #include "tests/support/kernels.h"
 #include "tests/support/models.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -152,5 +153,5 @@ class ModelPlansTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(ModelPlansTest)
+CUTAWAY_SUITE(ModelPlansTest)
 #include "model_plans_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/loops/interpret.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/kernels.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -202,5 +203,5 @@ class NestTextTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(NestTextTest)
+CUTAWAY_SUITE(NestTextTest)
 #include "nest_text_test.moc"

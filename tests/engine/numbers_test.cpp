@@ -7,6 +7,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/session/session_state.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -118,5 +119,5 @@ class NumbersTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(NumbersTest)
+CUTAWAY_SUITE(NumbersTest)
 #include "numbers_test.moc"

@@ -13,6 +13,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/pickle_builder.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 #include "tests/support/zip_builder.h"
 
 using namespace cutaway;
@@ -214,5 +215,5 @@ void OpenTest::opensReferenceTexts() {
     QCOMPARE(ofText.join('\n'), ofArchive.join('\n'));
 }
 
-QTEST_GUILESS_MAIN(OpenTest)
+CUTAWAY_SUITE(OpenTest)
 #include "open_test.moc"

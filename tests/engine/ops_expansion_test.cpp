@@ -13,6 +13,7 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/op_record.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -90,5 +91,5 @@ class OpsExpansionTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(OpsExpansionTest)
+CUTAWAY_SUITE(OpsExpansionTest)
 #include "ops_expansion_test.moc"

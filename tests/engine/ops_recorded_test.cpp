@@ -8,6 +8,7 @@
 #include "engine/support/check.h"
 #include "tests/support/op_record.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -238,5 +239,5 @@ void OpsRecordedTest::refusals() {
     });
 }
 
-QTEST_GUILESS_MAIN(OpsRecordedTest)
+CUTAWAY_SUITE(OpsRecordedTest)
 #include "ops_recorded_test.moc"

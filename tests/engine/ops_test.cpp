@@ -8,6 +8,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/support/check.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -448,5 +449,5 @@ void OpsTest::refusals() {
     QVERIFY2(QString::fromStdString(sample.error().message).contains(op), "the message names the op");
 }
 
-QTEST_GUILESS_MAIN(OpsTest)
+CUTAWAY_SUITE(OpsTest)
 #include "ops_test.moc"

@@ -11,6 +11,7 @@
 #include "engine/session/time_graph.h"
 #include "engine/text/parse.h"
 #include "tests/support/case_files.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -343,5 +344,5 @@ class PaddingTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PaddingTest)
+CUTAWAY_SUITE(PaddingTest)
 #include "padding_test.moc"

@@ -6,6 +6,7 @@
 #include "engine/session/session_state.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -105,5 +106,5 @@ class PartitionBudgetsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PartitionBudgetsTest)
+CUTAWAY_SUITE(PartitionBudgetsTest)
 #include "partition_budgets_test.moc"

@@ -9,6 +9,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/text/parse.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -220,5 +221,5 @@ class PartitionGoldenTest : public QObject {
 
 }  // namespace
 
-QTEST_GUILESS_MAIN(PartitionGoldenTest)
+CUTAWAY_SUITE(PartitionGoldenTest)
 #include "partition_golden_test.moc"

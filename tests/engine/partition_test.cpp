@@ -18,6 +18,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -439,5 +440,5 @@ class PartitionTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PartitionTest)
+CUTAWAY_SUITE(PartitionTest)
 #include "partition_test.moc"

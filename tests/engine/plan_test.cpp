@@ -5,6 +5,7 @@
 #include "engine/passes/user_passes.h"
 #include "engine/text/parse.h"
 #include "tests/support/case_files.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -186,5 +187,5 @@ class PlanTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PlanTest)
+CUTAWAY_SUITE(PlanTest)
 #include "plan_test.moc"

@@ -5,6 +5,7 @@
 #include "engine/text/parse.h"
 #include "tests/support/compiles.h"
 #include "tests/support/rule_texts.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -106,5 +107,5 @@ class PluginPassesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PluginPassesTest)
+CUTAWAY_SUITE(PluginPassesTest)
 #include "plugin_passes_test.moc"

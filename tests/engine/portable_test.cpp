@@ -20,6 +20,7 @@
 #include "tests/engine/lowering_samples.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/op_record.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -422,5 +423,5 @@ class PortableTest : public QObject {
     std::map<std::string, std::vector<RecordedSample>> m_record;
 };
 
-QTEST_GUILESS_MAIN(PortableTest)
+CUTAWAY_SUITE(PortableTest)
 #include "portable_test.moc"

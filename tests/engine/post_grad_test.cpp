@@ -12,6 +12,7 @@
 #include "tests/support/case_files.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/recorded_case.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using testing::RecordedCase;
@@ -205,5 +206,5 @@ class PostGradTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PostGradTest)
+CUTAWAY_SUITE(PostGradTest)
 #include "post_grad_test.moc"

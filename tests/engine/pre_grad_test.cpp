@@ -9,6 +9,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/recorded_case.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using testing::RecordedCase;
@@ -193,5 +194,5 @@ class PreGradTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(PreGradTest)
+CUTAWAY_SUITE(PreGradTest)
 #include "pre_grad_test.moc"

@@ -9,6 +9,7 @@
 #include "engine/support/check.h"
 #include "tests/support/paths.h"
 #include "tests/support/sections.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -83,5 +84,5 @@ class PrintersTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(PrintersTest)
+CUTAWAY_SUITE(PrintersTest)
 #include "printers_test.moc"

@@ -11,6 +11,7 @@
 #include "engine/support/files.h"
 #include "engine/support/sanitized.h"
 #include "engine/support/temp_dir.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -220,5 +221,5 @@ class ProcessTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ProcessTest)
+CUTAWAY_SUITE(ProcessTest)
 #include "process_test.moc"

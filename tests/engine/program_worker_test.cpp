@@ -13,6 +13,8 @@
 #include "engine/runtime/worker_pool.h"
 #include "engine/support/sanitized.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using cutaway::testing::moduleOf;
@@ -217,7 +219,8 @@ class ProgramWorkerTest : public QObject {
     /// Beside weights and values a process has little: no memory of a compiler that it never calls, none of what only
     /// loading needs.
     void aProcessHoldsWhatItRuns() {
-        if (kSanitized || CUTAWAY_SHARED) QSKIP("sanitizers, and an engine in one library, have memory of their own");
+        if (kSanitized || testing::build().sharedEngine)
+            QSKIP("sanitizers, and an engine in one library, have memory of their own");
         constexpr int kWeights = 24;
         std::string parameters = "x: \"f32[1, 1024]\"", calls, value = "x";
         for (int i = 0; i < kWeights; ++i) {
@@ -311,5 +314,5 @@ class ProgramWorkerTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ProgramWorkerTest)
+CUTAWAY_SUITE(ProgramWorkerTest)
 #include "program_worker_test.moc"

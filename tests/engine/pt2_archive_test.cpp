@@ -8,6 +8,7 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/pickle_builder.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 #include "tests/support/zip_builder.h"
 
 using namespace cutaway;
@@ -237,5 +238,5 @@ void Pt2ArchiveTest::survivesDamage() {
     }
 }
 
-QTEST_GUILESS_MAIN(Pt2ArchiveTest)
+CUTAWAY_SUITE(Pt2ArchiveTest)
 #include "pt2_archive_test.moc"

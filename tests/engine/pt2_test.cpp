@@ -11,6 +11,7 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -395,5 +396,5 @@ void Pt2Test::opensReferenceFiles() {
     QCOMPARE(differences.join('\n'), QString());
 }
 
-QTEST_GUILESS_MAIN(Pt2Test)
+CUTAWAY_SUITE(Pt2Test)
 #include "pt2_test.moc"

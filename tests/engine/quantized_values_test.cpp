@@ -5,6 +5,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -112,5 +113,5 @@ class QuantizedValuesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(QuantizedValuesTest)
+CUTAWAY_SUITE(QuantizedValuesTest)
 #include "quantized_values_test.moc"

@@ -9,6 +9,7 @@
 #include "engine/session/session_state.h"
 #include "engine/support/random.h"
 #include "engine/text/print.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -310,5 +311,5 @@ class RandomGraphsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RandomGraphsTest)
+CUTAWAY_SUITE(RandomGraphsTest)
 #include "random_graphs_test.moc"

@@ -6,6 +6,7 @@
 #include <QtTest>
 
 #include "engine/text/print.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -39,5 +40,5 @@ class RandomKernelsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RandomKernelsTest)
+CUTAWAY_SUITE(RandomKernelsTest)
 #include "random_kernels_test.moc"

@@ -11,6 +11,7 @@
 #include "engine/tensor/compare.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/suites.h"
 #include "tests/support/symbolic_samples.h"
 
 using namespace cutaway;
@@ -186,5 +187,5 @@ void RandomTest::permutation() {
     for (size_t i = 0; i < order.size(); ++i) QCOMPARE(order[i], static_cast<double>(i));
 }
 
-QTEST_GUILESS_MAIN(RandomTest)
+CUTAWAY_SUITE(RandomTest)
 #include "random_test.moc"

@@ -10,6 +10,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/passes/pipeline.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -106,7 +107,7 @@ class RecordedModelsTest : public QObject {
     void results_data() {
         QTest::addColumn<QString>("folder");
         for (const QString& folder : modelFolders())
-            // It draws which rows it drops; session_test looks at it.
+            // It draws which rows it drops; engine_session_test looks at it.
             if (!folder.endsWith("droppath_mini")) QTest::newRow(qPrintable(QFileInfo(folder).fileName())) << folder;
     }
     void results() {
@@ -303,5 +304,5 @@ class RecordedModelsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RecordedModelsTest)
+CUTAWAY_SUITE(RecordedModelsTest)
 #include "recorded_models_test.moc"

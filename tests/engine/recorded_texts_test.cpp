@@ -8,6 +8,7 @@
 #include "engine/text/parse.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -96,5 +97,5 @@ void RecordedTextsTest::referenceTypes() {
     if (!wrong.isEmpty()) QFAIL(qPrintable(QString::number(wrong.size()) + " values:\n" + wrong.mid(0, 12).join("\n")));
 }
 
-QTEST_GUILESS_MAIN(RecordedTextsTest)
+CUTAWAY_SUITE(RecordedTextsTest)
 #include "recorded_texts_test.moc"

@@ -11,6 +11,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -452,5 +453,5 @@ class RefusalsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RefusalsTest)
+CUTAWAY_SUITE(RefusalsTest)
 #include "refusals_test.moc"

@@ -6,6 +6,7 @@
 #include "engine/interpret/interpret.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -182,5 +183,5 @@ void ReproTest::constructorMakesTensors() {
     QCOMPARE(tensorsWithoutData(module), std::vector<std::string>{"p"});
 }
 
-QTEST_GUILESS_MAIN(ReproTest)
+CUTAWAY_SUITE(ReproTest)
 #include "repro_test.moc"

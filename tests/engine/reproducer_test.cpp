@@ -6,6 +6,7 @@
 #include "cutaway/jobs.h"
 #include "cutaway/session.h"
 #include "engine/support/fault_points.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -194,5 +195,5 @@ class ReproducerTest : public QObject {
     std::unique_ptr<QTemporaryDir> m_folder;
 };
 
-QTEST_GUILESS_MAIN(ReproducerTest)
+CUTAWAY_SUITE(ReproducerTest)
 #include "reproducer_test.moc"

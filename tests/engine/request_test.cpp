@@ -4,6 +4,7 @@
 #include "cutaway/settings.h"
 #include "engine/support/random.h"
 #include "engine/support/shell_words.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -135,5 +136,5 @@ class RequestTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RequestTest)
+CUTAWAY_SUITE(RequestTest)
 #include "request_test.moc"

@@ -8,6 +8,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/schedule/schedule.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -257,5 +258,5 @@ class ReuseTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ReuseTest)
+CUTAWAY_SUITE(ReuseTest)
 #include "reuse_test.moc"

@@ -5,6 +5,7 @@
 #include "engine/ir/verify.h"
 #include "engine/tensor/tensor.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -50,5 +51,5 @@ class RewriterTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RewriterTest)
+CUTAWAY_SUITE(RewriterTest)
 #include "rewriter_test.moc"

@@ -6,6 +6,7 @@
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/rewriter.h"
 #include "tests/support/rule_texts.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using testing::loaded, testing::parsed, testing::rule;
@@ -275,5 +276,5 @@ class RulesRefusedTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RulesRefusedTest)
+CUTAWAY_SUITE(RulesRefusedTest)
 #include "rules_refused_test.moc"

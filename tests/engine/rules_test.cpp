@@ -9,6 +9,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/rule_texts.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using testing::loaded, testing::parsed, testing::rule;
@@ -398,5 +399,5 @@ class RulesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(RulesTest)
+CUTAWAY_SUITE(RulesTest)
 #include "rules_test.moc"

@@ -6,6 +6,7 @@
 
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -179,5 +180,5 @@ void SafeTensorsTest::readsReferenceFiles() {
     QCOMPARE(file->tensors[0].second.sizes(), (Dims{8, 32}));
 }
 
-QTEST_GUILESS_MAIN(SafeTensorsTest)
+CUTAWAY_SUITE(SafeTensorsTest)
 #include "safetensors_test.moc"

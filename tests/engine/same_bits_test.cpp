@@ -9,6 +9,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/tensor/compare.h"
 #include "tests/support/models.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -56,5 +57,5 @@ class SameBitsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SameBitsTest)
+CUTAWAY_SUITE(SameBitsTest)
 #include "same_bits_test.moc"

@@ -8,6 +8,8 @@
 #include <QtTest>
 #include <limits>
 
+#include "tests/support/suites.h"
+
 using namespace cutaway;
 
 namespace {
@@ -116,5 +118,5 @@ class SameTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SameTest)
+CUTAWAY_SUITE(SameTest)
 #include "same_test.moc"

@@ -8,6 +8,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/session/halves.h"
 #include "engine/support/process_memory.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -99,5 +100,5 @@ class SavedValuesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SavedValuesTest)
+CUTAWAY_SUITE(SavedValuesTest)
 #include "saved_values_test.moc"

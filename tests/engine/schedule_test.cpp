@@ -8,6 +8,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/schedule/fusion.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -297,5 +298,5 @@ class ScheduleTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ScheduleTest)
+CUTAWAY_SUITE(ScheduleTest)
 #include "schedule_test.moc"

@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "cutaway/loops.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -142,5 +143,5 @@ class SessionLoopsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SessionLoopsTest)
+CUTAWAY_SUITE(SessionLoopsTest)
 #include "session_loops_test.moc"

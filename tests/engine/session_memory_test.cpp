@@ -8,6 +8,7 @@
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -265,5 +266,5 @@ class SessionMemoryTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SessionMemoryTest)
+CUTAWAY_SUITE(SessionMemoryTest)
 #include "session_memory_test.moc"

@@ -7,6 +7,7 @@
 
 #include "engine/passes/pipeline.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -116,5 +117,5 @@ class SettingsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SettingsTest)
+CUTAWAY_SUITE(SettingsTest)
 #include "settings_test.moc"

@@ -6,6 +6,7 @@
 #include "engine/support/fault_points.h"
 #include "engine/tensor/compare.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -167,5 +168,5 @@ void SharedValuesTest::leavesFaultsAlone() {
     QVERIFY(sameResults(shared.interpret(*graph, given), right));
 }
 
-QTEST_GUILESS_MAIN(SharedValuesTest)
+CUTAWAY_SUITE(SharedValuesTest)
 #include "shared_values_test.moc"

@@ -7,6 +7,7 @@
 
 #include "cutaway/host.h"
 #include "cutaway/loops.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -93,5 +94,5 @@ class ShownAndRunTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ShownAndRunTest)
+CUTAWAY_SUITE(ShownAndRunTest)
 #include "shown_and_run_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/numerics/measure.h"
 #include "engine/numerics/tally.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -100,5 +101,5 @@ class SideBySideTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SideBySideTest)
+CUTAWAY_SUITE(SideBySideTest)
 #include "side_by_side_test.moc"

@@ -9,6 +9,7 @@
 #include "engine/tensor/fill.h"
 #include "tests/engine/host_harness.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -138,5 +139,5 @@ def forward(self, x: "f32[s0]"):
     }
 };
 
-QTEST_GUILESS_MAIN(SizeGuardsTest)
+CUTAWAY_SUITE(SizeGuardsTest)
 #include "size_guards_test.moc"

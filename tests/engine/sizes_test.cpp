@@ -6,6 +6,7 @@
 #include "engine/expr/expr_parse.h"
 #include "engine/expr/polynomial.h"
 #include "engine/ops/infer_rules.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -198,5 +199,5 @@ class SizesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SizesTest)
+CUTAWAY_SUITE(SizesTest)
 #include "sizes_test.moc"

@@ -4,6 +4,7 @@
 #include <QtTest>
 
 #include "cutaway/session.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -124,5 +125,5 @@ class StepKeyTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(StepKeyTest)
+CUTAWAY_SUITE(StepKeyTest)
 #include "step_key_test.moc"

@@ -12,6 +12,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/random.h"
 #include "tests/support/op_record.h"
+#include "tests/support/suites.h"
 #include "tests/support/symbolic_samples.h"
 
 using namespace cutaway;
@@ -265,5 +266,5 @@ class SymbolicCompiledTest : public QObject {
     std::map<std::string, Counts> m_counts;
 };
 
-QTEST_GUILESS_MAIN(SymbolicCompiledTest)
+CUTAWAY_SUITE(SymbolicCompiledTest)
 #include "symbolic_compiled_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/support/check.h"
 #include "tests/support/op_record.h"
+#include "tests/support/suites.h"
 #include "tests/support/symbolic_samples.h"
 
 using namespace cutaway;
@@ -105,5 +106,5 @@ class SymbolicTest : public QObject {
     int m_forms = 0, m_refused = 0;
 };
 
-QTEST_GUILESS_MAIN(SymbolicTest)
+CUTAWAY_SUITE(SymbolicTest)
 #include "symbolic_test.moc"

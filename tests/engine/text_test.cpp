@@ -10,6 +10,8 @@
 #include "engine/text/print.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
+#include "tests/support/sections.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using testing::roundTripProblem;
@@ -388,7 +390,7 @@ void TextTest::cases() {
     const QByteArray printed = QByteArray::fromStdString(printText(**module).text);
     QString expected = path;
     expected.replace(".txt", ".expected.txt");
-    if (qEnvironmentVariableIsSet("CUTAWAY_BLESS")) {
+    if (testing::blesses()) {
         QFile file(expected);
         QVERIFY(file.open(QIODevice::WriteOnly));
         file.write(printed);
@@ -440,5 +442,5 @@ void TextTest::damagedTextsNeverCrash() {
     }
 }
 
-QTEST_GUILESS_MAIN(TextTest)
+CUTAWAY_SUITE(TextTest)
 #include "text_test.moc"

@@ -6,6 +6,7 @@
 
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -79,5 +80,5 @@ class ThreadPoolTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ThreadPoolTest)
+CUTAWAY_SUITE(ThreadPoolTest)
 #include "thread_pool_test.moc"

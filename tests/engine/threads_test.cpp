@@ -7,6 +7,7 @@
 
 #include "cutaway/bisect.h"
 #include "cutaway/session.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -113,5 +114,5 @@ class ThreadsTest : public QObject {
     }
 };
 
-QTEST_APPLESS_MAIN(ThreadsTest)
+CUTAWAY_SUITE(ThreadsTest)
 #include "threads_test.moc"

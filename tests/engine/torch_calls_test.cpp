@@ -14,6 +14,7 @@
 #include "engine/text/print.h"
 #include "tests/support/case_files.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -260,5 +261,5 @@ class TorchCallsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(TorchCallsTest)
+CUTAWAY_SUITE(TorchCallsTest)
 #include "torch_calls_test.moc"

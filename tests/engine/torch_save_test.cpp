@@ -8,6 +8,7 @@
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
 #include "tests/support/pickle_builder.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -341,5 +342,5 @@ void TorchSaveTest::readsReferenceFiles() {
     QCOMPARE(all[0].second.storage().get(), all[1].second.storage().get());
 }
 
-QTEST_GUILESS_MAIN(TorchSaveTest)
+CUTAWAY_SUITE(TorchSaveTest)
 #include "torch_save_test.moc"

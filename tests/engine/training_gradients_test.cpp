@@ -8,6 +8,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/support/random.h"
 #include "engine/text/parse.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -342,5 +343,5 @@ class TrainingGradientsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(TrainingGradientsTest)
+CUTAWAY_SUITE(TrainingGradientsTest)
 #include "training_gradients_test.moc"

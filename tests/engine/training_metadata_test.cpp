@@ -14,6 +14,7 @@
 #include "engine/rewrite/rewriter.h"
 #include "engine/session/session_state.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -208,5 +209,5 @@ class TrainingMetadataTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(TrainingMetadataTest)
+CUTAWAY_SUITE(TrainingMetadataTest)
 #include "training_metadata_test.moc"

@@ -6,6 +6,7 @@
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "engine/session/session_state.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -439,5 +440,5 @@ class TrainingTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(TrainingTest)
+CUTAWAY_SUITE(TrainingTest)
 #include "training_test.moc"

@@ -6,6 +6,7 @@
 
 #include "engine/support/fault_points.h"
 #include "engine/trials/trial_server.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -125,5 +126,5 @@ class TrialIsolationTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(TrialIsolationTest)
+CUTAWAY_SUITE(TrialIsolationTest)
 #include "trial_isolation_test.moc"

@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "tests/support/paths.h"
+#include "tests/support/suites.h"
+
 namespace {
 
 /// From now on this process and its children get EPERM for reading another one's memory.
@@ -41,8 +44,9 @@ class UnreadableWorkerTest : public QObject {
             process.setChildProcessModifier([] {
                 if (!forbidReading()) ::_exit(kNoFilter);
             });
-        process.start(CUTAWAY_CLI, {"run", m_folder.filePath("graph.py"), "--mode", "training", "--grad", "w",
-                                    "--backend", backend, "--gradients", m_folder.filePath(file)});
+        process.start(cutaway::testing::builtProgram("cutaway-cli"),
+                      {"run", m_folder.filePath("graph.py"), "--mode", "training", "--grad", "w", "--backend", backend,
+                       "--gradients", m_folder.filePath(file)});
         if (!process.waitForFinished(120'000)) qFatal("the run does not end");
         return process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -1;
     }
@@ -79,5 +83,5 @@ class UnreadableWorkerTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(UnreadableWorkerTest)
+CUTAWAY_SUITE(UnreadableWorkerTest)
 #include "unreadable_worker_test.moc"

@@ -8,6 +8,7 @@
 #include "engine/text/print.h"
 #include "tests/support/compiles.h"
 #include "tests/support/rule_texts.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -461,5 +462,5 @@ class UserPassesTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(UserPassesTest)
+CUTAWAY_SUITE(UserPassesTest)
 #include "user_passes_test.moc"

@@ -9,6 +9,8 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "tests/support/suites.h"
+
 using namespace cutaway;
 
 namespace {
@@ -232,5 +234,5 @@ class ValueStoreTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(ValueStoreTest)
+CUTAWAY_SUITE(ValueStoreTest)
 #include "value_store_test.moc"

@@ -7,6 +7,7 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/schedule/schedule.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -173,5 +174,5 @@ class VectorMathTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(VectorMathTest)
+CUTAWAY_SUITE(VectorMathTest)
 #include "vector_math_test.moc"

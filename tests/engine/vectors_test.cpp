@@ -12,6 +12,7 @@
 #include "engine/runtime/portable/quantized_rows.h"
 #include "engine/support/fourier.h"
 #include "engine/support/processor.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -122,6 +123,15 @@ QString digestOf(const Part& part) {
     return QString::number(digest.hash(), 16);
 }
 
+constexpr const char* kDigests = "--digests";
+int printDigests(int, char**) {
+    constexpr const char* kNames[] = {"plain", "avx2", "avx512"};
+    QTextStream out(stdout);
+    out << kNames[static_cast<int>(widestVectors())] << '\n';
+    for (const Part& part : kParts) out << digestOf(part) << '\n';
+    return 0;
+}
+
 }  // namespace
 
 class VectorsTest : public QObject {
@@ -139,7 +149,7 @@ class VectorsTest : public QObject {
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
         environment.insert("CUTAWAY_VECTORS", vectors);
         process.setProcessEnvironment(environment);
-        process.start(QCoreApplication::applicationFilePath(), {"--digests"});
+        process.start(QCoreApplication::applicationFilePath(), {kDigests});
         QVERIFY(process.waitForFinished());
         const QStringList lines = QString::fromUtf8(process.readAllStandardOutput()).split('\n', Qt::SkipEmptyParts);
         QCOMPARE(lines.size(), static_cast<qsizetype>(std::size(kParts)) + 1);
@@ -149,16 +159,6 @@ class VectorsTest : public QObject {
     }
 };
 
-int main(int argc, char** argv) {
-    if (argc == 2 && std::string_view(argv[1]) == "--digests") {
-        constexpr const char* kNames[] = {"plain", "avx2", "avx512"};
-        QTextStream out(stdout);
-        out << kNames[static_cast<int>(widestVectors())] << '\n';
-        for (const Part& part : kParts) out << digestOf(part) << '\n';
-        return 0;
-    }
-    QCoreApplication application(argc, argv);
-    VectorsTest test;
-    return QTest::qExec(&test, argc, argv);
-}
+CUTAWAY_SUITE(VectorsTest)
+CUTAWAY_ROLE(kDigests, printDigests)
 #include "vectors_test.moc"

@@ -4,6 +4,7 @@
 #include <QtTest>
 
 #include "engine/support/characters.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -84,5 +85,5 @@ class WordsTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(WordsTest)
+CUTAWAY_SUITE(WordsTest)
 #include "words_test.moc"

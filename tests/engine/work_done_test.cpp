@@ -1,5 +1,5 @@
 // How much work is done for each recorded model, as text: what time would show, where it cannot be measured. A change
-// that makes a kernel more, a copy more or a larger arena shows here; `work_done_test --bless` takes it over.
+// that makes a kernel more, a copy more or a larger arena shows here; `CUTAWAY_BLESS=1` takes it over.
 #include <QtTest>
 
 #include "engine/formats/open.h"
@@ -8,6 +8,8 @@
 #include "engine/schedule/schedule.h"
 #include "tests/support/models.h"
 #include "tests/support/paths.h"
+#include "tests/support/sections.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using cutaway::testing::modelFiles;
@@ -63,8 +65,6 @@ std::map<QString, QString> golden() {
     return rows;
 }
 
-bool g_bless = false;
-
 }  // namespace
 
 class WorkDoneTest : public QObject {
@@ -90,7 +90,7 @@ class WorkDoneTest : public QObject {
                                      : trace->failed() ? QString::fromStdString(trace->steps.back().info.error)
                                      : !graph          ? QString("no graph")
                                                        : workOf(*graph);
-                if (g_bless) m_rows[row] = work;
+                if (testing::blesses()) m_rows[row] = work;
                 else QCOMPARE(row + ": " + work, row + ": " + m_rows[row]);
             }
         }
@@ -106,7 +106,7 @@ class WorkDoneTest : public QObject {
     }
     void initTestCase() { m_rows = golden(); }
     void cleanupTestCase() {
-        if (!g_bless) return;
+        if (!testing::blesses()) return;
         QFile file(testing::testFile(kGolden));
         QVERIFY(file.open(QIODevice::WriteOnly));
         for (const auto& [name, work] : m_rows) file.write((name + ": " + work + "\n").toUtf8());
@@ -116,10 +116,5 @@ class WorkDoneTest : public QObject {
     std::map<QString, QString> m_rows;
 };
 
-int main(int argc, char** argv) {
-    QCoreApplication application(argc, argv);
-    g_bless = argc == 2 && std::string_view(argv[1]) == "--bless";
-    WorkDoneTest test;
-    return QTest::qExec(&test, g_bless ? 1 : argc, argv);
-}
+CUTAWAY_SUITE(WorkDoneTest)
 #include "work_done_test.moc"

@@ -24,6 +24,7 @@
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
 #include "tests/support/stand_in_worker.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -458,5 +459,5 @@ def step(a: "f32[2]"):
     }
 };
 
-QTEST_GUILESS_MAIN(WorkerTest)
+CUTAWAY_SUITE(WorkerTest)
 #include "worker_test.moc"

@@ -6,6 +6,7 @@
 
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -77,5 +78,5 @@ class WrappersTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(WrappersTest)
+CUTAWAY_SUITE(WrappersTest)
 #include "wrappers_test.moc"

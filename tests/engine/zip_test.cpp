@@ -4,6 +4,7 @@
 
 #include "engine/formats/zip_archive.h"
 #include "tests/support/bytes.h"
+#include "tests/support/suites.h"
 #include "tests/support/zip_builder.h"
 
 using namespace cutaway;
@@ -158,5 +159,5 @@ void ZipTest::survivesDamage() {
     }
 }
 
-QTEST_GUILESS_MAIN(ZipTest)
+CUTAWAY_SUITE(ZipTest)
 #include "zip_test.moc"

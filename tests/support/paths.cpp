@@ -1,5 +1,6 @@
 #include "tests/support/paths.h"
 
+#include <QCoreApplication>
 #include <QDir>
 
 namespace cutaway::testing {
@@ -18,6 +19,18 @@ QString referenceFolder(const QString& relative) {
     if (shared.isEmpty()) return {};
     const QString folder = shared + "/reference/" + relative;
     return QDir(folder).exists() ? folder : QString();
+}
+
+QString builtProgram(const QString& name) {
+    return QDir(QCoreApplication::applicationDirPath() + "/../bin").absoluteFilePath(name);
+}
+
+Build build() {
+    return {.folder = CUTAWAY_BUILD_DIR,
+            .version = CUTAWAY_VERSION,
+            .cmake = CUTAWAY_CMAKE,
+            .windows = CUTAWAY_WITH_UI,
+            .sharedEngine = CUTAWAY_SHARED};
 }
 
 }  // namespace cutaway::testing

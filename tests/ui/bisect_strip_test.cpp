@@ -8,6 +8,7 @@
 #include <QtTest>
 
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "tests/ui/main_window_fixture.h"
 #include "ui/windows/steps_window.h"
 
@@ -150,5 +151,5 @@ class BisectStripTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(BisectStripTest)
+CUTAWAY_SUITE(BisectStripTest)
 #include "bisect_strip_test.moc"

@@ -9,6 +9,7 @@
 #include <QTableView>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/tree_text.h"
 #include "ui/session/source.h"
 #include "ui/windows/main_window.h"
@@ -255,5 +256,5 @@ class BreakpointsWindowTest : public QObject {
     }
 };
 
-QTEST_MAIN(BreakpointsWindowTest)
+CUTAWAY_SUITE(BreakpointsWindowTest)
 #include "breakpoints_window_test.moc"

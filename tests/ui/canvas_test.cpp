@@ -4,6 +4,7 @@
 #include <QtTest>
 #include <ctime>
 
+#include "tests/support/suites.h"
 #include "tests/ui/scenes.h"
 
 using namespace cutaway;
@@ -340,5 +341,5 @@ class CanvasTest : public QObject {
     }
 };
 
-QTEST_MAIN(CanvasTest)
+CUTAWAY_SUITE(CanvasTest)
 #include "canvas_test.moc"

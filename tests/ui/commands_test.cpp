@@ -7,6 +7,7 @@
 #include <QTextBrowser>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/main_window_fixture.h"
 #include "ui/windows/command_palette.h"
 #include "ui/windows/keys_dialog.h"
@@ -141,5 +142,5 @@ class CommandsTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(CommandsTest)
+CUTAWAY_SUITE(CommandsTest)
 #include "commands_test.moc"

@@ -2,6 +2,7 @@
 #include <QAbstractItemModelTester>
 #include <QSignalSpy>
 
+#include "tests/support/suites.h"
 #include "tests/ui/controller_fixture.h"
 #include "tests/ui/tree_text.h"
 
@@ -413,5 +414,5 @@ class ControllerTest : public QObject, testing::ControllerFixture {
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)
 
-QTEST_MAIN(ControllerTest)
+CUTAWAY_SUITE(ControllerTest)
 #include "controller_test.moc"

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "ui/models/explain_model.h"
 #include "ui/session/session_controller.h"
 #include "ui/windows/compile_dialog.h"
@@ -480,5 +481,5 @@ class DialogsTest : public QObject {
 
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
 
-QTEST_MAIN(DialogsTest)
+CUTAWAY_SUITE(DialogsTest)
 #include "dialogs_test.moc"

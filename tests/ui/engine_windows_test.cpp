@@ -11,6 +11,7 @@
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 #include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/text_model.h"
@@ -386,5 +387,5 @@ def false_graph_0(x: "f32[4]"):
     }
 };
 
-QTEST_MAIN(EngineWindowsTest)
+CUTAWAY_SUITE(EngineWindowsTest)
 #include "engine_windows_test.moc"

@@ -2,6 +2,7 @@
 #include <QAbstractItemModelTester>
 #include <QSignalSpy>
 
+#include "tests/support/suites.h"
 #include "tests/ui/controller_fixture.h"
 #include "tests/ui/tree_text.h"
 
@@ -122,5 +123,5 @@ class ExplainingTest : public QObject, testing::ControllerFixture {
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)
 
-QTEST_MAIN(ExplainingTest)
+CUTAWAY_SUITE(ExplainingTest)
 #include "explaining_test.moc"

@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <atomic>
 
+#include "tests/support/suites.h"
 #include "tests/ui/fake_source.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
@@ -123,5 +124,5 @@ class LargeGraphTest : public QObject {
     }
 };
 
-QTEST_MAIN(LargeGraphTest)
+CUTAWAY_SUITE(LargeGraphTest)
 #include "large_graph_test.moc"

@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <sstream>
 
+#include "tests/support/suites.h"
 #include "tests/ui/graphs.h"
 #include "ui/background.h"
 #include "ui/graph/layout_client.h"
@@ -293,5 +294,5 @@ class LayoutTest : public QObject {
     }
 };
 
-QTEST_MAIN(LayoutTest)
+CUTAWAY_SUITE(LayoutTest)
 #include "layout_test.moc"

@@ -10,6 +10,7 @@
 #include <QtTest>
 
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/session/source.h"
 #include "ui/windows/main_window.h"
@@ -199,5 +200,5 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     }
 };
 
-QTEST_MAIN(LoopsWindowTest)
+CUTAWAY_SUITE(LoopsWindowTest)
 #include "loops_window_test.moc"

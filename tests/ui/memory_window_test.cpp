@@ -10,6 +10,7 @@
 #include <QtTest>
 
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/windows/memory_view.h"
 
@@ -265,5 +266,5 @@ class MemoryWindowTest : public QObject, testing::SessionWindowFixture {
     }
 };
 
-QTEST_MAIN(MemoryWindowTest)
+CUTAWAY_SUITE(MemoryWindowTest)
 #include "memory_window_test.moc"

@@ -12,6 +12,7 @@
 
 #include "engine/support/sanitized.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
@@ -205,5 +206,5 @@ class MenuDialogsTest : public QObject {
     }
 };
 
-QTEST_MAIN(MenuDialogsTest)
+CUTAWAY_SUITE(MenuDialogsTest)
 #include "menu_dialogs_test.moc"

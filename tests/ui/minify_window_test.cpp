@@ -12,6 +12,7 @@
 
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/graph/graph_view.h"
 #include "ui/windows/main_window.h"
@@ -181,5 +182,5 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
     }
 };
 
-QTEST_MAIN(MinifyWindowTest)
+CUTAWAY_SUITE(MinifyWindowTest)
 #include "minify_window_test.moc"

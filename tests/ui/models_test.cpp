@@ -4,6 +4,7 @@
 #include <QtTest>
 
 #include "cutaway/node_query.h"
+#include "tests/support/suites.h"
 #include "tests/ui/fake_source.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/explain_model.h"
@@ -483,5 +484,5 @@ class ModelsTest : public QObject {
     }
 };
 
-QTEST_MAIN(ModelsTest)
+CUTAWAY_SUITE(ModelsTest)
 #include "models_test.moc"

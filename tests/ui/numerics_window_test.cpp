@@ -16,6 +16,7 @@
 
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
@@ -294,5 +295,5 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
     }
 };
 
-QTEST_MAIN(NumericsWindowTest)
+CUTAWAY_SUITE(NumericsWindowTest)
 #include "numerics_window_test.moc"

@@ -2,6 +2,7 @@
 #include <QSignalSpy>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/graphs.h"
 #include "ui/graph/graph_canvas.h"
 #include "ui/graph/graph_view.h"
@@ -260,5 +261,5 @@ class PanesTest : public QObject {
     }
 };
 
-QTEST_MAIN(PanesTest)
+CUTAWAY_SUITE(PanesTest)
 #include "panes_test.moc"

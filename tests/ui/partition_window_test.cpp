@@ -13,6 +13,7 @@
 #include <set>
 
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 #include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/partition_model.h"
@@ -389,5 +390,5 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     }
 };
 
-QTEST_MAIN(PartitionWindowTest)
+CUTAWAY_SUITE(PartitionWindowTest)
 #include "partition_window_test.moc"

@@ -1,6 +1,7 @@
 // Pictures of graphs before anybody sees them: chips, folds, order, and the geometry that painting stands on.
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/scenes.h"
 #include "ui/graph/visible_path.h"
 
@@ -220,5 +221,5 @@ class PictureTest : public QObject {
     }
 };
 
-QTEST_MAIN(PictureTest)
+CUTAWAY_SUITE(PictureTest)
 #include "picture_test.moc"

@@ -8,6 +8,7 @@
 #include <QTreeView>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/main_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/windows/graph_window.h"
@@ -233,5 +234,5 @@ class SteppingTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(SteppingTest)
+CUTAWAY_SUITE(SteppingTest)
 #include "stepping_test.moc"

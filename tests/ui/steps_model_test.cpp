@@ -5,6 +5,7 @@
 #include <QSignalSpy>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/fake_source.h"
 #include "tests/ui/tree_text.h"
 #include "ui/session/session_controller.h"
@@ -192,5 +193,5 @@ class StepsModelTest : public QObject {
     }
 };
 
-QTEST_MAIN(StepsModelTest)
+CUTAWAY_SUITE(StepsModelTest)
 #include "steps_model_test.moc"

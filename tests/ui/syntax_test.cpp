@@ -7,6 +7,7 @@
 #include <QTextLayout>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/contrast.h"
 #include "ui/graph/graph_colors.h"
 #include "ui/windows/code_view.h"
@@ -154,5 +155,5 @@ class SyntaxTest : public QObject {
     }
 };
 
-QTEST_MAIN(SyntaxTest)
+CUTAWAY_SUITE(SyntaxTest)
 #include "syntax_test.moc"

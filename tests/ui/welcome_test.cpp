@@ -12,6 +12,7 @@
 #include <QTreeView>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/main_window_fixture.h"
 #include "ui/models/kernels_model.h"
 #include "ui/models/steps_model.h"
@@ -276,5 +277,5 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(WelcomeTest)
+CUTAWAY_SUITE(WelcomeTest)
 #include "welcome_test.moc"

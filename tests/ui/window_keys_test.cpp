@@ -9,6 +9,7 @@
 #include <QTreeWidget>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/main_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/windows/activity_list.h"
@@ -346,5 +347,5 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(WindowKeysTest)
+CUTAWAY_SUITE(WindowKeysTest)
 #include "window_keys_test.moc"

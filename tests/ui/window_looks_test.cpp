@@ -17,6 +17,7 @@
 #include <QTreeView>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/contrast.h"
 #include "tests/ui/main_window_fixture.h"
 #include "ui/graph/graph_colors.h"
@@ -445,5 +446,5 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(WindowLooksTest)
+CUTAWAY_SUITE(WindowLooksTest)
 #include "window_looks_test.moc"

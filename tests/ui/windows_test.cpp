@@ -20,6 +20,7 @@
 #include <QWheelEvent>
 #include <QtTest>
 
+#include "tests/support/suites.h"
 #include "tests/ui/main_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/windows/command_palette.h"
@@ -310,5 +311,5 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
     }
 };
 
-QTEST_MAIN(WindowsTest)
+CUTAWAY_SUITE(WindowsTest)
 #include "windows_test.moc"

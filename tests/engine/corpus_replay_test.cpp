@@ -4,6 +4,7 @@
 
 #include "tests/fuzz/formats.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -46,5 +47,5 @@ void CorpusReplayTest::everyFormatHasSeeds() {
     }
 }
 
-QTEST_GUILESS_MAIN(CorpusReplayTest)
+CUTAWAY_SUITE(CorpusReplayTest)
 #include "corpus_replay_test.moc"

@@ -7,6 +7,7 @@
 #include "tests/fuzz/argument_runs.h"
 #include "tests/support/argument_check.h"
 #include "tests/support/paths.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -85,5 +86,5 @@ void OpArgumentsTest::mutations() {
     QVERIFY(static_cast<double>(tally.ran) > ran * static_cast<double>(runs.count));
 }
 
-QTEST_GUILESS_MAIN(OpArgumentsTest)
+CUTAWAY_SUITE(OpArgumentsTest)
 #include "op_arguments_test.moc"

@@ -1,6 +1,4 @@
 // The public API: open, compile, look at every step, run. On the bundled models.
-#include "cutaway/session.h"
-
 #include <QDir>
 #include <QDirIterator>
 #include <QFile>
@@ -8,6 +6,7 @@
 #include <QtTest>
 #include <filesystem>
 
+#include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
@@ -17,6 +16,7 @@
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/suites.h"
 
 using namespace cutaway;
 
@@ -495,5 +495,5 @@ class SessionTest : public QObject {
     }
 };
 
-QTEST_GUILESS_MAIN(SessionTest)
-#include "session_test.moc"
+CUTAWAY_SUITE(SessionTest)
+#include "engine_session_test.moc"
