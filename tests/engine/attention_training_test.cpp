@@ -13,14 +13,14 @@ using namespace cutaway;
 
 namespace {
 
-struct Recorded {
+struct RecordedAttention {
     QString name, calls;
     int fused = 0;
     std::string graph;
 };
 
-std::vector<Recorded> readRecorded() {
-    std::vector<Recorded> out;
+std::vector<RecordedAttention> readRecordedAttention() {
+    std::vector<RecordedAttention> out;
     for (const char* device : {"cpu", "cuda"}) {
         QFile file(testing::testFile((std::string("data/attention_training_") + device + ".txt").c_str()));
         if (!file.open(QIODevice::ReadOnly)) qFatal("a recording is missing");
@@ -42,7 +42,7 @@ std::vector<Recorded> readRecorded() {
 bool counts(const QString& name) {
     return !name.startsWith("operator.") && name != "aten.sym_size.int" && name != "torch.sym_float";
 }
-QString calls(const Module& module) {
+QString comparedCalls(const Module& module) {
     QStringList out;
     for (const auto& [name, count] : opHistogram(module))
         if (name != "placeholder" && name != "output" && name != "get_attr" && counts(QString::fromStdString(name)))
@@ -63,7 +63,7 @@ QString counted(const QString& recorded) {
 class AttentionTrainingTest : public QObject {
     Q_OBJECT
 
-    std::vector<Recorded> m_recorded = readRecorded();
+    std::vector<RecordedAttention> m_recorded = readRecordedAttention();
 
   private slots:
     void likePyTorch_data() {
@@ -73,7 +73,7 @@ class AttentionTrainingTest : public QObject {
     }
     void likePyTorch() {
         QFETCH(size_t, position);
-        const Recorded& one = m_recorded[position];
+        const RecordedAttention& one = m_recorded[position];
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         CompileRequest options;
@@ -101,7 +101,7 @@ class AttentionTrainingTest : public QObject {
         // PyTorch chooses the kernel by the example of the width and guards it; ours, which compiles for every width,
         // takes the math form.
         if (one.name == "13, f16, cuda, symbolic" || one.name == "24, f32, cuda, symbolic") return;
-        QCOMPARE(calls(*trace->result()), counted(one.calls));
+        QCOMPARE(comparedCalls(*trace->result()), counted(one.calls));
     }
 };
 

@@ -17,15 +17,15 @@ using namespace cutaway;
 
 namespace {
 
-struct Recorded {
+struct RecordedChunking {
     QString name, settings, main, body, refused;
     std::string graph;
 };
 
-std::vector<Recorded> readRecorded() {
+std::vector<RecordedChunking> readRecordedChunking() {
     QFile file(testing::testFile("data/auto_chunker.txt"));
     if (!file.open(QIODevice::ReadOnly)) qFatal("tests/data/auto_chunker.txt is missing");
-    std::vector<Recorded> out;
+    std::vector<RecordedChunking> out;
     for (const QString& part : QString::fromUtf8(file.readAll()).split("# case: ").mid(1)) {
         const auto property = [&](const char* key) {
             const auto match =
@@ -38,7 +38,7 @@ std::vector<Recorded> readRecorded() {
     return out;
 }
 
-CompileRequest with(const QString& settings) {
+CompileRequest withChunker(const QString& settings) {
     CompileRequest options;
     options.enabledPasses.push_back(
         *parseOptionalPass("auto_chunker" + (settings.isEmpty() ? std::string() : "=" + settings.toStdString())));
@@ -50,7 +50,7 @@ Step chunked(const Snapshot& graph, const CompileRequest& options) {
 }
 
 /// Calls only, as the recording counts them.
-QString calls(const Module& module) {
+QString callCounts(const Module& module) {
     QStringList out;
     for (const auto& [name, count] : opHistogram(module))
         if (name != "placeholder" && name != "output" && name != "get_attr")
@@ -64,7 +64,7 @@ QString sorted(const QString& counts) {
     return out.join("; ");
 }
 
-void compareNumbers(const Snapshot& before, const Snapshot& after) {
+void compareChunkedNumbers(const Snapshot& before, const Snapshot& after) {
     const auto inputs = randomInputs(*before, 7);
     QVERIFY2(inputs.has_value(), inputs ? "" : inputs.error().text().c_str());
     const auto expected = interpret(*before, *inputs), actual = interpret(*after, *inputs);
@@ -85,10 +85,10 @@ void compareNumbers(const Snapshot& before, const Snapshot& after) {
 class AutoChunkerTest : public QObject {
     Q_OBJECT
 
-    std::vector<Recorded> m_recorded = readRecorded();
-    const Recorded& named(const QString& name) const {
+    std::vector<RecordedChunking> m_recorded = readRecordedChunking();
+    const RecordedChunking& named(const QString& name) const {
         return *std::find_if(m_recorded.begin(), m_recorded.end(),
-                             [&](const Recorded& one) { return one.name == name; });
+                             [&](const RecordedChunking& one) { return one.name == name; });
     }
 
   private slots:
@@ -99,22 +99,23 @@ class AutoChunkerTest : public QObject {
     }
     void likePyTorch() {
         QFETCH(size_t, position);
-        const Recorded& one = m_recorded[position];
+        const RecordedChunking& one = m_recorded[position];
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         const Snapshot before = std::move(*graph);
-        const Step step = chunked(before, with(one.settings));
+        const Step step = chunked(before, withChunker(one.settings));
         QVERIFY2(
             step.info.state == StepState::Changed,
-            qPrintable(QString::fromStdString(step.info.error) + " " +
-                       QString::fromStdString(
-                           planChunks(const_cast<Graph&>(before->graph()), ChunkSettings(with(one.settings))).reason)));
+            qPrintable(
+                QString::fromStdString(step.info.error) + " " +
+                QString::fromStdString(
+                    planChunks(const_cast<Graph&>(before->graph()), ChunkSettings(withChunker(one.settings))).reason)));
         QCOMPARE(step.info.rewrites, 1);
-        QCOMPARE(calls(*step.after), sorted(one.main));
+        QCOMPARE(callCounts(*step.after), sorted(one.main));
         QVERIFY(!step.after->subgraphs.empty());
-        QCOMPARE(calls(*step.after->subgraphs[0].second), sorted(one.body));
-        compareNumbers(before, step.after);
-        QCOMPARE(chunked(step.after, with(one.settings)).info.state, StepState::Unchanged);
+        QCOMPARE(callCounts(*step.after->subgraphs[0].second), sorted(one.body));
+        compareChunkedNumbers(before, step.after);
+        QCOMPARE(chunked(step.after, withChunker(one.settings)).info.state, StepState::Unchanged);
     }
 
     void leftAlone_data() {
@@ -138,37 +139,37 @@ class AutoChunkerTest : public QObject {
     void leftAlone() {
         QFETCH(QString, name);
         QFETCH(QString, reason);
-        const Recorded& one = named(name);
+        const RecordedChunking& one = named(name);
         QVERIFY(!one.refused.isEmpty());  // PyTorch leaves it alone, too
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         const Snapshot before = std::move(*graph);
-        QCOMPARE(chunked(before, with({})).info.state, StepState::Unchanged);
+        QCOMPARE(chunked(before, withChunker({})).info.state, StepState::Unchanged);
         QString said;
         for (Node& node : before->graph().nodes())
             for (const Rule& rule : autoChunkerRules())
                 if (said.isEmpty() && node.isCall() && rule.find.find(node.op().name()) != std::string_view::npos)
-                    said = QString::fromStdString(explainRule(rule, node, with({})).reason);
+                    said = QString::fromStdString(explainRule(rule, node, withChunker({})).reason);
         QVERIFY2(said.contains(reason), qPrintable(said));
     }
 
     /// PyTorch's chunker stops the compilation here: a gradient that comes in is read outside of the chunks, too.
     void aGradientReadTwice() {
-        const Recorded& one = named("two products");
+        const RecordedChunking& one = named("two products");
         QVERIFY(one.refused.startsWith("RuntimeError"));
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         const Snapshot before = std::move(*graph);
-        const Step first = chunked(before, with({}));
+        const Step first = chunked(before, withChunker({}));
         QVERIFY2(first.info.state == StepState::Changed, first.info.error.c_str());
         QCOMPARE(first.rewrites[0].node, "addmm_1");
-        compareNumbers(before, first.after);
+        compareChunkedNumbers(before, first.after);
         // The other product is left to a second run of the pass.
-        const Step second = chunked(first.after, with({}));
+        const Step second = chunked(first.after, withChunker({}));
         QVERIFY2(second.info.state == StepState::Changed, second.info.error.c_str());
         QCOMPARE(second.rewrites[0].node, "addmm");
-        compareNumbers(before, second.after);
-        QCOMPARE(chunked(second.after, with({})).info.state, StepState::Unchanged);
+        compareChunkedNumbers(before, second.after);
+        QCOMPARE(chunked(second.after, withChunker({})).info.state, StepState::Unchanged);
     }
 };
 

@@ -47,11 +47,11 @@ struct Wrong {
     const char* kind;
     BisectCheck check;
 };
-constexpr Wrong kWrong[] = {{"wrong", BisectCheck::Numbers}, {"nan", BisectCheck::Nan},
-                            {"invalid", BisectCheck::Crash}, {"runtime_error", BisectCheck::Crash},
-                            {"int", BisectCheck::Crash},     {"crash", BisectCheck::Crash},
-                            {"abort", BisectCheck::Crash},   {"hang", BisectCheck::Crash},
-                            {"sigterm", BisectCheck::Crash}, {"leak", BisectCheck::Crash}};
+constexpr Wrong kWrongs[] = {{"wrong", BisectCheck::Numbers}, {"nan", BisectCheck::Nan},
+                             {"invalid", BisectCheck::Crash}, {"runtime_error", BisectCheck::Crash},
+                             {"int", BisectCheck::Crash},     {"crash", BisectCheck::Crash},
+                             {"abort", BisectCheck::Crash},   {"hang", BisectCheck::Crash},
+                             {"sigterm", BisectCheck::Crash}, {"leak", BisectCheck::Crash}};
 
 }  // namespace
 
@@ -74,7 +74,7 @@ class BisectFaultsTest : public QObject {
         QTest::addColumn<QString>("kind");
         QTest::addColumn<int>("check");
         for (const Kind& run : kRuns)
-            for (const Wrong& wrong : kWrong)
+            for (const Wrong& wrong : kWrongs)
                 for (const auto& [pass, rule] :
                      {std::pair("remove_noop_ops", "aten.clone.default"), std::pair("decompose", "aten.silu.default")})
                     QTest::addRow("%s, %s, %s", run.name, wrong.kind, rule)
@@ -106,7 +106,7 @@ class BisectFaultsTest : public QObject {
         QTest::addColumn<QString>("kind");
         QTest::addColumn<int>("check");
         for (const Kind& run : kRuns)
-            for (const Wrong& wrong : kWrong)
+            for (const Wrong& wrong : kWrongs)
                 QTest::addRow("%s, %s", run.name, wrong.kind)
                     << run.request << wrong.kind << static_cast<int>(wrong.check);
     }

@@ -17,7 +17,7 @@ using namespace cutaway;
 namespace {
 
 /// A chain of `length` additions of 0 to the input.
-Snapshot chain(int length) {
+Snapshot additions(int length) {
     std::string text = "class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n";
     std::string last = "x";
     for (int i = 0; i < length; ++i) {
@@ -76,7 +76,7 @@ class BisectTest : public QObject {
 
   private slots:
     void oneWrongRewriteAmongTwoThousand() {
-        const CompileTrace trace = runPasses(chain(2000), {&kWrong});
+        const CompileTrace trace = runPasses(additions(2000), {&kWrong});
         QCOMPARE(trace.steps[0].info.rewrites, 2000);
         const auto outcome = bisect(trace, 0, addsNothing);
         QVERIFY2(outcome, outcome ? "" : outcome.error().text().c_str());
@@ -90,7 +90,7 @@ class BisectTest : public QObject {
 
     void findsTheStep() {
         // Nothing to do in the second pass: its graphs are those of the first.
-        const CompileTrace trace = runPasses(chain(1300), {&kWrong, &kGood});
+        const CompileTrace trace = runPasses(additions(1300), {&kWrong, &kGood});
         const auto outcome = bisect(trace, 0, addsNothing);
         QVERIFY(outcome && outcome->found);
         QCOMPARE(outcome->step, 0);
@@ -98,10 +98,10 @@ class BisectTest : public QObject {
     }
 
     void goodRunsHaveNoCulprit() {
-        const auto outcome = bisect(runPasses(chain(20), {&kGood}), 0, addsNothing);
+        const auto outcome = bisect(runPasses(additions(20), {&kGood}), 0, addsNothing);
         QVERIFY(outcome && !outcome->found);
         QCOMPARE(outcome->tries.size(), size_t(1));
-        const auto nothing = bisect(runPasses(chain(0), {&kGood}), 0, addsNothing);
+        const auto nothing = bisect(runPasses(additions(0), {&kGood}), 0, addsNothing);
         QVERIFY(nothing && !nothing->found && nothing->tries.empty());
     }
 
@@ -149,7 +149,7 @@ class BisectTest : public QObject {
     }
 
     void aFailingPassIsSearchedForItsRewrite() {
-        const CompileTrace trace = runPasses(chain(40), {&kFails});
+        const CompileTrace trace = runPasses(additions(40), {&kFails});
         QVERIFY(trace.failed());
         const auto outcome = bisect(trace, 0, {});
         QVERIFY2(outcome, outcome ? "" : outcome.error().text().c_str());
@@ -158,7 +158,7 @@ class BisectTest : public QObject {
     }
 
     void aTestThatCannotBeMadeIsAnError() {
-        const auto outcome = bisect(runPasses(chain(9), {&kGood}), 0,
+        const auto outcome = bisect(runPasses(additions(9), {&kGood}), 0,
                                     [](const Module&) -> Result<Verdict> { return unsupported("no such test"); });
         QVERIFY(!outcome);
         QVERIFY(outcome.error().message.find("no such test") != std::string::npos);
@@ -167,7 +167,7 @@ class BisectTest : public QObject {
     void cancelled() {
         Progress progress;
         progress.cancel->cancel();
-        const auto outcome = bisect(runPasses(chain(9), {&kGood}), 0, addsNothing, progress);
+        const auto outcome = bisect(runPasses(additions(9), {&kGood}), 0, addsNothing, progress);
         QVERIFY(!outcome);
         QCOMPARE(outcome.error().code, ErrorCode::Cancelled);
     }

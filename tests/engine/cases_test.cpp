@@ -37,7 +37,7 @@ using namespace cutaway::testing;
 
 namespace {
 
-QString printed(const Module& module, const char* function) {
+QString printedAs(const Module& module, const char* function) {
     QString text = QString::fromStdString(printText(module, {.comments = false}).text).trimmed() + "\n";
     return text.replace("def forward(", QString("def %1(").arg(function));
 }
@@ -142,13 +142,13 @@ class CasesTest : public QObject {
         for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(one.pass.toStdString() + "/" + rewrite.rule);
         const bool changed = step.info.state == StepState::Changed;
         if (blesses()) {
-            one.before = printed(**before, "before");
-            one.after = changed ? printed(*step.after, "after") : QString();
+            one.before = printedAs(**before, "before");
+            one.after = changed ? printedAs(*step.after, "after") : QString();
         }
         checkSentences(one, *pass, *before);
         if (QTest::currentTestFailed()) return;
-        QCOMPARE(printed(**before, "before"), one.before);
-        QCOMPARE(changed ? printed(*step.after, "after") : QString(), one.after);
+        QCOMPARE(printedAs(**before, "before"), one.before);
+        QCOMPARE(changed ? printedAs(*step.after, "after") : QString(), one.after);
         for (int64_t fuel = 0; fuel < static_cast<int64_t>(step.rewrites.size()); ++fuel) {
             const Step part = runPass(*pass, *before, one.options, fuel);
             QVERIFY2(part.info.state != StepState::Failed,
@@ -158,7 +158,7 @@ class CasesTest : public QObject {
         if (changed) {
             const auto after = parseCase(one.after, "after");
             QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
-            QCOMPARE(printed(**after, "after"), one.after);
+            QCOMPARE(printedAs(**after, "after"), one.after);
             const Step again = runPass(*pass, step.after, one.options);
             if (one.idle.isEmpty())
                 QVERIFY2(again.info.state == StepState::Unchanged,

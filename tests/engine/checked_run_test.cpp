@@ -12,6 +12,7 @@
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
 #include "engine/text/parse.h"
+#include "tests/support/bytes.h"
 #include "tests/support/frozen.h"
 #include "tests/support/paths.h"
 #include "tests/support/stand_in_worker.h"
@@ -55,17 +56,11 @@ void damage(Session& session, const std::string& name, std::string_view from, st
     }
 }
 
-Snapshot parsed(const char* body) {
+Snapshot parsedBody(const char* body) {
     auto module =
         parseText(std::string("class G(torch.nn.Module):\n    def forward(self, x: \"f32[2, 3]\"):\n") + body);
     if (!module) qFatal("%s", module.error().text().c_str());
     return std::move(*module);
-}
-
-Tensor numbers(DType dtype, const std::vector<double>& values) {
-    Tensor tensor = Tensor::zeros(dtype, {static_cast<int64_t>(values.size())});
-    storeElements(dtype, tensor.data(), 1, static_cast<int64_t>(values.size()), values.data());
-    return tensor;
 }
 
 }  // namespace
@@ -280,14 +275,14 @@ class CheckedRunTest : public QObject {
         QFETCH(double, exact);
         QFETCH(int, verdict);
         NodeNumbers row;
-        measure(numbers(DType::F32, {value, 1}), numbers(DType::F32, {reference, 1}), numbers(DType::F64, {exact, 1}),
-                {}, row);
+        measure(testing::rowOf(DType::F32, {value, 1}), testing::rowOf(DType::F32, {reference, 1}),
+                testing::rowOf(DType::F64, {exact, 1}), {}, row);
         QCOMPARE(static_cast<int>(row.verdict), verdict);
     }
     void distancesAreMeasured() {
         NodeNumbers row;
-        measure(numbers(DType::F32, {3, 1, NAN, -0.0}), numbers(DType::F32, {3, 2, NAN, 0.0}),
-                numbers(DType::F64, {3, 2, NAN, 0}), {}, row);
+        measure(testing::rowOf(DType::F32, {3, 1, NAN, -0.0}), testing::rowOf(DType::F32, {3, 2, NAN, 0.0}),
+                testing::rowOf(DType::F64, {3, 2, NAN, 0}), {}, row);
         QCOMPARE(row.elements, int64_t{4});
         QCOMPARE(row.nans, int64_t{1});
         QCOMPARE(row.different, int64_t{1});
@@ -318,7 +313,7 @@ class CheckedRunTest : public QObject {
 
     /// Which node stands for which.
     void counterpartsAreFound() {
-        const Snapshot before = parsed(
+        const Snapshot before = parsedBody(
             "        a: \"f32[2, 3]\" = torch.ops.aten.sin.default(x)\n"
             "        b: \"f32[2, 3]\" = torch.ops.aten.mul.Tensor(a, x)\n"
             "        c: \"f32[2, 3]\" = torch.ops.aten.cos.default(b)\n"
@@ -354,7 +349,7 @@ class CheckedRunTest : public QObject {
         std::vector<double> values(64 * 512);
         for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
         const ReadyGraph graph{std::make_shared<Module>(**module),
-                               {numbers(DType::F32, values).view({64, 512}, {512, 1}, 0)}};
+                               {testing::rowOf(DType::F32, values).view({64, 512}, {512, 1}, 0)}};
         const std::vector<int> same = {0, 1, 2, 3, 4, 5, 6};
         std::vector<std::vector<double>> found;
         for (const double bytes : {0.0, 1.0}) {

@@ -6,27 +6,21 @@
 #include <map>
 
 #include "app/cli/json_shape.h"
-#include "tests/support/paths.h"
+#include "tests/support/shell.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway::cli;
+using cutaway::testing::Ended;
+using cutaway::testing::kWrongRule;
+using cutaway::testing::runShell;
 
 namespace {
 
-constexpr const char* kChain = R"(def forward(x: "f32[4]"):
+constexpr const char* kShortChain = R"(def forward(x: "f32[4]"):
     a = aten.relu.default(x)
     b = aten.slice.Tensor(a, 0, 0, 9223372036854775807)
     c = aten.cos.default(b)
     return (c,)
-)";
-constexpr const char* kWrongRule = R"(rule wrong
-  why it shows what bisect finds
-  find
-    s = aten.cos.default(x)
-    return s
-  replace
-    s = aten.sin.default(x)
-    return s
 )";
 
 /// A line for each way in which a command reports; the first is the plain one.
@@ -80,11 +74,6 @@ const std::map<QString, Smoke> kSmoke = {
     {"manual", {"manual", {{"--json", "manual"}}}},
 };
 
-struct Ended {
-    int status = 0;  // as a shell reports it
-    QByteArray out, err;
-};
-
 }  // namespace
 
 class CliCommandsTest : public QObject {
@@ -93,15 +82,7 @@ class CliCommandsTest : public QObject {
     QTemporaryDir m_folder;
     Json m_table;
 
-    Ended shell(QString line) const {
-        QProcess process;
-        process.setWorkingDirectory(m_folder.path());
-        process.start("/bin/sh",
-                      {"-c", line.replace("cutaway-cli", "'" + cutaway::testing::builtProgram("cutaway-cli") + "'")});
-        if (!process.waitForFinished(120'000)) qFatal("'%s' does not end", qPrintable(line));
-        const int status = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : 128 + process.exitCode();
-        return {status, process.readAllStandardOutput(), process.readAllStandardError()};
-    }
+    Ended shell(const QString& line) const { return runShell(m_folder.path(), line); }
     void write(const QString& name, const QByteArray& text) const {
         QFile file(m_folder.filePath(name));
         if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size())
@@ -126,7 +107,7 @@ class CliCommandsTest : public QObject {
 
   private slots:
     void initTestCase() {
-        write("chain.py", kChain);
+        write("chain.py", kShortChain);
         write("wrong.rules", kWrongRule);
         write("plan.txt", "order x0\nvectors nothing\n");
         // A failure to repeat, made in a pass.

@@ -8,11 +8,14 @@
 
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
-#include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
+#include "tests/support/shell.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
+using testing::Ended;
+using testing::kWrongRule;
+using testing::runShell;
 
 namespace {
 
@@ -21,7 +24,7 @@ constexpr const char* kTwo = R"(def forward(x: "f32[2, 3]", y: "f32[2, 3]"):
     b = aten.mul.Tensor(x, y)
     return (a, b)
 )";
-constexpr const char* kChain = R"(def forward(x: "f32[4]"):
+constexpr const char* kSlicedChain = R"(def forward(x: "f32[4]"):
     a = aten.relu.default(x)
     b = aten.slice.Tensor(a, 0, 0, 9223372036854775807)
     c = aten.cos.default(b)
@@ -29,22 +32,8 @@ constexpr const char* kChain = R"(def forward(x: "f32[4]"):
     e = aten.exp.default(d)
     return (e,)
 )";
-constexpr const char* kWrongRule = R"(rule wrong
-  why it shows what bisect finds
-  find
-    s = aten.cos.default(x)
-    return s
-  replace
-    s = aten.sin.default(x)
-    return s
-)";
 
 Tensor filled(double value, Dims sizes) { return Tensor::full(DType::F32, sizes, Scalar(value)); }
-
-struct Ended {
-    int status = 0;  // as a shell reports it
-    QByteArray out, err;
-};
 
 }  // namespace
 
@@ -53,15 +42,7 @@ class CliTest : public QObject {
 
     QTemporaryDir m_folder;
 
-    /// Runs a command line of the shell; "cutaway-cli" in it is the built one.
-    Ended shell(QString line) const {
-        QProcess process;
-        process.setWorkingDirectory(m_folder.path());
-        process.start("/bin/sh", {"-c", line.replace("cutaway-cli", "'" + testing::builtProgram("cutaway-cli") + "'")});
-        if (!process.waitForFinished(120'000)) qFatal("'%s' does not end", qPrintable(line));
-        const int status = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : 128 + process.exitCode();
-        return {status, process.readAllStandardOutput(), process.readAllStandardError()};
-    }
+    Ended shell(const QString& line) const { return runShell(m_folder.path(), line); }
     /// The JSON that the command writes to stdout; what it wrote with --json FILE is the same.
     QJsonDocument json(const QString& line) const {
         const Ended ended = shell(line + " --json -");
@@ -89,7 +70,7 @@ class CliTest : public QObject {
   private slots:
     void initTestCase() {
         write("two.py", kTwo);
-        write("chain.py", kChain);
+        write("chain.py", kSlicedChain);
         write("wrong.rules", kWrongRule);
         write("deep.py",
               "def forward(x: \"f32[2]\"):\n    y = " + QByteArray("x ** ").repeated(100'000) + "x\n    return (y,)\n");

@@ -16,7 +16,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-Tensor tensorOf(DType dtype, const std::vector<double>& values, Dims sizes = {}) {
+Tensor converted(DType dtype, const std::vector<double>& values, Dims sizes = {}) {
     if (sizes.empty()) sizes = {static_cast<int64_t>(values.size())};
     Tensor out = Tensor::zeros(DType::F64, sizes);
     std::copy(values.begin(), values.end(), out.as<double>());
@@ -72,7 +72,7 @@ class CompareTest : public QObject {
         QFETCH(Doubles, actual);
         QFETCH(int, mismatches);
         QFETCH(int, worst);
-        const Tensor want = tensorOf(DType(dtype), expected), got = tensorOf(DType(dtype), actual);
+        const Tensor want = converted(DType(dtype), expected), got = converted(DType(dtype), actual);
         const Comparison found = compareOutput(got, want);
         QCOMPARE(found.mismatches, int64_t(mismatches));
         QCOMPARE(found.within, mismatches == 0);
@@ -103,26 +103,26 @@ class CompareTest : public QObject {
     }
 
     void aToleranceIsAtLeastTheDtypesOwn() {
-        const Tensor want = tensorOf(DType::F32, {1, 2, 3}), near = tensorOf(DType::F32, {1, 2, 3.00002}),
-                     far = tensorOf(DType::F32, {1, 2, 3.1});
+        const Tensor want = converted(DType::F32, {1, 2, 3}), near = converted(DType::F32, {1, 2, 3.00002}),
+                     far = converted(DType::F32, {1, 2, 3.1});
         QVERIFY(compareOutput(near, want, 1e-12).within);
         QVERIFY(!compareOutput(far, want, 1e-3).within);
         QVERIFY(compareOutput(far, want, 1e-1).within);
     }
 
     void theWorstElementIsNamed() {
-        const Tensor want = tensorOf(DType::F32, {0, 0.1, 2, 3, 4, 5}, {2, 3}),
-                     got = tensorOf(DType::F32, {0, 0.1, 2, 3, 4, 7.5}, {2, 3});
+        const Tensor want = converted(DType::F32, {0, 0.1, 2, 3, 4, 5}, {2, 3}),
+                     got = converted(DType::F32, {0, 0.1, 2, 3, 4, 7.5}, {2, 3});
         const auto element = worstElement(compareOutput(got, want), got, want);
         QVERIFY(element.has_value());
         QVERIFY((element->index == std::vector<int64_t>{1, 2}));
         QCOMPARE(elementText(*element), std::string("element [1, 2] is 7.5 instead of 5"));
-        const Tensor one = tensorOf(DType::F32, {0.1}).view({}, {}, 0),
-                     two = tensorOf(DType::F32, {0.2}).view({}, {}, 0);
+        const Tensor one = converted(DType::F32, {0.1}).view({}, {}, 0),
+                     two = converted(DType::F32, {0.2}).view({}, {}, 0);
         QCOMPARE(elementText(*worstElement(compareOutput(two, one), two, one)),
                  std::string("its value is 0.2 instead of 0.1"));
-        const Tensor whole = tensorOf(DType::I64, {9007199254740992.0}),
-                     more = tensorOf(DType::I64, {9007199254740994.0});
+        const Tensor whole = converted(DType::I64, {9007199254740992.0}),
+                     more = converted(DType::I64, {9007199254740994.0});
         QCOMPARE(elementText(*worstElement(compareOutput(more, whole), more, whole)),
                  std::string("element [0] is 9007199254740994 instead of 9007199254740992"));
         QVERIFY(!worstElement(compareOutput(want, want), want, want).has_value());
@@ -149,7 +149,7 @@ class CompareTest : public QObject {
             wants.push_back(odd ? values[random.below(6)] : want);
             gots.push_back(odd ? values[random.below(6)] : want * (1 + 1e-6 * random.uniform()));
         }
-        const Tensor want = tensorOf(dtype, wants), got = tensorOf(dtype, gots);
+        const Tensor want = converted(dtype, wants), got = converted(dtype, gots);
         Comparison due;
         double furthest = 0;
         const Tolerance tolerance = isIntegral(dtype, true) ? Tolerance{} : Tolerance{1e-5, 1e-6};

@@ -10,6 +10,7 @@
 #include "engine/support/files.h"
 #include "engine/tensor/fill.h"
 #include "tests/engine/cpu_backend_cases.h"
+#include "tests/support/compiled_calls.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
@@ -24,32 +25,11 @@ QString kindsOf(const BuildInfo& info) {
     for (const KernelInfo& kernel : info.kernels) kinds << QString::fromStdString(kernel.kind);
     return kinds.join(", ");
 }
-QByteArray reasonsOf(const BuildInfo& info) {
+QByteArray reasonLines(const BuildInfo& info) {
     QByteArray text;
     for (const KernelInfo& kernel : info.kernels)
         for (const std::string& reason : kernel.reasons) text += "\n  " + QByteArray::fromStdString(reason);
     return text;
-}
-
-/// Empty if all agree within `scale` times the dtype's tolerance.
-QString difference(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double scale = 1) {
-    if (actual.size() != expected.size()) return "number of outputs";
-    for (size_t i = 0; i < actual.size(); ++i) {
-        if (actual[i].defined() != expected[i].defined()) return QString("output %1 is missing").arg(i);
-        if (!actual[i].defined()) continue;
-        Tolerance tolerance = defaultTolerance(expected[i].dtype());
-        tolerance.relative *= scale;
-        tolerance.absolute *= scale;
-        const Comparison c = compare(actual[i], expected[i], tolerance);
-        if (!c.sameType) return QString("output %1 has another type").arg(i);
-        if (!c.within)
-            return QString("output %1: %2 mismatches, error %3 of %4")
-                .arg(i)
-                .arg(c.mismatches)
-                .arg(c.maxAbsoluteError)
-                .arg(c.maxExpected);
-    }
-    return {};
 }
 
 }  // namespace
@@ -70,7 +50,7 @@ class CpuBackendTest : public QObject {
         const auto program = buildCpu(module);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
         QVERIFY2(kindsOf(program->info()) == test.kinds,
-                 qPrintable(kindsOf(program->info()) + reasonsOf(program->info())));
+                 qPrintable(kindsOf(program->info()) + reasonLines(program->info())));
         for (const KernelInfo& kernel : program->info().kernels)
             QVERIFY(!kernel.reasons.empty() && !kernel.nodes.empty());
         const auto inputs = drawnInputs(*module, 1);
@@ -78,7 +58,7 @@ class CpuBackendTest : public QObject {
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         const auto run = runCpu(*program, inputs);
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
-        const QString wrong = difference(run->outputs, *expected);
+        const QString wrong = outputDifference(run->outputs, *expected);
         if (const size_t at = program->info().source.find("extern"); !wrong.isEmpty() && at != std::string::npos)
             qWarning("%s", program->info().source.substr(at).c_str());
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
@@ -103,7 +83,7 @@ class CpuBackendTest : public QObject {
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         const auto run = runCpu(*program, inputs);
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
-        const QString wrong = difference(run->outputs, *expected);
+        const QString wrong = outputDifference(run->outputs, *expected);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
     }
 
@@ -132,7 +112,7 @@ class CpuBackendTest : public QObject {
     d = aten.mul.Tensor(c, 2)
     return (d,))"));
         QVERIFY(info.has_value());
-        const QByteArray reasons = reasonsOf(*info);
+        const QByteArray reasons = reasonLines(*info);
         QVERIFY2(reasons.contains("a is not computed in the kernel of c: b must run between them"),
                  reasons.constData());
         QVERIFY2(reasons.contains("c is computed in the kernel of d: one loop over [8, 8] makes both"),
@@ -151,8 +131,8 @@ class CpuBackendTest : public QObject {
             const Tensor x = Tensor::full(DType::F32, {rows, 16}, 1.5), y = Tensor::full(DType::F32, {16}, 2.0);
             const auto run = runCpu(*program, {x, y});
             QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
-            QVERIFY(difference(run->outputs,
-                               {Tensor::full(DType::F32, {rows, 16}, 3.0), Tensor::full(DType::F32, {rows}, 48.0)})
+            QVERIFY(outputDifference(run->outputs, {Tensor::full(DType::F32, {rows, 16}, 3.0),
+                                                    Tensor::full(DType::F32, {rows}, 48.0)})
                         .isEmpty());
         }
     }

@@ -5,33 +5,12 @@
 #include "engine/autograd/expand.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "tests/support/compiled_calls.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
-
-namespace {
-
-/// Empty if all agree within the tolerance of their dtype.
-QString difference(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-    if (actual.size() != expected.size()) return "number of outputs";
-    for (size_t i = 0; i < actual.size(); ++i) {
-        if (actual[i].defined() != expected[i].defined()) return QString("output %1 is missing").arg(i);
-        if (!actual[i].defined()) continue;
-        const Comparison c = compare(actual[i], expected[i], defaultTolerance(expected[i].dtype()));
-        if (!c.sameType) return QString("output %1 has another type").arg(i);
-        if (!c.within)
-            return QString("output %1: %2 mismatches, error %3 of %4")
-                .arg(i)
-                .arg(c.mismatches)
-                .arg(c.maxAbsoluteError)
-                .arg(c.maxExpected);
-    }
-    return {};
-}
-
-}  // namespace
 
 class CpuLimitsTest : public QObject {
     Q_OBJECT
@@ -76,7 +55,8 @@ class CpuLimitsTest : public QObject {
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         const auto run = runCpu(*program, values);
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
-        QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+        QVERIFY2(outputDifference(run->outputs, *expected).isEmpty(),
+                 qPrintable(outputDifference(run->outputs, *expected)));
     }
 
     /// What PyTorch's kernels refuse, ours do: indices that count from the end, or lie outside. Where PyTorch takes
@@ -126,7 +106,9 @@ class CpuLimitsTest : public QObject {
             QVERIFY2(run.error().message.find("out of range") != std::string::npos ||
                          run.error().message.find("is not one of") != std::string::npos,
                      run.error().text().c_str());
-        else QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+        else
+            QVERIFY2(outputDifference(run->outputs, *expected).isEmpty(),
+                     qPrintable(outputDifference(run->outputs, *expected)));
     }
 
     /// A kernel that meets a wrong value names the nodes that may have met it, of all that it computes.
@@ -213,7 +195,9 @@ class CpuLimitsTest : public QObject {
         const auto run = runCpu(*program, inputs);
         QVERIFY2(run.has_value() != refused, run ? "ran" : run.error().text().c_str());
         if (refused) QVERIFY2(run.error().message.find("by zero") != std::string::npos, run.error().text().c_str());
-        else QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+        else
+            QVERIFY2(outputDifference(run->outputs, *expected).isEmpty(),
+                     qPrintable(outputDifference(run->outputs, *expected)));
     }
 
     /// Of two zeros the first is the larger one and the smaller one, as in PyTorch (where long tensors are compared

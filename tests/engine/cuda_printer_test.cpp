@@ -17,7 +17,7 @@ using namespace cutaway::testing;
 
 namespace {
 
-struct Sample {
+struct CudaSample {
     QString name;
     Kernel kernel;
     LoopTarget target;
@@ -37,7 +37,7 @@ LoopTarget gpu(int lanes, int indexBits = 64) {
     return target;
 }
 
-std::vector<Sample> samples(bool large) {
+std::vector<CudaSample> cudaSamples(bool large) {
     const int64_t n = large ? 4096 : 40, m = large ? 4096 : 33;
     const double one = static_cast<double>(n * m) * 4 / 1e6;
     const auto elements = static_cast<size_t>(n * m);
@@ -74,7 +74,7 @@ QString prelude(const CudaKernel& kernel) {
     return all.left(all.indexOf("extern \"C\" __global__"));
 }
 
-CudaKernel printed(const Sample& sample) {
+CudaKernel printed(const CudaSample& sample) {
     const LoopPlan plan = choosePlan(sample.kernel, sample.target);
     auto kernel = printCuda(lowerLoops(sample.kernel, plan));
     return kernel ? *kernel : CudaKernel{};
@@ -91,7 +91,7 @@ QString bytesOf(const std::vector<char>& bytes) {
 }
 
 /// One kernel as an entry of the program's table, with its data.
-QString entry(const Sample& sample, int number, bool large) {
+QString entry(const CudaSample& sample, int number, bool large) {
     const CudaKernel kernel = printed(sample);
     QString text = functions(kernel), launches, sizes, workspace;
     for (const CudaKernel::Launch& launch : kernel.launches)
@@ -202,7 +202,7 @@ class CudaPrinterTest : public QObject {
 
   private slots:
     void lanesMeetInSharedMemory() {
-        Sample sample{"rows", softmax(3, 40), gpu(64), 120, 0};
+        CudaSample sample{"rows", softmax(3, 40), gpu(64), 120, 0};
         const QString text = functions(printed(sample));
         QVERIFY(text.contains("__shared__ float s"));
         QVERIFY(text.contains("__syncthreads();"));
@@ -218,7 +218,7 @@ class CudaPrinterTest : public QObject {
     }
     /// The nests of a GPU's plans, interpreted: what is left to the printer is statement by statement.
     void gpuPlansDoWhatKernelsMean() {
-        for (const Sample& sample : samples(false)) {
+        for (const CudaSample& sample : cudaSamples(false)) {
             const LoopPlan plan = choosePlan(sample.kernel, sample.target);
             QCOMPARE(problemOf(plan, sample.kernel, sample.target), std::string());
             const QString wrong = difference(sample.kernel, plan, sample.elements, 7, 3);
@@ -229,7 +229,7 @@ class CudaPrinterTest : public QObject {
         QString text = kHeader, added;
         int number = 0;
         for (const bool large : {false, true})
-            for (const Sample& sample : samples(large)) {
+            for (const CudaSample& sample : cudaSamples(large)) {
                 if (number == 0) text += prelude(printed(sample));
                 added += QStringLiteral("    add%1(all);\n").arg(number);
                 text += entry(sample, number++, large);

@@ -16,7 +16,7 @@ using namespace cutaway;
 
 namespace {
 
-std::shared_ptr<Module> parsed(const char* text) {
+std::shared_ptr<Module> parsedModule(const char* text) {
     auto module = parseText(text);
     if (!module) qFatal("%s", module.error().text().c_str());
     return std::make_shared<Module>(**module);
@@ -111,7 +111,7 @@ class DebugCompileTest : public QObject {
 
     void differencesAreNamed() {
         const char* text = "def forward(x: \"f32[4]\"):\n    a = torch.ops.aten.%1.default(x)\n    return (a,)\n";
-        const auto graph = [&](const char* op) { return parsed(QString(text).arg(op).toUtf8().constData()); };
+        const auto graph = [&](const char* op) { return parsedModule(QString(text).arg(op).toUtf8().constData()); };
         QCOMPARE(structuralDifference(*graph("sin"), *graph("sin")), std::string());
         const std::string difference = structuralDifference(*graph("sin"), *graph("cos"));
         QVERIFY2(difference.find("aten.sin.default") != std::string::npos, difference.c_str());
@@ -135,10 +135,10 @@ class DebugCompileTest : public QObject {
     void toCopyIsRewrittenInOneForm() {
         QFETCH(QString, arguments);
         QFETCH(QString, what);
-        const auto module = parsed(("def forward(x: \"f32[4]\"):\n    a = torch.ops.aten._to_copy.default(" +
-                                    arguments + ")\n    return (a,)\n")
-                                       .toUtf8()
-                                       .constData());
+        const auto module = parsedModule(("def forward(x: \"f32[4]\"):\n    a = torch.ops.aten._to_copy.default(" +
+                                          arguments + ")\n    return (a,)\n")
+                                             .toUtf8()
+                                             .constData());
         const auto compiled = compileSequentially(*module, SequentialBackend::Ts, false);
         QVERIFY2(compiled, compiled ? "" : compiled.error().text().c_str());
         QCOMPARE(stepOf(compiled->steps, "_to_copy becomes to"), what);
@@ -155,7 +155,7 @@ class DebugCompileTest : public QObject {
     }
     void devicesLoseTheirIndexForParity() {
         QFETCH(bool, parity);
-        const auto module = parsed(
+        const auto module = parsedModule(
             "def forward(x: \"f32[4]\"):\n"
             "    a = torch.ops.aten.zeros.default([4], dtype = torch.float32, device = device('cuda:1'))\n"
             "    return (a,)\n");
@@ -166,7 +166,7 @@ class DebugCompileTest : public QObject {
     }
 
     void passesAreInTheirSlots() {
-        const auto module = parsed(
+        const auto module = parsedModule(
             "def forward(w: \"f32[4, 4]\", x: \"f32[4, 4]\"):\n"
             "    t = torch.ops.aten.permute.default(w, [1, 0])\n"
             "    n = torch.ops.aten.mul.Tensor(x, t)\n"
@@ -192,7 +192,7 @@ class DebugCompileTest : public QObject {
         QFETCH(int, backend);
         QFETCH(int, count);
         const auto module =
-            parsed("def forward(x: \"f32[4]\"):\n    a = torch.ops.aten.sin.default(x)\n    return (a,)\n");
+            parsedModule("def forward(x: \"f32[4]\"):\n    a = torch.ops.aten.sin.default(x)\n    return (a,)\n");
         const auto compiled = compileSequentially(*module, static_cast<SequentialBackend>(backend), false);
         QVERIFY2(compiled, compiled ? "" : compiled.error().text().c_str());
         QCOMPARE(static_cast<int>(compiled->steps.size()), count);
@@ -201,7 +201,7 @@ class DebugCompileTest : public QObject {
 
     void drawingsQuoteNames() {
         const auto module =
-            parsed("def forward(x: \"f32[4]\"):\n    a = torch.ops.aten.sin.default(x)\n    return (a,)\n");
+            parsedModule("def forward(x: \"f32[4]\"):\n    a = torch.ops.aten.sin.default(x)\n    return (a,)\n");
         const std::string dot = drawn(*module);
         QVERIFY2(dot.find("label=\"a\\naten.sin.default\\nf32[4]\"") != std::string::npos, dot.c_str());
         QVERIFY(dot.find("->") != std::string::npos);

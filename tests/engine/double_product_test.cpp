@@ -16,7 +16,7 @@ namespace {
 /// Numbers of many magnitudes, so that another order of a sum shows.
 double numberAt(int64_t at, int salt) { return std::sin(static_cast<double>(at * 7 + salt)) * std::exp2(at % 23 - 11); }
 
-Tensor filled(Dims sizes, int salt, Dims strides = {}) {
+Tensor manyMagnitudes(Dims sizes, int salt, Dims strides = {}) {
     Tensor packed = Tensor::zeros(DType::F64, sizes);
     for (int64_t i = 0; i < packed.numel(); ++i) packed.as<double>()[i] = numberAt(i, salt);
     if (strides.empty()) return packed;
@@ -64,7 +64,7 @@ class DoubleProductTest : public QObject {
         QFETCH(QList<int>, sizes);
         QFETCH(bool, transposed);
         const int64_t m = sizes[0], n = sizes[1], k = sizes[2];
-        const Tensor a = filled({m, k}, 1), b = filled({k, n}, 2, transposed ? Dims{1, k} : Dims{});
+        const Tensor a = manyMagnitudes({m, k}, 1), b = manyMagnitudes({k, n}, 2, transposed ? Dims{1, k} : Dims{});
         Tensor c = Tensor::empty(DType::F64, {m, n});
         multiplyMatrices(a, b, c);
         std::vector<double> expected(static_cast<size_t>(m * n), 0.0);
@@ -79,7 +79,7 @@ class DoubleProductTest : public QObject {
     void productsIntoColumns() {
         const int64_t wider = 9, k = 64;
         for (const auto& [m, n] : {std::pair<int64_t, int64_t>{48, 1024}, {4096, 24}}) {
-            const Tensor a = filled({m, k}, 1), b = filled({k, n}, 2);
+            const Tensor a = manyMagnitudes({m, k}, 1), b = manyMagnitudes({k, n}, 2);
             Tensor c = Tensor::zeros(DType::F64, {m, n}), all = Tensor::zeros(DType::F64, {m, n + wider}).clone();
             multiplyMatrices(a, b, c);
             addDoubleProduct(m, n, k, a.as<double>(), k, {b.as<double>(), n, 1}, all.as<double>() + wider, n + wider);
@@ -134,9 +134,9 @@ class DoubleProductTest : public QObject {
             g.dilation.push_back(s.dilation);
         }
         const int64_t inner = transposed ? g.outChannels / g.groups : g.inChannels / g.groups;
-        const Tensor x = filled({g.batch, g.inChannels, s.in, s.in}, 1);
-        Tensor w = filled({transposed ? g.inChannels : g.outChannels, inner, s.kernel, s.kernel}, 2);
-        Tensor dy = filled({g.batch, g.outChannels, outSize, outSize}, 3);
+        const Tensor x = manyMagnitudes({g.batch, g.inChannels, s.in, s.in}, 1);
+        Tensor w = manyMagnitudes({transposed ? g.inChannels : g.outChannels, inner, s.kernel, s.kernel}, 2);
+        Tensor dy = manyMagnitudes({g.batch, g.outChannels, outSize, outSize}, 3);
         w.as<double>()[1] = special;
         dy.as<double>()[1] = special;
         Tensor y = Tensor::empty(DType::F64, dy.sizes()), dx = Tensor::empty(DType::F64, x.sizes()),

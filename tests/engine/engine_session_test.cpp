@@ -40,7 +40,7 @@ double distance(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
     return worst;
 }
 
-std::vector<float> numbers(const Tensor& tensor) {
+std::vector<float> floatsOf(const Tensor& tensor) {
     const Tensor packed = tensor.to(DType::F32).contiguous();
     return {packed.as<float>(), packed.as<float>() + packed.numel()};
 }
@@ -131,7 +131,7 @@ class SessionTest : public QObject {
         const auto inputs = readSafeTensors((folder + "/inputs.safetensors").toStdString());
         const auto file = readSafeTensors((folder + "/expected.safetensors").toStdString());
         QVERIFY(inputs && file);
-        const std::vector<float> expected = numbers(file->tensors[0].second);
+        const std::vector<float> expected = floatsOf(file->tensors[0].second);
         QTemporaryDir scratch;
         const std::string values = scratch.filePath("values.safetensors").toStdString();
         auto choose = [&](const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
@@ -153,7 +153,7 @@ class SessionTest : public QObject {
             QVERIFY(bound);
             const auto result = interpret(**module, *bound);
             QVERIFY(result);
-            results.push_back(numbers(result->front()));
+            results.push_back(floatsOf(result->front()));
         }
         for (int64_t row = 0; row < 8; ++row) {
             int fitting = 0;

@@ -199,7 +199,7 @@ Result<Passed> pass(const Program& program) {
     return out;
 }
 
-std::vector<Tensor> inputsOf(const Module& module) {
+std::vector<Tensor> countedInputs(const Module& module) {
     std::vector<Tensor> inputs;
     for (const Node* placeholder : module.graph().placeholders()) {
         const TensorType& type = placeholder->tensor();
@@ -301,7 +301,7 @@ void ForwardAdTest::asPyTorch() {
         QVERIFY2(!node.isCall() || node.op().name().find("dual") == std::string::npos, node.name().c_str());
     const std::vector<Argument> values =
         (program.how == AsWritten ? passed->duals : passed->functional)->graph().outputs();
-    const auto numbers = interpret(*passed->functional, inputsOf(*passed->functional));
+    const auto numbers = interpret(*passed->functional, countedInputs(*passed->functional));
     QVERIFY2(numbers, numbers ? "" : numbers.error().text().c_str());
     QCOMPARE(values.size(), program.returns.size());
     for (size_t i = 0; i < values.size(); ++i)

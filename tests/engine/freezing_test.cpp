@@ -41,7 +41,7 @@ CompileTrace frozen(const Snapshot& input, CompileRequest request = {}) {
     return std::move(*trace);
 }
 
-std::vector<Tensor> run(const Module& module, const std::vector<Tensor>& given) {
+std::vector<Tensor> resultsOf(const Module& module, const std::vector<Tensor>& given) {
     const auto bound = bindInputs(module, given);
     if (!bound) qFatal("%s", bound.error().text().c_str());
     auto values = interpret(module, *bound);
@@ -49,7 +49,7 @@ std::vector<Tensor> run(const Module& module, const std::vector<Tensor>& given) 
     return std::move(*values);
 }
 
-size_t inputsOf(const Module& module) { return module.graph().placeholders().size(); }
+size_t inputCount(const Module& module) { return module.graph().placeholders().size(); }
 
 constexpr const char* kWider = R"(def forward(
     w: "f16[3, 4]",  # ParamAOTInput(target='w')
@@ -207,12 +207,6 @@ class RandomLayer {
     int m_names = 0;
 };
 
-double largest(const Tensor& tensor) {
-    double most = 0;
-    const Tensor wide = tensor.to(DType::F64).contiguous();
-    for (int64_t i = 0; i < wide.numel(); ++i) most = std::max(most, std::abs(wide.as<double>()[i]));
-    return most;
-}
 double distance(const Tensor& a, const Tensor& b) {
     double most = 0;
     const Tensor one = a.to(DType::F64).contiguous(), other = b.to(DType::F64).contiguous();
@@ -235,22 +229,22 @@ class FreezingTest : public QObject {
   private slots:
     void parametersBecomeConstants() {
         const Snapshot before = parsed(kNormed);
-        QCOMPARE(inputsOf(*before), 6u);
+        QCOMPARE(inputCount(*before), 6u);
         const CompileTrace trace = frozen(before, [] {
             CompileRequest request;
             request.enabledPasses = {{"freeze", {{"weight_prepack", "false"}}}};
             return request;
         }());
         const Module& after = *trace.resultOf("main");
-        QCOMPARE(inputsOf(after), 1u);
+        QCOMPARE(inputCount(after), 1u);
         QCOMPARE(after.inputs.size(), 1u);
         std::map<std::string, int> folds;
         for (const Step& step : trace.steps) folds[step.info.name] += step.info.rewrites;
         QCOMPARE(folds["replace_params_with_constants"], 5);
         QCOMPARE(folds["binary_folding"], 4);  // the mean, 1 / sqrt(var + eps), gamma, beta
         const std::vector<Tensor> given = *randomInputs(*before, 3);
-        const Tensor expected = run(*before, given)[0];
-        QVERIFY(distance(run(after, given)[0], expected) < 1e-5 * largest(expected));
+        const Tensor expected = resultsOf(*before, given)[0];
+        QVERIFY(distance(resultsOf(after, given)[0], expected) < 1e-5 * largestMagnitude(expected));
     }
 
     /// What was folded is a recipe over the program's own tensors, from any step on.
@@ -389,14 +383,15 @@ class FreezingTest : public QObject {
         const Snapshot before = parsed(kNormed);
         const CompileTrace trace = frozen(before);
         const std::vector<Tensor> given = *randomInputs(*before, 3);
-        const Tensor expected = run(*before, given)[0];
+        const Tensor expected = resultsOf(*before, given)[0];
         int checked = 0;
         for (const Step& step : trace.steps)
             for (int rewrite = 1; rewrite <= step.info.rewrites; ++rewrite) {
                 const auto graph = replayRewrites(step, trace, rewrite);
                 QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
                 QVERIFY2(verify(**graph).has_value(), step.info.name.c_str());
-                QVERIFY2(distance(run(**graph, given)[0], expected) < 1e-5 * largest(expected), step.info.name.c_str());
+                QVERIFY2(distance(resultsOf(**graph, given)[0], expected) < 1e-5 * largestMagnitude(expected),
+                         step.info.name.c_str());
                 ++checked;
             }
         QVERIFY(checked > 15);
@@ -434,11 +429,11 @@ class FreezingTest : public QObject {
         if (seed % 2) request.enabledPasses = {{"freeze", {{"enable_linear_binary_folding", "true"}}}};
         const CompileTrace trace = frozen(before, request);
         const std::vector<Tensor> given = *randomInputs(*before, static_cast<uint64_t>(seed));
-        const Tensor expected = run(*before, given)[0], actual = run(*trace.resultOf("main"), given)[0];
+        const Tensor expected = resultsOf(*before, given)[0], actual = resultsOf(*trace.resultOf("main"), given)[0];
         QCOMPARE(actual.dtype(), expected.dtype());
         QCOMPARE(actual.sizes(), expected.sizes());
         QCOMPARE(actual.strides(), expected.strides());
-        const double scale = std::max(1.0, largest(expected));
+        const double scale = std::max(1.0, largestMagnitude(expected));
         if (dtype != "bf16") {
             const double tolerance = dtype == "f64" ? 1e-12 : 1e-5;
             QVERIFY2(distance(actual, expected) <= tolerance * scale, qPrintable(text));

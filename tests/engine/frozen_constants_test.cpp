@@ -33,7 +33,7 @@ constexpr const char* kViewed = R"(def forward(
     return (z,)
 )";
 
-CompileTrace frozen(const char* text) {
+CompileTrace frozenText(const char* text) {
     auto module = parseText(text);
     if (!module) qFatal("%s", module.error().text().c_str());
     CompileRequest request;
@@ -57,7 +57,7 @@ class FrozenConstantsTest : public QObject {
     }
     void deferredConstantsAreTheSame() {
         QFETCH(QByteArray, text);
-        const CompileTrace trace = frozen(text.constData());
+        const CompileTrace trace = frozenText(text.constData());
         const Module& graph = *trace.resultOf("main");
         QVERIFY(!graph.recipes.empty());
         const auto deferred = withDeferredConstants(graph);
@@ -81,7 +81,7 @@ class FrozenConstantsTest : public QObject {
     }
 
     void viewsOfADeferredValueShareIt() {
-        const CompileTrace trace = frozen(kViewed);
+        const CompileTrace trace = frozenText(kViewed);
         const auto deferred = withDeferredConstants(*trace.resultOf("main"));
         QVERIFY(deferred && *deferred);
         std::map<const Storage*, int> readers;

@@ -8,6 +8,7 @@
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/case_files.h"
+#include "tests/support/frozen.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -92,17 +93,12 @@ std::string callsOf(const Module& module) {
     return out;
 }
 
-std::vector<Tensor> run(const Module& module, const std::vector<Tensor>& given) {
+std::vector<Tensor> pureResultsOf(const Module& module, const std::vector<Tensor>& given) {
     const auto bound = bindInputs(module, given);
     if (!bound) qFatal("%s", bound.error().text().c_str());
     auto values = interpret(module, *bound, {.pure = true});
     if (!values) qFatal("%s\n%s", values.error().text().c_str(), printText(module, {}).text.c_str());
     return std::move(*values);
-}
-double largest(const Tensor& tensor) {
-    double most = 0;
-    for (int64_t i = 0; i < tensor.numel(); ++i) most = std::max(most, std::abs(toDouble(tensor.item(i))));
-    return most;
 }
 
 }  // namespace
@@ -244,11 +240,12 @@ class FrozenCountsTest : public QObject {
         QCOMPARE(QString::fromStdString(callsOf(*after)), calls);
         const auto given = randomInputs(*before, 3);
         QVERIFY2(given.has_value(), given ? "" : given.error().text().c_str());
-        const std::vector<Tensor> expected = run(*before, *given), actual = run(*after, *given);
+        const std::vector<Tensor> expected = pureResultsOf(*before, *given), actual = pureResultsOf(*after, *given);
         QCOMPARE(actual.size(), expected.size());
         for (size_t i = 0; i < expected.size(); ++i) {
-            const Comparison found = compare(
-                actual[i], expected[i], {.relative = 0, .absolute = tolerance * std::max(1.0, largest(expected[i]))});
+            const Comparison found =
+                compare(actual[i], expected[i],
+                        {.relative = 0, .absolute = tolerance * std::max(1.0, largestMagnitude(expected[i]))});
             QVERIFY2(
                 found.sameType && found.within,
                 qPrintable(

@@ -50,7 +50,7 @@ QString shown(const Tensor& tensor) {
     }
     return "[" + sizes.join(", ") + "]: " + numbers.join(" ");
 }
-Tensor parsed(const QString& line) {
+Tensor parsedTensor(const QString& line) {
     Dims sizes;
     for (const QString& size : line.mid(1, line.indexOf(']') - 1).split(", ", Qt::SkipEmptyParts))
         sizes.push_back(size.toLongLong());
@@ -110,7 +110,7 @@ void FunctionalizeTest::agreesWithPyTorch() {
     QCOMPARE(failureOf(verify(module, {.functional = true, .types = true})), QString());
 
     std::vector<Tensor> given;
-    for (const QString& line : inputs) given.push_back(parsed(line));
+    for (const QString& line : inputs) given.push_back(parsedTensor(line));
     // What is copied into an input at the end is what PyTorch leaves there; other inputs stay.
     QStringList after = inputs;
     int copied = 0;
@@ -237,7 +237,7 @@ void FunctionalizeTest::anyFuelGivesAGraph() {
         const Functionalized done = functionalized(text, fuel);
         QCOMPARE(done.error, QString());
         QCOMPARE(failureOf(verify(*done.module)), QString());
-        const auto results = interpret(*done.module, {parsed("[4]: 1 2 3 4")});
+        const auto results = interpret(*done.module, {parsedTensor("[4]: 1 2 3 4")});
         QCOMPARE(failureOf(results), QString());
         QCOMPARE(shown(results->at(0)) + " " + shown(results->at(1)), QString("[2]: -4 -6 [4]: -4 -6 6 8"));
     }

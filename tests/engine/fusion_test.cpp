@@ -21,14 +21,14 @@ using namespace cutaway::testing;
 
 namespace {
 
-struct Case {
+struct FusionCase {
     const char* name;
     const char* body;
     const char* decisions;      // one a line
     const char* settings = "";  // of --enable fusion
 };
 /// `x` is f32[64, 128], `r` f32[64, 1], `w` f32[128, 64].
-constexpr Case kCases[] = {
+constexpr FusionCase kFusions[] = {
     {"a value that nobody else reads is neither written nor read",
      "a = aten.exp.default(x); b = aten.neg.default(a); return (b,)",
      "a is computed in the kernel of b: one loop over [64, 128] makes both and saves 64.0 KiB of memory traffic"},
@@ -101,11 +101,11 @@ class FusionTest : public QObject {
   private slots:
     void decisions_data() {
         QTest::addColumn<int>("number");
-        for (size_t i = 0; i < std::size(kCases); ++i) QTest::newRow(kCases[i].name) << static_cast<int>(i);
+        for (size_t i = 0; i < std::size(kFusions); ++i) QTest::newRow(kFusions[i].name) << static_cast<int>(i);
     }
     void decisions() {
         QFETCH(int, number);
-        const Case& own = kCases[number];
+        const FusionCase& own = kFusions[number];
         const auto module = moduleOf(R"(x: "f32[64, 128]", r: "f32[64, 1]", w: "f32[128, 64]")", own.body);
         QCOMPARE(decisionsOf(*scheduled(module, scheduleOnly(own.settings))), QString(own.decisions));
     }

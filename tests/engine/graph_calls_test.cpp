@@ -22,19 +22,19 @@ using namespace cutaway::testing;
 
 namespace {
 
-Tensor number(bool value) {
+Tensor truth(bool value) {
     Tensor out = Tensor::empty(DType::Bool, {});
     *out.as<bool>() = value;
     return out;
 }
 
-std::vector<Tensor> inputsOf(const Module& module, bool taken) {
+std::vector<Tensor> randomInputsOf(const Module& module, bool taken) {
     Random random(7);
     std::vector<Tensor> inputs;
     for (const Node* input : module.graph().placeholders()) {
         const TensorType& type = input->tensor();
         if (type.dtype != DType::F64) {
-            inputs.push_back(number(taken));
+            inputs.push_back(truth(taken));
             continue;
         }
         Tensor value = Tensor::empty(DType::F64, toInts(type.sizes));
@@ -125,7 +125,7 @@ class GraphCallsTest : public QObject {
         QVERIFY2(sound, sound ? "" : sound.error().text().c_str());
         const auto again = parseText(printText(**joint).text);
         QVERIFY2(again, again ? "" : again.error().text().c_str());
-        std::vector<Tensor> inputs = inputsOf(**forward, taken);
+        std::vector<Tensor> inputs = randomInputsOf(**forward, taken);
         const size_t count = inputs.size();
         const auto ahead = interpret(**forward, inputs);
         QVERIFY(ahead);
@@ -169,7 +169,7 @@ class GraphCallsTest : public QObject {
         QVERIFY2(done, done ? "" : done.error().text().c_str());
         const auto sound = verify(moved);
         QVERIFY2(sound, sound ? "" : sound.error().text().c_str());
-        const std::vector<Tensor> inputs = inputsOf(**forward, taken);
+        const std::vector<Tensor> inputs = randomInputsOf(**forward, taken);
         for (size_t k = 0, floating = 0; k < inputs.size(); ++k) {
             if (inputs[k].dtype() != DType::F64) continue;
             for (int64_t i = 0; i < inputs[k].numel(); ++i) {

@@ -56,7 +56,9 @@ void addGraphs(const QString& path, std::vector<Sample>& samples) {
     }
 }
 
-QString printed(const Snapshot& graph) { return QString::fromStdString(printText(*graph, {.comments = false}).text); }
+QString printedText(const Snapshot& graph) {
+    return QString::fromStdString(printText(*graph, {.comments = false}).text);
+}
 
 }  // namespace
 
@@ -74,7 +76,7 @@ class IdempotentTest : public QObject {
             return "the second run fails: " + QString::fromStdString(again.info.error);
         return "the second run applies " +
                QString::fromStdString(again.rewrites.empty() ? "?" : again.rewrites[0].rule) + " to\n" +
-               printed(once.after);
+               printedText(once.after);
     }
 
   private slots:

@@ -45,13 +45,13 @@ class InterpretTest : public QObject {
 
 namespace {
 
-Tensor values(std::initializer_list<double> numbers, Dims sizes, DType dtype = DType::F32) {
+Tensor tensorWith(std::initializer_list<double> numbers, Dims sizes, DType dtype = DType::F32) {
     Tensor tensor = Tensor::empty(dtype, std::move(sizes));
     storeElements(dtype, tensor.data(), 1, tensor.numel(), std::data(numbers));
     return tensor;
 }
 /// "f32[2]: 1 2" per output.
-QString shown(const std::vector<Tensor>& tensors) {
+QString shownTyped(const std::vector<Tensor>& tensors) {
     QStringList out;
     for (const Tensor& tensor : tensors) {
         QString line =
@@ -65,10 +65,10 @@ QString ran(const std::string& text, const std::vector<Tensor>& inputs) {
     const auto module = parseText(text);
     if (!module) return QString::fromStdString(module.error().text());
     const auto results = interpret(**module, inputs);
-    const QString here = results ? shown(*results) : failureOf(results);
+    const QString here = results ? shownTyped(*results) : failureOf(results);
     // The same in a process of its own.
     const auto there = runReference(**module, inputs);
-    const QString sent = there ? shown(there->outputs) : failureOf(there);
+    const QString sent = there ? shownTyped(there->outputs) : failureOf(there);
     return sent == here ? here : here + "; but in the worker " + sent;
 }
 
@@ -168,7 +168,7 @@ void InterpretTest::runsGraphs() {
     QFETCH(QByteArray, text);
     QFETCH(QString, result);
     QCOMPARE(ran(text.toStdString(),
-                 {values({1, 2}, {2}), values({1}, {}, DType::Bool), values({1, 2, 3, 4, 5, 6}, {3, 2})}),
+                 {tensorWith({1, 2}, {2}), tensorWith({1}, {}, DType::Bool), tensorWith({1, 2, 3, 4, 5, 6}, {3, 2})}),
              result);
 }
 
@@ -211,7 +211,7 @@ void InterpretTest::refusesGraphs_data() {
 void InterpretTest::refusesGraphs() {
     QFETCH(QByteArray, text);
     QFETCH(QString, failure);
-    QCOMPARE(ran(text.toStdString(), {values({1, 2}, {2}), values({1, 2, 3, 4, 5, 6}, {3, 2})}), failure);
+    QCOMPARE(ran(text.toStdString(), {tensorWith({1, 2}, {2}), tensorWith({1, 2, 3, 4, 5, 6}, {3, 2})}), failure);
 }
 
 void InterpretTest::solves_data() {
@@ -276,9 +276,9 @@ void InterpretTest::runsSymbolicGraphs() {
     const std::string text =
         "def forward(n: \"Sym(s0)\", x: \"f32[s0, 2]\"):\n    t: \"f32[2*s0]\" = aten.view.default(x, [2*s0])\n    k: \"Sym(2*s0)\" = n * 2\n"
         "    f: \"f32[2*s0]\" = aten.full.default([k], 1.5)\n    y: \"f32[2*s0]\" = aten.add.Tensor(t, f)\n    return (y, k)\n";
-    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{1}), values({1, 2}, {1, 2})}),
+    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{1}), tensorWith({1, 2}, {1, 2})}),
              QString("f32[2]: 2.5 3.5; i64[]: 2"));
-    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{2}), values({1, 2, 3, 4}, {2, 2})}),
+    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{2}), tensorWith({1, 2, 3, 4}, {2, 2})}),
              QString("f32[4]: 2.5 3.5 4.5 5.5; i64[]: 4"));
     const auto module = parseText(text);
     QCOMPARE(failureOf(randomInputs(**module, 0)),
@@ -286,7 +286,7 @@ void InterpretTest::runsSymbolicGraphs() {
     const auto hinted = parseText("# symbol s0: hint=3\n" + text);
     const auto inputs = randomInputs(**hinted, 0);
     QCOMPARE(failureOf(inputs), QString());
-    QCOMPARE(shown({inputs->at(0)}), QString("i64[]: 3"));
+    QCOMPARE(shownTyped({inputs->at(0)}), QString("i64[]: 3"));
     QCOMPARE(inputs->at(1).sizes(), (Dims{3, 2}));
 }
 
@@ -316,8 +316,8 @@ void InterpretTest::placesOfInputs() {
         type.tensor()->offset = SymInt(Expr::symbol("s1"));
         (*module)->graph().setType(node, type);
     }
-    const auto results = interpret(**module, {values({1, 2, 3, 4}, {4})});
-    QCOMPARE(results ? shown(*results) : failureOf(results), QString("f32[2, 2]: 1 3 2 4"));
+    const auto results = interpret(**module, {tensorWith({1, 2, 3, 4}, {4})});
+    QCOMPARE(results ? shownTyped(*results) : failureOf(results), QString("f32[2, 2]: 1 3 2 4"));
 }
 
 void InterpretTest::fillsMissingTensors() {
@@ -325,14 +325,15 @@ void InterpretTest::fillsMissingTensors() {
         "def forward(x: \"f32[2]\"):\n    w: \"f32[2]\" = self.w\n    c: \"i64[1]\" = self.c\n    y: \"f32[2]\" = aten.mul.Tensor(x, w)\n    return (y, w, c)\n");
     QCOMPARE(failureOf(module), QString());
     QCOMPARE(tensorsWithoutData(**module), (std::vector<std::string>{"c", "w"}));
-    const auto first = interpret(**module, {values({1, 1}, {2})}), second = interpret(**module, {values({1, 1}, {2})});
+    const auto first = interpret(**module, {tensorWith({1, 1}, {2})}),
+               second = interpret(**module, {tensorWith({1, 1}, {2})});
     QCOMPARE(failureOf(first), QString());
-    QCOMPARE(shown(*first), shown(*second));
-    QCOMPARE(shown({first->at(2)}), QString("i64[1]: 0"));
+    QCOMPARE(shownTyped(*first), shownTyped(*second));
+    QCOMPARE(shownTyped({first->at(2)}), QString("i64[1]: 0"));
     const Tensor w = filledTensor("w", 0, DType::F32, {2});
-    QCOMPARE(shown({first->at(1)}), shown({w}));
-    QVERIFY(shown({w}) != shown({filledTensor("v", 0, DType::F32, {2})}) &&
-            shown({w}) != shown({filledTensor("w", 1, DType::F32, {2})}));
+    QCOMPARE(shownTyped({first->at(1)}), shownTyped({w}));
+    QVERIFY(shownTyped({w}) != shownTyped({filledTensor("v", 0, DType::F32, {2})}) &&
+            shownTyped({w}) != shownTyped({filledTensor("w", 1, DType::F32, {2})}));
 
     // However many threads share the work, a tensor is filled as if by one.
     for (const Dims& sizes : {Dims{300000}, Dims{500, 600}}) {
@@ -352,7 +353,7 @@ void InterpretTest::fillsMissingTensors() {
         "    f: \"f32[2]\" = aten.add_.Tensor(e, s)\n    g: \"f32[2]\" = aten.add_.Tensor(f, t)\n"
         "    h: \"f32[2]\" = aten.add_.Tensor(g, u)\n    return (h, s, t, u)\n");
     QVERIFY2(writes.has_value(), writes ? "" : writes.error().text().c_str());
-    const auto own = interpret(**writes, {values({0, 0}, {2})});
+    const auto own = interpret(**writes, {tensorWith({0, 0}, {2})});
     QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
     double sum = 1;
     for (size_t i = 1; i < 4; ++i) sum += toDouble((*own)[i].item());
@@ -379,7 +380,8 @@ void InterpretTest::convertsNumbers() {
     QFETCH(int, dtype);
     QFETCH(QList<double>, expected);
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const Tensor given = values({std::nan(""), kInfinity, -kInfinity, 1e30, 3e9, -77.5, 0x1p31 + 77}, {7}, DType::F64);
+    const Tensor given =
+        tensorWith({std::nan(""), kInfinity, -kInfinity, 1e30, 3e9, -77.5, 0x1p31 + 77}, {7}, DType::F64);
     const Tensor converted = given.to(static_cast<DType>(dtype));
     for (int64_t i = 0; i < converted.numel(); ++i) QCOMPARE(toDouble(converted.item(i)), expected[i]);
 }
@@ -401,7 +403,7 @@ void InterpretTest::complexNumbersAreTrue() {
         const std::complex<double> numbers[] = {{0, 0.5}, {0, 0}, {1, 0}};
         Tensor tensor = Tensor::empty(dtype, {3});
         storeElements(dtype, tensor.data(), 1, 3, numbers);
-        QCOMPARE(shown({tensor.to(DType::Bool)}), "b8[3]: 1 0 1");
+        QCOMPARE(shownTyped({tensor.to(DType::Bool)}), "b8[3]: 1 0 1");
     }
 }
 
@@ -409,8 +411,8 @@ void InterpretTest::complexNumbersAreTrue() {
 void InterpretTest::complexProductsOfInfinities() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const std::vector<Tensor> inputs = {
-        values({kInfinity, 0, kInfinity, kInfinity, 1, 2, 0, kInfinity}, {4, 2}, DType::F64),
-        values({0, 1, 0, 1, kInfinity, 1, kInfinity, 1}, {4, 2}, DType::F64)};
+        tensorWith({kInfinity, 0, kInfinity, kInfinity, 1, 2, 0, kInfinity}, {4, 2}, DType::F64),
+        tensorWith({0, 1, 0, 1, kInfinity, 1, kInfinity, 1}, {4, 2}, DType::F64)};
     QString results =
         ran("def forward(x: \"f64[4, 2]\", y: \"f64[4, 2]\"):\n    a = aten.view_as_complex.default(x)\n"
             "    b = aten.view_as_complex.default(y)\n    c = aten.mul.Tensor(a, b)\n"
@@ -426,7 +428,7 @@ void InterpretTest::readsEightBits() {
     const auto read = [&](DType dtype) {
         Tensor tensor = Tensor::empty(dtype, {8});
         std::copy(std::begin(bits), std::end(bits), static_cast<uint8_t*>(tensor.data()));
-        return shown({tensor.to(DType::F32)});
+        return shownTyped({tensor.to(DType::F32)});
     };
     QCOMPARE(read(DType::F8E5M2), "f32[8]: 1.52588e-05 0.00012207 57344 inf nan nan -57344 -inf");
     QCOMPARE(read(DType::F8E4M3FN), "f32[8]: 0.00195313 0.015625 352 384 448 nan -352 -384");

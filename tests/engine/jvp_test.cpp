@@ -107,7 +107,7 @@ bool overlaps(const Tensor& tensor) {
 }
 
 /// Inputs off the grid that samples lie on, so that no element sits on a kink or ties with another.
-std::vector<Tensor> inputsOf(const SampleCall& sample) {
+std::vector<Tensor> shiftedInputs(const SampleCall& sample) {
     std::vector<Tensor> inputs;
     for (size_t t = 0; t < sample.inputs.size(); ++t) {
         const Tensor& given = sample.inputs[t];
@@ -224,7 +224,7 @@ void JvpTest::transposesReverseMode() {
         return;
     }
     QVERIFY2(pushed, pushed ? "" : message(pushed.error()));
-    const std::vector<Tensor> inputs = inputsOf(sample);
+    const std::vector<Tensor> inputs = shiftedInputs(sample);
     Random random(1);
     std::vector<Tensor> along = inputs, against = inputs, directions(inputs.size());
     const auto moving = (*pushed)->graph().placeholders(), placeholders = (*joint)->graph().placeholders();

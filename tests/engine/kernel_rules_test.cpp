@@ -17,14 +17,14 @@ using namespace cutaway::testing;
 
 namespace {
 
-QString path() { return testFile("data/nests/kernel_rules.txt"); }
+QString rulesFile() { return testFile("data/nests/kernel_rules.txt"); }
 
 struct RuleCase {
     QString name, kernel, after;
 };
 QList<RuleCase> readCases() {
     QList<RuleCase> cases;
-    for (const Section& own : readSections(path()).all)
+    for (const Section& own : readSections(rulesFile()).all)
         cases.push_back({own.name, own.text.section("--- after\n", 0, 0), own.text.section("--- after\n", 1)});
     return cases;
 }
@@ -58,7 +58,7 @@ class KernelRulesTest : public QObject {
   private slots:
     void initTestCase() {
         if (!blesses()) return;
-        Sections sections = readSections(path());
+        Sections sections = readSections(rulesFile());
         for (Section& own : sections.all) {
             auto kernel = parseKernel(own.text.section("--- after\n", 0, 0).toStdString());
             QVERIFY2(bool(kernel), kernel ? "" : kernel.error().text().c_str());
@@ -66,7 +66,7 @@ class KernelRulesTest : public QObject {
             const QString before = QString::fromStdString(text(*kernel));
             own.text = before + "--- after\n" + applied(*ruleNamed(own.name), *kernel);
         }
-        QVERIFY(writeSections(path(), sections));
+        QVERIFY(writeSections(rulesFile(), sections));
     }
     void rules_data() {
         QTest::addColumn<QString>("kernel");

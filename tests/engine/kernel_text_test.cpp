@@ -36,7 +36,7 @@ QString difference(const Kernel& a, const Kernel& b) {
 }
 
 /// Why the kernel does not come back from its text; nothing if it does.
-QString lost(const Kernel& kernel) {
+QString lostKernel(const Kernel& kernel) {
     const std::string written = text(kernel);
     const auto read = parseKernel(written);
     QString why = read ? difference(kernel, *read) : QString::fromStdString(read.error().text());
@@ -163,7 +163,7 @@ class KernelTextTest : public QObject {
         const auto read = parseKernel(kernel.toStdString());
         QVERIFY2(bool(read), read ? "" : read.error().text().c_str());
         QCOMPARE(QString::fromStdString(text(*read)), kernel);
-        QCOMPARE(lost(*read), QString());
+        QCOMPARE(lostKernel(*read), QString());
     }
     void whatIsWrittenFreelyIsTheSame() {
         const auto plain = parseKernel("k(b0: f32!, b1: f32)\nfor x0 < 9:\n  b0[40*x0] = b1[x0] - 1.0 - (2.0)\n");
@@ -185,7 +185,7 @@ class KernelTextTest : public QObject {
         kernel.stores = {{0, {}, Expr::axis(0), value}};
         const std::string written = text(kernel);
         QVERIFY2(written.size() < 20000, std::to_string(written.size()).c_str());
-        QCOMPARE(lost(kernel), QString());
+        QCOMPARE(lostKernel(kernel), QString());
     }
     void longValuesAreCut() {
         Kernel kernel;
@@ -195,7 +195,7 @@ class KernelTextTest : public QObject {
         for (int i = 1; i < 2000; ++i)
             value = Expr::make(ExprKind::Max, {value, Expr::load("b1", Expr::integer(i), DType::F32)}, DType::F32);
         kernel.stores = {{0, {}, Expr::integer(0), value}};
-        QCOMPARE(lost(kernel), QString());
+        QCOMPARE(lostKernel(kernel), QString());
         const QString written = QString::fromStdString(text(kernel));
         for (const QString& line : written.split('\n')) QVERIFY2(line.size() < 600, qPrintable(line));
     }
@@ -256,11 +256,11 @@ class KernelTextTest : public QObject {
         QFETCH(int, graph);
         const std::vector<Kernel> kernels = kernelsOf(moduleOf(kGraphs[graph].text));
         QVERIFY(!kernels.empty());
-        for (const Kernel& kernel : kernels) QCOMPARE(lost(kernel), QString());
+        for (const Kernel& kernel : kernels) QCOMPARE(lostKernel(kernel), QString());
     }
     void ofEverySample() {
         int kernels = 0;
-        const QString wrong = firstWrong([](const PlannedKernel& own) { return lost(own.kernel); }, kernels);
+        const QString wrong = firstWrong([](const PlannedKernel& own) { return lostKernel(own.kernel); }, kernels);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QVERIFY2(kernels > 500, std::to_string(kernels).c_str());
     }

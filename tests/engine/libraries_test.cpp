@@ -305,7 +305,7 @@ void hide(Tensor& tensor) {
         if (float& value = tensor.as<float>()[i]; value < 0 || i < row) value = -std::numeric_limits<float>::infinity();
 }
 /// Uninitialised, as a run of the call finds them.
-std::vector<Tensor> resultsOf(const Node& call) {
+std::vector<Tensor> emptyResults(const Node& call) {
     const auto empty = [](const ValueType& type) {
         const TensorType* tensor = type.tensor();
         return tensor ? Tensor::empty(tensor->dtype, toInts(tensor->sizes), toInts(tensor->strides)) : Tensor();
@@ -374,7 +374,7 @@ class LibrariesTest : public QObject {
         for (const bool constant : {false, true}) {
             one.constant.assign(inputs.size(), constant);
             for (const int threads : {1, 4}) {
-                std::vector<Tensor> results = resultsOf(call);
+                std::vector<Tensor> results = emptyResults(call);
                 const auto planned = planByLibrary(one, results, threads);
                 QVERIFY2(planned, planned ? "" : planned.error().message.c_str());
                 QVERIFY(runByLibrary(**planned, one, results, threads));
@@ -396,20 +396,20 @@ class LibrariesTest : public QObject {
         const std::vector<Node*> placeholders = module->graph().placeholders();
         for (size_t i = 0; i < inputs.size(); ++i) one.operands.emplace_back(placeholders[i], inputs[i]);
         one.constant.assign(inputs.size(), false);
-        const auto planned = planByLibrary(one, resultsOf(call), 1);
+        const auto planned = planByLibrary(one, emptyResults(call), 1);
         QVERIFY2(planned, planned ? "" : planned.error().message.c_str());
         for (const std::string& way : (*planned)->implementations())
             QVERIFY2(way.find("brgconv") == std::string::npos, way.c_str());
     }
     static void runsAtOnce(const LibraryCallCase& one, const Node& call, const std::vector<Tensor>& expected) {
-        const auto planned = planByLibrary(one, resultsOf(call), 4);
+        const auto planned = planByLibrary(one, emptyResults(call), 4);
         QVERIFY(planned);
         std::atomic<int> wrong{0};
         std::vector<std::thread> threads;
         for (int i = 0; i < 10; ++i)
             threads.emplace_back([&] {
                 for (int repeat = 0; repeat < 3; ++repeat) {
-                    std::vector<Tensor> results = resultsOf(call);
+                    std::vector<Tensor> results = emptyResults(call);
                     if (!runByLibrary(**planned, one, results, 4) || !sameBits(results, expected)) ++wrong;
                 }
             });

@@ -15,7 +15,6 @@ using namespace cutaway::testing;
 namespace {
 
 Expr x(int axis) { return Expr::axis(axis); }
-Expr num(int64_t value) { return Expr::integer(value); }
 Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
     return Expr::load(bufferName(buffer), index, dtype);
 }
@@ -26,7 +25,7 @@ std::string problemOfText(const std::string& text, const Kernel& kernel) {
     return plan ? problemOf(*plan, kernel) : plan.error().text();
 }
 
-std::vector<KernelSample> samples() {
+std::vector<KernelSample> kernelSamples() {
     std::vector<KernelSample> all;
     for (const int64_t n : {1, 15, 16, 17, 40, 150}) {
         const auto elements = static_cast<size_t>(n * 9);
@@ -320,7 +319,7 @@ class LoopsTest : public QObject {
     }
 
     void nestsDoWhatKernelsMean() {
-        for (const KernelSample& sample : samples())
+        for (const KernelSample& sample : kernelSamples())
             for (const int64_t chunk : {0, 1, 5, 16}) {
                 const QString wrong =
                     difference(sample.kernel, choosePlan(sample.kernel, {}), sample.elements, 1, chunk);
@@ -331,7 +330,7 @@ class LoopsTest : public QObject {
         const auto seed = static_cast<uint32_t>(qEnvironmentVariableIntValue("CUTAWAY_SEED"));
         qInfo("seed %u", seed);
         std::mt19937 random(seed);
-        const std::vector<KernelSample> all = samples();
+        const std::vector<KernelSample> all = kernelSamples();
         int legal = 0;
         for (int round = 0; legal < std::max(2000, qEnvironmentVariableIntValue("CUTAWAY_SEEDS")); ++round) {
             const KernelSample& sample = all[static_cast<size_t>(round) % all.size()];

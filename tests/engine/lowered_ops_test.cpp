@@ -5,6 +5,7 @@
 
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "tests/support/compiled_calls.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/suites.h"
@@ -16,13 +17,13 @@ namespace {
 
 constexpr int kAll = -1;
 
-struct Row {
+struct LoweredRow {
     const char* op;
     const char* arguments;  // as samples are written (op_samples.h)
     int result = kAll;      // of several
 };
 
-constexpr Row kRows[] = {
+constexpr LoweredRow kRows[] = {
     // Bags: sizes from the offsets; sum, mean, max, what the gradients need of each.
     {"aten._embedding_bag_forward_only.default", "f32[10, 40], i64[300]<10, i64[1]<1", 0},
     {"aten._embedding_bag_forward_only.default", "f32[10, 40], i64[8]<10, i64[3]<1, False, 1", 0},
@@ -104,10 +105,6 @@ constexpr OpRow kOps[] = {
     {"aten._cdist_forward.default"},
 };
 
-bool isLeft(const KernelInfo& kernel) {
-    return kernel.kind.starts_with("reference") || kernel.kind.starts_with("portable");
-}
-
 /// The call, returning one of its results or all.
 std::shared_ptr<Module> moduleOfCall(const SampleCall& sample, int result) {
     auto module = std::make_shared<Module>();
@@ -161,7 +158,7 @@ class LoweredOpsTest : public QObject {
     }
     void calls() {
         QFETCH(int, row);
-        const Row& call = kRows[row];
+        const LoweredRow& call = kRows[row];
         const auto sample = buildSample(requireOp(call.op), call.arguments);
         QVERIFY2(sample.has_value(), sample ? "" : sample.error().text().c_str());
         const auto module = moduleOfCall(**sample, call.result);

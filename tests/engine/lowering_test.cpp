@@ -18,9 +18,9 @@ using namespace cutaway::testing;
 namespace {
 
 constexpr size_t kPerGraph = 200, kUsual = 8;
-constexpr int64_t kSizes[] = {0, 1, 15, 16, 17, 4099};
-constexpr DType kDtypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64,
-                             DType::I32, DType::I16, DType::I8,  DType::U8,   DType::Bool};
+constexpr int64_t kSampleSizes[] = {0, 1, 15, 16, 17, 4099};
+constexpr DType kDtypesTried[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64,
+                                  DType::I32, DType::I16, DType::I8,  DType::U8,   DType::Bool};
 
 struct Text {
     std::string arguments;
@@ -69,8 +69,8 @@ struct Kind {
 };
 const Kind kKinds[] = {
     {"recorded", [](const OpTexts& own) { return textsOf(own.recorded); }, true},
-    {"sizes", [](const OpTexts& own) { return textsOf(resizedSamples(own.rows, kSizes, own.recorded)); }, false},
-    {"dtypes", [](const OpTexts& own) { return textsOf(retypedSamples(own.rows, kDtypes, own.recorded)); }, false},
+    {"sizes", [](const OpTexts& own) { return textsOf(resizedSamples(own.rows, kSampleSizes, own.recorded)); }, false},
+    {"dtypes", [](const OpTexts& own) { return textsOf(retypedSamples(own.rows, kDtypesTried, own.recorded)); }, false},
     {"once wrong", [](const OpTexts& own) { return textsOf(own.mended); }, true},
     {"odd values", [](const OpTexts& own) { return textsOf(oddSamples(own.rows)); }, false},
     {"layouts",

@@ -43,7 +43,7 @@ class Needs : public Trials {
 
 /// Op i is sin of the running value, relu at the bad places; an add with y after each i with i mod 10 = 3; each i with
 /// i mod 25 = 7 is returned, too.
-std::string chain(int length, const std::vector<int>& bad) {
+std::string goldenChain(int length, const std::vector<int>& bad) {
     std::string text = "def forward(x: \"f32[4]\", y: \"f32[4]\"):\n", value = "x", returned;
     for (int i = 0; i < length; ++i) {
         const bool isBad = std::find(bad.begin(), bad.end(), i) != bad.end();
@@ -212,10 +212,10 @@ class MinifierTest : public QObject {
                                 << queries;
         };
         row("seven nodes", kSeven, 1, 3, 12);
-        row("64 at 20", chain(64, {20}), 1, 3, 37);
-        row("256 at 130", chain(256, {130}), 1, 3, 39);
-        row("256 at 250", chain(256, {250}), 1, 3, 20);
-        row("1024 at 700", chain(1024, {700}), 1, 3, 48);
+        row("64 at 20", goldenChain(64, {20}), 1, 3, 37);
+        row("256 at 130", goldenChain(256, {130}), 1, 3, 39);
+        row("256 at 250", goldenChain(256, {250}), 1, 3, 20);
+        row("1024 at 700", goldenChain(1024, {700}), 1, 3, 48);
         row("two bad ops far apart", plainChain({30, 200}), 2, 173, 1081);
         row("two bad ops far apart, granularity 4", plainChain({30, 200}), 2, 173, 782, 4);
         row("two bad ops side by side", plainChain({30, 31}), 2, 4, 28);

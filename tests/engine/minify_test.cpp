@@ -32,7 +32,7 @@ std::string chain(int length, const std::vector<int>& bad) {
     return text + "    return (" + value + ",)\n";
 }
 
-const char* const kOneRelu = "test $(grep -c 'aten.relu' {}) -lt 2";  // fails as long as there are two
+const char* const kFewRelus = "test $(grep -c 'aten.relu' {}) -lt 2";  // fails as long as there are two
 
 /// Takes the log of a negative number in its middle.
 const char* const kLog = R"(def forward(x: "f32[4]", y: "f32[4]"):
@@ -121,7 +121,7 @@ class MinifyTest : public QObject {
         const std::string file = write("two.py", chain(120, {30, 90}));
         std::vector<std::pair<int, std::string>> seen;
         for (const int jobs : {1, 4}) {
-            MinifyOptions options = byCommand(kOneRelu, "jobs" + std::to_string(jobs));
+            MinifyOptions options = byCommand(kFewRelus, "jobs" + std::to_string(jobs));
             options.jobs = jobs;
             const auto report = minifyFile(file, options);
             QVERIFY2(report, report ? "" : report.error().text().c_str());
@@ -427,9 +427,9 @@ class MinifyTest : public QObject {
 
     void goesOnWhereItWasStopped() {
         const std::string file = write("stop.py", chain(120, {30, 90}));
-        const auto whole = minifyFile(file, byCommand(kOneRelu, "whole"));
+        const auto whole = minifyFile(file, byCommand(kFewRelus, "whole"));
         QVERIFY2(whole, whole ? "" : whole.error().text().c_str());
-        MinifyOptions options = byCommand(kOneRelu, "stopped");
+        MinifyOptions options = byCommand(kFewRelus, "stopped");
         int made = 0;
         int best = 1000;
         for (const int64_t most : {3, 9, 20, 5, 0}) {
@@ -454,7 +454,7 @@ class MinifyTest : public QObject {
     void survivesBeingKilled() {
         const std::string file = write("kill.py", chain(120, {30, 90})), folder = path("killed");
         ProcessOptions options;
-        options.argv = {m_cli, "minify", file, "--check", "command", "--command", kOneRelu, "-o", folder};
+        options.argv = {m_cli, "minify", file, "--check", "command", "--command", kFewRelus, "-o", folder};
         bool ended = false;
         int kills = 0, best = 1000;
         for (; !ended && kills < 200; ++kills) {
@@ -489,7 +489,7 @@ class MinifyTest : public QObject {
             if (++asked == 12) progress.cancel->cancel();
         };
         const auto report =
-            minifyFile(write("cancel.py", chain(120, {30, 90})), byCommand(kOneRelu, "cancel"), progress);
+            minifyFile(write("cancel.py", chain(120, {30, 90})), byCommand(kFewRelus, "cancel"), progress);
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY(report->stopped && report->reproduced);
     }

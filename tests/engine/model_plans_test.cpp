@@ -79,12 +79,12 @@ QString differing(const Kernel& kernel, const std::vector<int64_t>& counts, cons
     return {};
 }
 
-struct Sample {
+struct ModelKernel {
     QString model;
     Kernel kernel;
     std::vector<int64_t> counts;
 };
-void addKernels(const QString& model, const Module& graph, std::set<std::string>& known, std::vector<Sample>& to) {
+void addKernels(const QString& model, const Module& graph, std::set<std::string>& known, std::vector<ModelKernel>& to) {
     auto numbers = std::make_shared<Module>(graph);
     if (!specialize(*numbers, hintedSymbols(*numbers))) return;
     const auto program = scheduleModule(numbers);
@@ -92,7 +92,7 @@ void addKernels(const QString& model, const Module& graph, std::set<std::string>
     for (const ScheduledCall& call : program->calls) {
         if (call.kind != CallKind::Kernel) continue;
         const Kernel& kernel = program->kernels[call.kernel].kernel;
-        Sample sample{model, kernel, {}};
+        ModelKernel sample{model, kernel, {}};
         for (const ValueKey& key : call.bindings)
             if (const auto count = extentOf(key)) sample.counts.push_back(*count);
         if (sample.counts.size() == kernel.buffers.size() && kernel.sizes.empty() && known.insert(text(kernel)).second)
@@ -110,7 +110,7 @@ class ModelPlansTest : public QObject {
         const auto seed = static_cast<uint32_t>(qEnvironmentVariableIntValue("CUTAWAY_SEED"));
         const int wanted = std::max(2000, qEnvironmentVariableIntValue("CUTAWAY_PLANS"));
         qInfo("seed %u", seed);
-        std::vector<Sample> samples;
+        std::vector<ModelKernel> samples;
         std::set<std::string> known;
         for (const QString& file : modelFiles()) {
             auto opened = openFile(file.toStdString(), {});

@@ -15,19 +15,19 @@ using namespace cutaway::testing;
 namespace {
 
 /// Why a nest does not come back from its text; nothing if it does.
-QString lost(const std::string& written) {
+QString lostNest(const std::string& written) {
     const auto read = parseNest(written);
     if (!read) return QString::fromStdString(read.error().text() + "\n" + written);
     const std::string again = text(*read);
     return again == written ? QString() : QString::fromStdString("its text changes:\n" + written + "\n" + again);
 }
 /// The same after each step.
-QString lost(const Kernel& kernel, const LoopPlan& plan) {
+QString lostNest(const Kernel& kernel, const LoopPlan& plan) {
     std::vector<LoopStep> steps;
     lowerLoops(kernel, plan, &steps);
     for (const LoopStep& step : steps)
         for (const QString& nest : QString::fromStdString(step.text).split("\n\n"))
-            if (QString why = lost(nest.endsWith('\n') ? nest.toStdString() : nest.toStdString() + "\n");
+            if (QString why = lostNest(nest.endsWith('\n') ? nest.toStdString() : nest.toStdString() + "\n");
                 !why.isEmpty())
                 return QString::fromStdString(step.name) + ": " + why;
     return {};
@@ -87,7 +87,7 @@ class NestTextTest : public QObject {
     }
     void texts() {
         QFETCH(QString, nest);
-        QCOMPARE(lost(nest.toStdString()), QString());
+        QCOMPARE(lostNest(nest.toStdString()), QString());
     }
     void handWrittenNestsRun() {
         const auto nest = parseNest(
@@ -178,7 +178,7 @@ class NestTextTest : public QObject {
         for (const int64_t n : {1, 17, 40}) {
             const Kernel kernels[] = {softmax(9, n), transpose(9, n), largest(2, n),    beside(5, n, 3),    bags(7, n),
                                       gelu(n),       gather(n),       columnSums(n, 5), largest(2, 1 << 20)};
-            for (const Kernel& kernel : kernels) QCOMPARE(lost(kernel, choosePlan(kernel, {})), QString());
+            for (const Kernel& kernel : kernels) QCOMPARE(lostNest(kernel, choosePlan(kernel, {})), QString());
             for (int i = 0; i < 8; ++i)
                 QCOMPARE(runsOtherwise(kernels[i], choosePlan(kernels[i], {}), size_t{20} << 10), QString());
         }
@@ -193,11 +193,12 @@ class NestTextTest : public QObject {
         std::vector<LoopStep> steps;
         lowerLoops(kernel, choosePlan(kernel, {}), &steps);
         for (const LoopStep& step : steps) QVERIFY(step.text.size() < 40000);
-        QCOMPARE(lost(kernel, choosePlan(kernel, {})), QString());
+        QCOMPARE(lostNest(kernel, choosePlan(kernel, {})), QString());
     }
     void ofEverySample() {
         int kernels = 0;
-        const QString wrong = firstWrong([](const PlannedKernel& own) { return lost(own.kernel, own.plan); }, kernels);
+        const QString wrong =
+            firstWrong([](const PlannedKernel& own) { return lostNest(own.kernel, own.plan); }, kernels);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QVERIFY2(kernels > 500, std::to_string(kernels).c_str());
     }

@@ -6,19 +6,13 @@
 #include "cutaway/session.h"
 #include "engine/ops/op_registry.h"
 #include "engine/session/session_state.h"
+#include "tests/support/lost_numbers.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
 
 namespace {
-
-QString described(const NumbersReport& report) {
-    QString out;
-    for (const StepNumbers& one : report.steps)
-        if (!one.kept) out += QString::fromStdString(one.step.name + ": " + one.detail + "\n");
-    return out;
-}
 
 /// The graph with every multiplication of the module turned into an addition.
 Snapshot withSums(const Module& module) {
@@ -69,7 +63,7 @@ class NumbersTest : public QObject {
         const auto report = session.checkNumbers(*run, check);
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY(!report->steps.empty());
-        QVERIFY2(report->kept, qPrintable(described(*report)));
+        QVERIFY2(report->kept, qPrintable(testing::lostNumbers(*report)));
     }
 
     /// A step that computes something else is found, and nothing after it is looked at.
@@ -113,7 +107,7 @@ class NumbersTest : public QObject {
         QVERIFY2(run, run ? "" : run.error().text().c_str());
         const auto report = session.checkNumbers(*run);
         QVERIFY2(report, report ? "" : report.error().text().c_str());
-        QVERIFY2(report->kept, qPrintable(described(*report)));
+        QVERIFY2(report->kept, qPrintable(testing::lostNumbers(*report)));
         QVERIFY(std::any_of(report->steps.begin(), report->steps.end(),
                             [](const StepNumbers& one) { return one.step.name == "replace_random_passes"; }));
     }

@@ -21,7 +21,7 @@ using namespace cutaway::testing;
 namespace {
 
 /// By op, then by sample: PyTorch's graph as FX text.
-const std::map<std::string, std::map<std::string, std::string>>& record() {
+const std::map<std::string, std::map<std::string, std::string>>& expansions() {
     static const auto loaded = [] {
         std::map<std::string, std::map<std::string, std::string>> all;
         std::ifstream stream(testFile("data/ops/expansions.txt").toStdString());
@@ -71,7 +71,7 @@ class OpsExpansionTest : public QObject {
     void matchesRecord_data() {
         QTest::addColumn<QString>("op");
         QTest::addColumn<QString>("text");
-        for (const auto& [op, samples] : record())
+        for (const auto& [op, samples] : expansions())
             for (const auto& [text, graph] : samples)
                 QTest::newRow((op + " " + text).c_str()) << QString::fromStdString(op) << QString::fromStdString(text);
     }
@@ -79,7 +79,7 @@ class OpsExpansionTest : public QObject {
         QFETCH(QString, op);
         QFETCH(QString, text);
         auto ours = expanded(requireOp(op.toStdString()), text.toStdString());
-        auto theirs = parseText(record().at(op.toStdString()).at(text.toStdString()));
+        auto theirs = parseText(expansions().at(op.toStdString()).at(text.toStdString()));
         QVERIFY2(theirs.has_value(), theirs ? "" : theirs.error().text().c_str());
         const QString want = QString::fromStdString(listing(**theirs)),
                       got = QString::fromStdString(ours ? *ours : ours.error().text());

@@ -17,7 +17,7 @@ namespace {
 
 using Outcome = RecordedSample::Outcome;
 
-const std::map<std::string, std::vector<RecordedSample>>& record() {
+const std::map<std::string, std::vector<RecordedSample>>& opRecord() {
     static const auto loaded = readOpRecord();
     if (!loaded) qFatal("%s", loaded.error().text().c_str());
     return *loaded;
@@ -41,7 +41,7 @@ template <class Wanted>
 void addOps(
     Wanted wanted, bool (*wantedOp)(const std::string&) = [](const std::string&) { return true; }) {
     QTest::addColumn<QString>("op");
-    for (const auto& [op, samples] : record())
+    for (const auto& [op, samples] : opRecord())
         if (wantedOp(op) && std::any_of(samples.begin(), samples.end(), wanted))
             QTest::newRow(op.c_str()) << QString::fromStdString(op);
 }
@@ -51,7 +51,7 @@ template <class Wanted, class Check>
 void checkAll(const QString& op, Wanted wanted, Check check) {
     int wrong = 0, all = 0;
     QString text;
-    for (const RecordedSample& sample : record().at(op.toStdString())) {
+    for (const RecordedSample& sample : opRecord().at(op.toStdString())) {
         if (!wanted(sample)) continue;
         ++all;
         std::string problem = check(sample);
@@ -74,8 +74,8 @@ std::string text(const Dims& dims) {
 
 /// Rounding is relative to the terms of a sum, which may be as large as the largest element. Kernels of half floats
 /// round in between, each in its own places.
-std::string difference(const Tensor& actual, const RecordedTensor& expected, bool sums,
-                       std::optional<DType> coarsest = {}) {
+std::string recordedDifference(const Tensor& actual, const RecordedTensor& expected, bool sums,
+                               std::optional<DType> coarsest = {}) {
     if (actual.dtype() != expected.dtype || actual.sizes() != expected.sizes)
         return typeText(actual.dtype(), actual.sizes()) + " instead of " + typeText(expected.dtype, expected.sizes);
     if (!expected.values.defined()) return {};
@@ -148,9 +148,9 @@ void OpsRecordedTest::everySampleIsRecorded() {
     size_t compared = 0;
     QStringList missing;
     for (const Op* op : allOps()) {
-        const auto found = record().find(op->name());
+        const auto found = opRecord().find(op->name());
         std::set<std::string> texts;
-        if (found != record().end())
+        if (found != opRecord().end())
             for (const RecordedSample& sample : found->second) {
                 texts.insert(sample.text);
                 compared += hasResults(sample);
@@ -165,7 +165,7 @@ void OpsRecordedTest::everySampleIsRecorded() {
 
 void OpsRecordedTest::everyOpenSampleIsRecorded() {
     std::set<std::string> names;
-    for (const auto& [op, samples] : record())
+    for (const auto& [op, samples] : opRecord())
         for (const RecordedSample& sample : samples)
             for (const char* kind : {"results ", "gradients ", "refusals "})
                 names.insert(kind + op + " " + sample.text);
@@ -192,7 +192,7 @@ void OpsRecordedTest::results() {
             const std::string number = sample.results.size() > 1 ? "result " + std::to_string(i) + ": " : "";
             if (i >= results->size() || !(*results)[i].defined()) return number + "nothing";
             const Tensor& actual = (*results)[i];
-            const std::string wrong = needsForward ? "" : difference(actual, expected, sumsUp);
+            const std::string wrong = needsForward ? "" : recordedDifference(actual, expected, sumsUp);
             if (!wrong.empty()) return number + wrong;
             if (!sameLayout(expected.sizes, actual.strides(), expected.strides) &&
                 !sameLayout(expected.sizes, actual.strides(), expected.tracedStrides))
@@ -215,7 +215,7 @@ void OpsRecordedTest::gradients() {
             if (!actual.defined()) return which + "none";
             if (!expected && isZero(actual)) continue;
             if (!expected) return which + "one, where PyTorch has none";
-            const std::string wrong = difference(actual, *expected, true, halfAmong(sample.text));
+            const std::string wrong = recordedDifference(actual, *expected, true, halfAmong(sample.text));
             if (!wrong.empty()) return which + wrong;
         }
         return {};
@@ -232,7 +232,7 @@ void OpsRecordedTest::refusals() {
         for (size_t i = 0; i < sample.results.size(); ++i) {
             if (!sample.results[i]) continue;
             if (i >= results->size() || !(*results)[i].defined()) return "result " + std::to_string(i) + ": nothing";
-            const std::string wrong = difference((*results)[i], *sample.results[i], false);
+            const std::string wrong = recordedDifference((*results)[i], *sample.results[i], false);
             if (!wrong.empty()) return "accepted with " + wrong;
         }
         return {};

@@ -41,7 +41,7 @@ Outcome decide(const std::string& text, const CompileRequest& options, const Com
     return {};
 }
 
-CompileRequest with(const char* settings) {
+CompileRequest withPasses(const char* settings) {
     CompileRequest options;
     options.target = Target::Cuda;
     for (const QString& one : QString(settings).split(' ', Qt::SkipEmptyParts))
@@ -116,7 +116,7 @@ class PaddingTest : public QObject {
         QFETCH(QByteArray, settings);
         QFETCH(bool, padded);
         QFETCH(QString, why);
-        const Outcome outcome = decide(graph.toStdString(), with(settings.constData()));
+        const Outcome outcome = decide(graph.toStdString(), withPasses(settings.constData()));
         QVERIFY2(outcome.why.contains(why), qPrintable(outcome.why));
         QCOMPARE(outcome.padded, padded);
     }
@@ -145,7 +145,7 @@ class PaddingTest : public QObject {
     void keys() {
         QFETCH(QByteArray, graph);
         QFETCH(QString, key);
-        const Outcome outcome = decide(graph.toStdString(), with(""));
+        const Outcome outcome = decide(graph.toStdString(), withPasses(""));
         QVERIFY2(outcome.why.contains(key), qPrintable(outcome.why));
         QTemporaryDir folder;
         QFile file(folder.filePath("decisions.json"));
@@ -153,7 +153,7 @@ class PaddingTest : public QObject {
         file.write(("{\"system\": {}, \"cache\": {\"" + key + "\": true}}").toUtf8());
         file.close();
         const Outcome decided =
-            decide(graph.toStdString(), with(("pad_mm=decisions:" + file.fileName().toStdString()).c_str()));
+            decide(graph.toStdString(), withPasses(("pad_mm=decisions:" + file.fileName().toStdString()).c_str()));
         QVERIFY2(decided.padded && decided.why.contains(key), qPrintable(decided.why));
     }
 
@@ -177,7 +177,7 @@ class PaddingTest : public QObject {
         const std::string inner = std::to_string(101 + 2 * rows++);
         const std::string text =
             product("f32[5, " + inner + "]cuda:0", "f32[" + inner + ", 7]cuda:0", "f32[5, 7]cuda:0");
-        const CompileRequest options = with(settings.constData());
+        const CompileRequest options = withPasses(settings.constData());
         CompileServices services;
         QStringList timed;
         services.timeGraph = [&](const std::string& graph) {
@@ -229,7 +229,7 @@ class PaddingTest : public QObject {
         const std::string inner = first.contains("s0, s0") ? "s0" : "1023";
         const std::string text =
             symbol.toStdString() + product(first.toStdString(), "f16[" + inner + ", 513]cuda:0", "f16[s0, 513]cuda:0");
-        const CompileRequest options = with(settings.constData());
+        const CompileRequest options = withPasses(settings.constData());
         CompileServices services;
         QStringList timed;
         services.timeGraph = [&](const std::string& graph) {
@@ -256,7 +256,7 @@ class PaddingTest : public QObject {
 
     /// Figures of the device itself; PyTorch takes most devices for a thousand times slower than they are.
     void deviceFigures() {
-        CompileRequest options = with("");
+        CompileRequest options = withPasses("");
         CompileServices services;
         services.deviceFact = [](const std::string& fact) -> std::optional<double> {
             if (fact == "tflops_f16") return 535.0;
@@ -281,7 +281,7 @@ class PaddingTest : public QObject {
         int timed = 0;
         bool lent = true;
         const auto session = [&](const QString& file, const char* settings) {
-            CompileRequest options = with(settings);
+            CompileRequest options = withPasses(settings);
             options.target = Target::Cpu;
             CompileServices services;
             services.cacheFile = file.toStdString();
@@ -336,7 +336,7 @@ class PaddingTest : public QObject {
         const auto time = timeOnCpu(product("f32[5, 6]", "f32[6, 7]", "f32[5, 7]"));
         QVERIFY(time && *time > 0);
         QVERIFY(!timeOnCpu("def forward(x):\n    return (torch.nothing(x),)\n"));
-        const CompileRequest options = with("pad_mm=any_device:1");
+        const CompileRequest options = withPasses("pad_mm=any_device:1");
         CompileServices services;
         services.timeGraph = timeOnCpu;
         const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options, services);

@@ -12,7 +12,7 @@ using namespace cutaway;
 
 namespace {
 
-CompileRequest training() {
+CompileRequest trainingRequest() {
     CompileRequest request;
     request.mode = Mode::Training;
     return request;
@@ -34,7 +34,7 @@ class PartitionBudgetsTest : public QObject {
         QFETCH(int, fuel);
         Session session;
         QVERIFY(session.open(testing::testFile("../resources/models/tiny_transformer.pt2").toStdString()));
-        CompileRequest again = training();
+        CompileRequest again = trainingRequest();
         if (fuel >= 0) again.fuel = fuel;
         QVERIFY(session.compile(again));
         const auto derived = session.deriveWithBudget(0, 0.25);
@@ -65,7 +65,7 @@ class PartitionBudgetsTest : public QObject {
     void budgets() {
         Session session;
         QVERIFY(session.open(testing::testFile("../resources/models/tiny_transformer.pt2").toStdString()));
-        QVERIFY(session.compile(training()));
+        QVERIFY(session.compile(trainingRequest()));
         const auto most = session.partition(0), least = session.partitionAt(0, 0);
         QVERIFY(most && least);
         QCOMPARE(least->activationBytes, int64_t(0));

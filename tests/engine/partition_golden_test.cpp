@@ -61,12 +61,12 @@ QString names(const std::vector<const Node*>& nodes) {
     for (const Node* node : nodes) out << QString::fromStdString(node->name());
     return out.join(' ');
 }
-QString inputsOf(const Graph& graph) {
+QString inputNames(const Graph& graph) {
     std::vector<const Node*> out;
     for (const Node* node : graph.placeholders()) out.push_back(node);
     return names(out);
 }
-QString callsOf(const Graph& graph) {
+QString callNames(const Graph& graph) {
     std::vector<const Node*> out;
     for (const Node& node : graph.nodes())
         if (node.isCall()) out.push_back(&node);
@@ -138,7 +138,7 @@ class PartitionGoldenTest : public QObject {
         }
         QCOMPARE(actual.join(", "), expected.join(", "));
         QCOMPARE(outputsOf(split->forward->graph()), recorded["forward"].toString());
-        QCOMPARE(inputsOf(split->backward->graph()) + " | " + callsOf(split->backward->graph()),
+        QCOMPARE(inputNames(split->backward->graph()) + " | " + callNames(split->backward->graph()),
                  recorded["backward"].toString());
         if (recorded.contains("edges")) compareEdges(facts, *saved, recorded);
     }

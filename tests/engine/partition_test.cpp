@@ -24,7 +24,7 @@ using namespace cutaway;
 
 namespace {
 
-Snapshot parsed(const std::string& text) {
+Snapshot graphFrom(const std::string& text) {
     auto graph = parseText(text);
     if (!graph) qFatal("%s", graph.error().text().c_str());
     return std::move(*graph);
@@ -36,10 +36,10 @@ Snapshot joint(int primals, const std::string& calls, const std::string& returne
         inputs += "primals_" + std::to_string(i) + ": \"f32[4, 4]\"; ";
         names += "primals_" + std::to_string(i) + ", ";
     }
-    return parsed("class joint(torch.nn.Module):\n    def forward(self, primals, tangents):\n        " + inputs +
-                  "tangents_1: \"f32[4, 4]\"; \n\n        " + names +
-                  "tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)\n" + calls +
-                  "        return pytree.tree_unflatten([" + returned + "], self._out_spec)\n");
+    return graphFrom("class joint(torch.nn.Module):\n    def forward(self, primals, tangents):\n        " + inputs +
+                     "tangents_1: \"f32[4, 4]\"; \n\n        " + names +
+                     "tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)\n" + calls +
+                     "        return pytree.tree_unflatten([" + returned + "], self._out_spec)\n");
 }
 std::string line(const std::string& name, const std::string& call) {
     return "        " + name + ": \"f32[4, 4]\" = torch.ops.aten." + call + "\n";
@@ -164,7 +164,7 @@ class PartitionTest : public QObject {
         QFETCH(bool, aggressive);
         QFile text(testing::testFile("data/partition/" + graph));
         QVERIFY(text.open(QIODevice::ReadOnly));
-        const Snapshot whole = parsed(text.readAll().toStdString());
+        const Snapshot whole = graphFrom(text.readAll().toStdString());
         CompileRequest request = training();
         if (aggressive) request = training({{"aggressive_recomputation", "true"}});
         request.memoryBudget = budget;
@@ -348,7 +348,7 @@ class PartitionTest : public QObject {
     /// A size that is computed in the forward comes after the symbol that it is made of, which the backward reads
     /// nowhere else.
     void symbolsComeBeforeWhatIsMadeOfThem() {
-        const auto trace = split(parsed(R"text(class joint(torch.nn.Module):
+        const auto trace = split(graphFrom(R"text(class joint(torch.nn.Module):
     def forward(self, primals, tangents):
         primals_1: "Sym(s0)"; primals_2: "f32[4*s0]"; tangents_1: "f32[]"; 
 

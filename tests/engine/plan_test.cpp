@@ -80,7 +80,7 @@ QString keys(const CompileTrace& trace) {
     for (const Step& step : trace.steps) out << QString::fromStdString(step.info.key());
     return out.join(' ');
 }
-QString calls(const Module& module) {
+QString callNames(const Module& module) {
     QStringList out;
     for (const Node& node : module.graph().nodes())
         if (node.isCall()) out << QString::fromStdString(node.name());
@@ -99,7 +99,7 @@ class PlanTest : public QObject {
         QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
         QCOMPARE(keys(*trace),
                  "main/first/look#1 main/first/again#1 main/first/again#2 main/last/drop#1 main/last/drop#2");
-        QCOMPARE(calls(*trace->result()), "a");
+        QCOMPARE(callNames(*trace->result()), "a");
     }
 
     /// The step of a split has one graph before, and one after for each track, each of which goes through all that
@@ -113,16 +113,16 @@ class PlanTest : public QObject {
                  "joint/first/look#1 joint/first/again#1 joint/first/again#2 joint/partition/cut#1 "
                  "forward/last/drop#1 forward/last/drop#2 backward/last/drop#1 backward/last/drop#2");
         const Step& cut = trace->steps[3];
-        QCOMPARE(calls(*cut.before), "a b back");
-        QCOMPARE(calls(*cut.after), "a b back");
+        QCOMPARE(callNames(*cut.before), "a b back");
+        QCOMPARE(callNames(*cut.after), "a b back");
         QCOMPARE(cut.made.size(), size_t(2));
         QCOMPARE(cut.made[0].first, std::string("forward"));
-        QCOMPARE(calls(*cut.made[0].second), "a b");
-        QCOMPARE(calls(*cut.made[1].second), "back");
-        QCOMPARE(calls(*trace->steps[4].before), "a b");
-        QCOMPARE(calls(*trace->steps[5].after), "");
-        QCOMPARE(calls(*trace->steps[6].before), "back");
-        QCOMPARE(calls(*trace->steps[7].after), "");
+        QCOMPARE(callNames(*cut.made[0].second), "a b");
+        QCOMPARE(callNames(*cut.made[1].second), "back");
+        QCOMPARE(callNames(*trace->steps[4].before), "a b");
+        QCOMPARE(callNames(*trace->steps[5].after), "");
+        QCOMPARE(callNames(*trace->steps[6].before), "back");
+        QCOMPARE(callNames(*trace->steps[7].after), "");
         QStringList stages;
         for (const StageInfo& stage : trace->stages) stages << QString::fromStdString(stage.track + "/" + stage.stage);
         QCOMPARE(stages.join(' '),

@@ -84,7 +84,7 @@ Texts complexSamples(const Texts& rows) {
     return texts;
 }
 
-const Node& callOf(const LoweringCase& one, const std::string& op) {
+const Node& callNamed(const LoweringCase& one, const std::string& op) {
     for (const Node& node : one.module->graph().nodes())
         if (node.isCall(op)) return node;
     throw std::runtime_error("a graph without " + op);
@@ -112,7 +112,7 @@ size_t extent(const Tensor& tensor) {
     return static_cast<size_t>(elements * byteSize(tensor.dtype()));
 }
 /// Memory for the results, filled with bytes that no result has.
-std::vector<Tensor> resultsOf(const Node& call) {
+std::vector<Tensor> poisonedResults(const Node& call) {
     std::vector<Tensor> results;
     const auto add = [&](const ValueType& item) {
         const TensorType* type = item.tensor();
@@ -136,12 +136,12 @@ std::vector<const char*> librariesOf(const std::string& op) {
 }
 /// Empty, or what is wrong.
 std::string wrongOf(const LoweringCase& one, const std::string& op, const char* library) {
-    const Node& call = callOf(one, op);
+    const Node& call = callNamed(one, op);
     const auto made = libraryCallOf(one, call, library);
     if (!made) return made.error().message;
     std::vector<Tensor> first;
     for (const int threads : {1, 4}) {
-        std::vector<Tensor> results = resultsOf(call);
+        std::vector<Tensor> results = poisonedResults(call);
         for (size_t i = 0; i < results.size(); ++i)
             if (results[i].defined() && extent(results[i]) < results[i].bytes() &&
                 std::find(std::begin(kShare), std::end(kShare), op) == std::end(kShare))
@@ -289,7 +289,7 @@ class PortableTest : public QObject {
         QVERIFY(beside && alone);
         QCOMPARE(beside->kernels.at(0).kind, std::string("reference: aten._grouped_mm.default"));
         QCOMPARE(alone->kernels.at(0).kind, std::string("portable: aten._grouped_mm.default"));
-        QCOMPARE(whyNoLibrary(callOf(*one, "aten._grouped_mm.default")),
+        QCOMPARE(whyNoLibrary(callNamed(*one, "aten._grouped_mm.default")),
                  std::string("the engine's own function is faster at float32"));
     }
     /// Whatever the interpreter runs can be scheduled, also where what it reads is computed in the same kernel.

@@ -19,12 +19,7 @@ using testing::RecordedCase;
 
 namespace {
 
-Result<Snapshot> parsed(const QString& text) {
-    CT_TRY(auto module, parseText(text.toStdString()));
-    return Snapshot(std::move(module));
-}
-
-Result<Snapshot> applied(const RecordedCase& one, Snapshot graph, int& rewrites) {
+Result<Snapshot> appliedPostGrad(const RecordedCase& one, Snapshot graph, int& rewrites) {
     for (const QString& name : one.passes) {
         const Pass* pass = testing::findPass(name);
         if (pass == nullptr) return invalidInput("no pass '" + name.toStdString() + "'");
@@ -71,18 +66,18 @@ class PostGradTest : public QObject {
     void cases() {
         QFETCH(QString, path);
         const RecordedCase one = testing::readRecordedCase(path);
-        const auto before = parsed(one.before);
+        const auto before = testing::parsedGraph(one.before);
         QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
         int rewrites = 0;
-        const auto after = applied(one, *before, rewrites);
+        const auto after = appliedPostGrad(one, *before, rewrites);
         QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
-        const auto expected = one.after.isEmpty() ? before : parsed(one.after);
+        const auto expected = one.after.isEmpty() ? before : testing::parsedGraph(one.after);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         QCOMPARE(textOf(one, *after), textOf(one, *expected));
         QCOMPARE(rewrites > 0, !one.after.isEmpty());
         if (one.idle.isEmpty()) {
             int again = 0;
-            const auto twice = applied(one, *after, again);
+            const auto twice = appliedPostGrad(one, *after, again);
             QVERIFY2(twice.has_value(), twice ? "" : twice.error().text().c_str());
             QCOMPARE(again, 0);
         }

@@ -17,11 +17,6 @@ using testing::shapeOf;
 
 namespace {
 
-Result<Snapshot> parsed(const QString& text) {
-    CT_TRY(auto module, parseText(text.toStdString()));
-    return Snapshot(std::move(module));
-}
-
 /// "permute_fusion" stands for the three passes that it switches on.
 std::vector<const Pass*> passesOf(const QString& name) {
     std::vector<const Pass*> found;
@@ -35,7 +30,7 @@ std::vector<const Pass*> passesOf(const QString& name) {
     return found;
 }
 
-Result<Snapshot> applied(const RecordedCase& one, Snapshot graph, int& rewrites) {
+Result<Snapshot> appliedPreGrad(const RecordedCase& one, Snapshot graph, int& rewrites) {
     for (const QString& name : one.passes) {
         const auto passes = passesOf(name);
         if (passes.empty()) return invalidInput("no pass '" + name.toStdString() + "'");
@@ -66,13 +61,13 @@ class PreGradTest : public QObject {
         QFETCH(QString, path);
         RecordedCase one = testing::readRecordedCase(path);
         one.options.target = Target::Cuda;  // permute fusions are for GPUs
-        const auto before = parsed(one.before);
+        const auto before = testing::parsedGraph(one.before);
         QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
         int rewrites = 0;
-        const auto after = applied(one, *before, rewrites);
+        const auto after = appliedPreGrad(one, *before, rewrites);
         QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
         if (rewrites > 0) m_fired.insert(one.passes.back().toStdString());
-        const auto expected = one.after.isEmpty() ? before : parsed(one.after);
+        const auto expected = one.after.isEmpty() ? before : testing::parsedGraph(one.after);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         QCOMPARE(shapeOf(**after), shapeOf(**expected));
         // PyTorch writes some calls again as they were.
@@ -83,7 +78,7 @@ class PreGradTest : public QObject {
             RecordedCase second = one;
             for (const QString& pass : {QStringLiteral("normalization_pass")})
                 if (one.passes.back() != pass) second.passes.removeAll(pass);
-            const auto twice = applied(second, *after, again);
+            const auto twice = appliedPreGrad(second, *after, again);
             QVERIFY2(twice.has_value(), twice ? "" : twice.error().text().c_str());
             QCOMPARE(again, 0);
         }
@@ -114,7 +109,7 @@ class PreGradTest : public QObject {
         QFETCH(QString, passes);
         QFETCH(bool, parity);
         QFETCH(QString, finding);
-        const auto module = parsed(text);
+        const auto module = testing::parsedGraph(text);
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         CompileRequest options;
         options.onlyStage = "pre_grad";
@@ -161,7 +156,7 @@ class PreGradTest : public QObject {
     }
 
     void unknownOptionalPass() {
-        const auto module = parsed("def forward(x: \"f32[2]\"):\n    return x\n");
+        const auto module = testing::parsedGraph("def forward(x: \"f32[2]\"):\n    return x\n");
         CompileRequest options;
         options.enabledPasses.push_back({"no_such_pass", {}});
         const auto trace = runPipeline(*module, options);

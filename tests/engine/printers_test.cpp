@@ -20,7 +20,7 @@ struct NestCase {
     QString name, nest, cpp, cuda;
 };
 
-QString path() { return testFile("data/nests/printed.txt"); }
+QString nestsFile() { return testFile("data/nests/printed.txt"); }
 
 NestCase caseOf(const Section& section) {
     const QString nest = section.text.section("--- c++\n", 0, 0), code = section.text.section("--- c++\n", 1);
@@ -47,20 +47,20 @@ class PrintersTest : public QObject {
   private slots:
     void initTestCase() {
         if (!blesses()) return;
-        Sections sections = readSections(path());
+        Sections sections = readSections(nestsFile());
         for (Section& own : sections.all) {
             const QString text = caseOf(own).nest;
             const auto nest = parseNest(text.toStdString());
             QVERIFY2(bool(nest), nest ? "" : nest.error().text().c_str());
             own.text = text + "--- c++\n" + cppOf(*nest) + "--- cuda\n" + cudaOf(*nest);
         }
-        QVERIFY(writeSections(path(), sections));
+        QVERIFY(writeSections(nestsFile(), sections));
     }
     void nests_data() {
         QTest::addColumn<QString>("nest");
         QTest::addColumn<QString>("cpp");
         QTest::addColumn<QString>("cuda");
-        for (const Section& section : readSections(path()).all) {
+        for (const Section& section : readSections(nestsFile()).all) {
             const NestCase own = caseOf(section);
             QTest::newRow(qPrintable(own.name)) << own.nest << own.cpp << own.cuda;
         }

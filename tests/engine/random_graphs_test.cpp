@@ -9,6 +9,7 @@
 #include "engine/session/session_state.h"
 #include "engine/support/random.h"
 #include "engine/text/print.h"
+#include "tests/support/lost_numbers.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -246,13 +247,6 @@ constexpr const char* kOptional[] = {"dce",
                                      "batch_aten_relu=min_fuse_set_size:2",
                                      "batch_linear_post_grad=min_fuse_set_size:2"};
 
-QString described(const NumbersReport& report) {
-    QString out;
-    for (const StepNumbers& one : report.steps)
-        if (!one.kept) out += QString::fromStdString(one.step.name + ": " + one.detail + "\n");
-    return out;
-}
-
 }  // namespace
 
 class RandomGraphsTest : public QObject {
@@ -307,7 +301,7 @@ class RandomGraphsTest : public QObject {
         }
         const auto report = session.checkNumbers(*run);
         QVERIFY2(report, report ? "" : report.error().text().c_str());
-        QVERIFY2(report->kept, qPrintable(described(*report)));
+        QVERIFY2(report->kept, qPrintable(testing::lostNumbers(*report)));
     }
 };
 

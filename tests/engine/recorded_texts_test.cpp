@@ -12,15 +12,6 @@
 
 using namespace cutaway;
 
-namespace {
-
-QByteArray readFile(const QString& path) {
-    QFile file(path);
-    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
-}
-
-}  // namespace
-
 class RecordedTextsTest : public QObject {
     Q_OBJECT
 
@@ -40,7 +31,7 @@ void RecordedTextsTest::referenceDumps_data() {
     while (files.hasNext()) paths << files.next();
     paths.sort();
     for (const QString& path : paths) {
-        const QByteArray text = readFile(path);
+        const QByteArray text = testing::contentOf(path);
         if (text.contains("(torch.nn.Module):") && text.contains("def forward(self") && !path.endsWith("export.py"))
             QTest::newRow(qPrintable(path.mid(root.size()))) << path;
     }
@@ -51,7 +42,7 @@ void RecordedTextsTest::referenceDumps() {
     QFETCH(QString, path);
     Result<std::unique_ptr<Module>> module = Error{};
     try {
-        module = parseText(readFile(path).toStdString());
+        module = parseText(testing::contentOf(path).toStdString());
     } catch (const InternalError& error) {
         QFAIL(error.what());
     }
@@ -89,7 +80,7 @@ bool isStale(const QString& path, const std::string& line) {
 void RecordedTextsTest::referenceTypes() {
     if (testing::referenceFolder(".").isEmpty()) QSKIP(testing::kNoReference);
     QFETCH(QString, path);
-    auto module = parseText(readFile(path).toStdString());
+    auto module = parseText(testing::contentOf(path).toStdString());
     QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
     QStringList wrong;
     for (const std::string& line : differencesFromInference(**module))

@@ -34,13 +34,13 @@ bool throwsSizeError(Action action) {
 
 /// What the interpreter says of a text with random inputs, and what compiling says before any pass; "" where it says
 /// nothing.
-struct Outcome {
+struct Refused {
     QString run, compile;
 };
-Outcome refusalOf(const QString& signature, const QString& body) {
+Refused refusalOf(const QString& signature, const QString& body) {
     const auto module = parseText(("def forward(" + signature + "):\n    " + body + "\n").toStdString());
     if (!module) return {QString::fromStdString(module.error().text()), QString::fromStdString(module.error().text())};
-    Outcome refusal;
+    Refused refusal;
     auto inputs = randomInputs(**module, 1);
     if (inputs) {
         const auto bound = bindInputs(**module, *inputs);
@@ -326,7 +326,7 @@ class RefusalsTest : public QObject {
                            call.contains("native_group_norm") || call.contains("with_indices") ||
                            call.contains("n_backward") || call.contains("lu_unpack") || call.contains("attention") ||
                            call.contains("nll_loss_forward") || call.contains("norm_backward");
-        const Outcome refusal =
+        const Refused refusal =
             refusalOf(inputs, "bad = " + call + "\n    " +
                                   (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
         QVERIFY2(!refusal.run.isEmpty() && refusal.run.contains(says), qPrintable(refusal.run));
@@ -342,7 +342,7 @@ class RefusalsTest : public QObject {
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         QVERIFY((*module)->origin.remarks.size() == 1 &&
                 (*module)->origin.remarks[0].find("the graph can be looked at, not run") != std::string::npos);
-        const Outcome refusal = refusalOf("x: \"f32[6]\"", body);
+        const Refused refusal = refusalOf("x: \"f32[6]\"", body);
         QVERIFY2(refusal.run.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.run));
         QVERIFY2(refusal.compile.startsWith("bad: aten.as_strided.default: reaches element 15"),
                  qPrintable(refusal.compile));
@@ -426,7 +426,7 @@ class RefusalsTest : public QObject {
     void wrongTypes() {
         QFETCH(QString, inputs);
         QFETCH(QString, body);
-        const Outcome refusal = refusalOf(inputs, body);
+        const Refused refusal = refusalOf(inputs, body);
         QVERIFY2(refusal.run.contains("is written as"), qPrintable(refusal.run));
     }
 
@@ -448,7 +448,7 @@ class RefusalsTest : public QObject {
     void acceptedCalls() {
         QFETCH(QString, inputs);
         QFETCH(QString, call);
-        const Outcome refusal = refusalOf(inputs, "y = " + call + "\n    return (y,)");
+        const Refused refusal = refusalOf(inputs, "y = " + call + "\n    return (y,)");
         QVERIFY2(refusal.run.isEmpty() && refusal.compile.isEmpty(), qPrintable(refusal.run + "; " + refusal.compile));
     }
 };

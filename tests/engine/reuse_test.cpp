@@ -15,14 +15,14 @@ using namespace cutaway::testing;
 
 namespace {
 
-struct Case {
+struct ReuseCase {
     const char* name;
     const char* body;
     const char* over;         // "b over m, ..."
     const char* whyNot = "";  // of all pairs of a result and an operand that are not written over each other
 };
 /// `x` and `w` are f32[48, 48]; m and n are products of theirs.
-constexpr Case kCases[] = {
+constexpr ReuseCase kReuses[] = {
     {"a chain", "t = aten.tanh.default(m); return (t,)", "t over m"},
     {"inputs are the caller's", "t = aten.tanh.default(x); return (t,)", "", "t over x: nothing against it"},
     {"what is read later", "t = aten.tanh.default(m); k = aten.mm.default(t, m); return (k,)", "",
@@ -107,11 +107,11 @@ class ReuseTest : public QObject {
   private slots:
     void decisions_data() {
         QTest::addColumn<int>("number");
-        for (size_t i = 0; i < std::size(kCases); ++i) QTest::newRow(kCases[i].name) << static_cast<int>(i);
+        for (size_t i = 0; i < std::size(kReuses); ++i) QTest::newRow(kReuses[i].name) << static_cast<int>(i);
     }
     void decisions() {
         QFETCH(int, number);
-        const Case& test = kCases[number];
+        const ReuseCase& test = kReuses[number];
         const auto module = graphOf(test.body);
         const auto before = scheduleModule(module);
         QVERIFY(before);
@@ -231,7 +231,7 @@ class ReuseTest : public QObject {
     /// Each is a rewrite of its own: with less fuel the first ones happen.
     void fuel() {
         for (const int64_t fuel : {0, 1, 2}) {
-            const auto module = graphOf(kCases[6].body);
+            const auto module = graphOf(kReuses[6].body);
             const CompileRequest options;
             Rewriter rewriter("reuse_memory", options, fuel);
             QVERIFY(reuseMemory(*module, rewriter));
@@ -242,7 +242,7 @@ class ReuseTest : public QObject {
     }
     /// Values in one place are counted once, and none lies where another lives.
     void memory() {
-        const auto module = graphOf(kCases[6].body);
+        const auto module = graphOf(kReuses[6].body);
         const auto before = scheduleModule(module);
         const CompileRequest options;
         Rewriter rewriter("reuse_memory", options);

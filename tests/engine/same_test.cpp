@@ -40,10 +40,10 @@ Tensor tensorOf(const QJsonValue& json) {
     return tensorOf(values, dtypeOf(json["dtype"]), dimsOf(json["sizes"]));
 }
 
-struct Case {
+struct SameCase {
     Tensor reference, result, wide;
 };
-Case caseOf(const QJsonObject& json) {
+SameCase caseOf(const QJsonObject& json) {
     if (!json.contains("made")) return {tensorOf(json["reference"]), tensorOf(json["result"]), tensorOf(json["wide"])};
     const QJsonValue made = json["made"];
     const Dims sizes = dimsOf(made["shape"]);
@@ -91,7 +91,7 @@ class SameTest : public QObject {
     }
     void answersAsPyTorch() {
         QFETCH(QJsonObject, one);
-        const Case pair = caseOf(one);
+        const SameCase pair = caseOf(one);
         const SameAnswer answer = same(pair.reference, pair.result, pair.wide, optionsOf(one["options"].toObject()));
         QCOMPARE(answer.same, one["same"].toBool());
         QCOMPARE(answer.why.empty(), answer.same);

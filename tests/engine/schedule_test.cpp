@@ -8,13 +8,13 @@
 #include "engine/passes/pipeline.h"
 #include "engine/schedule/fusion.h"
 #include "tests/support/graph_eval.h"
+#include "tests/support/kernels.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
 
 namespace {
-Expr num(int64_t value) { return Expr::integer(value); }
 Expr add(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
 Expr mul(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
 Expr div(const Expr& a, int64_t b) { return Expr::make(ExprKind::FloorDiv, {a, num(b)}); }

@@ -7,19 +7,10 @@
 #include "engine/numerics/measure.h"
 #include "engine/numerics/tally.h"
 #include "engine/text/parse.h"
+#include "tests/support/bytes.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
-
-namespace {
-
-Tensor numbers(DType dtype, const std::vector<double>& values) {
-    Tensor tensor = Tensor::zeros(dtype, {static_cast<int64_t>(values.size())});
-    storeElements(dtype, tensor.data(), 1, static_cast<int64_t>(values.size()), values.data());
-    return tensor;
-}
-
-}  // namespace
 
 class SideBySideTest : public QObject {
     Q_OBJECT
@@ -71,8 +62,8 @@ class SideBySideTest : public QObject {
         double squares = 0;  // of what is a number on both sides
         for (size_t i = 0; i < x.size(); ++i)
             if (std::isfinite(x[i]) && std::isfinite(y[i])) squares += y[i] * y[i];
-        const Tensor value = numbers(DType::F64, x).view({rows, columns}, {columns, 1}, 0);
-        const Tensor reference = numbers(DType::F64, y).view({rows, columns}, {columns, 1}, 0);
+        const Tensor value = testing::rowOf(DType::F64, x).view({rows, columns}, {columns, 1}, 0);
+        const Tensor reference = testing::rowOf(DType::F64, y).view({rows, columns}, {columns, 1}, 0);
         const auto check = [&](const Tensor& a, const Tensor& b, int64_t worst) {
             const Tally tally = tallyOf(a, b, b);
             QCOMPARE(tally.nans, int64_t{1});
@@ -94,8 +85,8 @@ class SideBySideTest : public QObject {
     void oneWrongNumberIsWrong() {
         for (const double value : {1.0, 1.5}) {
             NodeNumbers row;
-            const Tensor reference = numbers(DType::F32, {1}), wide = numbers(DType::F64, {1});
-            measure(numbers(DType::F32, {value}), reference, wide, {}, row);
+            const Tensor reference = testing::rowOf(DType::F32, {1}), wide = testing::rowOf(DType::F64, {1});
+            measure(testing::rowOf(DType::F32, {value}), reference, wide, {}, row);
             QCOMPARE(row.verdict, value == 1 ? NodeVerdict::Equal : NodeVerdict::Wrong);
         }
     }

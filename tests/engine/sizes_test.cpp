@@ -18,9 +18,9 @@ SymInt size(const QString& text) {
     return SymInt(*expr);
 }
 
-class Random {
+class RandomSizes {
   public:
-    explicit Random(uint64_t seed) : m_bits(seed) {}
+    explicit RandomSizes(uint64_t seed) : m_bits(seed) {}
     int64_t below(int64_t count) { return static_cast<int64_t>(m_bits() % static_cast<uint64_t>(count)); }
     Expr expr(int depth) {
         if (depth == 0 || below(4) == 0) {
@@ -168,7 +168,7 @@ class SizesTest : public QObject {
                                   ? qEnvironmentVariable("CUTAWAY_SEED").toULongLong()
                                   : std::random_device{}();
         qInfo("CUTAWAY_SEED=%llu", static_cast<unsigned long long>(seed));
-        Random random(seed);
+        RandomSizes random(seed);
         int claims = 0;
         for (int i = 0; i < 4000; ++i) {
             const Expr a = random.expr(3), b = random.expr(3);

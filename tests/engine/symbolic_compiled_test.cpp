@@ -11,6 +11,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/random.h"
+#include "tests/support/compiled_calls.h"
 #include "tests/support/op_record.h"
 #include "tests/support/suites.h"
 #include "tests/support/symbolic_samples.h"
@@ -20,7 +21,7 @@ using namespace cutaway::testing;
 
 namespace {
 
-constexpr size_t kUsual = 300, kBatch = 60;
+constexpr size_t kUsualForms = 300, kBatch = 60;
 
 struct Form {
     const Op* op;
@@ -37,10 +38,6 @@ struct Judged {
     std::map<std::string, int> calls;  // "kernel", "library", "left"
 };
 
-/// Whether the call is left to the operator's own kernel, or a portable function.
-bool isLeft(const KernelInfo& kernel) {
-    return kernel.kind.starts_with("reference") || kernel.kind.starts_with("portable");
-}
 std::map<std::string, int> callsOf(const BuildInfo& info) {
     std::map<std::string, int> calls;
     for (const KernelInfo& kernel : info.kernels)
@@ -56,7 +53,7 @@ std::string reasonsOf(const BuildInfo& info) {
     return reasons;
 }
 
-Result<BuildInfo> scheduled(const Snapshot& module) {
+Result<BuildInfo> buildInfoOf(const Snapshot& module) {
     CT_TRY(const Snapshot passed, afterPasses(module, Mode::Inference));
     return previewCpu(passed);
 }
@@ -86,10 +83,10 @@ Judged judgedForm(const Form& form) {
     const auto sample = buildSample(*form.op, form.sample);
     auto numbers = std::make_shared<Module>(*form.symbolic.module);
     if (!sample || !specialize(*numbers, form.symbolic.values)) return out;
-    const auto plain = scheduled(numbers);
+    const auto plain = buildInfoOf(numbers);
     const auto own = plain ? at(form, **sample, form.symbolic.values) : std::nullopt;
     if (!own) return out;
-    const auto symbolic = scheduled(form.symbolic.module);
+    const auto symbolic = buildInfoOf(form.symbolic.module);
     if (!symbolic) {
         out.why = symbolic.error().text();
         return out;
@@ -201,7 +198,9 @@ class SymbolicCompiledTest : public QObject {
         QTest::addColumn<size_t>("begin");
         m_forms = allForms();
         const QByteArray wanted = qgetenv("CUTAWAY_FORMS");
-        const size_t all = m_forms.size(), count = wanted == "all" ? all : wanted.isEmpty() ? kUsual : wanted.toULong();
+        const size_t all = m_forms.size(), count = wanted == "all"    ? all
+                                                   : wanted.isEmpty() ? kUsualForms
+                                                                      : wanted.toULong();
         const int seed = qEnvironmentVariableIntValue("CUTAWAY_SEED");
         Random random(static_cast<uint64_t>(seed));
         if (count < all)

@@ -16,15 +16,6 @@
 using namespace cutaway;
 using testing::roundTripProblem;
 
-namespace {
-
-QByteArray readFile(const QString& path) {
-    QFile file(path);
-    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
-}
-
-}  // namespace
-
 class TextTest : public QObject {
     Q_OBJECT
 
@@ -385,7 +376,7 @@ void TextTest::cases_data() {
 
 void TextTest::cases() {
     QFETCH(QString, path);
-    auto module = parseText(readFile(path).toStdString());
+    auto module = parseText(testing::contentOf(path).toStdString());
     QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
     const QByteArray printed = QByteArray::fromStdString(printText(**module).text);
     QString expected = path;
@@ -395,7 +386,7 @@ void TextTest::cases() {
         QVERIFY(file.open(QIODevice::WriteOnly));
         file.write(printed);
     }
-    QCOMPARE(printed, readFile(expected));
+    QCOMPARE(printed, testing::contentOf(expected));
     auto valid = verify(**module);
     QVERIFY2(valid.has_value(), valid ? "" : valid.error().text().c_str());
     QCOMPARE(QString::fromStdString(roundTripProblem(**module)), QString());
@@ -413,7 +404,7 @@ void TextTest::damagedTextsNeverCrash() {
     QStringList paths;
     while (files.hasNext()) paths << files.next();
     paths.sort();
-    for (const QString& path : paths) texts.push_back(readFile(path).toStdString());
+    for (const QString& path : paths) texts.push_back(testing::contentOf(path).toStdString());
     QVERIFY(!texts.empty());
     static constexpr std::string_view kBytes = "()[]{}'\"\\,:;=.#\n -+*/%<>&|^~@!0e9jxs_\xff\t$";
     for (int round = 0; round < 4000; ++round) {

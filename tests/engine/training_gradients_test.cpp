@@ -107,7 +107,7 @@ const char* const kComplex = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
     y = aten.tanh.default(t)
     return (u, v, y)
 )fx";
-const char* const kScan = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+const char* const kTrainedScan = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
     h = aten.cos.default(w)
     c = higher_order.scan(body, [h], [x], [w])
     a: "f64[4]" = c[0]
@@ -121,7 +121,7 @@ def body(h: "f64[4]", x: "f64[4]", w: "f64[4]"):
     s: "f64[4]" = aten.sin.default(t)
     return (t, s)
 )fx";
-const char* const kWhile = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
+const char* const kTrainedWhile = R"fx(def forward(w: "f64[4]", x: "f64[3, 4]"):
     s = aten.exp.default(x)
     c = higher_order.while_loop(more, body, [s], [w])
     a: "f64[3, 4]" = c[0]
@@ -141,7 +141,7 @@ def body(x: "f64[3, 4]", w: "f64[4]"):
 )fx";
 
 // Random numbers are the same in the backward, which is computed from them again. Each result is proportional to w.
-const std::pair<const char*, const char*> kDraws[] = {
+const std::pair<const char*, const char*> kTrainedDraws[] = {
     {"dropout", "    y = aten.dropout.default(a, 0.5, True)\n"},
     {"native_dropout", "    d = aten.native_dropout.default(a, 0.5, True)\n    y = d[0]\n"},
     {"bernoulli", "    m = aten.bernoulli.p(a, 0.5)\n    y = aten.mul.Tensor(a, m)\n"},
@@ -197,7 +197,7 @@ def body(w: "f64[4]", x: "f64[3, 4]"):
     return (z,)
 )fx";
 
-NamedTensors inputsOf(const Module& module) {
+NamedTensors namedInputs(const Module& module) {
     Random random(5);
     NamedTensors inputs;
     for (const Node* input : module.graph().placeholders()) {
@@ -276,8 +276,8 @@ class TrainingGradientsTest : public QObject {
                                                             {"rows that nobody counts", kUncounted},
                                                             {"routed rows", kRouted},
                                                             {"complex factors", kComplex},
-                                                            {"scan", kScan},
-                                                            {"while_loop", kWhile}};
+                                                            {"scan", kTrainedScan},
+                                                            {"while_loop", kTrainedWhile}};
         for (const auto& [name, text] : rows)
             for (const bool compiled : {false, true})
                 QTest::newRow((std::string(name) + (compiled ? ", compiled" : "")).c_str())
@@ -288,7 +288,7 @@ class TrainingGradientsTest : public QObject {
         QFETCH(bool, compiled);
         const auto forward = parseText(text.toStdString());
         QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
-        const NamedTensors inputs = inputsOf(**forward);
+        const NamedTensors inputs = namedInputs(**forward);
         for (const double budget : {0.0, 0.5, 1.0}) {
             const Written written = run(text, inputs, budget, compiled);
             QVERIFY2(written.problem.isEmpty(), qPrintable(written.problem));
@@ -312,7 +312,7 @@ class TrainingGradientsTest : public QObject {
         const std::pair<const char*, const char*> graphs[] = {{"in the steps of a scan", kScanThatDraws},
                                                               {"in each item of a map", kMapThatDraws}};
         for (const auto& [name, all] : graphs) QTest::newRow(name) << QString::fromLatin1(all);
-        for (const auto& [name, calls] : kDraws)
+        for (const auto& [name, calls] : kTrainedDraws)
             QTest::newRow(name) << QStringLiteral(
                                        "def forward(w: \"f64[3, 4]\", x: \"f64[3, 4]\"):\n"
                                        "    a = aten.mul.Tensor(x, w)\n%1    return (y,)\n")
@@ -323,7 +323,7 @@ class TrainingGradientsTest : public QObject {
         QFETCH(QString, text);
         const auto forward = parseText(text.toStdString());
         QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
-        const NamedTensors inputs = inputsOf(**forward);
+        const NamedTensors inputs = namedInputs(**forward);
         for (const bool compiled : {false, true})
             for (const double budget : {0.0, 0.5, 1.0}) {
                 Written written = run(text, inputs, budget, compiled);

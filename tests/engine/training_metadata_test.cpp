@@ -13,14 +13,13 @@
 #include "engine/ops/build.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/session/session_state.h"
+#include "tests/support/bytes.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
 
 namespace {
-
-double number(const Tensor& tensor, int64_t at) { return toDouble(tensor.item(at)); }
 
 QJsonObject recorded() {
     QFile file(testing::testFile("data/metadata.json"));
@@ -128,10 +127,11 @@ class TrainingMetadataTest : public QObject {
             QVERIFY(written);
             for (const auto& [name, tensor] : written->tensors)
                 for (int i = 0; i < 3 && name == "w" && tensor.rank() == 2; ++i)
-                    QVERIFY2(
-                        std::abs(number(tensor, i) - gradient[i]) < 1e-6,
-                        qPrintable(
-                            QStringLiteral("element %1: %2, not %3").arg(i).arg(number(tensor, i)).arg(gradient[i])));
+                    QVERIFY2(std::abs(testing::itemOf(tensor, i) - gradient[i]) < 1e-6,
+                             qPrintable(QStringLiteral("element %1: %2, not %3")
+                                            .arg(i)
+                                            .arg(testing::itemOf(tensor, i))
+                                            .arg(gradient[i])));
             QVERIFY(std::any_of(report->training->gradients.begin(), report->training->gradients.end(),
                                 [](const OutputReport& one) { return one.name == "w"; }));
         }

@@ -6,15 +6,10 @@
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "engine/session/session_state.h"
+#include "tests/support/bytes.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
-
-namespace {
-
-double number(const Tensor& tensor, int64_t at = 0) { return toDouble(tensor.item(at)); }
-
-}  // namespace
 
 class TrainingTest : public QObject {
     Q_OBJECT
@@ -75,9 +70,9 @@ class TrainingTest : public QObject {
             QVERIFY(ran.report.training->lossFrom.starts_with("the mean of squares"));
             QCOMPARE(ran.report.training->gradients.size(), size_t(1));
             QCOMPARE(ran.report.training->gradients[0].name, std::string("w"));
-            QCOMPARE(number(ran.tensors.at("w"), 3), 2 * 9 * 0.5 / 4);
-            QCOMPARE(number(ran.tensors.at("loss")), 2.25);
-            QCOMPARE(number(ran.tensors.at("y"), 1), 1.5);
+            QCOMPARE(testing::itemOf(ran.tensors.at("w"), 3), 2 * 9 * 0.5 / 4);
+            QCOMPARE(testing::itemOf(ran.tensors.at("loss")), 2.25);
+            QCOMPARE(testing::itemOf(ran.tensors.at("y"), 1), 1.5);
         }
     }
 
@@ -168,7 +163,7 @@ class TrainingTest : public QObject {
         QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
         QCOMPARE(ran.report.training->loss, 6.0);
         QCOMPARE(ran.report.training->lossFrom, std::string("the returned number"));
-        QCOMPARE(number(ran.tensors.at("w"), 2), 1.0);
+        QCOMPARE(testing::itemOf(ran.tensors.at("w"), 2), 1.0);
     }
 
     /// A value that is returned twice counts twice; views of inputs, and inputs themselves, have no gradient of their
@@ -182,7 +177,7 @@ class TrainingTest : public QObject {
                  {"w", Tensor::full(DType::F32, {2, 3}, Scalar(3.0))}});
         QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
         QCOMPARE(ran.report.training->loss, 9.0 + 1 + 9 + 1);
-        QCOMPARE(number(ran.tensors.at("w")), 2 * 2 * 3.0 / 6);
+        QCOMPARE(testing::itemOf(ran.tensors.at("w")), 2 * 2 * 3.0 / 6);
     }
 
     /// The gradient of a returned input goes to it directly.
@@ -191,7 +186,7 @@ class TrainingTest : public QObject {
                             {{"w", Tensor::full(DType::F32, {2}, Scalar(1.0))}});
         QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
         QCOMPARE(ran.report.training->loss, 10.0);
-        QCOMPARE(number(ran.tensors.at("w")), 2 * 9.0 / 2 + 2 * 1.0 / 2);
+        QCOMPARE(testing::itemOf(ran.tensors.at("w")), 2 * 9.0 / 2 + 2 * 1.0 / 2);
     }
 
     /// If the gradient of a mask is wanted, attention does not become the kernel that gives masks none, although the
@@ -205,7 +200,7 @@ class TrainingTest : public QObject {
                 {"m"}, {});
         QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
         QVERIFY(ran.tensors.contains("m"));
-        QVERIFY(number(ran.tensors.at("m")) != 0);
+        QVERIFY(testing::itemOf(ran.tensors.at("m")) != 0);
     }
 
     /// An input that an expansion returns unchanged, beside a value that has a gradient, gets no gradient by that.
@@ -232,10 +227,10 @@ class TrainingTest : public QObject {
             options.repeat = 3;  // each on the inputs as given
             const Ran ran = run(text, {"w"}, inputs, options);
             QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
-            QCOMPARE(number(ran.tensors.at("w")), 2 * 2.0 * 2.0 / 2);
+            QCOMPARE(testing::itemOf(ran.tensors.at("w")), 2 * 2.0 * 2.0 / 2);
             QCOMPARE(ran.report.written.size(), size_t{1});
             QCOMPARE(ran.report.written[0].name, std::string("b"));
-            QCOMPARE(number(ran.tensors.at("b"), 1), 102.0);
+            QCOMPARE(testing::itemOf(ran.tensors.at("b"), 1), 102.0);
             for (const double value : {102.0, 103.0}) {
                 options.expectGradientsFile = path("expected.safetensors");
                 if (!writeSafeTensors(options.expectGradientsFile,
@@ -263,8 +258,8 @@ class TrainingTest : public QObject {
             QVERIFY2(!ran.error, ran.error ? ran.error->text().c_str() : "");
             QCOMPARE(ran.report.written.size(), size_t{1});
             QCOMPARE(ran.report.written[0].name, std::string("w.new"));
-            QCOMPARE(number(ran.tensors.at("w.new")), 10.0);
-            QCOMPARE(number(ran.tensors.at("w")), 2 * 30.0 * 15.0 / 2);
+            QCOMPARE(testing::itemOf(ran.tensors.at("w.new")), 10.0);
+            QCOMPARE(testing::itemOf(ran.tensors.at("w")), 2 * 30.0 * 15.0 / 2);
         }
     }
 

@@ -27,7 +27,7 @@ std::string rulesText(const QString& text) {
     }
     return out.toStdString();
 }
-CompileRequest with(const QString& rules) {
+CompileRequest withRules(const QString& rules) {
     CompileRequest options;
     options.userRules.push_back({"mine", rulesText(rules)});
     return options;
@@ -62,7 +62,7 @@ class UserPassesTest : public QObject {
         QFETCH(QString, neighbour);
         QFETCH(int, offset);
         const QString place = QTest::currentDataTag();
-        CompileRequest options = with(QString(kSinToCos) + "place: " + place + "\n");
+        CompileRequest options = withRules(QString(kSinToCos) + "place: " + place + "\n");
         int ran = 0;
         const CompileServices lent = lend(options, {place.toStdString(), "hook", "1", ""},
                                           [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; });
@@ -119,7 +119,7 @@ class UserPassesTest : public QObject {
         QFETCH(QString, before);
         QFETCH(QString, after);
         QFETCH(bool, parity);
-        CompileRequest options = with(rules);
+        CompileRequest options = withRules(rules);
         options.parity = parity;
         options.onlyStage = "joint";
         const CompileTrace trace = compiled(parsed(before), options);
@@ -159,7 +159,7 @@ class UserPassesTest : public QObject {
         QFETCH(QString, rules);
         QFETCH(QString, before);
         QFETCH(QString, after);
-        const CompileTrace trace = compiled(parsed(before), with(rules));
+        const CompileTrace trace = compiled(parsed(before), withRules(rules));
         QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
         const Step* step = stepOf(trace, "pre_grad_custom_pass.mine");
         QVERIFY(step != nullptr);
@@ -172,7 +172,7 @@ class UserPassesTest : public QObject {
         const QString rule =
             "rule: tanh_twice\nparameters: a f32[2, 3] grad\ntraining\nsearch: t = aten.tanh.default(a); r = aten.tanh.default(t); return r\n"
             "replace_by_example: r = aten.tanh.default(a); return r\n";
-        CompileRequest options = with(rule);
+        CompileRequest options = withRules(rule);
         options.mode = Mode::Training;
         const auto own = UserPasses::make(options);
         QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
@@ -254,7 +254,7 @@ class UserPassesTest : public QObject {
     void refuses() {
         QFETCH(QString, rules);
         QFETCH(QString, error);
-        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), with(rules));
+        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), withRules(rules));
         QVERIFY(!trace.has_value());
         QVERIFY2(QString::fromStdString(trace.error().text()).contains(error), trace.error().text().c_str());
         QVERIFY2(trace.error().text().find("mine") != std::string::npos, trace.error().text().c_str());
@@ -265,7 +265,7 @@ class UserPassesTest : public QObject {
             QString(kSinToCos) + kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" +
             "rule: traced\nplace: post_grad_custom_post_pass\nwhy: because\nparameters: a f32[2, 3] grad; k f32[]\ntraining\n"
             "search: m = aten.mul.Tensor(a, k); r = aten.tanh.default(m); return r\nreplace_by_example: r = aten.tanh.default(a); return r\n";
-        const auto own = UserPasses::make(with(text));
+        const auto own = UserPasses::make(withRules(text));
         QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
         CompileRequest again;
         again.userRules.push_back({"mine", (*own)->text()});
@@ -300,7 +300,7 @@ class UserPassesTest : public QObject {
     void disables() {
         QFETCH(QString, name);
         QFETCH(QString, after);
-        CompileRequest options = with(kSinToCos);
+        CompileRequest options = withRules(kSinToCos);
         options.onlyStage = "joint";
         options.disabledPasses = {name.toStdString(), "remove_noop_ops"};
         const CompileTrace trace =
@@ -419,7 +419,7 @@ class UserPassesTest : public QObject {
     void moves() {
         QFETCH(QString, move);
         QFETCH(QString, error);
-        CompileRequest options = with(kSinToCos);
+        CompileRequest options = withRules(kSinToCos);
         const auto read = parsePassMove(move.toStdString());
         QVERIFY(read.has_value());
         options.moves = {*read};
@@ -432,7 +432,7 @@ class UserPassesTest : public QObject {
         QVERIFY(pass >= 0 && anchor >= 0);
         QCOMPARE(pass, read->before ? anchor - 1 : anchor + 1);
         QCOMPARE(names.size(),
-                 stepNames(compiled(parsed("p = aten.sin.default(x); return (p,)"), with(kSinToCos))).size());
+                 stepNames(compiled(parsed("p = aten.sin.default(x); return (p,)"), withRules(kSinToCos))).size());
     }
     /// The order of the table itself breaks none of its dependencies, with every optional pass on as well.
     void pipelineIsInOrder() {

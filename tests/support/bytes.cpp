@@ -11,4 +11,11 @@ std::shared_ptr<Storage> storageOf(const std::string& bytes) {
     return Storage::view(memory, bytes.size(), std::move(owner));
 }
 
+Tensor rowOf(DType dtype, const std::vector<double>& numbers) {
+    const auto count = static_cast<int64_t>(numbers.size());
+    Tensor tensor = Tensor::zeros(dtype, {count});
+    storeElements(dtype, tensor.data(), 1, count, numbers.data());
+    return tensor;
+}
+
 }  // namespace cutaway::testing

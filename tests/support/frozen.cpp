@@ -40,4 +40,11 @@ std::string written(const QTemporaryDir& folder, const char* name, const std::st
     return path.toStdString();
 }
 
+double largestMagnitude(const Tensor& tensor) {
+    double most = 0;
+    const Tensor wide = tensor.to(DType::F64).contiguous();
+    for (int64_t i = 0; i < wide.numel(); ++i) most = std::max(most, std::abs(wide.as<double>()[i]));
+    return most;
+}
+
 }  // namespace cutaway::testing

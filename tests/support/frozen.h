@@ -3,11 +3,15 @@
 #include <QTemporaryDir>
 #include <string>
 
+#include "engine/tensor/tensor.h"
+
 namespace cutaway::testing {
 
 /// A convolution and its batch norm, with parameters that say so.
 extern const char* const kNormed;
 
+/// Of all elements.
+double largestMagnitude(const Tensor& tensor);
 /// The path of a file with this text in the folder; ends the test if it cannot be written.
 std::string written(const QTemporaryDir& folder, const char* name, const std::string& text);
 

@@ -11,7 +11,6 @@ namespace cutaway::testing {
 namespace {
 
 Expr x(int axis) { return Expr::axis(axis); }
-Expr num(int64_t value) { return Expr::integer(value); }
 Expr add(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Add, {a, b}); }
 Expr mul(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Mul, {a, b}); }
 Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {

@@ -9,6 +9,8 @@
 
 namespace cutaway::testing {
 
+inline Expr num(int64_t value) { return Expr::integer(value); }
+
 /// b0[rows, columns] = softmax of b1 along the columns.
 Kernel softmax(int64_t rows, int64_t columns);
 /// b0[columns, rows] = b1[rows, columns], turned.

@@ -2,10 +2,16 @@
 
 #include <QCoreApplication>
 #include <QDir>
+#include <QFile>
 
 namespace cutaway::testing {
 
 QString testFile(const QString& relative) { return QStringLiteral(CUTAWAY_SOURCE_DIR "/tests/") + relative; }
+
+QByteArray contentOf(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+}
 
 QString sharedFolder() {
     const QString given = qEnvironmentVariable("CUTAWAY_SHARED");

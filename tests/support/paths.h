@@ -6,6 +6,8 @@ namespace cutaway::testing {
 
 /// A file under tests/.
 QString testFile(const QString& relative);
+/// All of a file; nothing if it cannot be read.
+QByteArray contentOf(const QString& path);
 /// The folder `shared` beside the checkout, or empty. Tests that need it call QSKIP with kNoReference.
 QString sharedFolder();
 /// A folder of recorded results (shared/reference/...), or empty.

@@ -5,6 +5,7 @@
 #include <QRegularExpression>
 #include <map>
 
+#include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
 
@@ -100,5 +101,10 @@ RecordedCase readRecordedCase(const QString& path) {
 }
 
 QString shapeOf(const Module& module) { return Shape(module).text(); }
+
+Result<Snapshot> parsedGraph(const QString& text) {
+    CT_TRY(auto module, parseText(text.toStdString()));
+    return Snapshot(std::move(module));
+}
 
 }  // namespace cutaway::testing

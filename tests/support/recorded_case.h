@@ -24,6 +24,7 @@ QStringList recordedFiles(const QString& folder);
 /// It is fatal if the file cannot be read or names something that is no pass.
 RecordedCase readRecordedCase(const QString& path);
 
+Result<Snapshot> parsedGraph(const QString& text);
 /// The graph as its outputs see it: each value numbered when it is first read, so that names and the order of
 /// independent calls do not count. Mutations are listed at the end, in order.
 QString shapeOf(const Module& module);

@@ -10,6 +10,7 @@
 #include <QtTest>
 
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/tree_text.h"
 #include "ui/session/source.h"
 #include "ui/windows/main_window.h"
@@ -18,8 +19,6 @@
 
 using namespace cutaway;
 using namespace cutaway::ui;
-
-constexpr int kPatience = 60000;
 
 class BreakpointsWindowTest : public QObject {
     Q_OBJECT
@@ -45,7 +44,7 @@ class BreakpointsWindowTest : public QObject {
         else QTest::mouseClick(button("Add"), Qt::LeftButton);
     }
     void settle(size_t runs) {
-        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == runs && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == runs && m_main->isSettled(), testing::kEnginePatience);
     }
     void setList(const QStringList& texts) {
         while (!breakpoints().all().empty()) breakpoints().remove(0);
@@ -79,7 +78,7 @@ class BreakpointsWindowTest : public QObject {
         QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
         m_main->activateWindow();
         m_main->open(m_file);
-        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         m_main->raiseWindow(&window());
     }
     void cleanup() { m_main.reset(); }
@@ -188,7 +187,7 @@ class BreakpointsWindowTest : public QObject {
         settle(1);
         QVERIFY(button("Continue")->isEnabled());
         m_main->open(m_file);
-        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         QVERIFY(!button("Continue")->isEnabled());
     }
 

@@ -3,11 +3,10 @@
 #include <QtTest>
 
 #include "tests/ui/fake_source.h"
+#include "tests/ui/patience.h"
 #include "ui/session/session_controller.h"
 
 namespace cutaway::testing {
-
-constexpr int kPatience = 30000;
 
 struct ControllerFixture {
     std::shared_ptr<FakeSource::Control> m_control;
@@ -34,3 +33,6 @@ struct ControllerFixture {
 };
 
 }  // namespace cutaway::testing
+
+Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
+Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)

@@ -411,8 +411,5 @@ class ControllerTest : public QObject, testing::ControllerFixture {
     }
 };
 
-Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
-Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)
-
 CUTAWAY_SUITE(ControllerTest)
 #include "controller_test.moc"

@@ -16,6 +16,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "ui/models/explain_model.h"
 #include "ui/session/session_controller.h"
 #include "ui/windows/compile_dialog.h"
@@ -25,8 +26,6 @@
 
 using namespace cutaway;
 using namespace cutaway::ui;
-
-constexpr int kPatience = 60000;
 
 class DialogsTest : public QObject {
     Q_OBJECT
@@ -48,12 +47,13 @@ class DialogsTest : public QObject {
     }
     void openMlp() {
         m_controller->open(testing::testFile("../resources/models/mlp.pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), testing::kEnginePatience);
     }
     void compile(const CompileRequest& options) {
         const size_t runs = m_controller->runs().size();
         m_controller->compile(options);
-        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() > runs && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() > runs && !m_controller->isBusy(),
+                                 testing::kEnginePatience);
     }
 
   private slots:
@@ -329,10 +329,10 @@ class DialogsTest : public QObject {
                                             [](const StepInfo& step) { return step.name == "decompose"; });
         QVERIFY(decompose != run.steps.end());
         m_selection->setPlace({run.id, decompose->index + 1, -1});
-        QTRY_VERIFY_WITH_TIMEOUT(product != NodeKey::None && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(product != NodeKey::None && !m_controller->isBusy(), testing::kEnginePatience);
         m_selection->setNode(product);
         m_controller->explain();
-        QTRY_VERIFY_WITH_TIMEOUT(explained && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(explained && !m_controller->isBusy(), testing::kEnginePatience);
         std::set<std::string> ran;
         for (const PassInfo& pass : m_controller->passes({}))
             if (!pass.optional) ran.insert(pass.name);
@@ -363,7 +363,7 @@ class DialogsTest : public QObject {
         connect(m_controller.get(), &SessionController::ran, this,
                 [&](RunId, const std::shared_ptr<const RunReport>& what) { report = what; });
         m_controller->run(m_controller->runs()[0].id, dialog.options());
-        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), testing::kEnginePatience);
         QVERIFY(report->compared && report->matches);
     }
 
@@ -385,7 +385,7 @@ class DialogsTest : public QObject {
     /// What chooses between graphs is compiled, too; where something is not, the interpreter alone is offered.
     void onlyWhatTheRunAllowsIsOffered() {
         m_controller->open(testing::testFile("cases/text/sample_b.txt"));
-        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), testing::kEnginePatience);
         compile({});
         const Run& run = m_controller->runs()[0];
         QVERIFY2(run.notExecuted.isEmpty() && run.notTimed.isEmpty(), qPrintable(run.notTimed));
@@ -401,7 +401,7 @@ class DialogsTest : public QObject {
         connect(m_controller.get(), &SessionController::ran, this,
                 [&](RunId, const std::shared_ptr<const RunReport>& what) { report = what; });
         m_controller->run(run.id, dialog.options());
-        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), testing::kEnginePatience);
         QVERIFY(report->matches);
     }
 
@@ -447,7 +447,7 @@ class DialogsTest : public QObject {
                 [&](const std::shared_ptr<const BisectReport>& what) { report = what; });
         QSignalSpy said(m_controller.get(), &SessionController::message);
         m_controller->bisect(m_controller->runs()[0].id, dialog.options());
-        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), testing::kEnginePatience);
         QVERIFY(!report->found);
         QCOMPARE(said.last()[0].toString(),
                  QString("No rewrite broke the graph: it is good after all %1 rewrites").arg(report->searched));
@@ -465,7 +465,7 @@ class DialogsTest : public QObject {
         }
         QSignalSpy asked(m_controller.get(), &SessionController::severalGraphs);
         m_controller->open(folder.path());
-        QTRY_COMPARE_WITH_TIMEOUT(asked.size(), 1, kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(asked.size(), 1, testing::kEnginePatience);
         GraphDialog dialog(m_controller->graphs(), "folder", m_controller->graph());
         auto* list = dialog.findChild<QTreeWidget*>();
         QCOMPARE(list->topLevelItemCount(), 2);
@@ -473,7 +473,7 @@ class DialogsTest : public QObject {
         QVERIFY(list->topLevelItem(0)->text(1).toInt() < list->topLevelItem(1)->text(1).toInt());
         list->setCurrentItem(list->topLevelItem(1));
         m_controller->open(folder.path(), dialog.graph());
-        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), testing::kEnginePatience);
         QVERIFY(m_controller->graph().endsWith("two.py"));
         QCOMPARE(asked.size(), 1);  // who named a graph is not asked
     }

@@ -12,6 +12,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/text_model.h"
@@ -32,8 +33,6 @@
 using namespace cutaway;
 using namespace cutaway::ui;
 
-constexpr int kPatience = 60000;
-
 class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
@@ -44,10 +43,11 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
     }
     void open(const QString& path, const CompileRequest& options = {}) {
         m_main->open(path);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), testing::kEnginePatience);
         const size_t runs = m_main->controller().runs().size();
         m_main->controller().compile(options);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() > runs && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() > runs && m_main->isSettled(),
+                                 testing::kEnginePatience);
     }
     void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(m_main.get(), key, modifiers); }
     QString place() { return m_main->controller().placeName(m_main->selection().place()); }
@@ -77,18 +77,18 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         LogModel& log = m_main->controller().log();
         if (!fault.startsWith("reader")) {
             m_main->open(model);
-            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), testing::kEnginePatience);
         }
         const int lines = log.rowCount();
         setFault(fault.toStdString());
         if (fault.startsWith("reader")) m_main->open(model);
         else m_main->controller().compile({});
-        QTRY_VERIFY_WITH_TIMEOUT(log.rowCount() > lines && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(log.rowCount() > lines && m_main->isSettled(), testing::kEnginePatience);
         setFault("");
         m_main->open(model);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), testing::kEnginePatience);
         m_main->controller().compile({});
-        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         QVERIFY(m_main->isVisible());
     }
 
@@ -106,7 +106,7 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
             const QString now = place();
             there << now;
             press(Qt::Key_F11);
-            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
             QVERIFY2(problem().isEmpty(), qPrintable(problem()));
             const auto& graph = *m_main->get<GraphWindow>().view().graph();
             if (m_main->selection().place().rewrites > 0) {
@@ -131,7 +131,7 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         }
         back.prepend(first);
         QCOMPARE(back, there);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
     }
 
     void whatIsClosedIsGone() {
@@ -162,7 +162,7 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         training.mode = Mode::Training;
         open(testing::testFile("../resources/models/mlp.pt2"), training);
         press(Qt::Key_F7);
-        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), testing::kEnginePatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
         QVERIFY(m_main->window("kernels")->findChild<QAbstractItemView*>()->model()->rowCount() > 0);
     }
@@ -174,14 +174,14 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         open(path);
         QVERIFY(QFile::resize(path, 100));
         press(Qt::Key_F6);
-        QTRY_VERIFY_WITH_TIMEOUT(!problem().isEmpty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!problem().isEmpty() && m_main->isSettled(), testing::kEnginePatience);
         QVERIFY2(problem().contains("the file has changed since it was opened") &&
                      problem().contains(path + ": data/weights/weight_0"),
                  qPrintable(problem()));
         write("large.pt2", QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())));
         open(path);  // the window lives on
         press(Qt::Key_F6);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
     }
 
@@ -203,13 +203,13 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         m_main->raiseWindow(m_main->window("text"));
         m_main->get<TextWindow>().setSideBySide(sides);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && m_main->isOnScreen(m_main->get<TextWindow>().widget()),
-                                 kPatience);
+                                 testing::kEnginePatience);
         auto& table = *m_main->get<TextWindow>().findChild<QTableView*>();
         QScrollBar* bar = table.horizontalScrollBar();
         if (sides)
             for (auto* each : m_main->get<TextWindow>().findChildren<QScrollBar*>())
                 if (!each->accessibleName().isEmpty()) bar = each;
-        QTRY_VERIFY_WITH_TIMEOUT(bar->maximum() > 0, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(bar->maximum() > 0, testing::kEnginePatience);
         const auto changed = [&] {
             const QModelIndex line = table.model()->index(table.currentIndex().row(), TextModel::Fourth);
             return line.data().toString().contains("cat") ? line : QModelIndex();
@@ -239,12 +239,13 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         m_main->compileWhenOpened();
         const QString mlp = testing::testFile("../resources/models/mlp.pt2");
         m_main->open(mlp);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && m_main->isSettled(),
+                                 testing::kEnginePatience);
         QVERIFY(m_main->controller().runs()[0].options.mode == Mode::Inference);
         QVERIFY(rememberedRequest().mode == Mode::Training);  // which it leaves alone
         // It was asked for this model, not for those that are opened later.
         m_main->open(mlp);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         QTest::qWait(1);
         QVERIFY(m_main->isSettled() && m_main->controller().runs().empty());
     }
@@ -260,19 +261,20 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         open(path, options);
         QCOMPARE(m_main->controller().runs()[0].title(), "Run 1: inference, CPU, with mine");
         press(Qt::Key_F11);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         const QString bar = m_main->findChild<RewriteBar*>()->text();
         QVERIFY2(bar.contains("silu_to_relu") && bar.contains("the model was trained for it"), qPrintable(bar));
         press(Qt::Key_E, Qt::ControlModifier);
         auto* explain = m_main->window("explain");
         auto* about = explain->findChild<QTextBrowser*>();
-        QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Applies at"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Applies at"), testing::kEnginePatience);
         QVERIFY2(about->toPlainText().contains("aten.relu.default(x)"), qPrintable(about->toPlainText()));
         picture("explain-own-rule", 100);
         auto* rows = explain->findChild<QTreeView*>();
         QVERIFY(rows->model()->index(0, 0).data().toString().startsWith("silu_to_relu"));
         rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(),
+                                 testing::kEnginePatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
         const auto& graph = *m_main->get<GraphWindow>().view().graph();
         QCOMPARE(std::count_if(graph.nodes.begin(), graph.nodes.end(),
@@ -281,16 +283,17 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
                                }),
                  1);
         QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().runs()[1].title(),
-                                  "Run 2: inference, CPU, with mine, 1 rule off", kPatience);
+                                  "Run 2: inference, CPU, with mine, 1 rule off", testing::kEnginePatience);
         // It stays in reach: another click brings it back.
         QTRY_COMPARE_WITH_TIMEOUT(
             testing::treeText(*rows->model()).contains("silu_to_relu (joint_custom_post_pass.mine) | off"), true,
-            kPatience);
+            testing::kEnginePatience);
         picture("rule-off", 100);
         for (int row = 0; row < rows->model()->rowCount(); ++row)
             if (rows->model()->index(row, 1).data().toString() == "off")
                 rows->model()->setData(rows->model()->index(row, 0), Qt::Checked, Qt::CheckStateRole);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 3 && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 3 && m_main->isSettled(),
+                                 testing::kEnginePatience);
         QCOMPARE(m_main->controller().runs()[2].title(), "Run 3: inference, CPU, with mine");
     }
 
@@ -311,7 +314,7 @@ def false_graph_0(x: "f32[4]"):
     return (sum,)
 )"));
         m_main->selection().setPlace({0, -1, -1});
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         const auto& graph = *m_main->get<GraphWindow>().view().graph();
         QCOMPARE(graph.nodes.size(), size_t(5 + 3 + 5));
         QSet<quint64> ids;
@@ -326,7 +329,8 @@ def false_graph_0(x: "f32[4]"):
             if (text->model()->index(row, 3).data().toString().contains("neg: ")) text->selectRow(row);
         QCOMPARE(m_main->selection().node(), neg);
         auto* node = m_main->window("node")->findChild<QTreeView*>();
-        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*node->model()).contains("Module | false_graph_0"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*node->model()).contains("Module | false_graph_0"),
+                                 testing::kEnginePatience);
         QVERIFY2(testing::treeText(*node->model()).contains("aten.neg.default"),
                  qPrintable(testing::treeText(*node->model())));
         QVERIFY2(testing::treeText(*node->model()).contains("read from the file"),
@@ -337,7 +341,7 @@ def false_graph_0(x: "f32[4]"):
         m_main->selection().setNode(idOf("sum"));
         press(Qt::Key_E, Qt::ControlModifier);
         auto* about = m_main->window("explain")->findChild<QTextBrowser*>();
-        QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Does not apply at sum"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Does not apply at sum"), testing::kEnginePatience);
         m_main->selection().setNode(neg);
         // A rewrite inside a body leads to the body's node.
         const auto& run = m_main->controller().runs()[0];
@@ -347,7 +351,7 @@ def false_graph_0(x: "f32[4]"):
                 if (run.rewrites[step][i].node != "y") continue;
                 any = true;
                 m_main->stepper().show({run.id, static_cast<int>(step), static_cast<int>(i) + 1});
-                QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+                QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
                 QCOMPARE(m_main->selection().node(), y);
             }
         QVERIFY2(any, "no pass rewrote the body");
@@ -376,13 +380,13 @@ def false_graph_0(x: "f32[4]"):
         QFETCH(QString, said);
         m_main->open(write(file, text));
         if (!rules.isEmpty()) {
-            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), testing::kEnginePatience);
             CompileRequest options;
             options.userRules.push_back({"mine", rules.toStdString()});
             m_main->controller().compile(options);
         }
-        QTRY_VERIFY_WITH_TIMEOUT(problem().contains(said), kPatience);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(problem().contains(said), testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         picture("problem-" + file);
     }
 };

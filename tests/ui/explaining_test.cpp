@@ -120,8 +120,5 @@ class ExplainingTest : public QObject, testing::ControllerFixture {
     }
 };
 
-Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
-Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)
-
 CUTAWAY_SUITE(ExplainingTest)
 #include "explaining_test.moc"

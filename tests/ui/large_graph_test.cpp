@@ -5,6 +5,7 @@
 
 #include "tests/support/suites.h"
 #include "tests/ui/fake_source.h"
+#include "tests/ui/patience.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/search_window.h"
@@ -33,8 +34,6 @@ extern "C" void* malloc(size_t bytes) noexcept {
 
 using namespace cutaway;
 using namespace cutaway::ui;
-
-constexpr int kPatience = 60000;
 
 class LargeGraphTest : public QObject {
     Q_OBJECT
@@ -84,11 +83,11 @@ class LargeGraphTest : public QObject {
             ++answers;
         });
         controller.open("/models/a.pt2");
-        QTRY_VERIFY_WITH_TIMEOUT(controller.model() && !controller.isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller.model() && !controller.isBusy(), testing::kEnginePatience);
         for (const int node : {1, 2, 3}) {
             selection.setNode(static_cast<NodeKey>(node));
             controller.explain();
-            QTRY_VERIFY_WITH_TIMEOUT(!controller.isBusy(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(!controller.isBusy(), testing::kEnginePatience);
         }
         QVERIFY2(answers >= 4, qPrintable(QString::number(answers)));
         QCOMPARE(seen, QSet<const NodeIndex*>{shown.get()});
@@ -103,12 +102,12 @@ class LargeGraphTest : public QObject {
             main.show();
             QVERIFY(QTest::qWaitForWindowExposed(&main));
             main.open(write(sizes[size]));
-            QTRY_VERIFY_WITH_TIMEOUT(main.controller().model() && main.isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(main.controller().model() && main.isSettled(), testing::kEnginePatience);
             const auto& nodes = main.get<SearchWindow>().graph()->nodes;
             QVERIFY(nodes.size() > size_t(sizes[size]));
             const auto click = [&](size_t node) {
                 main.selection().setNode(nodes[node].info.id);
-                QTRY_VERIFY_WITH_TIMEOUT(main.isSettled(), kPatience);
+                QTRY_VERIFY_WITH_TIMEOUT(main.isSettled(), testing::kEnginePatience);
                 QCoreApplication::processEvents();
             };
             click(100);

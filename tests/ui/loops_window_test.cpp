@@ -11,6 +11,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/session/source.h"
 #include "ui/windows/main_window.h"
@@ -19,12 +20,6 @@
 
 using namespace cutaway;
 using namespace cutaway::ui;
-
-namespace {
-
-constexpr int kPatience = 60000;
-
-}  // namespace
 
 class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
@@ -40,14 +35,14 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         return nullptr;
     }
     QString text(const QString& name) { return area(name)->toPlainText(); }
-    void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience); }
+    void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience); }
     void open(const QString& model) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         controller().compile({});
-        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         m_main->raiseWindow(&window());
-        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() != nullptr, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() != nullptr, testing::kEnginePatience);
     }
     /// The row of a kernel of this kind.
     int rowOf(const std::string& kind) {
@@ -58,10 +53,10 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     void choose(int row) {
         QVERIFY(row >= 0);
         table()->selectRow(row);
-        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() && !text("Kernel").isEmpty(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() && !text("Kernel").isEmpty(), testing::kEnginePatience);
         QTRY_VERIFY_WITH_TIMEOUT(
             text("Kernel").startsWith(QString::fromStdString(looks().kernels()[static_cast<size_t>(row)].name)),
-            kPatience);
+            testing::kEnginePatience);
     }
 
   private slots:
@@ -130,7 +125,7 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         open("tiny_transformer");
         actionNamed(*m_main, "F7")->trigger();
         auto* kernels = m_main->window("kernels")->findChild<QTableView*>();
-        QTRY_VERIFY_WITH_TIMEOUT(kernels->model()->rowCount() > 0, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(kernels->model()->rowCount() > 0, testing::kEnginePatience);
         for (int row = 0; row < kernels->model()->rowCount(); ++row) {
             if (kernels->model()->index(row, 0).data().toString() != QStringLiteral("kernel3")) continue;
             kernels->selectRow(row);
@@ -159,12 +154,13 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         const QString chosen = text("Plan");
         area("Plan")->setPlainText(plan);
         button("Check")->click();
-        QTRY_VERIFY2_WITH_TIMEOUT(label("planResult").contains(said), qPrintable(label("planResult")), kPatience);
+        QTRY_VERIFY2_WITH_TIMEOUT(label("planResult").contains(said), qPrintable(label("planResult")),
+                                  testing::kEnginePatience);
         QCOMPARE(area("Plan")->textCursor().selectedText(), marked);
         QCOMPARE(text("Plan"), plan);
         button("Compiler's Plan")->click();
         QCOMPARE(text("Plan"), chosen);
-        QTRY_VERIFY_WITH_TIMEOUT(label("planResult").startsWith("The plan is valid"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(label("planResult").startsWith("The plan is valid"), testing::kEnginePatience);
     }
 
     void aPlanIsRun() {
@@ -176,7 +172,7 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         button("Run")->click();
         QVERIFY(looks().isRunning());
         QVERIFY(window().activity());
-        QTRY_VERIFY_WITH_TIMEOUT(!looks().isRunning(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!looks().isRunning(), testing::kEnginePatience);
         QVERIFY2(label("planResult").contains("same results to the bit"), qPrintable(label("planResult")));
         QVERIFY(label("planResult").contains("as chosen"));
         QVERIFY(text("C++") != before);

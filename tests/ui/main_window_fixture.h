@@ -5,12 +5,11 @@
 #include <memory>
 
 #include "tests/ui/fake_source.h"
+#include "tests/ui/patience.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/theme.h"
 
 namespace cutaway::testing {
-
-constexpr int kPatience = 30000;
 
 /// One window per test, with settings of its own.
 struct MainWindowFixture {

@@ -11,6 +11,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/windows/memory_view.h"
 
@@ -19,7 +20,6 @@ using namespace cutaway::ui;
 
 namespace {
 
-constexpr int kPatience = 60000;
 using Place = MemoryValue::Place;
 
 NodeKey key(int node) { return static_cast<NodeKey>(node); }
@@ -70,12 +70,12 @@ class MemoryWindowTest : public QObject, testing::SessionWindowFixture {
     const MemoryPlan& plan(size_t index = 0) { return (*looks().plans())[index]; }
     void open(const QString& model, const CompileRequest& request = {}) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         controller().compile(request);
-        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         m_main->raiseWindow(&window());
-        QTRY_VERIFY_WITH_TIMEOUT(looks().plans() != nullptr, kPatience);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(looks().plans() != nullptr, testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
     }
 
   private slots:
@@ -250,7 +250,7 @@ class MemoryWindowTest : public QObject, testing::SessionWindowFixture {
         const auto choose = [&](const char* name) {
             const Run& run = controller().runs().back();
             m_main->selection().setPlace({run.id, *run.lastStepOf(name), 0});
-            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         };
         choose("backward");
         QCOMPARE(track()->currentText(), QStringLiteral("backward"));

@@ -21,7 +21,7 @@
 using namespace cutaway;
 using namespace cutaway::ui;
 
-constexpr int kPatience = cutaway::kSanitized ? 240000 : 180000;  // exporting compiles a library
+constexpr int kExportPatience = cutaway::kSanitized ? 240000 : 180000;  // exporting compiles a library
 
 namespace {
 
@@ -93,11 +93,11 @@ class MenuDialogsTest : public QObject {
         QAction* action = actionNamed(*m_main, qPrintable(command));
         QVERIFY2(action && action->isEnabled(), qPrintable(command));
         action->trigger();
-        QTRY_VERIFY_WITH_TIMEOUT(seen && !openDialog(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(seen && !openDialog(), kExportPatience);
     }
     void open(const QString& path) {
         m_main->open(path);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kExportPatience);
     }
 
   private slots:
@@ -142,13 +142,13 @@ class MenuDialogsTest : public QObject {
                 file.write("def forward(x: \"f32[2]\"):\n    y = aten.neg.default(x)\n    return (y,)\n");
             }
             open(m_folder.filePath("graphs"));
-            QTRY_VERIFY_WITH_TIMEOUT(openDialog(), kPatience);  // it asks by itself
+            QTRY_VERIFY_WITH_TIMEOUT(openDialog(), kExportPatience);  // it asks by itself
             openDialog()->reject();
-            QTRY_VERIFY_WITH_TIMEOUT(!openDialog(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(!openDialog(), kExportPatience);
         } else {
             open(testing::testFile("../resources/models/mlp.pt2"));
             m_main->controller().compile({});
-            QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kExportPatience);
         }
         const size_t runs = m_main->controller().runs().size();
         QByteArray seen;
@@ -177,7 +177,7 @@ class MenuDialogsTest : public QObject {
         QFETCH(bool, made);
         open(testing::testFile("../resources/models/mlp.pt2"));
         m_main->controller().compile({});
-        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kExportPatience);
         const QString folder = m_folder.filePath("to" + QString::number(qHash(command)) + (made ? "made" : "new"));
         if (made) QVERIFY(QDir().mkpath(folder));
         QTimer beat;
@@ -197,12 +197,12 @@ class MenuDialogsTest : public QObject {
         });
         beat.start(200);
         actionNamed(*m_main, qPrintable(command))->trigger();
-        QTRY_VERIFY_WITH_TIMEOUT(typed && !openDialog(), kPatience);
-        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(typed && !openDialog(), kExportPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), kExportPatience);
         // What the dialog asks for may begin after it has closed.
         const QString last = command.startsWith("Export") ? "libmlp.so" : "module.py";
         const auto files = [&] { return QDir(folder).entryList(QDir::Files); };
-        QTRY_VERIFY2_WITH_TIMEOUT(files().contains(last), qPrintable(files().join(' ')), kPatience);
+        QTRY_VERIFY2_WITH_TIMEOUT(files().contains(last), qPrintable(files().join(' ')), kExportPatience);
     }
 };
 

@@ -13,6 +13,7 @@
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/graph/graph_view.h"
 #include "ui/windows/main_window.h"
@@ -23,12 +24,6 @@
 
 using namespace cutaway;
 using namespace cutaway::ui;
-
-namespace {
-
-constexpr int kPatience = 60000;
-
-}  // namespace
 
 class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
@@ -47,7 +42,7 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
             if (found->accessibleName() == "Smallest graph so far") return found->toPlainText();
         return {};
     }
-    void end() { QTRY_VERIFY_WITH_TIMEOUT(!search().isRunning(), kPatience); }
+    void end() { QTRY_VERIFY_WITH_TIMEOUT(!search().isRunning(), testing::kEnginePatience); }
 
   private slots:
     void initTestCase() { prepareSettings(); }
@@ -58,7 +53,7 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
     void init() {
         showWindow({1400, 900});
         m_main->open(testing::testFile("../resources/models/tiny_transformer.pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         actionNamed(*m_main, "Ctrl+Shift+M")->trigger();
         const auto fields = window().findChildren<QLineEdit*>();
         for (QLineEdit* each : fields)
@@ -86,7 +81,7 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
         picture("minified", 500);
         const QString before = controller().path();
         button("Open Result")->click();
-        QTRY_VERIFY_WITH_TIMEOUT(controller().path() != before && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().path() != before && m_main->isSettled(), testing::kEnginePatience);
         QVERIFY(controller().path().endsWith("graph.py"));
     }
 
@@ -103,7 +98,7 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(field("Shell command")->isEnabled());
         field("Shell command")->setText("sleep 0.05; ! grep -q aten.gelu {}");
         button("Start")->click();
-        QTRY_VERIFY_WITH_TIMEOUT(search().state().steps.size() >= 2, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(search().state().steps.size() >= 2, testing::kEnginePatience);
         const auto activity = window().activity();
         QVERIFY(activity && activity->doing == "Minifying");
         window().stopActivity();
@@ -155,7 +150,7 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
     /// The graph of the step on show, in place of the one that was opened.
     void theGraphOfTheStepOnShow() {
         actionNamed(*m_main, "Ctrl+B")->trigger();
-        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 1 && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 1 && m_main->isSettled(), testing::kEnginePatience);
         const Run& run = controller().runs().front();
         const auto decomposed = std::find_if(run.steps.begin(), run.steps.end(),
                                              [](const StepInfo& step) { return step.name == "decompose"; });

@@ -1,5 +1,4 @@
 // Item models without windows: the model tester watches every change, printed trees are compared.
-#include <QAbstractItemModelTester>
 #include <QSignalSpy>
 #include <QtTest>
 
@@ -22,8 +21,6 @@ using namespace cutaway;
 using namespace cutaway::ui;
 using cutaway::testing::sampleSteps;
 using cutaway::testing::treeText;
-
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 class ModelsTest : public QObject {
     Q_OBJECT
@@ -95,7 +92,7 @@ class ModelsTest : public QObject {
         facts.after->node.name = "y";
         facts.after->frames = {frame.toStdString()};
         NodeModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setFacts(facts);
         const QModelIndex source = model.index(model.rowCount() - 1, 0), row = model.index(0, 0, source);
         QCOMPARE(source.data().toString(), "Source");
@@ -115,7 +112,7 @@ class ModelsTest : public QObject {
                                              2048,
                                              false};
         NodeModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setFacts(facts);
         const auto item = [&](const QString& label) {
             for (int row = 0; row < model.rowCount(); ++row)
@@ -212,7 +209,7 @@ class ModelsTest : public QObject {
         QStringList changed = lines;
         changed[10] = "n10 = other()";
         TextModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setLines(diffTexts(graphText(lines, nodes), graphText(changed, nodes)));
         QCOMPARE(treeText(model),
                  " |  |  | … 7 equal lines\n"
@@ -263,7 +260,7 @@ class ModelsTest : public QObject {
         facts.steps.resize(1);
         facts.steps[0].name = "fuse_bias_add";
         NodeModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setFacts(facts);
         QCOMPARE(treeText(model),
                  "Node | y\n"
@@ -294,7 +291,7 @@ class ModelsTest : public QObject {
 
     void problemsHaveThreeParts() {
         LogModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         Error error =
             unsupported("aten.foo.default is not known", "graph main, line 3", {"Register it with a plugin."});
         model.append(entryOf(error, "Opening a.pt2"));
@@ -307,7 +304,7 @@ class ModelsTest : public QObject {
 
     void resultsAreTables() {
         OutputsModel outputs;
-        QAbstractItemModelTester outputTester(&outputs, kFatal);
+        QAbstractItemModelTester outputTester(&outputs, cutaway::testing::kFatal);
         OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, {}, ""},
             bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, {}, "2 of 2 elements differ"},
             alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, {}, ""};
@@ -319,7 +316,7 @@ class ModelsTest : public QObject {
                  "b.mean (new) | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n"
                  "w.grad | f32[1] | 0 | 0 | 0 | 0 |  | not compared\n");
         KernelsModel kernels;
-        QAbstractItemModelTester kernelTester(&kernels, kFatal);
+        QAbstractItemModelTester kernelTester(&kernels, cutaway::testing::kFatal);
         KernelInfo first, second;
         first.name = "k0";
         first.kind = "pointwise";

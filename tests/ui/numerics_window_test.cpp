@@ -17,6 +17,7 @@
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
@@ -29,8 +30,6 @@ using namespace cutaway;
 using namespace cutaway::ui;
 
 namespace {
-
-constexpr int kPatience = 60000;
 
 NodeNumbers rowOf(const char* name, unsigned node, NodeVerdict verdict, double error, double ulp) {
     NodeNumbers row;
@@ -76,17 +75,17 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
     GraphCanvas& canvas() { return m_main->get<GraphWindow>().view().canvas(); }
     void open(const QString& model, const CompileRequest& request = {}) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         controller().compile(request);
-        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         m_main->raiseWindow(&window());
     }
     void compare() {
         actionNamed(*m_main, "Ctrl+Shift+N")->trigger();
         QVERIFY(controller().checkedRuns().isRunning());
-        QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), testing::kEnginePatience);
         QVERIFY2(controller().checkedRuns().result().has_value(), qPrintable(summary()));
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
     }
 
   private slots:
@@ -162,7 +161,7 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
         for (auto* box : window().findChildren<QCheckBox*>()) box->setChecked(true);
         QVERIFY(canvas().heat());
         m_main->stepper().step(true, true);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         QVERIFY(!canvas().heat());
     }
 
@@ -189,7 +188,7 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
         table()->setCurrentIndex(table()->model()->index(1, 0));
         QTest::keyClick(table(), Qt::Key_Return);
         auto* view = window().findChild<ValueView*>();
-        QTRY_VERIFY_WITH_TIMEOUT(!view->picture().slice().numbers.empty(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!view->picture().slice().numbers.empty(), testing::kEnginePatience);
         const QString name = QString::fromStdString(controller().checkedRuns().rows()[1].name);
         QVERIFY(view->findChild<QLabel*>("valueWords")->text().startsWith(name + ": f32["));
         QVERIFY(view->findChild<QTableWidget*>()->rowCount() > 0);
@@ -197,7 +196,8 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
         auto* side = view->findChild<QComboBox*>();
         side->setCurrentIndex(static_cast<int>(ValueSide::Difference));
         emit side->activated(side->currentIndex());
-        QTRY_VERIFY_WITH_TIMEOUT(view->findChild<QLabel*>("valueWords")->text().contains("from 0 to 0"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(view->findChild<QLabel*>("valueWords")->text().contains("from 0 to 0"),
+                                 testing::kEnginePatience);
     }
 
     void slicesHaveIndicesColoursAndSigns() {
@@ -237,7 +237,7 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
             button("Check Gradients")->click();
             QVERIFY(controller().checkedRuns().isRunning());
             QVERIFY(!button("Check Gradients")->isEnabled());
-            QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), testing::kEnginePatience);
             setFault({});
             const auto& result = controller().checkedRuns().result();
             QVERIFY2(result.has_value(), qPrintable(summary()));
@@ -247,7 +247,7 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
             QVERIFY2(summary().contains(wrong ? "aten.gelu.default" : "gradients"), qPrintable(summary()));
             if (!wrong) continue;
             button("First Divergent")->click();
-            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
             QCOMPARE(m_main->selection().place().step, result->place.step);
             QCOMPARE(m_main->selection().node(), result->nodes[*result->firstDivergent].node);
             QCOMPARE(result->nodes[*result->firstDivergent].op, std::string("aten.gelu.default"));
@@ -267,7 +267,7 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
         const NodeKey node = result.nodes[*result.firstDivergent].node;
         QCOMPARE(m_main->selection().node(), node);
         QCOMPARE(table()->selectionModel()->selectedRows().size(), 1);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         const HeatMark* mark = canvas().heat()->find(node);
         QVERIFY(mark && mark->heat == Heat::Wrong);
         picture("numerics-wrong-" + qEnvironmentVariable("CUTAWAY_THEME"));
@@ -290,7 +290,7 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
     void theFirstStepIsLookedFor() {
         open("mlp");
         button("First Step")->click();
-        QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), testing::kEnginePatience);
         QVERIFY2(summary().contains("no value diverges after any of"), qPrintable(summary()));
     }
 };

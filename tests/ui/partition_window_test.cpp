@@ -14,6 +14,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
+#include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/partition_model.h"
@@ -31,8 +32,6 @@
 using namespace cutaway;
 using namespace cutaway::ui;
 
-constexpr int kPatience = 60000;
-
 class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
@@ -48,12 +47,12 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     }
     QPushButton* button(const QString& start) { return buttonOf(window(), start); }
     GraphView& graph() { return m_main->get<GraphWindow>().view(); }
-    void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience); }
+    void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience); }
     void open(const QString& model, const CompileRequest& options) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         controller().compile(options);
-        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
     }
     void openForTraining(const QString& model, double budget = 1) {
         CompileRequest options;
@@ -61,7 +60,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         options.memoryBudget = budget;
         open(model, options);
         m_main->raiseWindow(&window());
-        QTRY_VERIFY_WITH_TIMEOUT(controller().partition() && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().partition() && m_main->isSettled(), testing::kEnginePatience);
     }
     static std::set<NodeKey> nodesOf(const PartitionChoice& choice) {
         std::set<NodeKey> nodes;
@@ -174,7 +173,8 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         const auto peak =
             std::max_element(held.begin(), held.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
         QCOMPARE(time->marks()[0].y, static_cast<double>(peak->bytes));
-        QTRY_VERIFY_WITH_TIMEOUT(!plot("Memory against recomputation")->plot().points.empty(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!plot("Memory against recomputation")->plot().points.empty(),
+                                 testing::kEnginePatience);
         // The joint graph shows the sides.
         button("Show in Graph")->click();
         settle();
@@ -202,10 +202,11 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         QCOMPARE(ringed(), nodesOf(*tried));
         QVERIFY2(totals().contains("(this run: "), qPrintable(totals()));
         QCOMPARE(window().findChild<QDoubleSpinBox*>()->value(), 0.2);
-        QTRY_COMPARE_WITH_TIMEOUT(plot("Memory against recomputation")->marks().size(), size_t(2), kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(plot("Memory against recomputation")->marks().size(), size_t(2),
+                                  testing::kEnginePatience);
         picture("slider");
         slider()->setSliderDown(false);
-        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 2 && m_main->isSettled(), testing::kEnginePatience);
         const Run& run = controller().runs()[1];
         QCOMPARE(run.options.memoryBudget, 0.2);
         QCOMPARE(rememberedRequest().memoryBudget, 0.2);  // for the next model, too
@@ -241,7 +242,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         number->selectAll();
         QTest::keyClicks(number, "0.25");
         QTest::keyClick(number, Qt::Key_Return);
-        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 2 && m_main->isSettled(), testing::kEnginePatience);
         QCOMPARE(controller().runs()[1].options.memoryBudget, 0.25);
         QCOMPARE(number->value(), 0.25);
     }
@@ -249,7 +250,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     void aPointOfTheCurveIsABudget() {
         openForTraining("tiny_transformer");
         auto* curve = plot("Memory against recomputation");
-        QTRY_VERIFY_WITH_TIMEOUT(curve->plot().points.size() > 2, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(curve->plot().points.size() > 2, testing::kEnginePatience);
         QTest::mouseMove(curve, curve->positionOf(1).toPoint());
         QTest::mouseClick(curve, Qt::LeftButton, {}, curve->positionOf(1).toPoint());
         settle();
@@ -360,7 +361,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         if (key) QTest::keyClick(m_main.get(), static_cast<Qt::Key>(key));
         else controller().run(controller().runs()[0].id, {});
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && (report || !m_main->findChild<ProblemBar*>()->text().isEmpty()),
-                                 kPatience);
+                                 testing::kEnginePatience);
         QVERIFY2(report, qPrintable(m_main->findChild<ProblemBar*>()->text()));
         QVERIFY(report->training);
         auto* results = m_main->window("results");

@@ -1,7 +1,6 @@
 // The tree of stages, passes and rewrites: the model tester watches every change, printed trees are compared.
 #include "ui/models/steps_model.h"
 
-#include <QAbstractItemModelTester>
 #include <QSignalSpy>
 #include <QtTest>
 
@@ -15,15 +14,13 @@ using namespace cutaway::ui;
 using cutaway::testing::sampleSteps;
 using cutaway::testing::treeText;
 
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
-
 class StepsModelTest : public QObject {
     Q_OBJECT
 
   private slots:
     void stepsFoldUnchangedPasses() {
         StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setRun(1, sampleSteps());
         QCOMPARE(treeText(model),
                  "As opened\n"
@@ -66,7 +63,7 @@ class StepsModelTest : public QObject {
         for (size_t first = 0; first <= steps.size(); ++first)
             for (size_t part : {1, 2}) {
                 StepsModel model;
-                QAbstractItemModelTester tester(&model, kFatal);
+                QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
                 model.setRun(1, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first)});
                 for (size_t i = first; i < steps.size(); i += part)
                     model.addSteps({steps.begin() + static_cast<std::ptrdiff_t>(i),
@@ -103,7 +100,7 @@ class StepsModelTest : public QObject {
             "backward | 1 failed\n  post_grad\n    view_to_reshape | · | 0 | 0 µs\n"
             "  schedule | 1 failed\n    schedule | ✗ failed | 0 | 0 µs\n";
         StepsModel whole, growing;
-        QAbstractItemModelTester first(&whole, kFatal), second(&growing, kFatal);
+        QAbstractItemModelTester first(&whole, cutaway::testing::kFatal), second(&growing, cutaway::testing::kFatal);
         whole.setRun(1, steps);
         QCOMPARE(treeText(whole), told);
         growing.setRun(1, {});
@@ -125,7 +122,7 @@ class StepsModelTest : public QObject {
             step.rewrites = step.index == 2 ? 2 : 0;
         }
         StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setRun(1, steps);
         QCOMPARE(
             treeText(model),
@@ -136,7 +133,7 @@ class StepsModelTest : public QObject {
 
     void aRunUnderWayCannotBeSteppedOrSwitched() {
         StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setRun(StepsModel::kUnderWay, sampleSteps());
         const QModelIndex pass = model.indexOf(Place{StepsModel::kUnderWay, 4, -1});
         QCOMPARE(pass.data().toString(), "fuse_bias_add");
@@ -154,7 +151,7 @@ class StepsModelTest : public QObject {
         model.fetchMore(pass);
         QCOMPARE(wanted.size(), 1);
         QVERIFY(!model.canFetchMore(pass));
-        QAbstractItemModelTester tester(&model, kFatal);  // not earlier: it fetches everything itself
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);  // not earlier: it fetches everything itself
         model.setRewrites(4, {{.rule = "mm_add_to_addmm", .why = "why", .node = "y", .key = static_cast<NodeKey>(3)},
                               {.index = 1, .rule = "dead node"}});
         QCOMPARE(treeText(model, pass), "1  mm_add_to_addmm at y\n2  dead node\n");
@@ -169,7 +166,7 @@ class StepsModelTest : public QObject {
         steps[4].error = "node 3 has no users";
         steps[5].state = StepState::Disabled;
         StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setRun(2, steps);
         const QModelIndex failed = model.indexOf(Place{2, 4, -1}), disabled = model.indexOf(Place{2, 5, -1});
         QCOMPARE(failed.siblingAtColumn(StepsModel::Changes).data().toString(), "✗ failed");
@@ -185,7 +182,7 @@ class StepsModelTest : public QObject {
 
     void marksAreShown() {
         StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
+        QAbstractItemModelTester tester(&model, cutaway::testing::kFatal);
         model.setRun(1, sampleSteps());
         model.setMarks(Place{1, 4, -1}, Place{1, 5, -1});
         QCOMPARE(model.indexOf(Place{1, 4, -1}).data().toString(), "[A] fuse_bias_add");

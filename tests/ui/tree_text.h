@@ -1,10 +1,13 @@
 #pragma once
-// Models as text, so that a test can be read: two blanks a level, columns joined by " | ", empty columns at the end
-// cut.
+// Models under the model tester, and as text, so that a test can be read: two blanks a level, columns joined by " | ",
+// empty columns at the end cut.
 #include <QAbstractItemModel>
+#include <QAbstractItemModelTester>
 #include <QStringList>
 
 namespace cutaway::testing {
+
+constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 inline QString treeText(const QAbstractItemModel& model, const QModelIndex& parent = {}, int depth = 0) {
     QString text;
