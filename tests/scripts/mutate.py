@@ -354,7 +354,10 @@ class Planted:
                     if file.endswith(path + ".planted") and place[0] + 1 == int(line):
                         wrong.add(number)
             if not wrong:
-                broken = [p for p in self.originals if re.search(r"FAILED: \S*" + re.escape(os.path.basename(p)), made.stdout)]
+                # Of files that are compiled as one, messages name the file.
+                named = {os.path.basename(path) for path in re.findall(r"([\w/.-]+)\.planted:\d+", made.stdout)}
+                named |= {os.path.basename(path) for path in re.findall(r"FAILED: (\S+)\.o\b", made.stdout)}
+                broken = [p for p in self.originals if os.path.basename(p) in named]
                 wrong = {n for n, (path, _) in self.faults.items() if path in broken}
             if not wrong:
                 sys.exit("mutate: does not build:\n" + made.stdout[-3000:])
