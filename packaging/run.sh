@@ -2,7 +2,7 @@
 # Builds Cutaway and opens it on a bundled model; without a display, prints the headless report instead.
 # Usage: packaging/run.sh [MODEL]
 set -euo pipefail
-targets=(cutaway cutaway-layout cutaway-cli cutaway-worker)
+targets=(cutaway cutaway-layout cutaway-cli cutaway-worker cutaway-man)
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 bin=build/release/bin
 model=${1:-resources/models/tiny_transformer.pt2}

@@ -31,6 +31,9 @@ class InstallTest : public QObject {
         return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -1,
                 QString::fromUtf8(process.readAllStandardOutput()), QString::fromUtf8(process.readAllStandardError())};
     }
+    QString manPage(const QString& name) const {
+        return run("gzip", {"-dc", m_tree + "/share/man/man1/" + name + ".1.gz"}).out;
+    }
     QString program(const QString& name) const { return m_tree + "/bin/" + name; }
     QString model() const { return m_tree + "/share/cutaway/models/mlp.pt2"; }
 
@@ -52,6 +55,7 @@ class InstallTest : public QObject {
                               "libexec/cutaway/cutaway-worker",
                               "libexec/cutaway/cutaway-trials",
                               "libexec/cutaway/libcutaway_carried.a",
+                              "share/man/man1/cutaway-cli.1.gz",
                               "share/doc/cutaway/LICENSE",
                               "share/doc/cutaway/README.md",
                               "share/doc/cutaway/CHANGELOG.md",
@@ -61,12 +65,37 @@ class InstallTest : public QObject {
             wanted << "bin/cutaway"
                    << "libexec/cutaway/cutaway-layout"
                    << "share/applications/cutaway.desktop"
+                   << "share/mime/packages/cutaway.xml"
+                   << "share/metainfo/cutaway.metainfo.xml"
+                   << "share/man/man1/cutaway.1.gz"
                    << "share/icons/hicolor/scalable/apps/cutaway.svg";
         for (const QString& file : wanted) QVERIFY2(files.contains(file), qPrintable(file + " is missing"));
         for (const QString& file : files)
             QVERIFY2(!file.startsWith("include/") && !file.endsWith(".py") &&
                          (!file.endsWith(".a") || wanted.contains(file)),
                      qPrintable(file));
+    }
+
+    void manPagesListEverything() {
+        // Of cutaway-cli each command is a section, whose name has its hyphens escaped.
+        const Ended index = run(program("cutaway-cli"), {"manual", "--index"});
+        QVERIFY(index.out.contains("- `export`"));
+        QString page = manPage("cutaway-cli");
+        for (auto at = QRegularExpression("^- `([^`]+)`", QRegularExpression::MultilineOption).globalMatch(index.out);
+             at.hasNext();) {
+            const QString section = at.next().captured(1).toUpper().replace('-', "\\-");
+            QVERIFY2(page.contains("\n.SH " + section + "\n"), qPrintable(section));
+        }
+        if (!CUTAWAY_WITH_UI) return;
+        const Ended help = run(program("cutaway"), {"--help"});
+        QVERIFY(help.out.contains("--screenshot <"));
+        page = manPage("cutaway").remove('\\');
+        for (auto at =
+                 QRegularExpression("(?<=[ ,])--?[a-z][-a-z]*(?=[ ,\n])").globalMatch(help.out.section("Options:", 1));
+             at.hasNext();) {
+            const QString option = at.next().captured();
+            QVERIFY2(page.contains("fB" + option + "fR"), qPrintable(option + " is not in cutaway.1.in"));
+        }
     }
 
     void saysItsVersion() {
