@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian 12 lacks and builds the release preset: everything, or what the array `targets` names. Sourced by
-# run.sh and test.sh.
+# Installs what a bare Debian 12 lacks, and the packages of the array `tools`, and builds the release preset: everything, or
+# what the array `targets` names. Sourced by run.sh, test.sh and package.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +19,7 @@ packages=(
 )
 
 missing=()
-for package in "${packages[@]}"; do
+for package in "${packages[@]}" "${tools[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
