@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What the build and the tests need; the comments say for what.
 packages=(
     g++ cmake ninja-build ccache            # the build; g++ also compiles generated kernels
-    qt6-base-dev libqt6svg6-dev libgl1-mesa-dev  # windows, icons, QtTest
+    qt6-base-dev qt6-svg-dev libgl1-mesa-dev  # windows, icons, QtTest
     libgraphviz-dev pkg-config              # graph layout, and how CMake finds it
     libdnnl-dev                             # matrix products and convolutions on the CPU
     libboost-dev coinor-libcbc-dev           # minimum cuts and exact knapsacks of the partitioner
