@@ -25,7 +25,8 @@ try_step() {
 try_step "its dependencies install" sh -euc '
     apt-get update -qq
     export DEBIAN_FRONTEND=noninteractive
-    apt-get satisfy -y -qq --no-install-recommends "$(dpkg-deb --field /cutaway.deb Depends)" >/dev/null'
+    apt-get satisfy -y -qq --no-install-recommends "$(dpkg-deb --field /cutaway.deb Depends)" >/tmp/log ||
+        { cat /tmp/log; exit 1; }'
 
 # Every file with its rights, owner and contents, but for what apt and dpkg write of any package.
 files='
