@@ -23,7 +23,7 @@ struct LegendEntry {
     std::function<void(QPainter&, const QRectF&, const GraphColors&)> paint;
 };
 template <class State>
-LegendEntry entryOf(State state) {
+LegendEntry legendEntryOf(State state) {
     return {legendWord(state), [state](QPainter& painter, const QRectF& box, const GraphColors& colors) {
                 paintLegendMark(painter, box, state, colors);
             }};
@@ -34,13 +34,13 @@ std::vector<LegendEntry> legendOf(const GraphScene& scene, GraphMode mode, const
     const bool changed = std::any_of(scene.picture.nodes.begin(), scene.picture.nodes.end(),
                                      [](const auto& node) { return node.change != Change::Kept; });
     if (marks.heat) {
-        for (int heat = 0; heat < kHeats; ++heat) legend.push_back(entryOf(static_cast<Heat>(heat)));
+        for (int heat = 0; heat < kHeats; ++heat) legend.push_back(legendEntryOf(static_cast<Heat>(heat)));
     } else if (marks.sides) {
-        for (const Side side : {Side::Forward, Side::Backward, Side::Both}) legend.push_back(entryOf(side));
+        for (const Side side : {Side::Forward, Side::Backward, Side::Both}) legend.push_back(legendEntryOf(side));
         legend.push_back({savedWord(), paintSavedMark});
     } else if (changed && mode == GraphMode::Union) {
         for (const Change change : {Change::Added, Change::Removed, Change::Edited, Change::Kept})
-            legend.push_back(entryOf(change));
+            legend.push_back(legendEntryOf(change));
     }
     return legend;
 }
