@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "app/guarded_application.h"
+#include "app/start_timer.h"
 #include "app/step_timer.h"
 #include "cutaway/program.h"
 #include "cutaway/step_key.h"
@@ -224,11 +225,14 @@ int run(int argc, char** argv) {
     const QCommandLineOption timing(
         QStringLiteral("time-steps"),
         QStringLiteral("Compile, show every changed step, print how long each took and quit."));
+    const QCommandLineOption start(
+        QStringLiteral("time-start"),
+        QStringLiteral("Print how long the first picture and the model's graph took, and quit."));
     const QCommandLineOption kernels(QStringLiteral("kernels"), QStringLiteral("Compile, generate code and time it."));
     const QCommandLineOption names(QStringLiteral("list-windows"),
                                    QStringLiteral("Print the windows' names and quit."));
-    parser.addOptions({about, names, kernels, list, timing, graph, compile, step, options, rewrite, screenshot, window,
-                       node, mode, theme, size});
+    parser.addOptions({about, names, kernels, list, timing, start, graph, compile, step, options, rewrite, screenshot,
+                       window, node, mode, theme, size});
     parser.process(application);
 
     if (parser.isSet(about)) {
@@ -249,7 +253,7 @@ int run(int argc, char** argv) {
                              parser.value(mode), parser.value(node),    parser.value(rewrite).toInt(),
                              parser.isSet(list), parser.isSet(kernels), requestOf(parser.value(step), *request)};
     // A picture must not depend on, nor change, how somebody left the windows.
-    if (order.wanted() || parser.isSet(timing)) {
+    if (order.wanted() || parser.isSet(timing) || parser.isSet(start)) {
         const auto noSettings = temporaryFolder();
         if (!noSettings) {
             complain(QString::fromStdString(noSettings.error().text()));
@@ -280,6 +284,8 @@ int run(int argc, char** argv) {
                      .arg(order.window, windowNames().join(QStringLiteral(", "))));
         return 1;
     }
+    std::unique_ptr<StartTimer> startTimer;
+    if (parser.isSet(start)) startTimer = std::make_unique<StartTimer>(main, !path.isEmpty());
     main.show();
     if (!path.isEmpty()) main.open(path, parser.value(graph));
     const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(options) ||
