@@ -50,14 +50,14 @@ std::vector<Tensor> drawnInputs(const Module& module, uint64_t seed, int64_t bel
 }
 
 namespace {
-struct Values : ValueSource {
+struct GraphValues : ValueSource {
     std::map<NodeId, TensorList> known;
     const TensorList& valueOf(const Node& node) const override { return known.at(node.id()); }
 };
 }  // namespace
 
 Result<std::vector<Tensor>> referenceOutputs(const Module& module, const std::vector<Tensor>& inputs) {
-    Values values;
+    GraphValues values;
     size_t position = 0;
     for (const Node& node : module.graph().nodes()) {
         if (node.isPlaceholder()) {
