@@ -1,6 +1,6 @@
 #pragma once
-// `cutaway --time-start [MODEL]`: how long it takes from the start of the process until the window has painted its first
-// picture, and until the graph of the model is on show; prints both and quits.
+// `cutaway --time-start [MODEL]`: how long it takes from the start of the process until the window has painted its
+// first picture, and until the graph of the model is on show; prints both and quits.
 #include <QObject>
 
 #include "ui/windows/main_window.h"
