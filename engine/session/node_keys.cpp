@@ -5,10 +5,10 @@
 namespace cutaway {
 namespace {
 
-struct Body {
+struct NodeBody {
     std::string path, name;
 };
-void listBodies(const Module& module, const std::string& path, std::vector<Body>& out) {
+void listBodies(const Module& module, const std::string& path, std::vector<NodeBody>& out) {
     for (const auto& [name, body] : module.subgraphs) {
         out.push_back({bodyPath(path, name), name});
         listBodies(*body, out.back().path, out);
@@ -40,7 +40,7 @@ FoundGraph<const Module> findGraph(const Module& module, NodeKey key) { return f
 FoundGraph<Module> findGraph(Module& module, NodeKey key) { return find(module, "", key); }
 
 std::vector<NodeKey> lineKeys(const Module& module, const PrintedText& text) {
-    std::vector<Body> bodies;
+    std::vector<NodeBody> bodies;
     listBodies(module, "", bodies);
     std::vector<NodeKey> keys;
     keys.reserve(text.lineNodes.size());
