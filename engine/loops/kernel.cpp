@@ -1,7 +1,6 @@
 #include "engine/loops/kernel.h"
 
 #include <array>
-#include <memory_resource>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -44,12 +43,19 @@ std::vector<Expr> reductionsOf(const Kernel& kernel) {
 }
 
 void forEachExpr(const std::vector<Expr>& roots, const std::function<void(const Expr&)>& visit) {
-    // Most expressions are small, and are walked often.
-    std::array<std::byte, 4096> room;
-    std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
-    std::pmr::unordered_set<const ExprNode*> seen(&memory);
+    // Most expressions are small, and are walked often: the first nodes are looked for one by one.
+    std::array<const ExprNode*, 32> first;
+    size_t firstCount = 0;
+    std::unordered_set<const ExprNode*> more;
+    auto isNew = [&](const ExprNode* node) {
+        const auto end = first.begin() + static_cast<std::ptrdiff_t>(firstCount);
+        if (std::find(first.begin(), end, node) != end) return false;
+        if (firstCount == first.size()) return more.insert(node).second;
+        first[firstCount++] = node;
+        return true;
+    };
     auto walk = [&](auto&& self, const Expr& expr) -> void {
-        if (!seen.insert(&*expr).second) return;
+        if (!isNew(&*expr)) return;
         for (const Expr& operand : expr->operands) self(self, operand);
         visit(expr);
     };

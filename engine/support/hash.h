@@ -18,7 +18,8 @@ struct Hash128 {
 /// Not cryptographic. Two independently mixed 64-bit lanes (splitmix64 finalizer).
 class Hasher {
   public:
-    Hasher& add(uint64_t value) {
+    // Where only one lane is asked for, the other is left out.
+    [[gnu::always_inline]] Hasher& add(uint64_t value) {
         m_low = mix(m_low ^ (value * 0x9E3779B97F4A7C15ull));
         m_high = mix(m_high + (value ^ 0xC2B2AE3D27D4EB4Full));
         return *this;
