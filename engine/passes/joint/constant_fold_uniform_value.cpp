@@ -27,14 +27,15 @@ constexpr std::string_view kUniform = "uniform_value", kZeroProduct = "zero_prod
                            kNeutralOperand = "neutral_operand", kRepeated = "repeated_view",
                            kUnreadView = "unread_view", kUnreadSource = "unread_source";
 
-/// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does; the
-/// rewrite says so).
+/// Whether one factor is the literal int 0.
 bool multipliesByZero(const Node& node) {
     if (!node.isCall("aten.mul.Tensor") && !node.isCall("aten.mul.Scalar")) return false;
     for (size_t i = 0; i < 2; ++i)
         if (const auto* value = node.arg(i).get<int64_t>(); value && *value == 0) return true;
     return false;
 }
+
+bool isWhole(DType dtype) { return isIntegral(dtype, true); }
 
 /// Operands of one call as stand-ins, for evaluating the call on them.
 class StandIns : public ValueSource {
@@ -83,7 +84,7 @@ class UniformFolding {
                 continue;
             }
             if (!mayBeUniform(node, no)) continue;
-            if (multipliesByZero(node)) {
+            if (isZeroProduct(node)) {
                 no("a product with 0 is for the rule zero_product");
                 // As in PyTorch, its value is not passed on to users: to them it is an unknown tensor.
                 m_folded.insert(node.id());
@@ -100,11 +101,19 @@ class UniformFolding {
         }
     }
 
+    /// 0 times NaN or infinity is NaN, so only integers are known to become 0. PyTorch 2.11 takes real numbers for 0,
+    /// too (H-9: only with parity).
+    bool isZeroProduct(const Node& node) const {
+        return multipliesByZero(node) && (isWhole(node.tensor().dtype) || m_rewriter.request().parity);
+    }
+
     bool mayBeUniform(const Node& node, const Refusing& no) {
-        if (node.isCall("aten.mul.Tensor") || node.isCall("aten.mul.Scalar"))
-            if (!multipliesByZero(node))
-                Refusing(m_rewriter, kZeroProduct, node)("neither ", node.arg(0), " nor ", node.arg(1),
-                                                         " is the number 0");
+        if (node.isCall("aten.mul.Tensor") || node.isCall("aten.mul.Scalar")) {
+            const Refusing noProduct(m_rewriter, kZeroProduct, node);
+            if (!multipliesByZero(node)) noProduct("neither ", node.arg(0), " nor ", node.arg(1), " is the number 0");
+            else if (!isZeroProduct(node))
+                noProduct("it is ", node.type(), ", and 0 times NaN or infinity is NaN (only with parity)");
+        }
         if (!node.isCall()) return no(KindOf{node}, " is known only when the graph runs");
         if (!node.type().tensor()) return no("its value is no tensor");
         return !node.is(Tag::Random) || no("it draws random numbers");
@@ -247,8 +256,9 @@ class UniformFolding {
             if (!sizes) continue;
             const Go go = m_rewriter.begin(
                 ruleOf(*node), *node,
-                zeroProduct ? "a whole zero times anything is taken for zero, even where that is NaN or infinite"
-                            : "every element has the same value");
+                !zeroProduct          ? "every element has the same value"
+                : isWhole(type.dtype) ? "zero times an integer is zero"
+                                      : "zero times anything is taken for zero, even where that is NaN or infinite");
             if (go == Go::Stop) return changed;
             if (go == Go::Skip) continue;
             GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);

@@ -1,0 +1,62 @@
+// What the passes keep of PyTorch's eager numbers, where PyTorch 2.11 folds them away: NaN, infinity, -0 and rounding.
+#include <QtTest>
+#include <cmath>
+
+#include "engine/interpret/interpret.h"
+#include "engine/passes/pipeline.h"
+#include "engine/text/parse.h"
+#include "tests/support/suites.h"
+
+using namespace cutaway;
+
+class EagerNumbersTest : public QObject {
+    Q_OBJECT
+
+    static QString computed(const std::string& text, const Tensor& x, bool parity) {
+        auto module = parseText(text);
+        if (!module) return QString::fromStdString(module.error().text());
+        CompileRequest request;
+        request.parity = parity;
+        const auto trace = runPipeline(Snapshot(std::move(*module)), request);
+        if (!trace) return QString::fromStdString(trace.error().text());
+        if (trace->failed()) return QString::fromStdString(trace->steps.back().info.error);
+        const auto results = interpret(*trace->result(), {x});
+        if (!results) return QString::fromStdString(results.error().text());
+        QStringList numbers;
+        for (int64_t i = 0; i < results->at(0).numel(); ++i) {
+            const double number = toDouble(results->at(0).item(i));
+            numbers << (std::isnan(number) ? "nan" : QString::number(number, 'g', 7));
+        }
+        return numbers.join(' ');
+    }
+
+  private slots:
+    void numbers_data() {
+        QTest::addColumn<QString>("body");
+        QTest::addColumn<QList<double>>("input");
+        QTest::addColumn<QString>("eager");
+        QTest::addColumn<QString>("parity");
+        constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::nan("");
+        const auto row = [](const char* name, const char* body, const QList<double>& input, const char* eager,
+                            const char* parity) { QTest::newRow(name) << body << input << eager << parity; };
+        row("0 times what is not finite", "y = aten.mul.Tensor(x, 0); return (y,)", {kNan, kInfinity, 1}, "nan nan 0",
+            "0 0 0");
+        row("0 divided by NaN and by 0", "r = aten.reciprocal.default(x); y = aten.mul.Tensor(r, 0); return (y,)",
+            {kNan, 0, 1}, "nan nan 0", "0 0 0");
+    }
+    void numbers() {
+        QFETCH(QString, body);
+        QFETCH(QList<double>, input);
+        QFETCH(QString, eager);
+        QFETCH(QString, parity);
+        const std::string text =
+            "def forward(x: \"f32[3]\"):\n    " + body.replace("; ", "\n    ").toStdString() + "\n";
+        Tensor x = Tensor::empty(DType::F32, {3});
+        storeElements(DType::F32, x.data(), 1, 3, input.constData());
+        QCOMPARE(computed(text, x, false), eager);
+        QCOMPARE(computed(text, x, true), parity);
+    }
+};
+
+CUTAWAY_SUITE(EagerNumbersTest)
+#include "eager_numbers_test.moc"
