@@ -43,6 +43,8 @@ class EagerNumbersTest : public QObject {
             "0 0 0");
         row("0 divided by NaN and by 0", "r = aten.reciprocal.default(x); y = aten.mul.Tensor(r, 0); return (y,)",
             {kNan, 0, 1}, "nan nan 0", "0 0 0");
+        row("softshrink of NaN", "y = aten.softshrink.default(x, 0.5); return (y,)", {kNan, -0.25, 2}, "nan 0 1.5",
+            "0 0 1.5");
     }
     void numbers() {
         QFETCH(QString, body);

@@ -81,11 +81,11 @@ bool hasOwnNumbers(const Op& op) {
 }
 
 /// Whether PyTorch's compiler takes 0 times what is not finite for 0, or the reverse: samples outside of a plane are an
-/// element of it times 0 (which the kernel does not read), x * 0 of softshrink is folded, and oneDNN does not multiply
-/// weights by the zeros around an image.
+/// element of it times 0 (which the kernel does not read), and oneDNN does not multiply weights by the zeros around an
+/// image.
 bool multipliesByZero(const Op& op, const std::vector<Tensor>& inputs) {
     const auto is = [&](std::string_view part) { return op.name().find(part) != std::string::npos; };
-    if (!is("grid_sampler") && !is("convolution") && !op.name().starts_with("aten.softshrink")) return false;
+    if (!is("grid_sampler") && !is("convolution")) return false;
     for (const Tensor& input : inputs)
         for (int64_t i = 0; input.defined() && i < input.numel(); ++i)
             if (!std::isfinite(toDouble(input.item(i)))) return true;
