@@ -45,6 +45,15 @@ class EagerNumbersTest : public QObject {
             {kNan, 0, 1}, "nan nan 0", "0 0 0");
         row("softshrink of NaN", "y = aten.softshrink.default(x, 0.5); return (y,)", {kNan, -0.25, 2}, "nan 0 1.5",
             "0 0 1.5");
+        row("zeros added to -0",
+            "z = aten.full.default([3], 0); a = aten.add.Tensor(x, z); y = aten.reciprocal.default(a); return (y,)",
+            {-0.0, 0, 2}, "inf inf 0.5", "-inf inf 0.5");
+        row("-0 added to -0",
+            "z = aten.full.default([3], -0.0); a = aten.add.Tensor(z, x); y = aten.reciprocal.default(a); return (y,)",
+            {-0.0, 0, 2}, "-inf inf 0.5", "-inf inf 0.5");
+        row("zeros subtracted from -0",
+            "z = aten.full.default([3], 0); a = aten.sub.Tensor(x, z); y = aten.reciprocal.default(a); return (y,)",
+            {-0.0, 0, 2}, "-inf inf 0.5", "-inf inf 0.5");
     }
     void numbers() {
         QFETCH(QString, body);

@@ -1,5 +1,6 @@
 #include "engine/passes/joint/constant_fold_uniform_value.h"
 
+#include <cmath>
 #include <set>
 
 #include "engine/ir/live_nodes.h"
@@ -308,6 +309,7 @@ class UniformFolding {
     void noteUniform(const Node& node, const Scalar& value) {
         if (std::holds_alternative<std::complex<double>>(value)) return;
         if (toDouble(value) == 0) m_zeros.insert(node.id());
+        if (toDouble(value) == 0 && std::signbit(toDouble(value))) m_negativeZeros.insert(node.id());
         if (toDouble(value) == 1) m_ones.insert(node.id());
     }
 
@@ -333,9 +335,23 @@ class UniformFolding {
             if (!either) return no.about(&neutral, neutral, " is not known to hold ", what);
             return !uniform.contains(kept.id()) && no("neither ", *left, " nor ", *right, " is known to hold ", what);
         }
+        if (!m_rewriter.request().parity && !keepsBits(node, rule, neutral, kept.tensor().dtype, no)) return false;
         const TensorType &out = node.tensor(), &in = kept.tensor();
         return (out.sizes == in.sizes && out.device == in.device) ||
                no.about(&kept, "it is ", out, ", but what would be left, ", kept, ", is ", in);
+    }
+    /// Whether the result is the operand to the sign of its zeros, which PyTorch 2.11 does not ask: -0 + 0 is +0, but
+    /// -0 - 0 and -0 + -0 are -0. Products of complex numbers mix their parts, so that infinity times one has a NaN.
+    bool keepsBits(const Node& node, const Neutral& rule, const Node& neutral, DType kept, const Refusing& no) const {
+        const DType dtype = node.tensor().dtype;
+        if (isWhole(dtype)) return true;
+        if (!rule.zero) return !isComplex(dtype) || no("infinity times a complex one has a NaN (only with parity)");
+        if (isWhole(kept)) return true;  // no -0 comes from an integer
+        const bool negative = m_negativeZeros.contains(neutral.id());
+        if (node.isCall("aten.sub.Tensor"))
+            return !negative || no.about(&neutral, "subtracting -0 makes +0 of -0 (only with parity)");
+        return (negative && !isComplex(dtype)) ||
+               no.about(&neutral, "-0 + 0 is +0, so the zeros of ", neutral, " change a -0 (only with parity)");
     }
     Result<bool> removeNeutralOperands() {
         static constexpr Neutral kNeutral[] = {{"aten.add.Tensor", 0, true},  {"aten.add.Tensor", 1, true},
@@ -443,7 +459,7 @@ class UniformFolding {
     Rewriter& m_rewriter;
     StandIns m_known;
     std::optional<std::map<std::string, Node*>> m_sizeNodes;  // by expression; made when first asked for
-    std::set<NodeId> m_folded, m_zeroProducts, m_zeros, m_ones;
+    std::set<NodeId> m_folded, m_zeroProducts, m_zeros, m_negativeZeros, m_ones;
 };
 
 }  // namespace
