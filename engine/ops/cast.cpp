@@ -39,7 +39,18 @@ Result<ValueType> inferToCopy(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     return copiedType(c, c.dtype("dtype").value_or(self.dtype), c.memoryFormat("memory_format"), c.device("device"));
 }
-Expr lowerConverted(LowerContext& c) { return Expr::cast(c.loadOwn(0), computeTypeOf(c.out().dtype)); }
+Expr rounded(const Expr& x, DType half) { return call1(half == DType::F16 ? "round_f16" : "round_bf16", x); }
+/// Kernels hold f16 and bf16 as f32, whose bits stay on the way to f32 and back. To and from all other types a half is
+/// rounded, as it is in memory: that is what such a conversion was written for.
+Expr lowerConverted(LowerContext& c) {
+    const DType from = c.in(0).dtype, to = c.out().dtype;
+    Expr x = c.loadOwn(0);
+    const bool inMemory = x->kind == ExprKind::Cast && x->operands[0]->kind == ExprKind::Load;
+    if (isHalf(from) && to != from && to != DType::F32 && !inMemory) x = rounded(x, from);
+    const bool wider = from == DType::F64 || (isIntegral(from, false) && byteSize(from) > 1) || isHalf(from);
+    const Expr y = Expr::cast(x, computeTypeOf(to));
+    return isHalf(to) && wider && to != from ? rounded(y, to) : y;
+}
 void passGradient(Derivation& d) { d.input(0) = d.dy(); }
 
 /// Same device, where no index means whichever is current.

@@ -54,6 +54,18 @@ class EagerNumbersTest : public QObject {
         row("zeros subtracted from -0",
             "z = aten.full.default([3], 0); a = aten.sub.Tensor(x, z); y = aten.reciprocal.default(a); return (y,)",
             {-0.0, 0, 2}, "-inf inf 0.5", "-inf inf 0.5");
+        row("rounding to f16 on the way to f64",
+            "h = prims.convert_element_type.default(x, torch.float16); "
+            "y = prims.convert_element_type.default(h, torch.float64); return (y,)",
+            {2049, 70000, 0.1}, "2048 inf 0.09997559", "2049 70000 0.1");
+        row("rounding to f16 on the way to bf16",
+            "h = prims.convert_element_type.default(x, torch.float16); "
+            "y = prims.convert_element_type.default(h, torch.bfloat16); return (y,)",
+            {2049, 70000, 0.5}, "2048 inf 0.5", "2048 70144 0.5");
+        row("what autocast rounds on the way to f32 (H-7)",
+            "h = prims.convert_element_type.default(x, torch.float16); "
+            "y = prims.convert_element_type.default(h, torch.float32); return (y,)",
+            {2049, 70000, 0.5}, "2049 70000 0.5", "2049 70000 0.5");
     }
     void numbers() {
         QFETCH(QString, body);

@@ -36,14 +36,25 @@ Values buildIotaOnReadersDevice(const Match& m, GraphBuilder& builder) {
     return builder.call(iota.op(), std::move(positional), std::move(keywords));
 }
 
-bool isPlainFloat(const Argument& value) {
-    const auto* dtype = value.get<DType>();
-    return dtype && (*dtype == DType::F16 || *dtype == DType::BF16 || *dtype == DType::F32 || *dtype == DType::F64);
+bool isPlainFloat(DType dtype) {
+    return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
 }
-std::string_view unlessPlainFloats(const Match& m) {
-    return isPlainFloat(m["first"]) && isPlainFloat(m["last"])
+/// Whether every number of one is a number of the other, too.
+bool holdsAll(DType narrow, DType wide) { return narrow == wide || byteSize(narrow) < byteSize(wide); }
+
+/// Rounding in the middle stays, unless it only undoes what autocast widened: f32 through a half and back may keep its
+/// bits (H-7), as what PyTorch computes in reduced precision. PyTorch 2.11 keeps the last dtype of every chain.
+std::string_view unlessRoundingMayGo(const Match& m) {
+    const auto *first = m["first"].get<DType>(), *last = m["last"].get<DType>();
+    if (!first || !last || !isPlainFloat(*first) || !isPlainFloat(*last))
+        return "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
+    const DType given = m.tensor("x").dtype;
+    if (m.parity() || (given == DType::F32 && *last == DType::F32)) return "";
+    if (!isPlainFloat(given)) return "{x} is {x:type}, whose numbers {first} rounds (only with parity)";
+    // What is rounded to more digits first and then to fewer is off by one digit of the last at most.
+    return holdsAll(given, *first) || holdsAll(*last, *first)
                ? ""
-               : "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
+               : "{first} rounds {x}, {x:type}, more than {last} does (only with parity)";
 }
 
 std::string_view unlessOneGpuBatch(const Match& m) {
@@ -107,8 +118,7 @@ constexpr Rule kCleanupRules[] = {
      .find =
          "c = prims.convert_element_type.default(x, $first); y = prims.convert_element_type.default(c, $last); return y",
      .replace = "y = prims.convert_element_type.default(x, $last); return y",
-     .unless = unlessPlainFloats,
-     // Rounding to the first dtype is lost (H-7): PyTorch documents that, so it stays, and the step says so.
+     .unless = unlessRoundingMayGo,
      .why = "only the last dtype of a chain of conversions counts; what the first one rounds is kept",
      .countsRefused = true},
     {.name = "bmm_to_mm",
