@@ -80,8 +80,8 @@ class AttentionTrainingTest : public QObject {
         options.mode = Mode::Training;
         options.onlyStage = "joint";
         if (one.name.contains("cuda")) options.target = Target::Cuda;
-        options.parity =
-            one.name == "24, f32, cuda, symbolic";  // fused although f32 products are not to be rounded (H-2)
+        // PyTorch 2.11 fuses f32 products though they are not to be rounded (H-2), and takes scaled softmax for finite.
+        options.parity = one.name != "5, f32, cpu, symbolic";
         const auto trace = runPipeline(Snapshot(std::move(*graph)), options);
         QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
         for (const Step& step : trace->steps)

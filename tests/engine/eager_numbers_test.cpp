@@ -66,6 +66,15 @@ class EagerNumbersTest : public QObject {
             "h = prims.convert_element_type.default(x, torch.float16); "
             "y = prims.convert_element_type.default(h, torch.float32); return (y,)",
             {2049, 70000, 0.5}, "2049 70000 0.5", "2049 70000 0.5");
+        row("a softmax whose scale overflows",
+            "s = aten.mul.Tensor(x, 1e+38); y = aten._softmax.default(s, 0, False); return (y,)", {4, 5, 6},
+            "nan nan nan", "0 0 1");
+        row("a softmax whose divisor overflows",
+            "s = aten.div.Tensor(x, 1e-38); y = aten._softmax.default(s, 0, False); return (y,)", {4, -5, 1},
+            "nan nan nan", "1 0 0");
+        row("a softmax of numbers too far apart to be subtracted before they are scaled",
+            "s = aten.mul.Tensor(x, 1e-38); y = aten._softmax.default(s, 0, False); return (y,)", {3e38, -3e38, 3e38},
+            "0.4993811 0.001237842 0.4993811", "0.5 0 0.5");
     }
     void numbers() {
         QFETCH(QString, body);

@@ -1,5 +1,7 @@
 #include "engine/passes/joint/softmax_rescale.h"
 
+#include <limits>
+
 #include "engine/ir/infer.h"
 #include "engine/rewrite/matcher.h"
 
@@ -48,7 +50,16 @@ Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     const Value y = x * sign;
     const Value distance = y - builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
     const OperandValue scale = magnitude(m, builder, sign);
-    return divides ? distance / scale : distance * scale;
+    const Value rescaled = divides ? distance / scale : distance * scale;
+    if (m.parity()) return rescaled;
+    // Where scaling overflows, the subtraction as written is NaN or infinite, and stays so; where only the unscaled
+    // numbers lie too far apart, it is finite. The difference of the two is finite only where both are. (PyTorch 2.15
+    // asks all numbers that are reduced together whether they are finite, a reduction more for the same numbers.)
+    const Value scaled = builder.value(m.node(m.pattern().slotOf("c") >= 0 ? "c" : "s"));
+    const Value asWritten = scaled - builder.call("aten.amax.default", {scaled, m["dims"], m["keep"]});
+    const Value gap = builder.call("aten.abs.default", {rescaled - asWritten});
+    const Value finite = builder.call("aten.lt.Scalar", {gap, std::numeric_limits<double>::infinity()});
+    return where(finite, rescaled, asWritten);
 }
 Values buildRescaledProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
 Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, true); }
@@ -68,7 +79,7 @@ std::string_view unlessRescalable(const Match& m) {
     return "";
 }
 
-constexpr std::string_view kWhyRescaled = "numbers are subtracted before they are scaled";
+constexpr std::string_view kWhyRescaled = "numbers are subtracted before they are scaled, where both ways are finite";
 constexpr Rule kRescaleRules[] = {
     {.name = "mul_softmax_rescale",
      .find =
