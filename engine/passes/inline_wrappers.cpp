@@ -2,8 +2,10 @@
 
 #include <map>
 
+#include "engine/ir/verify.h"
 #include "engine/ops/op_registry.h"
 #include "engine/passes/execution_modes.h"
+#include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {
@@ -154,6 +156,7 @@ class Inlining {
         for (const Argument& value : outputs) results.push_back(exchanged(value, twins));
         leave(call, name, entered, state);
         CT_TRY_VOID(replaceResults(call, results));
+        CT_TRY_VOID(retypeBody(wrapped));
         std::vector<std::string> bodies;
         for (const Argument& arg : call.args())
             if (const auto* reference = arg.get<SubgraphRef>()) bodies.push_back(reference->name);
@@ -179,6 +182,17 @@ class Inlining {
         if (name == kWithAutocast) switchTo(call, kExitAutocast, {Argument(entered)}, "_exit_autocast");
     }
 
+    /// The body may be made for operands of another layout, or that begin elsewhere in their memory.
+    Result<void> retypeBody(const Wrapped& wrapped) {
+        size_t position = 0;
+        for (const Node* inner : wrapped.body->graph().placeholders()) {
+            Node* operand = wrapped.operands[position++].node();
+            if (operand && operand->type().tensor() && inner->type().tensor() &&
+                !sameMemory(inner->type(), operand->type()))
+                CT_TRY_VOID(retypeReaders(m_graph, *operand, true));
+        }
+        return {};
+    }
     Twins copyBody(Node& call, const Wrapped& wrapped) {
         Twins twins;
         size_t operand = 0;

@@ -59,6 +59,31 @@ def body(x: "f64[2]", w: "f64[2]"):
     z: "f64[2]" = aten.mul.Tensor(y, x)
     return (z,)
 )fx";
+inline const std::string kMapOfProducts = R"fx(def forward(p: "b8[]", x: "f64[3, 2, 4]", w: "f64[4, 4]"):
+    c = higher_order.map_impl(body, [x], [w])
+    a: "f64[3, 2, 4]" = c[0]
+    r: "f64[3, 2, 4]" = aten.sin.default(a)
+    return (r,)
+
+def body(x: "f64[2, 4]", w: "f64[4, 4]"):
+    y: "f64[2, 4]" = aten.mm.default(x, w)
+    return (y,)
+)fx";
+inline const std::string kScanOfScanned = R"fx(def forward(p: "b8[]", x: "f64[3, 2, 4]", w: "f64[4, 4]"):
+    h: "f64[2, 4]" = aten.full.default([2, 4], 0.1, dtype=torch.float64)
+    c = higher_order.scan(body, [h], [x], [w])
+    b: "f64[3, 2, 4]" = c[1]
+    d = higher_order.scan(body, [h], [b], [w])
+    r: "f64[3, 2, 4]" = d[1]
+    return (r,)
+
+def body(h: "f64[2, 4]", x: "f64[2, 4]", w: "f64[4, 4]"):
+    y: "f64[2, 4]" = aten.mm.default(h, w)
+    z: "f64[2, 4]" = aten.add.Tensor(y, x)
+    t: "f64[2, 4]" = aten.tanh.default(z)
+    s: "f64[2, 4]" = aten.mul.Tensor(t, 1.0)
+    return (t, s)
+)fx";
 inline const std::string kWhile = R"fx(def forward(p: "b8[]", x: "f64[3]", w: "f64[3]"):
     n: "i64[]" = aten.full.default([], 0, dtype=torch.int64)
     z: "f64[3]" = aten.zeros_like.default(x)

@@ -11,6 +11,8 @@
 #include "engine/autograd/jvp.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
+#include "engine/passes/pipeline.h"
+#include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/random.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -94,6 +96,8 @@ class GraphCallsTest : public QObject {
         row("scan", kScan, true);
         row("scan in a scan", kScanOfScans, true);
         row("scan that adds up", kScanSum, true);
+        row("map of products", kMapOfProducts, true);
+        row("scan of what was scanned", kScanOfScanned, true);
         row("associative_scan", kAssociative, true);
         row("associative_scan of one item", kAssociativeOfOne, true);
     }
@@ -153,6 +157,38 @@ class GraphCallsTest : public QObject {
             }
         }
         QVERIFY(compared > 3);
+    }
+
+    void compiledAsInterpreted_data() { rows(); }
+    void compiledAsInterpreted() {
+        QFETCH(QString, text);
+        QFETCH(bool, taken);
+        const auto forward = parseText(text.toStdString());
+        QVERIFY2(forward, forward ? "" : forward.error().text().c_str());
+        JointOptions options;
+        options.allInputs = true;
+        auto joint = makeJointGraph(**forward, options);
+        QVERIFY2(joint, joint ? "" : joint.error().text().c_str());
+        const std::vector<Tensor> all = randomInputsOf(**joint, taken);
+        const auto expected = interpret(**joint, all);
+        QVERIFY2(expected, expected ? "" : expected.error().text().c_str());
+        const Snapshot input = std::move(*joint);
+        const auto trace = runPipeline(input, CompileRequest(), {.cacheFile = "off"}, {});
+        QVERIFY2(trace && !trace->failed(), trace ? trace->steps.back().info.error.c_str() : "");
+        const auto program = buildCpu(trace->result());
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, all, {.repeat = 0, .threads = 1});
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        for (size_t i = 0; i < expected->size(); ++i) {
+            if (!(*expected)[i].defined()) continue;
+            for (int64_t e = 0; e < (*expected)[i].numel(); ++e)
+                QVERIFY2(close(element(run->outputs[i], e), element((*expected)[i], e)),
+                         qPrintable(QString("result %1, element %2: %3 instead of %4")
+                                        .arg(i)
+                                        .arg(e)
+                                        .arg(element(run->outputs[i], e))
+                                        .arg(element((*expected)[i], e))));
+        }
     }
 
     void tangentsAreDifferences_data() { rows(); }

@@ -4,7 +4,9 @@
 #include <set>
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ir/verify.h"
 #include "engine/ops/op_registry.h"
+#include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {
@@ -172,6 +174,11 @@ class LoopGraphs {
         for (Node* item : m_items) outputs.emplace_back(item);
         module->outputs.resize(outputs.size());
         graph.output(Argument(std::move(outputs)));
+        // The graph was made for items of their own, not for views into all of them: what it views begins elsewhere.
+        const auto inner = m_loop.body->graph().placeholders();
+        for (size_t i = 0; i < operands.size(); ++i)
+            if (!sameMemory(inner[i]->type(), operands[i]->type()))
+                CT_TRY_VOID(retypeReaders(graph, *operands[i], true));
         return module;
     }
 
