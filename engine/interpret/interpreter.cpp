@@ -165,7 +165,14 @@ Result<void> Interpreter::evaluate(const Node& node) {
             return {};
         }
     if (m_mutates && node.op().mutates()) protectGiven(node);
-    CT_TRY(m_values[index(node.id())], compute(node));
+    TensorList& value = m_values[index(node.id())];
+    CT_TRY(value, compute(node));
+    // Views go by the strides that are written: a scan over a transposed tensor gives one.
+    const TensorType* type = node.type().tensor();
+    if (type && node.isCall("operator.getitem") && isHigherOrder(node.arg(0).node()->op().name()) &&
+        value.size() == 1 && value[0].defined() && value[0].dtype() == type->dtype && allInts(type->sizes) &&
+        value[0].sizes() == toInts(type->sizes))
+        value[0] = laidOutAs(value[0], *type);
     return learnSymbols(node);
 }
 

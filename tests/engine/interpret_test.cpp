@@ -132,6 +132,12 @@ void InterpretTest::runsGraphs_data() {
             "    c = higher_order.associative_scan(body, [m], ())\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
             "def body(a: \"f32[2]\", b: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(a, b)\n    return (s,)\n",
         "f32[3, 2]: 1 2 4 6 9 12");
+    row("associative_scan of a transposed tensor",
+        head +
+            "    t: \"f32[2, 3][1, 2]\" = aten.permute.default(m, [1, 0])\n    c = higher_order.associative_scan(body, [t], ())\n"
+            "    g: \"f32[2, 3][1, 2]\" = c[0]\n    r: \"f32[3, 2]\" = aten.permute.default(g, [1, 0])\n    return (r,)\n\n"
+            "def body(a: \"f32[3]\", b: \"f32[3]\"):\n    s: \"f32[3]\" = aten.add.Tensor(a, b)\n    return (s,)\n",
+        "f32[3, 2]: 1 3 3 7 5 11");
     row("invoke_subgraph",
         head + "    c = higher_order.invoke_subgraph(yes, 'yes', x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
             kBranches,
