@@ -51,6 +51,11 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
         return head;
     };
     if (packet == "aten.alias" || packet == "aten.detach") return source;
+    // The same bits under another dtype, and back.
+    if (view.isCall("aten.view.dtype")) return builder.call("aten.view.dtype", {source, input.dtype()});
+    if (packet == "aten.view_as_real")
+        return unary("aten.view_as_complex.default", builder.call("aten.contiguous.default", {source}));
+    if (packet == "aten.view_as_complex") return unary("aten.view_as_real.default", source);
     if (packet == "aten.view" || packet == "aten._unsafe_view" || packet == "aten.squeeze" ||
         packet == "aten.unsqueeze" || packet == "aten.reshape")
         return reshape(source, input.sizes());

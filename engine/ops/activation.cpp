@@ -193,15 +193,20 @@ f32[0, 3]
      .tags = kActivationTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
-         if (self.dtype == DType::U8 && (c.real("min_val") < 0 || c.real("max_val") < 0))
+         // Limits are cut to whole numbers first: -0.7 is 0.
+         if (self.dtype == DType::U8 && (c.real("min_val") <= -1 || c.real("max_val") <= -1))
              return c.fail("negative limits for an unsigned tensor");
          return inferLikeFirst(c);
      },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         return fromOpmath(
-             d, clampBetween(opmathIn(d, 0), activationNumber(d, "min_val"), activationNumber(d, "max_val")));
+         const Value x = opmathIn(d, 0);
+         const auto limit = [&](std::string_view param) {
+             const Scalar number = activationNumber(d, param);
+             return isIntegral(x.dtype(), true) ? Scalar(toInt(number)) : number;
+         };
+         return fromOpmath(d, clampBetween(x, limit("min_val"), limit("max_val")));
      },
      .derive =
          [](Derivation& d) {

@@ -71,7 +71,7 @@ Tensor comparison(const EvalContext& c, bool (*whole)(int64_t, int64_t), bool (*
                   bool (*wide)(double, double)) {
     Tensor out = c.result();
     const DType dtype = c.promoted({0, 1});
-    const std::array<Tensor, 2> operands = {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)};
+    const std::array<Tensor, 2> operands = {roundedOperand(c, 0, dtype), roundedOperand(c, 1, dtype)};
     if (dtype == DType::F64) elementwise<double, 2>(out, operands, wide);
     else if (isFloating(dtype)) elementwise<float, 2>(out, operands, narrow);
     else elementwise<int64_t, 2>(out, operands, whole);
@@ -93,10 +93,10 @@ Tensor equalityOf(const EvalContext& c, F f) {
     return out;
 }
 
-/// Operand 0 and the second one, tensor or number, compared in their common dtype.
+/// Operand 0 and the second one, tensor or number, compared in their common dtype, as bf16(0.7) and 0.7 are equal.
 template <ExprKind kind>
 Expr lowerCompare(LowerContext& c) {
-    return compare(kind, c.load(0), c.load(1));
+    return compare(kind, c.loadRounded(0), c.loadRounded(1));
 }
 Expr truth(LowerContext& c, size_t operand) {
     const Expr x = c.load(operand);

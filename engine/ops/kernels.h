@@ -143,6 +143,13 @@ inline Tensor wrappedOperand(const EvalContext& c, size_t position, DType dtype)
     return narrows ? operand.to(dtype) : operand;
 }
 
+/// The same, and rounded where the op works in half precision and the operand is a number or a 0-d tensor with more
+/// bits.
+inline Tensor roundedOperand(const EvalContext& c, size_t position, DType dtype) {
+    Tensor operand = wrappedOperand(c, position, dtype);
+    return isHalf(dtype) && operand.dtype() != dtype ? operand.to(dtype) : operand;
+}
+
 /// Unary kernels over in(0): any real dtype / floats only.
 template <class F>
 Tensor map(const EvalContext& c, F f) {

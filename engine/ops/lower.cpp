@@ -13,7 +13,7 @@ T accepted(Result<T> result) {
     return std::move(*result);
 }
 
-// Those of lower.h, and round_f16 and round_bf16, which scheduling makes: an f32 that is rounded to fewer bits.
+// Those of lower.h, and round_f16 and round_bf16: an f32 that is rounded to fewer bits.
 constexpr std::string_view kFunctions[] = {
     "exp",   "exp2",  "expm1", "log",   "log2",     "log10",     "log1p",     "sqrt",       "rsqrt",
     "sin",   "cos",   "tan",   "asin",  "acos",     "atan",      "sinh",      "cosh",       "tanh",
@@ -49,6 +49,15 @@ Expr LowerContext::load(size_t operand) {
     if (const auto* integer = value.get<int64_t>()) return constantOf(*integer, dtype);
     if (const auto* real = value.get<double>()) return constantOf(*real, dtype);
     return Expr::cast(loadOwn(operand), dtype);
+}
+
+Expr LowerContext::loadRounded(size_t operand) {
+    const DType common = commonType();
+    const Argument& value = arg(operand);
+    const Expr loaded = load(operand);
+    if (!isHalf(common) || (value.node() && value.node()->type().tensor() && in(operand).dtype == common))
+        return loaded;
+    return call1(common == DType::F16 ? "round_f16" : "round_bf16", loaded);
 }
 
 Expr LowerContext::loadOwn(size_t operand) {
@@ -92,16 +101,16 @@ Expr LowerContext::numberAt(std::string_view param, DType dtype) {
     return Expr::cast(number, dtype);
 }
 
-DType LowerContext::computeType() const {
+DType LowerContext::commonType() const {
     const DType result = out(resultNumber()).dtype;
-    if (result != DType::Bool) return computeTypeOf(result);
+    if (result != DType::Bool) return result;
     std::vector<Operand> operands;
     for (size_t i = 0; i < count(); ++i) {
         const ParamKind kind = op().schema()->params[i].kind;
         if (op().schema()->params[i].list || (kind != ParamKind::Tensor && kind != ParamKind::Number)) continue;
         if (arg(i).node() || arg(i).isNumber()) operands.push_back(accepted(operand(i)));
     }
-    return operands.empty() ? DType::Bool : computeTypeOf(resultType(operands));
+    return operands.empty() ? DType::Bool : resultType(operands);
 }
 
 TensorType LowerContext::in(size_t operand) const { return accepted(tensor(operand)); }

@@ -25,6 +25,9 @@ namespace cutaway {
 /// Any and All take bools. Over nothing: 0, 1, false, true; the others need at least one element.
 enum class ReduceKind : uint8_t { Sum, Prod, Max, Min, ArgMax, ArgMin, Any, All };
 
+/// The dtype in which elements of `dtype` are computed: itself, or f32 for f16 and bf16.
+inline DType computeTypeOf(DType dtype) { return isHalf(dtype) ? DType::F32 : dtype; }
+
 class LowerContext : public InferContext {
   public:
     using Body = std::function<Expr(const std::vector<Expr>&)>;
@@ -45,6 +48,8 @@ class LowerContext : public InferContext {
 
     /// Operand at the broadcast output index, in computeType(). Literals become constants.
     Expr load(size_t operand);
+    /// The same where PyTorch's kernel has rounded operands to the common dtype before: a number beside bf16 is bf16.
+    Expr loadRounded(size_t operand);
     /// The same in the operand's own dtype (f16, bf16 widened to f32): conditions, casts, predicates of one operand.
     Expr loadOwn(size_t operand);
     /// Operand at an explicit index (one expression per dim of the operand), in its own dtype (f16, bf16 as f32).
@@ -71,7 +76,9 @@ class LowerContext : public InferContext {
     Expr numberAt(std::string_view param, DType dtype);
     /// The dtype in which load() gives operands: the result's, or for bool results the promoted operands'; f16 and bf16
     /// compute in f32.
-    DType computeType() const;
+    DType computeType() const { return computeTypeOf(commonType()); }
+    /// The same, f16 and bf16 as they are.
+    DType commonType() const;
 
     // Literals that the shape rule has accepted.
     TensorType in(size_t operand) const;
@@ -86,9 +93,6 @@ class LowerContext : public InferContext {
   private:
     const ValueType* m_result;
 };
-
-/// The dtype in which elements of `dtype` are computed: itself, or f32 for f16 and bf16.
-inline DType computeTypeOf(DType dtype) { return isHalf(dtype) ? DType::F32 : dtype; }
 
 // Functions a rule may use in Expr::call / call1; floats in, same dtype out unless said otherwise:
 //   exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh

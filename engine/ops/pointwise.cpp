@@ -165,7 +165,13 @@ EvalResult modulo(const EvalContext& c, bool python) {
             if (toInt(divisor.item(i)) == 0) return c.fail("integer modulo by zero");
     }
     if (c.resultType().dtype == DType::U64) return zipUnsigned(c, [](uint64_t a, uint64_t b) { return a % b; });
-    return zip(c, [python](auto a, auto b) { return python ? remainderOf(a, b) : fmodOf(a, b); });
+    Tensor out = c.result();
+    const DType dtype = out.dtype();
+    withCompute(dtype, [&](auto tag) {
+        elementwise<decltype(tag), 2>(out, {roundedOperand(c, 0, dtype), roundedOperand(c, 1, dtype)},
+                                      [python](auto a, auto b) { return python ? remainderOf(a, b) : fmodOf(a, b); });
+    });
+    return out;
 }
 /// A quotient or remainder of integers whose divisor may be zero: the run has to fail where it is. A null Expr where
 /// simplification has removed the division (a size by itself), so that no kernel computes the call.
@@ -175,7 +181,7 @@ Expr wholeDivision(LowerContext& c, ExprKind kind, const Expr& a, const Expr& di
     return (result->kind == kind && result->operands[1] == b) ? result : Expr();
 }
 Expr lowerFmod(LowerContext& c) {
-    const Expr a = c.load(0), b = c.load(1);
+    const Expr a = c.loadRounded(0), b = c.loadRounded(1);
     if (isFloating(a->dtype)) return Expr::call("fmod", {a, b}, a->dtype);
     const Expr quotient = wholeDivision(c, ExprKind::Div, a, b);
     if (!quotient || b.asInt() == 0) return quotient;  // b * quotient would simplify to 0, which fails no run
@@ -209,7 +215,7 @@ Expr lowerFma(LowerContext& c) {
     return wide(a) * wide(b) + wide(added);
 }
 Expr lowerRemainder(LowerContext& c) {
-    const Expr a = c.load(0), b = c.load(1);
+    const Expr a = c.loadRounded(0), b = c.loadRounded(1);
     if (isFloating(a->dtype)) return Expr::make(ExprKind::Mod, {a, b}, a->dtype);
     return wholeDivision(c, ExprKind::Mod, a, b);
 }

@@ -18,6 +18,13 @@ constexpr Tag kPointwiseSpecialTags = Tag::Pointwise | Tag::Inplace;
 Scalar specialNumber(const Decomposition& d, std::string_view param) {
     return d.scalar(param).value_or(Scalar(int64_t{0}));
 }
+/// The same as PyTorch's kernel takes it, which has cut it to a whole number where all operands are integers.
+Scalar ownNumber(const Decomposition& d, std::string_view param, std::initializer_list<Value> operands) {
+    const Scalar number = specialNumber(d, param);
+    const bool whole = std::all_of(operands.begin(), operands.end(),
+                                   [](const Value& operand) { return isIntegral(operand.dtype(), true); });
+    return whole ? Scalar(toInt(number)) : number;
+}
 std::optional<Scalar> optionalNumber(const Decomposition& d, std::string_view param) {
     return d.has(param) ? d.scalar(param) : std::nullopt;
 }
@@ -303,7 +310,7 @@ constexpr OpDef kPointwiseSpecialOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
-         return fromOpmath(d, x + a * specialNumber(d, "value") * b);
+         return fromOpmath(d, x + a * ownNumber(d, "value", {x, a, b}) * b);
      },
      .derive =
          [](Derivation& d) {

@@ -141,11 +141,16 @@ bool leadsBeyond(const Axis& axis, bool exact) {
 template <size_t spatial, bool exact>
 Values decomposeNearest(Decomposition& d) {
     const Value x = d.in(size_t{0});
-    const auto axes = readAxes(d, x.type(), spatial);
+    auto axes = readAxes(d, x.type(), spatial);
     if (!axes) {
         d.builder().fail(axes.error());
         return Value();
     }
+    // Where planes keep or double a size, PyTorch's kernel takes no scale (2.15); lines and volumes do.
+    if (spatial == 2 && !exact)
+        for (Axis& axis : *axes)
+            for (const double whole : {1.0, 2.0})
+                if (axis.out == axis.in * SymInt(static_cast<int64_t>(whole))) axis.scale = whole;
     const Value wide = toOpmath(x);
     std::vector<Value> indices;
     for (size_t i = 0; i < spatial; ++i) {
@@ -159,11 +164,40 @@ Values decomposeNearest(Decomposition& d) {
     return convert(inResampledFormat(d, lookUp(d, wide, indices)), x.dtype());
 }
 
-/// Planes of bytes are blended too, in float, and rounded to bytes again.
+/// Planes of bytes are blended too, dim by dim, with weights that are whole numbers.
 bool blends(DType dtype, size_t spatial) { return isFloating(dtype) || (dtype == DType::U8 && spatial == 2); }
-Value blended(Decomposition& d, const Value& y, DType dtype) {
-    if (isFloating(dtype)) return convert(y, dtype);
-    return convert(d.call("aten.clamp.default", {unary("aten.round.default", y), 0, 255}), dtype);
+
+Value exp2Of(Decomposition& d, const Value& exponent) {
+    return d.call("aten.pow.Scalar", {2.0, convert(exponent, DType::F32)});
+}
+/// TapWeights along one dim. Those of bytes are multiples of 2^-precision, the finest for which all fit into 16 bits,
+/// and each blend is rounded to a byte, as PyTorch's kernels do.
+struct TapWeights {
+    std::vector<Value> parts;
+    Value precision;  // null: floats
+};
+TapWeights weightsFor(Decomposition& d, std::vector<Value> parts, DType dtype) {
+    if (isFloating(dtype)) return {std::move(parts), Value()};
+    const Value largest =
+        unary("aten.amax.default",
+              d.call("aten.stack.default", {Argument(std::vector<Argument>(parts.begin(), parts.end())), 0}));
+    const Value scaled = largest * exp2Of(d, countUp(d, 22) + 1) + 0.5;
+    const Value precision = unary("aten.sum.default", convert(compareScalar("lt", scaled, 32768.0), DType::I64));
+    const Value scale = exp2Of(d, precision);
+    for (Value& part : parts) part = convert(part * scale + unary("aten.sign.default", part) * 0.5, DType::I32);
+    return {std::move(parts), precision};
+}
+Value blendedTaps(Decomposition& d, const std::vector<Value>& values, const TapWeights& weights) {
+    Value total;
+    for (size_t i = 0; i < values.size(); ++i) {
+        const Value term = values[i] * weights.parts[i];
+        total = total ? total + term : term;
+    }
+    if (!weights.precision) return total;
+    const Value half = convert(exp2Of(d, weights.precision - 1), DType::I32);
+    const Value shifted =
+        d.call("aten.bitwise_right_shift.Tensor", {total + half, convert(weights.precision, DType::I32)});
+    return d.call("aten.clamp.default", {shifted, 0, 255});
 }
 
 /// Source positions along an axis: step * (i + 0.5) - 0.5, or step * i with aligned corners.
@@ -180,14 +214,16 @@ Values decomposeLinearResample(Decomposition& d) {
         d.builder().fail(axes.error());
         return Value();
     }
-    const Value x = isFloating(input.dtype()) ? toOpmath(input) : convert(input, DType::F32);
+    const bool bytes = !isFloating(input.dtype());
+    const Value x = bytes ? convert(input, DType::I32) : toOpmath(input);
+    const DType compute = bytes ? DType::F32 : x.dtype();
     const bool align = d.flag("align_corners");
     std::vector<Value> positions, low, high;
     for (size_t i = 0; i < spatial; ++i) {
         const Axis& axis = (*axes)[i];
         SymDims shape(spatial - i, SymInt(1));
         shape[0] = axis.out;
-        const Value at = positionsAlong(d, axis, align, convert(countUp(d, axis.out), x.dtype()));
+        const Value at = positionsAlong(d, axis, align, convert(countUp(d, axis.out), compute));
         positions.push_back(view(d.call("aten.clamp_min.default", {at, 0.0}), shape));
         low.push_back(convert(positions.back(), DType::I64));
         high.push_back(d.call("aten.clamp_max.default", {low.back() + 1, Argument(axis.in - SymInt(1))}));
@@ -202,15 +238,18 @@ Values decomposeLinearResample(Decomposition& d) {
     for (size_t i = spatial; i-- > 0;) {
         const Value fraction = positions[i] - low[i];
         const Value weight = d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {fraction, 0.0}), 1.0});
+        const TapWeights weights =
+            bytes ? weightsFor(d, {subtractFrom(1.0, weight), weight}, input.dtype()) : TapWeights();
         std::vector<Value> joined;
         for (size_t k = 0; k < corners.size(); k += 2)
-            joined.push_back(corners[k] + (corners[k + 1] - corners[k]) * weight);
+            joined.push_back(bytes ? blendedTaps(d, {corners[k], corners[k + 1]}, weights)
+                                   : corners[k] + (corners[k + 1] - corners[k]) * weight);
         corners = std::move(joined);
     }
-    return blended(d, inResampledFormat(d, corners[0]), input.dtype());
+    return convert(inResampledFormat(d, corners[0]), input.dtype());
 }
 
-/// Weights of the four taps around fraction t, by cubic convolution with A = -0.75.
+/// TapWeights of the four taps around fraction t, by cubic convolution with A = -0.75.
 std::vector<Value> cubicWeights(Decomposition& d, const Value& t) {
     constexpr double kA = -0.75;
     auto both = [&](const Value& a, const Value& b) {
@@ -226,14 +265,6 @@ std::vector<Value> cubicWeights(Decomposition& d, const Value& t) {
     const Value nears = d.call("aten.unbind.int", {near});
     return {first, nears[0], nears[1], last};
 }
-Value weighted(const std::vector<Value>& values, const std::vector<Value>& weights) {
-    Value total;
-    for (size_t i = 0; i < values.size(); ++i) {
-        const Value term = values[i] * weights[i];
-        total = total ? total + term : term;
-    }
-    return total;
-}
 Values decomposeBicubic(Decomposition& d) {
     const Value input = d.in(size_t{0});
     auto axes = readAxes(d, input.type(), 2);
@@ -243,10 +274,12 @@ Values decomposeBicubic(Decomposition& d) {
         d.builder().fail(axes.error());
         return Value();
     }
-    const Value x = isFloating(input.dtype()) ? toOpmath(input) : convert(input, DType::F32);
+    const bool bytes = !isFloating(input.dtype());
+    const Value x = bytes ? convert(input, DType::I32) : toOpmath(input);
+    const DType compute = bytes ? DType::F32 : x.dtype();
     const bool align = d.flag("align_corners");
-    const Value rowCount = convert(countUp(d, (*axes)[0].out), x.dtype());
-    const Value columnCount = convert(countUp(d, (*axes)[1].out), x.dtype());
+    const Value rowCount = convert(countUp(d, (*axes)[0].out), compute);
+    const Value columnCount = convert(countUp(d, (*axes)[1].out), compute);
     const Value across = positionsAlong(d, (*axes)[1], align, columnCount);
     const Value down = unsqueeze(positionsAlong(d, (*axes)[0], align, rowCount), -1);
     const Value left = unary("aten.floor.default", across), top = unary("aten.floor.default", down);
@@ -258,8 +291,8 @@ Values decomposeBicubic(Decomposition& d) {
     const Value leftIndex = convert(left, DType::I64), topIndex = convert(top, DType::I64);
     auto taps = [](const Value& base) { return std::vector<Value>{base - 1, base, base + 1, base + 2}; };
     const std::vector<Value> rows = taps(topIndex), columns = taps(leftIndex);
-    const std::vector<Value> weightsAcross = cubicWeights(d, fractionAcross),
-                             weightsDown = cubicWeights(d, fractionDown);
+    const TapWeights weightsAcross = weightsFor(d, cubicWeights(d, fractionAcross), input.dtype()),
+                     weightsDown = weightsFor(d, cubicWeights(d, fractionDown), input.dtype());
     auto inside = [&](const Value& index, const SymInt& size) {
         return d.call("aten.clamp_max.default",
                       {d.call("aten.clamp_min.default", {index, 0}), Argument(size - SymInt(1))});
@@ -271,9 +304,9 @@ Values decomposeBicubic(Decomposition& d) {
             const Value r = inside(row, (*axes)[0].in);
             values.push_back(lookUp(d, x, {r, inside(columnIndex, (*axes)[1].in)}));
         }
-        lines.push_back(weighted(values, weightsAcross));
+        lines.push_back(blendedTaps(d, values, weightsAcross));
     }
-    return blended(d, inResampledFormat(d, weighted(lines, weightsDown)), input.dtype());
+    return convert(inResampledFormat(d, blendedTaps(d, lines, weightsDown)), input.dtype());
 }
 
 constexpr OpDef resampleRow(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {

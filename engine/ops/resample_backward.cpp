@@ -28,6 +28,8 @@ std::vector<Share> sharesAt(ResampleKind kind, int64_t o, int64_t in, int64_t ou
     const bool nearest = kind == ResampleKind::Nearest || kind == ResampleKind::NearestExact;
     double step = scale && *scale > 0 ? 1.0 / *scale : static_cast<double>(in) / static_cast<double>(out);
     if (!nearest && alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+    // Here PyTorch takes no scale where a size stays or doubles, also of lines and volumes (2.15).
+    if (kind == ResampleKind::Nearest && (out == in || out == 2 * in)) return {{o / (out / in), 1}};
     if (nearest) {
         const auto narrow = static_cast<float>(step);
         const float at =

@@ -67,6 +67,11 @@ Shares sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, double scale, boo
     double step = scale > 0 ? 1.0 / scale : static_cast<double>(in) / static_cast<double>(out);
     if (!nearest && alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
     Shares made;
+    // Here PyTorch takes no scale where a size stays or doubles, also of lines and volumes (2.15).
+    if (kind == Kind::Nearest && (out == in || out == 2 * in)) {
+        made.add(o / (out / in), 1);
+        return made;
+    }
     if (nearest) {
         const float half = kind == Kind::NearestExact ? 0.5f : 0.0f;
         made.add(indexOf(std::floor((static_cast<float>(o) + half) * static_cast<float>(step)), in - 1), 1);
