@@ -5,6 +5,7 @@
 
 #include "engine/codegen/cpp_expr.h"
 #include "engine/codegen/cpp_operation.h"
+#include "engine/expr/expr_parse.h"
 #include "engine/support/check.h"
 #include "engine/support/hash.h"
 
@@ -29,8 +30,13 @@ class CppPrinter {
             line(type + " __restrict " + bufferName(static_cast<int>(i)) + " = (" + type + ")p[" + std::to_string(i) +
                  "];");
         }
-        for (size_t i = 0; i < m_nest->sizes.size(); ++i)
-            line("const long n" + std::to_string(i) + " = s[" + std::to_string(i) + "];");
+        for (size_t i = 0; i < m_nest->sizes.size(); ++i) {
+            const std::string number = std::to_string(i);
+            // Of a float the bits.
+            if (symbolDType(m_nest->sizes[i]) == DType::F64)
+                line("double n" + number + "; __builtin_memcpy(&n" + number + ", s + " + number + ", 8);");
+            else line("const long n" + number + " = s[" + number + "];");
+        }
         for (size_t i = 0; i < m_nest->scratch.size(); ++i)
             line("alignas(64) " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) +
                  "[" + std::to_string(m_nest->scratch[i].count) + "];");

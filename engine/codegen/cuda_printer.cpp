@@ -5,6 +5,7 @@
 
 #include "engine/codegen/cpp_expr.h"
 #include "engine/codegen/cpp_operation.h"
+#include "engine/expr/expr_parse.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -68,8 +69,12 @@ class CudaPrinter {
             line(type + " __restrict__ " + bufferName(static_cast<int>(i)) + " = (" + type + ")p[" + std::to_string(i) +
                  "];");
         }
-        for (size_t i = 0; i < m_nest->sizes.size(); ++i)
-            line("const long n" + std::to_string(i) + " = s[" + std::to_string(i) + "];");
+        for (size_t i = 0; i < m_nest->sizes.size(); ++i) {
+            const std::string number = std::to_string(i);
+            if (symbolDType(m_nest->sizes[i]) == DType::F64)
+                line("const double n" + number + " = __longlong_as_double(s[" + number + "]);");
+            else line("const long n" + number + " = s[" + number + "];");
+        }
         for (size_t i = 0; i < m_nest->scratch.size(); ++i)
             line("__shared__ " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) +
                  "[" + std::to_string(m_nest->scratch[i].count) + "];");

@@ -4,6 +4,7 @@
 
 #include "engine/codegen/cpp_expr.h"
 #include "engine/codegen/host_words.h"
+#include "engine/expr/expr_parse.h"
 #include "engine/host/bind_host.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/libraries/library.h"
@@ -24,7 +25,9 @@ class SizePrinter {
         switch (e->kind) {
             case ExprKind::Int: return integer(e->integer);
             case ExprKind::Bool: return e->integer != 0 ? "true" : "false";
-            case ExprKind::Symbol: return symbol(e->name);
+            case ExprKind::Symbol:
+                if (e->dtype != DType::F64) return symbol(e->name);
+                throw SizeError("the number " + e->name + ", a float, has no form in C++");
             case ExprKind::Add: return called("plus", e);
             case ExprKind::Mul: return called("times", e);
             case ExprKind::FloorDiv: return called("floor_div", e);
@@ -41,6 +44,8 @@ class SizePrinter {
             case ExprKind::And: return joined(e, " && ");
             case ExprKind::Or: return joined(e, " || ");
             case ExprKind::Not: return "(!" + text(e->operands[0]) + ")";
+            case ExprKind::Where:
+                return "(" + text(e->operands[0]) + " ? " + text(e->operands[1]) + " : " + text(e->operands[2]) + ")";
             default: throw SizeError("the size " + cutaway::text(e) + " has no form in C++");
         }
     }
@@ -361,7 +366,8 @@ class FunctionPrinter {
         const HostKernel& kernel = m_program->kernels[step.kernel];
         std::vector<std::string> buffers, sizes, written;
         for (const int64_t buffer : step.buffers) buffers.push_back(value(buffer));
-        for (const std::string& symbol : kernel.sizes) sizes.push_back(size(SymInt(Expr::symbol(symbol))));
+        for (const std::string& symbol : kernel.sizes)
+            sizes.push_back(size(SymInt(Expr::symbol(symbol, symbolDType(symbol)))));
         if (sizes.empty()) sizes.push_back("0");
         for (size_t b = 0; b < kernel.written.size(); ++b) {
             const SymInt count = numel(m_function->values[static_cast<size_t>(step.buffers[b])].type.sizes);

@@ -5,6 +5,7 @@
 
 #include "engine/codegen/host_function_printer.h"
 #include "engine/codegen/host_words.h"
+#include "engine/expr/expr_parse.h"
 #include "engine/libraries/library.h"
 #include "engine/support/checked.h"
 
@@ -104,6 +105,11 @@ class HostPrinter {
         if (!function.returnedNumbers.empty())
             return unsupported("the graph returns a number, and exported programs return tensors", function.name,
                                {"return tensors only"});
+        for (const HostStep& step : function.steps)
+            for (const HostStep::Found& found : step.found)
+                if (symbolDType(found.symbol) == DType::F64)
+                    return unsupported("the graph reads a float from its data, which is not printed", step.node,
+                                       {"keep it a tensor"});
         for (const HostStep& step : function.steps)
             if (step.kind == HostStepKind::Reference && step.library.empty() && !step.type.sym())
                 return unsupported(step.op + " is computed by the engine, and no exported program has that", step.node,

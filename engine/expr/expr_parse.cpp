@@ -388,5 +388,10 @@ bool looksLikeSymbol(std::string_view name) {
         }
     return false;
 }
+bool isUnbacked(std::string_view name) { return name.starts_with('u') && looksLikeSymbol(name); }
+bool readsData(const Expr& expr) {
+    if (expr->kind == ExprKind::Symbol) return isUnbacked(expr->name);
+    return std::any_of(expr->operands.begin(), expr->operands.end(), readsData);
+}
 
 }  // namespace cutaway

@@ -17,5 +17,9 @@ Result<Expr> parseExpr(std::string_view text);
 DType symbolDType(std::string_view name);
 /// s0, u3, zf1, zuf2: how PyTorch names size symbols (SYM-2).
 bool looksLikeSymbol(std::string_view name);
+/// u3: a number that is read from data. Where it stands for a size it is none below zero; as an index it may be one.
+bool isUnbacked(std::string_view name);
+/// Whether the expression reads such a number.
+bool readsData(const Expr& expr);
 
 }  // namespace cutaway

@@ -1,6 +1,8 @@
 #include "engine/formats/pt2_graph.h"
 
+#include "engine/expr/expr_parse.h"
 #include "engine/formats/pt2_arguments.h"
+#include "engine/ir/infer.h"
 #include "engine/ops/build.h"
 
 namespace cutaway {
@@ -49,6 +51,18 @@ std::string identifierFrom(std::string_view name) {
         if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) c = '_';
     if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(out.begin(), '_');
     return out;
+}
+
+bool offsetReadsData(const ValueType& type) {
+    if (const TupleType* items = type.tuple()) return std::any_of(items->begin(), items->end(), offsetReadsData);
+    const TensorType* tensor = type.tensor();
+    return tensor && !tensor->offset.isInt() && readsData(tensor->offset.expr());
+}
+void takeOffset(ValueType& type, const ValueType& inferred) {
+    if (auto* items = std::get_if<TupleType>(&type.kind);
+        items && inferred.tuple() && inferred.tuple()->size() == items->size())
+        for (size_t i = 0; i < items->size(); ++i) takeOffset((*items)[i], (*inferred.tuple())[i]);
+    if (type.tensor() && inferred.tensor()) type.tensor()->offset = inferred.tensor()->offset;
 }
 
 class GraphReader {
@@ -302,6 +316,9 @@ class GraphReader {
             positional = std::move(*bound);
             keywords.clear();
         }
+        // PyTorch gives the offset of a view at an index from data a symbol of its own, which nothing defines.
+        if (offsetReadsData(result.type))
+            if (const auto inferred = inferCall(*op, positional)) takeOffset(result.type, *inferred);
         if (!result.name.empty()) name = result.name;  // values are named by their outputs; PT2-16
         Node& node = m_module.graph().call(*op, std::move(positional), result.type, nullptr, name, std::move(keywords));
         Provenance provenance;
@@ -338,8 +355,9 @@ class GraphReader {
             const Declared& item = declared.items[i];
             if (item.name.empty() && !item.list) continue;  // undefined, or a number that nobody can name
             if (!item.name.empty() && item.name == tupleName + "_unused_" + std::to_string(i)) continue;
-            Node& node = m_module.graph().call(kGetItem, {Argument(&tuple), Argument(static_cast<int64_t>(i))},
-                                               item.type, nullptr, item.name.empty() ? "getitem" : item.name);
+            Node& node =
+                m_module.graph().call(kGetItem, {Argument(&tuple), Argument(static_cast<int64_t>(i))},
+                                      (*tuple.type().tuple())[i], nullptr, item.name.empty() ? "getitem" : item.name);
             Provenance provenance = tuple.provenance();
             provenance.sourceName = item.name;
             m_module.graph().setProvenance(node, std::move(provenance));

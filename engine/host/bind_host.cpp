@@ -1,5 +1,6 @@
 #include "engine/host/bind_host.h"
 
+#include "engine/expr/evaluate.h"
 #include "engine/support/checked.h"
 #include "engine/support/threads.h"
 
@@ -98,7 +99,11 @@ class Binder {
         if (!m_function->symbols.empty()) scale(step, computing, bytes);
         if (step.kind == HostStepKind::Kernel) {
             const HostKernel& kernel = kernels[step.kernel];
-            for (const std::string& size : kernel.sizes) bound.sizes.push_back(number(SymInt(Expr::symbol(size))));
+            for (const std::string& size : kernel.sizes) {
+                const auto value = m_sizes.find(size);
+                if (value == m_sizes.end()) throw SizeError("the size " + size + " is not known yet");
+                bound.sizes.push_back(value->second);
+            }
             // A kernel without outer loops would run once and store even if its results are empty: it gets no ranges.
             int64_t written = 0;
             for (size_t b = 0; b < kernel.written.size(); ++b)
@@ -129,10 +134,7 @@ class Binder {
     /// Numbers for size expressions; those that are found later stay.
     Argument filled(const Argument& arg) const {
         if (const Expr* expr = arg.get<Expr>()) {
-            const Expr value = substitute(*expr, [this](const std::string& symbol) {
-                const auto found = m_sizes.find(symbol);
-                return found == m_sizes.end() ? Expr() : Expr::integer(found->second);
-            });
+            const Expr value = withValues(*expr, m_sizes);
             if (const auto number = value->outOfRange ? std::nullopt : value.asInt()) return *number;
             if (value->kind == ExprKind::Bool) return value->integer != 0;
             if (value->kind == ExprKind::Float) return value->real;

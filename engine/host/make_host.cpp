@@ -366,14 +366,16 @@ class Maker {
     /// Every symbol is one of the inputs', or found before it is wanted.
     Result<void> checkSymbols() const {
         const std::set<std::string> known = knownSymbols();
-        for (const HostValue& value : m_function.values)
-            for (const SymDims* dims : {&value.type.sizes, &value.type.strides})
-                for (const SymInt& dim : *dims)
-                    for (const std::string& symbol : dim.isInt() ? std::vector<std::string>{} : symbolsOf(dim.expr()))
-                        if (!known.contains(symbol))
-                            return unsupported("the size " + dim.text() + " does not follow from the inputs",
-                                               value.name,
-                                               {"give concrete sizes, or make the symbol a size of an input"});
+        for (const HostValue& value : m_function.values) {
+            SymDims all = value.type.sizes;
+            all.insert(all.end(), value.type.strides.begin(), value.type.strides.end());
+            all.push_back(value.offset);
+            for (const SymInt& dim : all)
+                for (const std::string& symbol : dim.isInt() ? std::vector<std::string>{} : symbolsOf(dim.expr()))
+                    if (!known.contains(symbol))
+                        return unsupported("the size " + dim.text() + " does not follow from the inputs", value.name,
+                                           {"give concrete sizes, or make the symbol a size of an input"});
+        }
         return {};
     }
 

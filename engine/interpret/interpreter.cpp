@@ -1,6 +1,7 @@
 #include "engine/interpret/interpreter.h"
 
 #include "cutaway/guarded.h"
+#include "engine/expr/evaluate.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ops/alias.h"
@@ -173,6 +174,9 @@ Result<void> Interpreter::evaluate(const Node& node) {
         value.size() == 1 && value[0].defined() && value[0].dtype() == type->dtype && allInts(type->sizes) &&
         value[0].sizes() == toInts(type->sizes))
         value[0] = laidOutAs(value[0], *type);
+    // A float that is read from a tensor is Python's, whatever the tensor's dtype was.
+    if (const SymType* number = node.type().sym(); number && number->dtype == DType::F64 && value.size() == 1)
+        value[0] = value[0].to(DType::F64);
     return learnSymbols(node);
 }
 
@@ -217,7 +221,7 @@ Result<void> Interpreter::learnSymbols(const Node& node) {
                 learned.emplace(tensor->sizes[i].expr()->name, value.sizes()[i]);
         if (const SymType* symbol = type.sym();
             symbol && symbol->expr && symbol->expr->kind == ExprKind::Symbol && value.defined() && value.numel() == 1)
-            learned.emplace(symbol->expr->name, toInt(value.item()));
+            learned.emplace(symbol->expr->name, symbolValue(symbol->expr->name, value));
     };
     if (const TupleType* tuple = node.type().tuple())
         for (size_t i = 0; i < std::min(tuple->size(), values.size()); ++i) look((*tuple)[i], values[i]);

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "engine/expr/evaluate.h"
 #include "engine/support/checked.h"
 
 namespace cutaway {
@@ -53,10 +54,7 @@ class Specializer {
     }
 
     Expr replaced(const Expr& expr) const {
-        Expr value = substitute(expr, [this](const std::string& symbol) {
-            const auto known = m_values.find(symbol);
-            return known == m_values.end() ? Expr() : Expr::integer(known->second);
-        });
+        Expr value = withValues(expr, m_values);
         if (value && value->outOfRange) throw SizeError(text(expr) + given(expr) + " does not fit into 64 bits");
         return value;
     }
@@ -69,7 +67,7 @@ class Specializer {
         std::string all;
         for (const std::string& symbol : symbolsOf(expr))
             if (const auto known = m_values.find(symbol); known != m_values.end())
-                all += (all.empty() ? " for " : ", ") + symbol + " = " + std::to_string(known->second);
+                all += (all.empty() ? " for " : ", ") + symbol + " = " + text(symbolLiteral(symbol, known->second));
         return all;
     }
     SymInt size(const SymInt& value) const {
@@ -269,14 +267,15 @@ int64_t likelyValue(const SymInt& size, const SymbolValues& values) {
 }
 
 Result<void> checkGuards(const std::vector<SizeGuard>& guards, const SymbolValues& values) {
-    for (const SizeGuard& guard : guards) {
-        const Expr holds = Specializer(values).replaced(guard.condition);
-        if (holds->kind != ExprKind::Bool || holds->integer != 0) continue;
-        std::string given;
-        for (const std::string& symbol : symbolsOf(guard.condition))
-            given += (given.empty() ? "" : ", ") + symbol + " = " + std::to_string(values.at(symbol));
-        return invalidInput(given + ": the graph wants " + text(guard.condition) + ", for " + guard.op, guard.node);
-    }
+    for (const SizeGuard& guard : guards)
+        CT_TRY_VOID(withCheckedSizes(guard.op, guard.node, [&]() -> Result<void> {
+            const Expr holds = Specializer(values).replaced(guard.condition);
+            if (holds->kind != ExprKind::Bool || holds->integer != 0) return {};
+            std::string given;
+            for (const std::string& symbol : symbolsOf(guard.condition))
+                given += (given.empty() ? "" : ", ") + symbol + " = " + text(symbolLiteral(symbol, values.at(symbol)));
+            return invalidInput(given + ": the graph wants " + text(guard.condition) + ", for " + guard.op, guard.node);
+        }));
     return {};
 }
 
@@ -285,10 +284,12 @@ Result<void> specialize(Module& module, const SymbolValues& values) {
         const auto known = module.symbols.find(symbol);
         if (known == module.symbols.end()) continue;
         const SymbolInfo& info = known->second;
-        if (value < info.least() || (info.upper && value > *info.upper))
-            return invalidInput(
-                symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(info.least()) + ", " +
-                (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
+        const std::optional<int64_t> least = leastValue(symbol, info);
+        if ((least && value < *least) || (info.upper && value > *info.upper))
+            return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" +
+                                (least ? std::to_string(*least) : "-oo") + ", " +
+                                (info.upper ? std::to_string(*info.upper) : "oo") +
+                                "], the range that the program was made for");
     }
     if (!values.empty()) CT_TRY_VOID(checkGuards(sizeGuards(module), values));
     Specializer specializer(values);

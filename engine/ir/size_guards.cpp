@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/expr/expr_parse.h"
 #include "engine/expr/polynomial.h"
 #include "engine/ir/infer.h"
 
@@ -44,11 +45,6 @@ std::optional<Linear> linearOf(const Expr& difference) {
     return linear.symbol.empty() ? std::nullopt : std::optional(linear);
 }
 
-/// Renames symbols, so that neverNegative() does not take them for backed sizes, which it assumes to be at least 1.
-Expr fromZeroOn(const Expr& expr) {
-    return substitute(expr, [](const std::string& symbol) { return Expr::symbol("any_" + symbol); });
-}
-
 /// Removes a quotient without changing the test for the sign: e//c + o >= 0 exactly where e + c*o >= 0.
 SymInt withoutQuotient(const SymInt& room) {
     const auto polynomial = polynomialOf(room.expr());
@@ -68,7 +64,7 @@ struct Range {
 class Guards {
   public:
     explicit Guards(const Module& module) {
-        for (const auto& [symbol, info] : module.symbols) m_ranges[symbol] = {info.least(), info.upper};
+        for (const auto& [symbol, info] : module.symbols) m_ranges[symbol] = {leastValue(symbol, info), info.upper};
     }
     void add(const Expr& condition, const Node& node) {
         const SymInt a(condition->operands[0]), b(condition->operands[1]);
@@ -89,6 +85,17 @@ class Guards {
             if (known.condition == condition) return;
         m_all.push_back({condition, node.name(), node.op().name()});
     }
+    /// Renames symbols, so that neverNegative() does not take them for backed sizes, which it assumes to be at least 1.
+    /// What may be below zero becomes a difference.
+    Expr fromZeroOn(const Expr& expr) const {
+        return substitute(expr, [this](const std::string& symbol) {
+            const Expr any = Expr::symbol("any_" + symbol);
+            const auto range = m_ranges.find(symbol);
+            const bool signless =
+                isUnbacked(symbol) && (range == m_ranges.end() || range->second.least.value_or(-1) < 0);
+            return signless ? Expr::make(ExprKind::Sub, {any, Expr::symbol("below_" + symbol)}) : any;
+        });
+    }
     bool noneIsZero(const Expr& expr) const {
         const auto symbols = symbolsOf(expr);
         return std::all_of(symbols.begin(), symbols.end(), [this](const std::string& symbol) {
@@ -104,7 +111,7 @@ class Guards {
             (below ? SymInt(0) - floorDiv(linear.offset, linear.scale) : floorDiv(linear.offset, -linear.scale))
                 .value();
         if (below ? range.least && *range.least >= edge : range.most && *range.most <= edge) return;
-        if (below && !range.least && edge <= 0) return;
+        if (below && !range.least && edge <= 0 && !isUnbacked(linear.symbol)) return;
         (below ? range.least : range.most) = edge;
         const Expr symbol = Expr::symbol(linear.symbol);
         const auto kind = below ? ExprKind::Ge : ExprKind::Le;
@@ -144,6 +151,12 @@ bool leavesRemainder(const SymInt& size, const SymInt& by) {
     const auto [dividend, divisor] = reduced(size.expr(), by.expr());
     open(ExprKind::Eq, mod(SymInt(dividend), SymInt(divisor)), 0);
     return false;
+}
+
+std::optional<int64_t> leastValue(const std::string& symbol, const SymbolInfo& info) {
+    if (symbolDType(symbol) == DType::F64) return std::nullopt;
+    if (!isUnbacked(symbol)) return info.least();
+    return info.lower && *info.lower >= 0 ? std::optional(info.least()) : info.lower;
 }
 
 std::string SizeGuard::text() const { return cutaway::text(condition) + " (" + node + ": " + op + ")"; }

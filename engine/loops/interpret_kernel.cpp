@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "engine/expr/evaluate.h"
 #include "engine/loops/interpret.h"
 #include "engine/loops/unique_exprs.h"
 #include "engine/support/check.h"
@@ -83,7 +84,7 @@ class KernelInterpreter {
             case ExprKind::Int:
             case ExprKind::Float:
             case ExprKind::Bool: return literalCell(e);
-            case ExprKind::Symbol: return {0, m_sizes->at(e->name)};
+            case ExprKind::Symbol: return literalCell(symbolLiteral(e->name, m_sizes->at(e->name)));
             case ExprKind::Axis: return {0, m_axes.at(static_cast<int>(e->integer))};
             case ExprKind::Load: return readElement(m_buffers[static_cast<size_t>(bufferOf(e))], e->dtype, in[0].whole);
             case ExprKind::Reduce: return reduce(e);

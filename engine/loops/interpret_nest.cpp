@@ -1,6 +1,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "engine/expr/evaluate.h"
 #include "engine/loops/interpret.h"
 #include "engine/support/check.h"
 
@@ -104,7 +105,7 @@ class NestInterpreter {
             case ExprKind::Int:
             case ExprKind::Float:
             case ExprKind::Bool: return {literalCell(e)};
-            case ExprKind::Symbol: return {{0, m_sizes->at(e->name)}};
+            case ExprKind::Symbol: return {literalCell(symbolLiteral(e->name, m_sizes->at(e->name)))};
             case ExprKind::Axis: return {{0, m_axes.at(static_cast<int>(e->integer))}};
             case ExprKind::Var: return m_vars[static_cast<size_t>(e->integer)];
             case ExprKind::Load: return load(e);

@@ -1,5 +1,6 @@
 #include "engine/ops/lower.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "engine/support/check.h"
@@ -30,11 +31,41 @@ std::vector<Expr> broadcastIndex(const std::vector<Expr>& index, const SymDims& 
     return at;
 }
 
-/// A number that depends on sizes; null for anything else.
+bool hasFloats(const Expr& expr) {
+    return expr->dtype == DType::F64 || std::any_of(expr->operands.begin(), expr->operands.end(), hasFloats);
+}
+/// In the functions that kernels have, all operands of an operation of one kind.
+Expr kernelNumber(const Expr& expr) {
+    if (!hasFloats(expr)) return expr;
+    std::vector<Expr> in;
+    for (const Expr& operand : expr->operands) in.push_back(kernelNumber(operand));
+    if (in.empty()) return expr;
+    const auto real = [](const Expr& e) { return Expr::cast(e, DType::F64); };
+    const bool mixed = expr->kind != ExprKind::Where &&
+                       std::any_of(in.begin(), in.end(), [](const Expr& e) { return e->dtype == DType::F64; });
+    if (mixed)
+        for (Expr& each : in) each = real(each);
+    if (expr->kind == ExprKind::Cast) return Expr::cast(in[0], expr->dtype);
+    if (expr->kind != ExprKind::Call) return Expr::make(expr->kind, std::move(in), expr->dtype);
+    const std::string& name = expr->name;
+    if (name == "FloatTrueDiv" || name == "IntTrueDiv")
+        return Expr::make(ExprKind::Div, {real(in[0]), real(in[1])}, DType::F64);
+    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"TruncToInt", "trunc"}, {"FloorToInt", "floor"},   {"CeilToInt", "ceil"}, {"RoundToInt", "round"},
+        {"ceiling", "ceil"},     {"TruncToFloat", "trunc"}, {"FloatPow", "pow"}};
+    std::string_view ours = name;
+    if (ours.starts_with("OpaqueUnaryFn_")) ours.remove_prefix(ours.find('_') + 1);
+    for (const auto& [theirs, own] : kNames)
+        if (theirs == name) ours = own;
+    if (!isKernelFunction(ours)) throw SizeError("the number " + text(expr) + " has no form in a kernel");
+    for (Expr& each : in) each = real(each);
+    return Expr::cast(Expr::call(ours, std::move(in), DType::F64), expr->dtype);
+}
+/// A number that depends on sizes or on data; null for anything else.
 Expr numberOf(const Argument& value) {
-    if (const auto* expr = value.get<Expr>()) return *expr;
     const SymType* type = value.node() ? value.node()->type().sym() : nullptr;
-    return type ? type->expr : Expr();
+    const Expr number = value.get<Expr>() ? *value.get<Expr>() : type ? type->expr : Expr();
+    return number ? kernelNumber(number) : number;
 }
 }  // namespace
 

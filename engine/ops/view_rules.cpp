@@ -1,5 +1,6 @@
 #include "engine/ops/view_rules.h"
 
+#include "engine/expr/expr_parse.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
 
@@ -37,11 +38,23 @@ TensorType partOf(const TensorType& self, int64_t dim, const SymInt& start, cons
     return viewType(self, std::move(sizes), self.strides, self.offset + start * self.strides[at]);
 }
 
+namespace {
+Expr isBelow(const SymInt& value, int64_t limit) {
+    return Expr::make(ExprKind::Lt, {value.expr(), Expr::integer(limit)}, DType::Bool);
+}
+}  // namespace
+
 Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
     CT_TRY(const int64_t step, c.integer("step", 1));
     if (step <= 0) return c.fail("the step of a slice must be positive");
     auto clamp = [&](const SymInt& bound, const SymInt& low) {
         SymInt wrapped = bound;
+        // Written without Max, which would take the symbol for a size, and so for never negative.
+        if (!bound.isInt() && readsData(bound.expr())) {
+            const Expr fromEnd = Expr::where(isBelow(bound + size, 0), Expr::integer(0), (bound + size).expr());
+            wrapped = SymInt(Expr::where(isBelow(bound, 0), fromEnd, min(bound, size).expr()));
+            return low == SymInt(0) ? wrapped : max(wrapped, low);
+        }
         if (bound.isInt() && bound.value() < 0) {
             // INT64_MIN is raised by one, whose negative fits, too. No size is larger, so the bound is the beginning.
             const SymInt fromEnd = size + SymInt(std::max(bound.value(), -std::numeric_limits<int64_t>::max()));
@@ -72,6 +85,12 @@ Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
 }
 
 Result<SymInt> wrapIndex(const InferContext& c, const SymInt& index, const SymInt& size) {
+    // The sign of a number from data is known at run time only.
+    if (!index.isInt() && readsData(index.expr())) {
+        if (exceeds(index + SymInt(1), size) || exceeds(SymInt(0) - index, size))
+            return c.fail("index " + index.text() + " is out of range for a dim of size " + size.text());
+        return SymInt(Expr::where(isBelow(index, 0), (index + size).expr(), index.expr()));
+    }
     const bool fromEnd = index.isInt() && index.value() < 0;
     if (fromEnd ? exceeds(SymInt(0) - index, size) : exceeds(index + SymInt(1), size) || exceeds(SymInt(0) - index, 0))
         return c.fail("index " + index.text() + " is out of range for a dim of size " + size.text());

@@ -307,7 +307,7 @@ def forward(r: "i64[1]"):
 )py";
         for (const int bits : {31, 33, 62})
             QTest::addRow("a product of 2**%d", bits) << square << QList<qint64>{qint64{1} << bits} << "64 bits";
-        QTest::newRow("a negative size") << square << QList<qint64>{-5} << "negative for these inputs";
+        QTest::newRow("a negative size") << square << QList<qint64>{-5} << "the graph wants u0 >= 0";
         QTest::newRow("a division by 0")
             << "def forward(r: \"i64[1]\"):\n    item: \"Sym(u0)\" = aten.item.default(r)\n"
                "    floordiv: \"Sym((12//u0))\" = 12 // item\n"

@@ -28,6 +28,7 @@ class Pt2Test : public QObject {
     void keepsProvenance();
     void keepsHistory();
     void readsSymbols();
+    void offsetsOfIndicesFromData();
     void refusesPrograms_data();
     void refusesPrograms();
     void opensBundledModels_data();
@@ -254,6 +255,35 @@ void Pt2Test::readsSymbols() {
             "%x: f32[s77, 4]\n%n: Sym(s77)\n%add: Sym(s77 + 1) = operator.add(%n, 1)\n%y: f16[s77 + 1, 4] = mylib.thing.default(%x, [%add, 4])\nreturn (%y, %add)\n"));
     const SymbolInfo& symbol = (*module)->symbols.at("s77");
     QVERIFY(symbol.lower == 2 && symbol.upper == 64 && symbol.hint == 8);
+}
+
+/// PyTorch names the offset of such a view, and nothing in the file says what it is.
+void Pt2Test::offsetsOfIndicesFromData() {
+    const auto symbol = [](const std::string& name) {
+        return R"J({"as_expr": {"expr_str": "Symbol(')J" + name + R"J(', integer=True)", "hint": null}})J";
+    };
+    Pt2Program program;
+    program.inputs = tensorArgument("x") + ", " + tensorArgument("i");
+    program.inputSpecs = userInput("x") + ", " + userInput("i");
+    program.outputs = tensorArgument("r");
+    program.outputSpecs = userOutput("r");
+    program.tensors = tensorValue("x", {"3", "4"}, {"4", "1"}) + ", " + tensorValue("i", {}, {}, 5) +
+                      R"J(, "r": {"dtype": 7, "sizes": [{"as_int": 4}], "strides": [{"as_int": 1}], "layout": 7, )J"
+                      R"J("requires_grad": false, "device": {"type": "cpu", "index": null}, "storage_offset": )J" +
+                      symbol("u1") + "}";
+    program.symInts = R"J("item": )J" + symbol("u0");
+    program.ranges = R"J("u0": {"min_val": null, "max_val": null}, "u1": {"min_val": null, "max_val": null})J";
+    const std::string item = R"J({"as_sym_int": {"as_name": "item"}})J";
+    program.nodes = nodeWith("torch.ops.aten.item.default", argument("self", tensorArgument("i")), item, "") + ", " +
+                    nodeWith("torch.ops.aten.select.int",
+                             argument("self", tensorArgument("x")) + ", " + argument("dim", R"J({"as_int": 0})J") +
+                                 ", " + argument("index", item),
+                             tensorArgument("r"), "");
+    const auto module = readPt2Program(program.json(), "t");
+    QVERIFY2(module, module ? "" : module.error().text().c_str());
+    const TensorType* type = (*module)->graph().outputs()[0].node()->type().tensor();
+    QCOMPARE(QString::fromStdString(type->text()), "f32[4]");
+    QCOMPARE(QString::fromStdString(type->offset.text()), "4*Where(u0 < 0, u0 + 3, u0)");
 }
 
 void Pt2Test::refusesPrograms_data() {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "engine/expr/evaluate.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/spoiled_value.h"
 #include "engine/runtime/cpu/function_call.h"
@@ -145,9 +146,12 @@ class HostContext::Values final : public ValueSource {
             }
             result.push_back(handedOut(value(number), inPlace));
         }
-        for (const HostNumber& number : m_function->returnedNumbers)
-            if (const auto value = valueFor(number.value, m_sizes))
-                result[number.result] = Tensor::scalar(number.dtype, *value);
+        for (const HostNumber& number : m_function->returnedNumbers) {
+            const Expr value = withValues(number.value.expr(), m_sizes);
+            if (value->kind == ExprKind::Float) result[number.result] = Tensor::scalar(number.dtype, value->real);
+            else if (value->kind == ExprKind::Int || value->kind == ExprKind::Bool)
+                result[number.result] = Tensor::scalar(number.dtype, value->integer);
+        }
         return result;
     }
     std::vector<std::pair<size_t, Tensor>> writtenInputs() {
@@ -341,7 +345,7 @@ class HostContext::Values final : public ValueSource {
     Result<void> learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) const {
         for (const HostStep::Found& found : step.found) {
             const Tensor& tensor = tensors.at(found.result);
-            sizes[found.symbol] = found.dim < 0 ? toInt(tensor.item()) : tensor.size(found.dim);
+            sizes[found.symbol] = found.dim < 0 ? symbolValue(found.symbol, tensor) : tensor.size(found.dim);
         }
         return step.found.empty() ? Result<void>() : checkGuards(m_function->guards, sizes);
     }
