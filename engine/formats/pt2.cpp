@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "engine/formats/pt2_graph.h"
+#include "engine/formats/pt2_guards.h"
 #include "engine/formats/pt2_payload.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/infer.h"
@@ -55,6 +56,7 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     if (const auto ranges = root.find("range_constraints")) CT_TRY_VOID(types.readRanges(*ranges, where));
     CT_TRY_VOID(readPt2Graph(graph, &signature, module, types, module.origin.remarks, where));
     setSymbols(module, types.symbols());
+    readPt2Guards(root, module);
     const auto torch = root.find("torch_version");
     module.origin.format = ".pt2 (PyTorch " + (torch && torch->text() ? std::string(*torch->text()) : "unknown") +
                            ", schema " + std::to_string(major) + "." + std::to_string(minor) +

@@ -20,8 +20,9 @@ std::string Pt2Program::json() const {
            "}, \"sym_bool_values\": {}" + graphExtra + "}, \"signature\": {\"input_specs\": [" + inputSpecs +
            "], \"output_specs\": [" + outputSpecs +
            "]}, \"module_call_graph\": [{\"fqn\": \"\", \"signature\": {\"inputs\": [], \"outputs\": [], \"in_spec\": " +
-           inSpec + "}}]}, \"opset_version\": {\"aten\": 10}, \"range_constraints\": {" + ranges +
-           "}, \"schema_version\": {" + version + "}, \"verifiers\": [\"ATEN\"], \"torch_version\": \"2.11.0\"}";
+           inSpec + "}}]}, \"guards_code\": [" + guards +
+           "], \"opset_version\": {\"aten\": 10}, \"range_constraints\": {" + ranges + "}, \"schema_version\": {" +
+           version + "}, \"verifiers\": [\"ATEN\"], \"torch_version\": \"2.11.0\"}";
 }
 std::string tensorArgument(const std::string& name) { return "{\"as_tensor\": {\"name\": \"" + name + "\"}}"; }
 std::string userInput(const std::string& name) { return "{\"user_input\": {\"arg\": " + tensorArgument(name) + "}}"; }

@@ -12,6 +12,7 @@ struct Pt2Program {
     std::string graphExtra;  // ', "is_single_tensor_return": true'
     std::string version = R"("major": 8, "minor": 17)";
     std::string inSpec = "null";
+    std::string guards;  // items of "guards_code", with their quotes
 
     std::string json() const;
 };
