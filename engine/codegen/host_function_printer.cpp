@@ -25,9 +25,7 @@ class SizePrinter {
         switch (e->kind) {
             case ExprKind::Int: return integer(e->integer);
             case ExprKind::Bool: return e->integer != 0 ? "true" : "false";
-            case ExprKind::Symbol:
-                if (e->dtype != DType::F64) return symbol(e->name);
-                throw SizeError("the number " + e->name + ", a float, has no form in C++");
+            case ExprKind::Symbol: return symbol(e->name);
             case ExprKind::Add: return called("plus", e);
             case ExprKind::Mul: return called("times", e);
             case ExprKind::FloorDiv: return called("floor_div", e);
@@ -52,6 +50,7 @@ class SizePrinter {
 
   private:
     std::string symbol(const std::string& name) const {
+        if (symbolDType(name) == DType::F64) throw SizeError("the number " + name + ", a float, has no form in C++");
         const auto found = std::find(m_symbols->begin(), m_symbols->end(), name);
         if (found == m_symbols->end()) throw SizeError("the size " + name + " does not follow from the inputs");
         return "n" + std::to_string(found - m_symbols->begin());
@@ -366,8 +365,7 @@ class FunctionPrinter {
         const HostKernel& kernel = m_program->kernels[step.kernel];
         std::vector<std::string> buffers, sizes, written;
         for (const int64_t buffer : step.buffers) buffers.push_back(value(buffer));
-        for (const std::string& symbol : kernel.sizes)
-            sizes.push_back(size(SymInt(Expr::symbol(symbol, symbolDType(symbol)))));
+        for (const std::string& symbol : kernel.sizes) sizes.push_back(size(SymInt(Expr::symbol(symbol))));
         if (sizes.empty()) sizes.push_back("0");
         for (size_t b = 0; b < kernel.written.size(); ++b) {
             const SymInt count = numel(m_function->values[static_cast<size_t>(step.buffers[b])].type.sizes);

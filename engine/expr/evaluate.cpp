@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "engine/expr/expr_parse.h"
-#include "engine/tensor/tensor.h"
 
 namespace cutaway {
 namespace {
@@ -14,19 +13,11 @@ struct Function {
     std::string_view name;
     double (*of)(double);
 };
-/// By PyTorch's names and by ours. Whether the result is an integer says the call's dtype.
+/// By PyTorch's names and by ours, beside those that fold while they are built, because their results are exact
+/// (Expr::call). Whether the result is an integer says the call's dtype.
 constexpr Function kFunctions[] = {
-    {"ToFloat", [](double x) { return x; }},
-    {"TruncToInt", [](double x) { return std::trunc(x); }},
     {"TruncToFloat", [](double x) { return std::trunc(x); }},
-    {"trunc", [](double x) { return std::trunc(x); }},
-    {"FloorToInt", [](double x) { return std::floor(x); }},
-    {"floor", [](double x) { return std::floor(x); }},
-    {"CeilToInt", [](double x) { return std::ceil(x); }},
-    {"ceil", [](double x) { return std::ceil(x); }},
-    {"ceiling", [](double x) { return std::ceil(x); }},
     {"RoundToInt", [](double x) { return std::nearbyint(x); }},
-    {"sqrt", [](double x) { return std::sqrt(x); }},
     {"abs", [](double x) { return std::fabs(x); }},
     {"exp", [](double x) { return std::exp(x); }},
     {"log", [](double x) { return std::log(x); }},
@@ -56,16 +47,16 @@ std::optional<Expr> numberAs(double value, DType dtype) {
     return Expr::integer(static_cast<int64_t>(value));
 }
 
-std::optional<Expr> valueOfCall(const ExprNode& call, const std::vector<Expr>& in) {
-    std::string_view name = call.name;
-    if (constexpr std::string_view kOpaque = "OpaqueUnaryFn_"; name.starts_with(kOpaque))
-        name.remove_prefix(kOpaque.size());
+std::optional<Expr> valueOfCall(const ExprNode& call, std::vector<Expr> in) {
+    const std::string_view name = plainFunctionName(call.name);
+    for (Expr& each : in)
+        if (each->kind == ExprKind::Bool) each = Expr::integer(each->integer);
+    if (Expr exact = Expr::call(name, in, call.dtype); isLiteral(exact)) return exact;
     const double x = realOf(in[0]);
     if (in.size() == 2) {
         const double y = realOf(in[1]);
         if (name == "pow" || name == "FloatPow") return numberAs(std::pow(x, y), call.dtype);
         if (name == "RoundDecimal") return numberAs(std::nearbyint(x * std::pow(10, y)) / std::pow(10, y), call.dtype);
-        if ((name == "IntTrueDiv" || name == "FloatTrueDiv") && y != 0) return numberAs(x / y, call.dtype);
         return std::nullopt;
     }
     const auto row = std::find_if(std::begin(kFunctions), std::end(kFunctions),
@@ -146,6 +137,13 @@ std::optional<Expr> literalValue(const Expr& expr) {
     if (const auto bits = valueOfBits(expr->kind, in)) return bits;
     const Expr made = Expr::make(expr->kind, std::move(in), expr->dtype);
     return isLiteral(made) ? std::optional(made) : std::nullopt;
+}
+
+std::optional<Scalar> literalScalar(const Expr& expr) {
+    if (const auto value = expr.asInt()) return Scalar(*value);
+    if (expr->kind == ExprKind::Bool) return Scalar(expr->integer != 0);
+    if (expr->kind == ExprKind::Float) return Scalar(expr->real);
+    return std::nullopt;
 }
 
 int64_t symbolValue(const std::string& symbol, const Tensor& number) {

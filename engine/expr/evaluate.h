@@ -6,14 +6,16 @@
 #include <string>
 
 #include "engine/expr/expr.h"
+#include "engine/tensor/tensor.h"
 
 namespace cutaway {
-
-class Tensor;
 
 /// The literal (Int, Float, Bool) that an expression is equal to; nothing where it has symbols, a function that is not
 /// known here, or no value.
 std::optional<Expr> literalValue(const Expr& expr);
+
+/// The number of a literal; nothing for any other expression.
+std::optional<Scalar> literalScalar(const Expr& expr);
 
 /// What tables of symbols' values hold of the number in a tensor: an integer as it is, of a float symbol (zuf0) the
 /// bits of the double.

@@ -4,9 +4,16 @@
 #include <optional>
 
 namespace cutaway {
+namespace {
+constexpr std::string_view kOpaqueFunction = "OpaqueUnaryFn_";
+}  // namespace
 
 DType symbolDType(std::string_view name) {
     return name.starts_with("zf") || name.starts_with("zuf") ? DType::F64 : DType::I64;
+}
+
+std::string_view plainFunctionName(std::string_view name) {
+    return name.starts_with(kOpaqueFunction) ? name.substr(kOpaqueFunction.size()) : name;
 }
 
 namespace {
@@ -359,7 +366,7 @@ class ExprReader {
             }
         for (const FunctionName& row : kFunctionNames)
             if (row.name == function) return Expr::call(function, std::move(operands), row.dtype);
-        if (function.starts_with("OpaqueUnaryFn_") && count == 1)
+        if (function.starts_with(kOpaqueFunction) && count == 1)
             return Expr::call(function, std::move(operands), DType::F64);
         if (auto dtype = dtypeFromAbbreviation(function); dtype && count == 1) {
             // PyTorch's floor is an integer, ours a float that a cast makes one.

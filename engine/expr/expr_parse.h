@@ -15,6 +15,8 @@ Result<Expr> parseExpr(std::string_view text);
 
 /// The dtype of a symbol by its prefix: "zf" and "zuf" are floats, all others integers.
 DType symbolDType(std::string_view name);
+/// Without PyTorch's prefix of functions that it keeps unevaluated: OpaqueUnaryFn_sqrt is sqrt.
+std::string_view plainFunctionName(std::string_view name);
 /// s0, u3, zf1, zuf2: how PyTorch names size symbols (SYM-2).
 bool looksLikeSymbol(std::string_view name);
 /// u3: a number that is read from data. Where it stands for a size it is none below zero; as an index it may be one.

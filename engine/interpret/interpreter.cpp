@@ -9,17 +9,6 @@
 #include "engine/ops/spoiled_value.h"
 
 namespace cutaway {
-namespace {
-
-std::optional<Scalar> literalOf(const Expr& expr) {
-    if (const auto value = expr.asInt()) return Scalar(*value);
-    if (expr->kind == ExprKind::Bool) return Scalar(expr->integer != 0);
-    if (expr->kind == ExprKind::Float) return Scalar(expr->real);
-    return std::nullopt;
-}
-
-}  // namespace
-
 bool writesToMemory(const Graph& graph) {
     for (const Node& node : graph.nodes())
         if (node.isCall() && node.op().mutates()) return true;
@@ -161,7 +150,7 @@ Result<TensorList> Interpreter::compute(const Node& node) {
 Result<void> Interpreter::evaluate(const Node& node) {
     // A symbolic number: its type has the expression, whose symbols are numbers by now, so no kernel runs.
     if (const SymType* type = node.type().sym(); type && type->expr)
-        if (const auto number = literalOf(type->expr)) {
+        if (const auto number = literalScalar(type->expr)) {
             m_values[index(node.id())] = {Tensor::scalar(type->dtype, *number)};
             return {};
         }

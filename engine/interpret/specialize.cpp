@@ -33,6 +33,15 @@ void forEachExpr(const Argument& argument, const auto& visit) {
         for (const auto& [key, item] : (*dict)->items) forEachExpr(item, visit);
 }
 
+/// "s0 = 4, s1 = 2": the symbols of the expression that have values.
+std::string valuesOf(const Expr& expr, const SymbolValues& values) {
+    std::string all;
+    for (const std::string& symbol : symbolsOf(expr))
+        if (const auto known = values.find(symbol); known != values.end())
+            all += (all.empty() ? "" : ", ") + symbol + " = " + text(symbolLiteral(symbol, known->second));
+    return all;
+}
+
 class Specializer {
   public:
     explicit Specializer(const SymbolValues& values) : m_values(values) {}
@@ -62,13 +71,9 @@ class Specializer {
     const std::string& at() const { return m_at; }
 
   private:
-    /// " for s0 = 4, s1 = 2".
     std::string given(const Expr& expr) const {
-        std::string all;
-        for (const std::string& symbol : symbolsOf(expr))
-            if (const auto known = m_values.find(symbol); known != m_values.end())
-                all += (all.empty() ? " for " : ", ") + symbol + " = " + text(symbolLiteral(symbol, known->second));
-        return all;
+        const std::string all = valuesOf(expr, m_values);
+        return all.empty() ? all : " for " + all;
     }
     SymInt size(const SymInt& value) const {
         SymInt fresh = replaced(value);
@@ -271,10 +276,9 @@ Result<void> checkGuards(const std::vector<SizeGuard>& guards, const SymbolValue
         CT_TRY_VOID(withCheckedSizes(guard.op, guard.node, [&]() -> Result<void> {
             const Expr holds = Specializer(values).replaced(guard.condition);
             if (holds->kind != ExprKind::Bool || holds->integer != 0) return {};
-            std::string given;
-            for (const std::string& symbol : symbolsOf(guard.condition))
-                given += (given.empty() ? "" : ", ") + symbol + " = " + text(symbolLiteral(symbol, values.at(symbol)));
-            return invalidInput(given + ": the graph wants " + text(guard.condition) + ", for " + guard.op, guard.node);
+            return invalidInput(
+                valuesOf(guard.condition, values) + ": the graph wants " + text(guard.condition) + ", for " + guard.op,
+                guard.node);
         }));
     return {};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/expr/expr_parse.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -53,8 +54,7 @@ Expr kernelNumber(const Expr& expr) {
     static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
         {"TruncToInt", "trunc"}, {"FloorToInt", "floor"},   {"CeilToInt", "ceil"}, {"RoundToInt", "round"},
         {"ceiling", "ceil"},     {"TruncToFloat", "trunc"}, {"FloatPow", "pow"}};
-    std::string_view ours = name;
-    if (ours.starts_with("OpaqueUnaryFn_")) ours.remove_prefix(ours.find('_') + 1);
+    std::string_view ours = plainFunctionName(name);
     for (const auto& [theirs, own] : kNames)
         if (theirs == name) ours = own;
     if (!isKernelFunction(ours)) throw SizeError("the number " + text(expr) + " has no form in a kernel");

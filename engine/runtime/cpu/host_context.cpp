@@ -146,12 +146,9 @@ class HostContext::Values final : public ValueSource {
             }
             result.push_back(handedOut(value(number), inPlace));
         }
-        for (const HostNumber& number : m_function->returnedNumbers) {
-            const Expr value = withValues(number.value.expr(), m_sizes);
-            if (value->kind == ExprKind::Float) result[number.result] = Tensor::scalar(number.dtype, value->real);
-            else if (value->kind == ExprKind::Int || value->kind == ExprKind::Bool)
-                result[number.result] = Tensor::scalar(number.dtype, value->integer);
-        }
+        for (const HostNumber& number : m_function->returnedNumbers)
+            if (const auto value = literalScalar(withValues(number.value.expr(), m_sizes)))
+                result[number.result] = Tensor::scalar(number.dtype, *value);
         return result;
     }
     std::vector<std::pair<size_t, Tensor>> writtenInputs() {
