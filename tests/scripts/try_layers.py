@@ -15,10 +15,11 @@ import argparse
 import json
 import logging
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
+
+from try_exports import attempt
 
 VARIANTS = ["fixed", "dynamic", "train"]
 
@@ -190,17 +191,12 @@ def check(arguments):
         if variant == "train":
             jobs.append(("training", [arguments.cli, "compile", model, "--mode", "training"]))
         for what, command in jobs:
-            try:
-                done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=arguments.seconds, text=True, errors="replace")
-                code, text = done.returncode, done.stderr + done.stdout
-            except subprocess.TimeoutExpired:
-                code, text = "timeout", ""
+            code, text = attempt(command, arguments.seconds)
             good = counts.setdefault((variant, what.split()[0]), [0, 0])
             good[1] += 1
             if code == 0:
                 good[0] += 1
                 continue
-            text = " | ".join(line.strip() for line in text.splitlines() if line.strip())
             results[f"{name} {variant} {what}"] = text[:1000]
             print(f"{name} {variant} {what}: {code} {text[:arguments.width]}", flush=True)
     if arguments.json:
