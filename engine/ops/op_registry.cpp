@@ -39,6 +39,7 @@ std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
 std::span<const OpDef> dualOps();
+std::span<const OpDef> vmapOps();
 std::span<const OpDef> synonymOps();
 std::span<const OpDef> statisticsOps();
 std::span<const OpDef> weightNormOps();
@@ -120,6 +121,7 @@ class OpRegistry {
             linalgSpectralOps(), linalgCompositeOps(), linalgSymmetricOps(), linalgNormOps(), spectralOps(),
             spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(),
             dualOps(),
+            vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)

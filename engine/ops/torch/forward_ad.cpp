@@ -28,6 +28,24 @@ constexpr PythonFunction kForwardAdFunctions[] = {
      }},
     {"torch.autograd.forward_ad._maybe_load_decompositions() -> Any", [](PythonCall&) { return Argument(); }},
     {"torch._C._set_fwd_grad_enabled(Any mode) -> Any", setForwardMode},
+    {"torch._functorch.predispatch._jvp_increment_nesting() -> Any",
+     [](PythonCall& c) { return Argument(c.builder().call("torch._C._functorch._jvp_increment_nesting", {})); }},
+    {"torch._functorch.predispatch._jvp_decrement_nesting() -> Any",
+     [](PythonCall& c) { return Argument(c.builder().call("torch._C._functorch._jvp_decrement_nesting", {})); }},
+    {"torch._functorch.predispatch._enter_dual_level() -> Any",
+     [](PythonCall& c) { return Argument(c.builder().call("torch._C._enter_dual_level", {})); }},
+    {"torch._functorch.predispatch._exit_dual_level(*, Any level) -> Any",
+     [](PythonCall& c) { return Argument(c.builder().call("torch._C._exit_dual_level", {levelOf(c)})); }},
+    {"torch._functorch.predispatch._make_dual(Any tensor, Any tangent, *, Any level=0) -> Any",
+     [](PythonCall& c) {
+         return c.aten("_make_dual", {c["tensor"], c["tangent"], levelOf(c)});
+     }},
+    {"torch._functorch.predispatch._unpack_dual(Any tensor, *, Any level=0) -> Any",
+     [](PythonCall& c) {
+         return c.aten("_unpack_dual", {c["tensor"], levelOf(c)});
+     }},
+    {"torch._functorch.predispatch._unwrap_for_grad(Any tensor, Any level) -> Any",
+     [](PythonCall& c) { return c["tensor"]; }},
     // Levels are counted by the calls that open and close them, so their wrappers say nothing more.
     {"torch._C._functorch._wrap_for_grad(Any self, Any level) -> Any", [](PythonCall& c) { return c["self"]; }},
     {"torch._C._functorch._unwrap_for_grad(Any self, Any level) -> Any", [](PythonCall& c) { return c["self"]; }},

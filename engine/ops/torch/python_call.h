@@ -23,6 +23,7 @@ std::span<const PythonFunction> tensorFunctions();
 std::span<const PythonFunction> castFunctions();
 std::span<const PythonFunction> operatorFunctions();
 std::span<const PythonFunction> forwardAdFunctions();
+std::span<const PythonFunction> vmapFunctions();
 
 /// Position of the parameter that a keyword means (axis is dim, input is self); -1 if there is none.
 int parameterOf(const Schema& signature, std::string_view keyword);

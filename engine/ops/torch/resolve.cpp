@@ -17,8 +17,9 @@ using Functions = std::map<std::string, Row, std::less<>>;
 const Functions& functions() {
     static const Functions all = [] {
         Functions found;
-        for (auto table : {activationFunctions(), attentionFunctions(), layerFunctions(), lossFunctions(),
-                           tensorFunctions(), castFunctions(), operatorFunctions(), forwardAdFunctions()})
+        for (auto table :
+             {activationFunctions(), attentionFunctions(), layerFunctions(), lossFunctions(), tensorFunctions(),
+              castFunctions(), operatorFunctions(), forwardAdFunctions(), vmapFunctions()})
             for (const PythonFunction& row : table) {
                 auto signature = parseSchema(row.signature);
                 if (!signature) throw InternalError(std::string(row.signature) + ": " + signature.error().text());

@@ -9,6 +9,7 @@
 #include "engine/passes/operator_rewrites.h"
 #include "engine/passes/stage.h"
 #include "engine/passes/torch_calls_to_aten.h"
+#include "engine/passes/vmap/vmap.h"
 #include "engine/rewrite/dead_code.h"
 
 namespace cutaway {
@@ -32,7 +33,10 @@ constexpr Dependency kFunctionalizeAfter[] = {
     {"forward_ad", "what writes to a dual in place writes to its tangent, too"},
     {"torch_calls_to_aten", "only of ATen operators is it known which mutate"},
     {"expand_composites", "the views inside shorthand operators must be visible"}};
+constexpr Dependency kVmapAfter[] = {{"forward_ad", "an inner jvp moves with each example"},
+                                     {"functionalize", "what is written in place belongs to one example"}};
 constexpr Dependency kDifferentiateAfter[] = {
+    {"vmap", "derivatives are taken of what runs for all examples"},
     {"functionalize", "derivatives are taken of functional graphs"},
     {"expand_composites", "shorthand operators have no derivative of their own"}};
 constexpr Dependency kDecomposeAfter[] = {
@@ -77,6 +81,11 @@ constexpr Row kCaptureRows[] = {
          .after = kFunctionalizeAfter,
          .starts = "call",
          .undivided = "What is written in place becomes a new value"},
+    Pass{.name = "vmap",
+         .summary = "Writes what torch.vmap computes for one example as calls for all examples",
+         .run = vmap,
+         .after = kVmapAfter,
+         .starts = "call"},
     Pass{.name = "differentiate",
          .summary = "Adds the backward: the gradients of all parameters, computed from the gradients of the outputs",
          .run = differentiate,
