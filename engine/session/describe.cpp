@@ -8,6 +8,7 @@
 #include "engine/interpret/specialize.h"
 #include "engine/ir/diff.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/packed_int4.h"
 #include "engine/rewrite/rewrite_watch.h"
 #include "engine/text/print.h"
 
@@ -405,6 +406,17 @@ static std::string missingData(const std::vector<std::string>& names) {
            "; runs use random numbers for them, seed 0";
 }
 
+/// Which processor 4-bit weights are taken to be packed for, which no file says; empty if there are none.
+static std::string packedWeights(const ModelInfo& info) {
+    for (const GraphSummary& graph : info.graphs)
+        for (const OpSummary& op : graph.ops)
+            if (op.op == "aten._weight_int4pack_mm_for_cpu.default")
+                return op.op +
+                       ": the file does not say on which processor its weights were packed; they are read as ATEN_CPU_CAPABILITY=" +
+                       name(int4Packing()) + " packs them (set this variable to avx512, avx2 or default for another)";
+    return {};
+}
+
 ModelInfo describeFile(const OpenedFile& file) {
     ModelInfo info;
     if (!file.graphs.empty()) {
@@ -414,6 +426,7 @@ ModelInfo describeFile(const OpenedFile& file) {
             summarizeAll(file.graphs[i].name, *file.graphs[i].module, info.graphs);
         if (const auto missing = tensorsWithoutData(*file.graphs.front().module); !missing.empty())
             info.remarks.push_back(missingData(missing));
+        if (std::string packed = packedWeights(info); !packed.empty()) info.remarks.push_back(std::move(packed));
     }
     info.path = file.path;
     info.format = file.description;

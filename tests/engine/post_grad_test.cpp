@@ -133,27 +133,44 @@ class PostGradTest : public QObject {
                 qPrintable(QString("%1: %2, not %3").arg(i).arg(found[i], 0, 'g', 9).arg(milliseconds[i], 0, 'g', 9)));
     }
 
-    /// Bytes of packed 4-bit weights as PyTorch lays them out on processors with AVX-512, each counted by its place:
-    /// number (7 r + 3 c) % 16 at row r, column c of 64.
+    /// Bytes of packed 4-bit weights as PyTorch 2.15 lays them out for each ATEN_CPU_CAPABILITY, each counted by its
+    /// place: number (7 r + 3 c) % 16 at row r, column c of 64.
     void packedWeights_data() {
+        QTest::addColumn<Int4Packing>("packing");
         QTest::addColumn<int64_t>("rows");
         QTest::addColumn<int64_t>("sum");
-        QTest::newRow("less than a block") << int64_t{16} << int64_t{8048125};
-        QTest::newRow("a block") << int64_t{64} << int64_t{32375871};
-        QTest::newRow("a block and more") << int64_t{80} << int64_t{40449143};
+        using enum Int4Packing;
+        constexpr std::tuple<Int4Packing, int64_t, int64_t> kSums[] = {
+            {Avx512, 16, 8048125}, {Avx512, 48, 24219981}, {Avx512, 64, 32375871}, {Avx512, 80, 40449143},
+            {Avx2, 16, 8048125},   {Avx2, 48, 24219118},   {Avx2, 64, 32384405},   {Avx2, 80, 40457677},
+            {Pairs, 16, 8048125},  {Pairs, 48, 24229966},  {Pairs, 64, 32398069},  {Pairs, 80, 40471341}};
+        for (const auto& [packing, rows, sum] : kSums)
+            QTest::addRow("%s, %d rows", name(packing), static_cast<int>(rows)) << packing << rows << sum;
     }
     void packedWeights() {
+        QFETCH(Int4Packing, packing);
         QFETCH(int64_t, rows);
         QFETCH(int64_t, sum);
         Tensor numbers = Tensor::empty(DType::I32, {rows, 64});
         for (int64_t i = 0; i < numbers.numel(); ++i)
             numbers.as<int32_t>()[i] = static_cast<int32_t>((7 * (i / 64) + 3 * (i % 64)) % 16);
-        const Tensor packed = packInt4(numbers);
+        const Tensor packed = packInt4(numbers, packing);
         int64_t counted = 0;
         for (int64_t i = 0; i < packed.numel(); ++i) counted += (i % 251 + 1) * packed.as<uint8_t>()[i];
         QCOMPARE(counted, sum);
-        const Tensor again = unpackInt4(packed);
+        const Tensor again = unpackInt4(packed, packing);
         for (int64_t i = 0; i < numbers.numel(); ++i) QCOMPARE(again.as<int32_t>()[i], numbers.as<int32_t>()[i]);
+    }
+
+    /// The user's choice is PyTorch's own variable.
+    void packingIsChosen() {
+        const QByteArray before = qgetenv("ATEN_CPU_CAPABILITY");
+        for (const Int4Packing packing : {Int4Packing::Avx512, Int4Packing::Avx2, Int4Packing::Pairs}) {
+            qputenv("ATEN_CPU_CAPABILITY", name(packing));
+            QCOMPARE(int4Packing(), packing);
+        }
+        if (before.isEmpty()) qunsetenv("ATEN_CPU_CAPABILITY");
+        else qputenv("ATEN_CPU_CAPABILITY", before);
     }
 
     /// Weights with data of their own, joined: every product is that of the numbers that the weights stand for.
