@@ -126,6 +126,7 @@ Json jsonOf(const std::vector<OutputReport>& reports) {
                                 {"actual", output.worst->actual}};
         }
         if (!output.problem.empty()) row["problem"] = output.problem;
+        if (!output.remark.empty()) row["remark"] = output.remark;
         outputs.push_back(std::move(row));
     }
     return outputs;
@@ -262,7 +263,8 @@ Json shapeOfRun() {
                       {"max_abs_error?", "real: with --expect"},
                       {"max_expected?", "real: with --expect"},
                       {"worst?", worst},
-                      {"problem?", "string: why it does not match"}};
+                      {"problem?", "string: why it does not match"},
+                      {"remark?", "string: what else explains a difference, such as ties between equal keys"}};
     Json shape{{"inputs", "string: where they come from"},
                {"expected", "string: likewise; empty without --expect"},
                {"repeats", "integer: timed runs"},

@@ -18,7 +18,9 @@ void printOutputs(const std::vector<OutputReport>& outputs) {
         if (output.compared)
             print("  %s: max abs error %.3g of %.3g", output.within ? "ok" : "DIFFERS", output.maxAbsoluteError,
                   output.maxExpected);
-        print("%s%s\n", output.problem.empty() ? "" : "  ", output.problem.c_str());
+        for (const std::string& text : {output.problem, output.remark})
+            if (!text.empty()) print("  %s", text.c_str());
+        print("\n");
     }
 }
 

@@ -7,6 +7,7 @@
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
+#include "engine/session/ties.h"
 #include "engine/session/training_run.h"
 #include "engine/session/written_values.h"
 
@@ -121,6 +122,9 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     for (size_t i = 0; i < positions.size(); ++i) {
         report.outputs.push_back(reportOf(outputName(module, positions[i]), execution.outputs[positions[i]],
                                           expected && expected->user[i].defined() ? &expected->user[i] : nullptr));
+        if (expected && expected->user[i].defined())
+            sayTies(module, bound, positions[i], execution.outputs[positions[i]], expected->user[i], progress,
+                    report.outputs.back());
         report.matches &= !report.outputs.back().compared || report.outputs.back().within;
     }
     for (const WrittenValue& value : written) {

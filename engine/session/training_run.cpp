@@ -13,6 +13,7 @@
 #include "engine/session/halves.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/ties.h"
 #include "engine/session/view_gradient.h"
 #include "engine/session/written_values.h"
 
@@ -173,7 +174,7 @@ class TrainingRun {
         if (ahead.cost && back.cost) report.cost = sumOf(*ahead.cost, *back.cost);
         for (const Execution* half : {&ahead, &back})
             for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
-        CT_TRY_VOID(describe(forward, ahead, back, loss, report));
+        CT_TRY_VOID(describe(forward, bound, ahead, back, loss, report));
         // What the forward has saved lies beside the backward's values.
         if (report.cost && report.training)
             report.cost->arenaBytes =
@@ -252,11 +253,12 @@ class TrainingRun {
         return bindInputs(*m_backward, given);
     }
 
-    Result<void> describe(const Module& forward, const Execution& ahead, const Execution& back, const Loss& loss,
-                          RunReport& report) const {
+    Result<void> describe(const Module& forward, const std::vector<Tensor>& bound, const Execution& ahead,
+                          const Execution& back, const Loss& loss, RunReport& report) const {
         std::vector<NamedTensor> outputs, gradients;
         const std::vector<Argument> returned = forward.graph().outputs();
-        for (const size_t position : userOutputs(forward)) {
+        const std::vector<size_t> positions = userOutputs(forward);
+        for (const size_t position : positions) {
             const Node* node = returned[position].node();
             outputs.emplace_back(node ? node->name() : "output_" + std::to_string(position), ahead.outputs[position]);
         }
@@ -299,6 +301,7 @@ class TrainingRun {
             const std::optional<Tensor> other = expectedOf(outputs[i].first);
             if (!own) own = other;
             report.outputs.push_back(reportOf(outputs[i].first, outputs[i].second, own ? &*own : nullptr));
+            if (own) sayTies(forward, bound, positions[i], outputs[i].second, *own, m_progress, report.outputs.back());
         }
         for (const auto& [name, tensor] : gradients) {
             const std::optional<Tensor> own = expectedOf(name);

@@ -43,7 +43,7 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
     if (!at.isValid()) return {};
     const OutputReport& output = m_outputs[static_cast<size_t>(at.row())];
     if (role == Qt::ToolTipRole && at.column() == Name) return data(at, Qt::DisplayRole);
-    if (role == Qt::ToolTipRole) return QString::fromStdString(output.problem);
+    if (role == Qt::ToolTipRole) return QString::fromStdString(output.problem.empty() ? output.remark : output.problem);
     if (role == SortRole && isResultNumber(at.column())) return resultSortValue(output, at.column());
     if (role != Qt::DisplayRole && role != SortRole) return isResultNumber(at.column()) ? numberCell(role) : QVariant();
     switch (at.column()) {
@@ -62,6 +62,7 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
         case Verdict:
             if (!output.problem.empty()) return QStringLiteral("✗ ") + QString::fromStdString(output.problem);
             if (!output.compared) return tr("not compared");
+            if (output.within && !output.remark.empty()) return tr("✓ %1").arg(QString::fromStdString(output.remark));
             return output.within ? tr("✓ within tolerance") : tr("✗ outside tolerance");
         default: return {};
     }

@@ -94,6 +94,7 @@ struct OutputReport {
     double maxAbsoluteError = 0, maxExpected = 0;
     std::optional<ElementDifference> worst;  // absent where no element differs
     std::string problem;                     // why it does not match
+    std::string remark;                      // what else explains a difference, such as ties between equal keys
 };
 /// What a forward and its backward computed.
 struct TrainingReport {
