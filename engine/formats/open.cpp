@@ -20,7 +20,9 @@ Result<FileFormat> detectArchive(const ZipArchive& archive) {
     if (archive.find("archive_format")) {
         CT_TRY(const std::string format, archive.readText("archive_format", ZipArchive::kMaxMarker));
         if (format.starts_with("pt2"))
-            return archive.hasFolder("models/") ? FileFormat::Pt2 : FileFormat::CompiledPackage;
+            return archive.hasFolder("models/") || !archive.hasFolder("data/aotinductor/")
+                       ? FileFormat::Pt2
+                       : FileFormat::CompiledPackage;
     }
     if (archive.find("serialized_exported_program.json")) return FileFormat::Pt2Flat;
     if (archive.find("constants.pkl") || archive.hasFolder("code/")) return FileFormat::TorchScript;
@@ -165,7 +167,8 @@ Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
             case FileFormat::SafeTensors: return openSafeTensors(*known.source, path);
             case FileFormat::FxText:
             case FileFormat::Log: return openTextFile(textOf(*known.text), path, options);
-            case FileFormat::Repro: return readRepro(textOf(*known.text), path, storagesBeside(path));
+            case FileFormat::Repro:
+                return readRepro(textOf(*known.text), path, storagesBeside(path, textOf(*known.text)));
             case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*known.text), path, options);
             case FileFormat::LegacyTorchSave:
                 return unsupported("DET-5: torch.save file from before PyTorch 1.6", path,

@@ -5,6 +5,7 @@
 #include "engine/formats/pt2_graph.h"
 #include "engine/formats/pt2_guards.h"
 #include "engine/formats/pt2_payload.h"
+#include "engine/formats/pt2_samples.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/infer.h"
 
@@ -85,60 +86,6 @@ Result<void> checkPayloads(Module& module, const std::string& where) {
     return {};
 }
 
-/// Keyword arguments stand in the order of the input tree, which may differ from the order they were saved in.
-void orderKeywords(const Json& root, SavedItems& argsAndKwargs) {
-    const auto graphModule = root.find("graph_module");
-    const auto calls = graphModule ? graphModule->find("module_call_graph") : std::nullopt;
-    if (!calls || calls->items().size() == 0 || argsAndKwargs.size() != 2 || argsAndKwargs[1].dict() == nullptr) return;
-    const auto signature = Json(*calls->items().begin()).find("signature");
-    const auto inSpec = signature ? signature->find("in_spec") : std::nullopt;
-    if (!inSpec || !inSpec->text()) return;
-    const auto spec = parseJson(*inSpec->text(), "in_spec");
-    if (!spec || (*spec)->root.items().size() != 2) return;
-    const auto children = Json((*spec)->root.items().at(1).value_unsafe()).find("children_spec");
-    if (!children || children->items().size() != 2) return;
-    const auto context = Json(children->items().at(1).value_unsafe()).find("context");
-    if (!context || !context->text()) return;
-    const auto keys = parseJson(*context->text(), "in_spec context");
-    if (!keys) return;
-    auto ordered = std::make_shared<SavedDict>();
-    const auto& given = argsAndKwargs[1].dict()->items;
-    for (const Json key : (*keys)->root.items())
-        for (const auto& [name, value] : given)
-            if (key.text() == name) ordered->items.emplace_back(name, value);
-    if (ordered->items.size() == given.size())
-        argsAndKwargs[1].kind = std::shared_ptr<const SavedDict>(std::move(ordered));
-}
-
-/// The (args, kwargs) that the program was exported with, as one value per user input. Optional data: what is wrong
-/// with it becomes a remark.
-void readSampleInputs(const ZipArchive& archive, const std::string& entryName, const Json& root, OpenedGraph& graph) {
-    const ZipEntry* entry = archive.find(entryName);
-    if (entry == nullptr || entry->size == 0) return;
-    auto& remarks = graph.module->origin.remarks;
-    auto source = archive.source(*entry);
-    if (!source) return remarks.push_back("sample inputs cannot be read: " + source.error().text());
-    auto value = readTorchSave(std::move(*source), archive.where() + ": " + entryName);
-    if (!value) return remarks.push_back("sample inputs cannot be read: " + value.error().text());
-    if (value->isNone()) return;
-    if (auto* items = std::get_if<SavedItems>(&value->kind)) orderKeywords(root, *items);
-    std::vector<SavedValue> flat;
-    flatten(*value, flat);
-    std::vector<SavedValue> inputs;
-    size_t next = 0;
-    for (const InputSpec& spec : graph.module->inputs) {
-        if (spec.kind != InputSpec::Kind::UserInput && spec.kind != InputSpec::Kind::ConstantInput) continue;
-        if (next >= flat.size())
-            return remarks.push_back("sample inputs: fewer values than the program has inputs; left out");
-        if (spec.kind == InputSpec::Kind::UserInput) inputs.push_back(flat[next]);
-        ++next;
-    }
-    if (next != flat.size())
-        return remarks.push_back("sample inputs: " + std::to_string(flat.size()) + " values for " +
-                                 std::to_string(next) + " inputs; left out");
-    graph.sampleInputs = std::move(inputs);
-}
-
 OpenedFile openedArchive(const ZipArchive& archive, FileFormat format) {
     OpenedFile file;
     file.path = archive.where();
@@ -193,6 +140,11 @@ Result<OpenedFile> readPt2(const ZipArchive& archive, const OpenOptions& options
     }
     if (file.graphs.empty() && !options.graph.empty())
         return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
+    if (file.graphs.empty() && file.contents.empty())
+        return Error{ErrorCode::InvalidInput,
+                     "an export that was not finished: models/*.json, the graph, is missing",
+                     archive.where(),
+                     {"torch.export.save failed after it had begun to write: look at its error, export again"}};
     return file;
 }
 

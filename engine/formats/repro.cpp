@@ -256,16 +256,62 @@ Result<OpenedFile> readRepro(std::string_view text, const std::string& path, con
     return ReproReader(text, path, find).read();
 }
 
-StorageFinder storagesBeside(const std::string& path) {
-    return [folder = std::filesystem::path(path).parent_path()](const std::string& hash) -> std::shared_ptr<Storage> {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder that the script saves to: the text of `save_dir=` in its last call.
+fs::path savedTo(std::string_view text) {
+    const size_t at = text.rfind("save_dir=");
+    if (at == std::string_view::npos || at + 10 >= text.size()) return {};
+    const char quote = text[at + 9];
+    const size_t end = text.find(quote, at + 10);
+    if ((quote != '\'' && quote != '"') || end == std::string_view::npos) return {};
+    return fs::path(text.substr(at + 10, end - at - 10));
+}
+
+/// Where data may lie: below the script's folder and the few around it, at the places that PyTorch uses and at the end
+/// of `saved`, since folders are copied from one machine to another; at `saved` itself; and in all that are called
+/// storages below the script's folder.
+std::vector<fs::path> storageFolders(const fs::path& script, const fs::path& saved) {
+    constexpr int kAround = 4, kDeep = 8;
+    std::vector<fs::path> ends = {"storages", "checkpoints/storages"}, found;
+    fs::path end = "storages";
+    for (fs::path rest = saved.relative_path(); !rest.empty(); rest = rest.parent_path()) {
+        end = rest.filename() / end;
+        ends.push_back(end);
+    }
+    fs::path around = script.empty() ? fs::path(".") : script;
+    for (int level = 0; level < kAround; ++level, around = around.parent_path()) {
+        for (const fs::path& each : ends) found.push_back(around / each);
+        if (!around.has_parent_path() || around == around.root_path()) break;
+    }
+    if (saved.is_absolute()) found.push_back(saved / "storages");
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(script, fs::directory_options::skip_permission_denied, error), last;
+         !error && at != last; at.increment(error)) {
+        if (at.depth() >= kDeep) at.disable_recursion_pending();
+        std::error_code unknown;
+        if (at->path().filename() == "storages" && at->is_directory(unknown)) found.push_back(at->path());
+    }
+    return found;
+}
+
+}  // namespace
+
+StorageFinder storagesBeside(const std::string& path, std::string_view text) {
+    const auto folders = std::make_shared<std::vector<fs::path>>();
+    return [folder = fs::path(path).parent_path(), saved = savedTo(text),
+            folders](const std::string& hash) -> std::shared_ptr<Storage> {
         // A name from a file becomes part of a path only if it can be nothing but a hash.
         if (hash.size() != 40 || hash.find_first_not_of("0123456789abcdef") != std::string::npos) return nullptr;
-        for (const char* place : {"storages", "checkpoints/storages"}) {
-            const std::string file = (folder / place / hash).string();
+        if (folders->empty()) *folders = storageFolders(folder, saved);
+        for (const fs::path& place : *folders) {
+            const std::string file = (place / hash).string();
             auto bytes = ByteSource::open(file);
             if (!bytes) continue;
-            const auto saved = readTorchSave(std::move(*bytes), file);
-            if (saved && saved->tensor()) return saved->tensor()->storage();
+            const auto read = readTorchSave(std::move(*bytes), file);
+            if (read && read->tensor()) return read->tensor()->storage();
         }
         return nullptr;
     };

@@ -15,8 +15,9 @@ using StorageFinder = std::function<std::shared_ptr<Storage>(const std::string& 
 /// (REPRO-11), a script without a graph (REPRO-9), or one that loads a .pt2 (REPRO-10), which is named.
 Result<OpenedFile> readRepro(std::string_view text, const std::string& path, const StorageFinder& find);
 
-/// Looks for storages in `storages/` beside the script and in `checkpoints/storages/` below it, where PyTorch puts
-/// them.
-StorageFinder storagesBeside(const std::string& path);
+/// Looks for storages in `storages/` and `checkpoints/storages/` in the script's folder and those around it, where
+/// PyTorch puts them, in the save_dir that the script's text names, wherever its end lies there, and in every folder
+/// `storages` below the script's.
+StorageFinder storagesBeside(const std::string& path, std::string_view text = {});
 
 }  // namespace cutaway

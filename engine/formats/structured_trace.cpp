@@ -169,7 +169,7 @@ class TraceReader {
     void addRunnable(const Json& root, const std::string& stage, const std::string& payload) {
         const std::string name = graphName(root, stage);
         if (!m_options.graph.empty() && m_options.graph != name) return;
-        auto file = readRepro(payload, m_file.path, storagesBeside(m_file.path));
+        auto file = readRepro(payload, m_file.path, storagesBeside(m_file.path, payload));
         if (!file) return addGraph(m_file, placed(std::move(file).error()), name, m_options);
         addGraph(m_file, std::move(file->graphs.front()), name, m_options);
     }

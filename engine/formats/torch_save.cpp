@@ -301,7 +301,7 @@ class SavedReader {
         if (argumentNode->kind != PickleKind::Tuple) return wrongArguments(node);
         const Items arguments = argumentNode->items;
         const auto callable = callableOf(name);
-        if (!callable) return fail("'" + name + "' is not called");  // refuseUnknownNames came first
+        if (!callable) return fieldsOf(node, name, arguments);  // refuseUnknownNames came first if they are refused
         switch (*callable) {
             case Callable::RebuildTensor: return rebuildTensor(node, arguments, false);
             case Callable::RebuildTensorV3: return rebuildTensor(node, arguments, true);
@@ -336,6 +336,22 @@ class SavedReader {
             case Callable::Constant: return SavedValue{SavedUnsupported{"object of " + name}};
         }
         return wrongArguments(node);
+    }
+    /// What an object was pickled with: its state by name, else what its class would be called with, by number.
+    Result<SavedValue> fieldsOf(const PickleNode* node, const std::string& name, Items arguments) {
+        const PickleNode* state = node->items.size() > 2 ? node->items[2] : nullptr;
+        SavedDict object;
+        if (state == nullptr) {
+            for (const PickleNode* argument : arguments) {
+                CT_TRY(SavedValue value, convert(argument));
+                object.items.emplace_back(std::to_string(object.items.size()), std::move(value));
+            }
+        } else if (state->kind == PickleKind::Dict) {
+            CT_TRY(const SavedValue fields, convertDict(state->items));
+            object = *fields.dict();
+        }
+        object.ofClass = name;
+        return SavedValue{std::make_shared<const SavedDict>(std::move(object))};
     }
     Result<SavedValue> device(const PickleNode* node, Items arguments) {
         if (arguments.empty() || arguments[0]->kind != PickleKind::Text) return wrongArguments(node);
@@ -379,7 +395,7 @@ class SavedReader {
 
 }  // namespace
 
-Result<SavedValue> readTorchSave(const ZipArchive& archive) {
+Result<SavedValue> readTorchSave(const ZipArchive& archive, SavedObjects objects) {
     const ZipEntry* entry = archive.find("data.pkl");
     if (entry == nullptr) return invalidInput("no data.pkl; this is not a torch.save file", archive.where());
     bool bigEndian = false;
@@ -390,12 +406,12 @@ Result<SavedValue> readTorchSave(const ZipArchive& archive) {
     CT_TRY(const std::shared_ptr<Storage> bytes, archive.read(*entry));
     const std::string where = archive.where() + ": data.pkl";
     CT_TRY(const PickleTree tree, parsePickle({bytes->data(), bytes->size()}, where));
-    CT_TRY_VOID(refuseUnknownNames(tree, where));
+    if (objects == SavedObjects::Refused) CT_TRY_VOID(refuseUnknownNames(tree, where));
     return SavedReader(archive, bigEndian).convert(tree.root);
 }
-Result<SavedValue> readTorchSave(ByteSource source, const std::string& where) {
+Result<SavedValue> readTorchSave(ByteSource source, const std::string& where, SavedObjects objects) {
     CT_TRY(const ZipArchive archive, ZipArchive::open(std::move(source), where));
-    return readTorchSave(archive);
+    return readTorchSave(archive, objects);
 }
 
 std::vector<std::pair<std::string, Tensor>> tensorsOf(const SavedValue& value) {

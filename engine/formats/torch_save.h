@@ -42,11 +42,17 @@ struct SavedValue {
 /// Items in written order; keys that are no strings become text.
 struct SavedDict {
     std::vector<std::pair<std::string, SavedValue>> items;
+    std::string ofClass = {};  // "module name": these are the fields of an object, not a dict
 };
 
+/// What becomes of an object of a class that is not in the list of the spec: no such file is read, or its fields are,
+/// as they were pickled, without making the object.
+enum class SavedObjects : uint8_t { Refused, AsFields };
+
 /// The value that torch.load would give. Errors name the entry and the rule (SAVE-1..5) or the refused names.
-Result<SavedValue> readTorchSave(const ZipArchive& archive);
-Result<SavedValue> readTorchSave(ByteSource source, const std::string& where);
+Result<SavedValue> readTorchSave(const ZipArchive& archive, SavedObjects objects = SavedObjects::Refused);
+Result<SavedValue> readTorchSave(ByteSource source, const std::string& where,
+                                 SavedObjects objects = SavedObjects::Refused);
 
 /// The tensors of a state dict, nested dicts with their names joined by dots; other values are left out.
 std::vector<std::pair<std::string, Tensor>> tensorsOf(const SavedValue& value);

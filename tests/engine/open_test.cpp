@@ -59,6 +59,9 @@ void OpenTest::detects_data() {
     };
     row("DET-1", pt2Archive(reluProgram().json()), FileFormat::Pt2);
     row("DET-1, compiled only", pt2Archive("", {{"data/aotinductor/model/x.so", "ELF"}}), FileFormat::CompiledPackage);
+    row("DET-1, not finished", pt2Archive("", {{"data/weights/model_weights_config.json", "{}"}}), FileFormat::Pt2,
+        "an export that was not finished: models/*.json, the graph, is missing torch.export.save failed after it had "
+        "begun to write: look at its error, export again");
     row("DET-2",
         buildZip({{.name = "version", .content = "8.1"},
                   {.name = "serialized_exported_program.json", .content = reluProgram().json()}}),

@@ -21,6 +21,7 @@ class Pt2ArchiveTest : public QObject {
     void readsWeights();
     void buffersTakeNoGradient();
     void readsSampleInputs();
+    void readsFieldsOfObjects();
     void readsOldLayout();
     void opensSeveralGraphs();
     void refusesArchives_data();
@@ -115,7 +116,7 @@ void Pt2ArchiveTest::readsSampleInputs() {
         ", " + userInput("a") + R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}}, )" + userInput("b");
     program.tensors += ", " + tensorValue("a", {"2"}, {"1"}) + ", " + tensorValue("b", {"2"}, {"1"});
     program.inSpec =
-        R"("[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": []}, {\"type\": \"builtins.dict\", \"context\": \"[\\\"a\\\", \\\"k\\\", \\\"b\\\"]\", \"children_spec\": []}]}]")";
+        R"("[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": []}, {\"type\": \"builtins.dict\", \"context\": \"[\\\"a\\\", \\\"k\\\", \\\"b\\\"]\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}]}]")";
     namespace p = pickle;
     auto item = [](int offset) {
         return p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), offset, {}, {});
@@ -136,6 +137,39 @@ void Pt2ArchiveTest::readsSampleInputs() {
     QCOMPARE(failureOf(hostile), QString());  // the program is still there
     QVERIFY(hostile->graphs[0].sampleInputs.empty());
     QVERIFY(QString::fromStdString(hostile->graphs[0].module->origin.remarks.at(0)).contains("os system"));
+}
+
+/// A dataclass and a namedtuple: their leaves are read, and neither is made. Fields stand in the order of the spec.
+void Pt2ArchiveTest::readsFieldsOfObjects() {
+    Pt2Program program = reluProgram();
+    program.inputs += ", " + tensorArgument("a") + ", " + tensorArgument("b");
+    program.inputSpecs += ", " + userInput("a") + ", " + userInput("b");
+    program.tensors += ", " + tensorValue("a", {"2"}, {"1"}) + ", " + tensorValue("b", {"2"}, {"1"});
+    const QString leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
+    const QString spec =
+        R"("[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"my.Out\", \"context\": \"%2\", \"children_spec\": [%1, %1]}, {\"type\": \"collections.namedtuple\", \"context\": \"my.NT\", \"children_spec\": [%1]}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]")";
+    namespace p = pickle;
+    const auto item = [](int offset) {
+        return p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), offset, {}, {});
+    };
+    const std::string made = p::call(p::global("m", "Out"), {});
+    const std::string object = made + p::dict({{"b", item(1)}, {"none", "N"}, {"a", item(0)}}) + "b";  // BUILD
+    const std::string saved =
+        p::archive(p::whole(p::tuple({p::tuple({object, p::call(p::global("m", "NT"), {item(2)})}), p::dict({})})),
+                   {{"0", kThree}});
+    const auto read = [&](const char* context) {
+        program.inSpec = spec.arg(leaf, context).toStdString();
+        return openArchive(pt2Archive(program.json(), {{"data/sample_inputs/model.pt", saved}}));
+    };
+    const auto file = read(R"([[\\\"a\\\", \\\"b\\\"], [\\\"none\\\"]])");
+    QCOMPARE(failureOf(file), QString());
+    QCOMPARE(file->graphs[0].module->origin.remarks, std::vector<std::string>());
+    const auto& inputs = file->graphs[0].sampleInputs;
+    QCOMPARE(inputs.size(), size_t{3});
+    for (int i = 0; i < 3; ++i) QCOMPARE(toDouble(inputs[static_cast<size_t>(i)].tensor()->item()), i + 1.0);
+    const auto unnamed = read("null");
+    QVERIFY(unnamed->graphs[0].sampleInputs.empty());
+    QVERIFY(QString::fromStdString(unnamed->graphs[0].module->origin.remarks.at(0)).contains("class 'm Out'"));
 }
 
 void Pt2ArchiveTest::readsOldLayout() {

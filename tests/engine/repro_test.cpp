@@ -1,11 +1,15 @@
 // Repro scripts: what becomes of their inputs, attributes and symbols (REPRO-1..11).
 #include "engine/formats/repro.h"
 
+#include <QTemporaryDir>
 #include <QtTest>
+#include <filesystem>
 
 #include "engine/interpret/interpret.h"
+#include "engine/support/files.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/pickle_builder.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -21,6 +25,7 @@ class ReproTest : public QObject {
     void refuses();
     void samplesShareStorages();
     void samplesComeFromStorages();
+    void storagesLieWhereTheScriptSaved();
     void constructorMakesTensors();
 };
 
@@ -162,6 +167,27 @@ void ReproTest::samplesComeFromStorages() {
     QCOMPARE(toDouble(file->graphs[0].sampleInputs.at(0).tensor()->item(1)), -1.0);
     // A name that is no hash never becomes part of a path.
     QVERIFY(storagesBeside("/tmp/repro.py")("../../etc/passwd") == nullptr);
+}
+
+/// The script was copied out of the folder that it saved to, to where that folder's end lies, or into it.
+void ReproTest::storagesLieWhereTheScriptSaved() {
+    QTemporaryDir folder;
+    const std::string saved = folder.filePath("debug/run_1/minifier/checkpoints").toStdString();
+    std::filesystem::create_directories(saved + "/storages");
+    std::filesystem::create_directories(folder.filePath("debug/isolate").toStdString());
+    const std::string hash(40, 'b');
+    namespace p = pickle;
+    const std::string bytes =
+        p::archive(p::whole(p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 1), 0, {}, {})),
+                   {{"0", std::string("\0\0\x80?", 4)}});
+    QVERIFY(writeFile(saved + "/storages/" + hash, bytes));
+    const auto at = [&](const char* script) { return folder.filePath(script).toStdString(); };
+    const std::string elsewhere = "run_repro(mod, load_args, save_dir='/home/me/debug/run_1/minifier/checkpoints')";
+    QVERIFY(storagesBeside(at("repro.py"))(hash));                           // below the script
+    QVERIFY(storagesBeside(at("debug/isolate/repro.py"), elsewhere)(hash));  // the end of save_dir
+    QVERIFY(!storagesBeside(at("debug/isolate/repro.py"))(hash));            // nothing says so
+    QVERIFY(storagesBeside(at("debug/isolate/repro.py"), "save_dir='" + saved + "'")(hash));
+    QVERIFY(!storagesBeside(at("repro.py"))(std::string(40, 'c')));
 }
 
 void ReproTest::constructorMakesTensors() {
