@@ -85,6 +85,12 @@ void ExecutionModes::findStates(const Module& module, ModeState state) {
     }
 }
 
+bool isModeSwitch(const Node& node) {
+    constexpr std::string_view kSwitches[] = {"_enter_autocast", "_exit_autocast", "_enter_inference_mode",
+                                              "_exit_inference_mode", "_set_grad_enabled"};
+    return std::find(std::begin(kSwitches), std::end(kSwitches), functionOf(node)) != std::end(kSwitches);
+}
+
 void ExecutionModes::begin(Module& module) {
     m_module = &module;
     const auto known = m_starts.find(&module.graph());

@@ -14,6 +14,9 @@ inline constexpr std::string_view kSetGradEnabled = "torch._C._set_grad_enabled"
 inline constexpr std::string_view kEnterAutocast = "torch.amp.autocast_mode._enter_autocast";
 inline constexpr std::string_view kExitAutocast = "torch.amp.autocast_mode._exit_autocast";
 
+/// Whether a call is one of the switches: it computes nothing, and passes erase it.
+bool isModeSwitch(const Node& node);
+
 /// The modes at a place of a graph.
 struct ModeState {
     bool gradients = true;

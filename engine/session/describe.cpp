@@ -9,6 +9,8 @@
 #include "engine/ir/diff.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed_int4.h"
+#include "engine/ops/torch/torch_calls.h"
+#include "engine/passes/execution_modes.h"
 #include "engine/rewrite/rewrite_watch.h"
 #include "engine/text/print.h"
 
@@ -296,13 +298,16 @@ std::string problemOf(const Node& node) {
     const Op& op = node.op().functional() ? *node.op().functional() : node.op();
     const std::string& name = op.name();
     if (node.type().sym() && node.type().sym()->expr) return {};  // its value is in its type
-    if (isHigherOrder(name)) return {};
+    if (isHigherOrder(name) || isModeSwitch(node)) return {};
+    if (op.isOpaque() && op.style() != Op::Style::Module && !torchSignatures(op).empty()) return {};  // lowered to ATen
     if (op.style() == Op::Style::Module) return "a module that the graph does not describe: shown, not run";
     if (op.style() == Op::Style::Method) return "a Python method, from before tracing to ATen: shown, not run";
     if (name.starts_with("unsupported."))
         return "has an argument of a kind that this version does not know: shown, not run";
     if (op.isOpaque()) {
         const std::string library = name.substr(0, name.find('.'));
+        // What computes a value that nothing reads is dropped before it is run: promote_types is left by tracing.
+        if (!node.hasUsers() && !op.baseName().ends_with('_') && (library == "aten" || library == "prims")) return {};
         for (std::string_view known : {"aten", "prims", "operator", "torch", "math", "builtins", "higher_order",
                                        "inductor", "_c10d_functional", "quantized_decomposed", "mkldnn", "onednn"})
             if (library == known) return "not in Cutaway's operator tables: shown, not run";
@@ -421,8 +426,8 @@ ModelInfo describeFile(const OpenedFile& file) {
     ModelInfo info;
     if (!file.graphs.empty()) {
         info = describeModel(file.path, *file.graphs.front().module);
-        if (file.graphs.size() > 1) info.graphs.front().name = file.graphs.front().name;
-        for (size_t i = 1; i < file.graphs.size(); ++i)
+        if (file.graphs.size() > 1) info.graphs.clear();
+        for (size_t i = 0; file.graphs.size() > 1 && i < file.graphs.size(); ++i)
             summarizeAll(file.graphs[i].name, *file.graphs[i].module, info.graphs);
         if (const auto missing = tensorsWithoutData(*file.graphs.front().module); !missing.empty())
             info.remarks.push_back(missingData(missing));

@@ -112,6 +112,27 @@ std::vector<Tensor> sampleTensors(const std::vector<SavedValue>& values) {
     return tensors;
 }
 
+/// Names of all bodies of a graph, as describeFile lists them, and what each of them lies in.
+using Bodies = std::vector<std::pair<std::string, std::pair<const Module*, const Module*>>>;
+void addBodies(const std::string& prefix, const Module& module, Bodies& out) {
+    for (const auto& [key, body] : module.subgraphs) {
+        const std::string name = prefix.empty() ? key : prefix + "." + key;
+        out.push_back({name, {body.get(), &module}});
+        addBodies(name, *body, out);
+    }
+}
+/// A body as a graph of its own, with what it knows from the one around it.
+std::unique_ptr<Module> alone(const Module& body, const Module& around, const std::string& name) {
+    auto module = std::make_unique<Module>(body);
+    module->name = name;
+    module->origin = around.origin;
+    module->inputs.resize(module->graph().placeholders().size());
+    module->outputs.resize(module->graph().outputs().size());
+    module->tensors.insert(around.tensors.begin(), around.tensors.end());
+    module->symbols.insert(around.symbols.begin(), around.symbols.end());
+    return module;
+}
+
 /// Opens the file at the graph that the settings name; an unknown name is refused with those that there are.
 Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings) {
     CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
@@ -130,7 +151,18 @@ Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& setti
     CT_TRY(OpenedFile whole, known.open());
     // What describeFile calls the only graph of a file.
     if (whole.graphs.size() == 1 && settings.graph == "main") return whole;
-    const auto there = names(whole);
+    Bodies bodies;
+    for (const OpenedGraph& graph : whole.graphs)
+        addBodies(whole.graphs.size() == 1 ? std::string() : graph.name, *graph.module, bodies);
+    for (const auto& [name, body] : bodies) {
+        if (name != settings.graph) continue;
+        OpenedGraph graph{name, alone(*body.first, *body.second, name), {}};
+        whole.graphs.clear();
+        whole.graphs.push_back(std::move(graph));
+        return whole;
+    }
+    auto there = names(whole);
+    for (const auto& [name, body] : bodies) there.push_back(name);
     Error error{ErrorCode::NotFound, "no graph named '" + visibleText(settings.graph) + "'", path, {}};
     if (std::string near = suggestion(settings.graph, there); !near.empty()) error.notes.push_back(std::move(near));
     std::string all;
