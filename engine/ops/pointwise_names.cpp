@@ -176,6 +176,7 @@ constexpr OpDef kPointwiseNamesOps[] = {
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::copysign(a, b); }); },
      .derive =
          [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = unary("aten.zeros_like.default", d.in(1));
              if (!d.needs(0)) return;
              const Value ratio = d.out() / d.in(0);
              d.input(0) =
@@ -189,13 +190,19 @@ constexpr OpDef kPointwiseNamesOps[] = {
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]\ni64[4], i64[4]"},
     // The next number towards other.
     {.schema = "aten.nextafter.default(Tensor self, Tensor other) -> Tensor",
-     .tags = Tag::Pointwise | Tag::NoGradient,
+     .tags = Tag::Pointwise,
      .infer = inferSameFloats,
      .eval = [](const EvalContext& c) -> EvalResult {
          if (isHalf(c.resultType().dtype))
              return unsupported(c.op().name() + ": has no kernel for half floats", {}, {"convert to float32"});
          return zipFloat(c, [](auto a, auto b) { return std::nextafter(a, b); });
      },
+     .derive =
+         [](Derivation& d) {
+             const Value same = d.call("aten.eq.Tensor", {d.in(0), d.in(1)});
+             if (d.needs(1)) d.input(1) = unary("aten.zeros_like.default", d.in(1));
+             if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), same, 0});
+         },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]"},
     shorthand(
         "aten.isreal.default(Tensor self) -> Tensor",
