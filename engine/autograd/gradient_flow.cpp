@@ -15,21 +15,18 @@ bool holdsContinuous(const ValueType& type) {
 
 }  // namespace
 
-bool isDifferentiable(const InputSpec& spec, const Node& placeholder) {
+bool isDifferentiable(const Node& placeholder) {
     const TensorType* type = placeholder.type().tensor();
-    if (type == nullptr || !isContinuous(type->dtype)) return false;
-    return type->requiresGrad || spec.kind == InputSpec::Kind::Parameter;
+    return type != nullptr && isContinuous(type->dtype) && type->requiresGrad;
 }
 
 std::vector<bool> gradientFlow(const Module& module) {
     const Graph& graph = module.graph();
     std::vector<bool> flows(graph.idLimit(), false);
-    size_t input = 0;
     for (const Node& node : graph.nodes()) {
         bool here = false;
         if (node.isPlaceholder()) {
-            here = isDifferentiable(input < module.inputs.size() ? module.inputs[input] : InputSpec{}, node);
-            ++input;
+            here = isDifferentiable(node);
         } else if (node.isCall() && !node.is(Tag::NoGradient) && !node.is(Tag::Factory) &&
                    holdsContinuous(node.type())) {
             for (const Node* operand : node.inputs()) here |= flows[index(operand->id())];

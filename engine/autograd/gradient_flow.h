@@ -6,8 +6,8 @@
 
 namespace cutaway {
 
-/// A placeholder whose gradient is wanted: a parameter, or an input whose type says so, of floating dtype.
-bool isDifferentiable(const InputSpec& spec, const Node& placeholder);
+/// A placeholder whose gradient is wanted: its type says so, and is of floating dtype.
+bool isDifferentiable(const Node& placeholder);
 
 /// By node id: true for values through which a gradient may reach a differentiable placeholder. Integers and bools
 /// never carry one; gradients stop at ops tagged NoGradient.

@@ -20,7 +20,7 @@ std::vector<size_t> differentiatedInputs(const Module& module) {
         const InputSpec spec = i < module.inputs.size() ? module.inputs[i] : InputSpec{};
         const TensorType* type = inputs[i]->type().tensor();
         if (type == nullptr || !(isFloating(type->dtype) || isComplex(type->dtype))) continue;
-        if (isDifferentiable(spec, *inputs[i])) wanted.push_back(i);
+        if (isDifferentiable(*inputs[i])) wanted.push_back(i);
         if (spec.kind == InputSpec::Kind::UserInput) floating.push_back(i);
     }
     return wanted.empty() ? floating : wanted;

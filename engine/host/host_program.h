@@ -111,11 +111,13 @@ struct HostStep {
     std::vector<Found> found;
 };
 
-/// A result that is a number, which follows from the sizes of the inputs and from those that steps find.
+/// A result that is a number: a literal, or one that follows from the sizes of the inputs and from those that steps
+/// find.
 struct HostNumber {
     size_t result = 0;
     DType dtype = DType::I64;
     SymInt value = 0;
+    std::optional<double> real;  // in place of `value` where the number is a floating literal
 };
 
 struct HostFunction {
@@ -127,7 +129,7 @@ struct HostFunction {
     std::vector<HostSlot> memory;
     std::vector<HostStep> steps;
     std::vector<size_t> segments;  // the first step of each; the first is 0
-    std::vector<int64_t> results;  // value numbers; -1 for a returned None and for numbers
+    std::vector<int64_t> results;  // value numbers; -1 for a returned None, for text and for numbers
     std::vector<HostNumber> returnedNumbers;
     /// Placeholders that HostStep::args refer to, and the value number of each by its id.
     std::unique_ptr<Graph> names = std::make_unique<Graph>();

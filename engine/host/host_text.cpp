@@ -1,5 +1,6 @@
 // Host programs for people.
 #include "engine/host/host_program.h"
+#include "engine/text/literal.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -33,7 +34,8 @@ class Printer {
         }
         std::vector<std::string> results;
         for (const int64_t result : m_function->results) results.push_back(name(result));
-        for (const HostNumber& number : m_function->returnedNumbers) results[number.result] = number.value.text();
+        for (const HostNumber& number : m_function->returnedNumbers)
+            results[number.result] = number.real ? fxtext::realText(*number.real) : number.value.text();
         line("    return " + joined(results));
         return std::move(m_text);
     }

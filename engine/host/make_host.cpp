@@ -317,7 +317,7 @@ class Maker {
 
     Result<void> addResults() {
         for (const Argument& output : graph().outputs()) {
-            if (output.isNone()) {
+            if (output.isNone() || output.get<std::string>()) {
                 m_function.results.push_back(-1);
                 continue;
             }
@@ -336,7 +336,12 @@ class Maker {
 
     bool returnsNumber(const Argument& output) {
         if (const auto literal = output.asInt()) {
-            m_function.returnedNumbers.push_back({m_function.results.size(), DType::I64, *literal});
+            const DType dtype = output.get<bool>() ? DType::Bool : DType::I64;
+            m_function.returnedNumbers.push_back({m_function.results.size(), dtype, *literal});
+            return true;
+        }
+        if (const double* literal = output.get<double>()) {
+            m_function.returnedNumbers.push_back({m_function.results.size(), DType::F64, 0, *literal});
             return true;
         }
         const SymType* type = output.node() ? output.node()->type().sym() : nullptr;

@@ -23,10 +23,10 @@ struct InterpretOptions {
     bool pure = false;
 };
 
-/// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None). Inputs are
-/// not changed: a graph that mutates works on copies. Symbolic sizes take the inputs' numbers, sizes that depend on
-/// data those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name the node and
-/// the op.
+/// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None and for
+/// text). Inputs are not changed: a graph that mutates works on copies. Symbolic sizes take the inputs' numbers, sizes
+/// that depend on data those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name
+/// the node and the op.
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options = {});
 

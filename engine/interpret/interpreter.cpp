@@ -233,7 +233,8 @@ Result<std::vector<Tensor>> Interpreter::outputs(const Graph& graph) {
                 return unsupported("returns '" + node->name() + "', which is not one tensor", "output",
                                    {"return its items"});
             results.push_back(tensors[0]);
-        } else if (value.isNone()) results.emplace_back();
+        } else if (value.isNone() || value.get<std::string>()) results.emplace_back();
+        else if (const bool* flag = value.get<bool>()) results.push_back(Tensor::scalar(DType::Bool, *flag));
         else if (auto number = value.asInt()) results.push_back(Tensor::scalar(DType::I64, *number));
         else if (auto real = value.asReal()) results.push_back(Tensor::scalar(DType::F64, *real));
         else return unsupported("returns something that is not a tensor or a number", "output");

@@ -65,4 +65,16 @@ OutputReport reportOf(const std::string& name, const Tensor& output, const Tenso
     return row;
 }
 
+OutputReport reportOf(const std::string& name, const Argument& returned, const Tensor& output, const Tensor* expected) {
+    const Node* node = returned.node();
+    const bool number = node ? node->type().sym() != nullptr : returned.isNumber();
+    const bool sameKind = number && expected && output.defined() && expected->rank() == 0 &&
+                          isFloating(output.dtype()) == isFloating(expected->dtype()) &&
+                          (output.dtype() == DType::Bool) == (expected->dtype() == DType::Bool);
+    OutputReport row = reportOf(name, sameKind ? output.to(expected->dtype()) : output, expected);
+    if (output.defined()) row.type = typeOf(output);
+    if (returned.get<std::string>()) row.type = "str";
+    return row;
+}
+
 }  // namespace cutaway

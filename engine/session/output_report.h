@@ -1,11 +1,14 @@
 #pragma once
 // What is said of a result: its range, and how far it is from what was expected.
 #include "cutaway/session.h"
+#include "engine/ir/node.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {
 
-/// `output` may be undefined, for None; `expected` null for nothing.
+/// `output` may be undefined, for None and for text; `expected` null for nothing. `returned`: what the graph returns;
+/// a number in it has a kind but no dtype, so an expected one of its kind may have any.
+OutputReport reportOf(const std::string& name, const Argument& returned, const Tensor& output, const Tensor* expected);
 OutputReport reportOf(const std::string& name, const Tensor& output, const Tensor* expected);
 
 }  // namespace cutaway

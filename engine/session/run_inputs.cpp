@@ -232,7 +232,10 @@ Result<RunInputs> readExpected(const Module& opened, const Module& run, const st
                                const std::set<std::string>& others, std::map<std::string, Tensor>& found) {
     const std::vector<size_t> positions = userOutputs(run), before = userOutputs(opened);
     const std::vector<Argument> returned = run.graph().outputs();
-    const auto isNone = [&](size_t i) { return returned[positions[i]].isNone(); };  // which no file holds
+    // None and text, which no file holds.
+    const auto isNone = [&](size_t i) {
+        return returned[positions[i]].isNone() || returned[positions[i]].get<std::string>() != nullptr;
+    };
     NameSchemes names(3);
     for (size_t i = 0; i < positions.size(); ++i) {
         if (isNone(i)) continue;

@@ -28,9 +28,9 @@ std::vector<size_t> userOutputs(const Module& module);
 /// The name of a returned value: its node's, of a tangent that of the value that it belongs to and ".tangent", of a
 /// literal "output_2".
 std::string outputName(const Module& module, size_t position);
-/// Expected values of the user outputs (undefined for a None) from the safetensors file `path`, by the outputs' names
-/// in the graph as opened or as it runs. Tensors that have a name of `others` (values that the run writes to) and of no
-/// output go to `found`.
+/// Expected values of the user outputs (undefined for None and text) from the safetensors file `path`, by the outputs'
+/// names in the graph as opened or as it runs. Tensors that have a name of `others` (values that the run writes to) and
+/// of no output go to `found`.
 Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path,
                                const std::set<std::string>& others, std::map<std::string, Tensor>& found);
 

@@ -59,7 +59,7 @@ class Describing {
         TrainingMetadata::Input input;
         input.name = spec.target.empty() ? nameInFile(node) : spec.target;
         input.isStatic = spec.kind == InputSpec::Kind::Parameter || spec.kind == InputSpec::Kind::Buffer;
-        input.requiresGrad = isDifferentiable(spec, node);
+        input.requiresGrad = isDifferentiable(node);
         const bool returned = std::any_of(m_joint.outputs.begin(), m_joint.outputs.end(), [&](const OutputSpec& out) {
             return isNewValueOfInput(out) && (out.target == node.name() || out.target == spec.target);
         });

@@ -7,6 +7,7 @@
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
+#include "engine/session/tied_names.h"
 #include "engine/session/ties.h"
 #include "engine/session/training_run.h"
 #include "engine/session/written_values.h"
@@ -88,7 +89,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     std::optional<RunInputs> expected;
     std::map<std::string, Tensor> expectedWritten;
     if (!options.expectFile.empty()) {
-        CT_TRY(expected, readExpected(*input, module, options.expectFile, namesOf(written), expectedWritten));
+        CT_TRY(expected, readExpected(*input, module, options.expectFile, namesOf(written, *input), expectedWritten));
     }
     Execution execution;
     switch (options.backend) {
@@ -119,8 +120,10 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     for (const auto& [kernel, sentence] : execution.refused) report.refused.push_back(sentence);
     report.compared = expected.has_value();
     if (expected) report.expectedFrom = expected->from;
+    const std::vector<Argument> returned = module.graph().outputs();
     for (size_t i = 0; i < positions.size(); ++i) {
-        report.outputs.push_back(reportOf(outputName(module, positions[i]), execution.outputs[positions[i]],
+        report.outputs.push_back(reportOf(outputName(module, positions[i]), returned[positions[i]],
+                                          execution.outputs[positions[i]],
                                           expected && expected->user[i].defined() ? &expected->user[i] : nullptr));
         if (expected && expected->user[i].defined())
             sayTies(module, bound, positions[i], execution.outputs[positions[i]], expected->user[i], progress,
@@ -128,7 +131,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         report.matches &= !report.outputs.back().compared || report.outputs.back().within;
     }
     for (const WrittenValue& value : written) {
-        const auto known = expectedWritten.find(value.name);
+        const auto known = findTied(expectedWritten, *input, value.name);
         report.written.push_back(
             reportOf(value.name, valueOf(value, execution), known != expectedWritten.end() ? &known->second : nullptr));
         report.matches &= !report.written.back().compared || report.written.back().within;

@@ -13,6 +13,7 @@
 #include "engine/session/halves.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/tied_names.h"
 #include "engine/session/ties.h"
 #include "engine/session/view_gradient.h"
 #include "engine/session/written_values.h"
@@ -272,7 +273,8 @@ class TrainingRun {
         std::optional<RunInputs> expected;
         std::map<std::string, Tensor> wanted;
         if (!m_options.expectFile.empty()) {
-            CT_TRY(expected, readExpected(*m_state.input, forward, m_options.expectFile, namesOf(written), wanted));
+            CT_TRY(expected, readExpected(*m_state.input, forward, m_options.expectFile,
+                                          namesOf(written, *m_state.input), wanted));
             report.expectedFrom = expected->from;
         }
         if (!m_options.expectGradientsFile.empty()) {
@@ -289,7 +291,7 @@ class TrainingRun {
         training.backwardMilliseconds = back.median;
         measureSaved(forward, ahead.outputs, training);
         const auto expectedOf = [&](const std::string& name) -> std::optional<Tensor> {
-            const auto found = wanted.find(name);
+            const auto found = findTied(wanted, *m_state.input, name);
             if (found == wanted.end()) return std::nullopt;
             Tensor tensor = found->second;
             wanted.erase(found);
@@ -300,12 +302,15 @@ class TrainingRun {
                 expected && expected->user[i].defined() ? std::optional(expected->user[i]) : std::nullopt;
             const std::optional<Tensor> other = expectedOf(outputs[i].first);
             if (!own) own = other;
-            report.outputs.push_back(reportOf(outputs[i].first, outputs[i].second, own ? &*own : nullptr));
+            report.outputs.push_back(
+                reportOf(outputs[i].first, returned[positions[i]], outputs[i].second, own ? &*own : nullptr));
             if (own) sayTies(forward, bound, positions[i], outputs[i].second, *own, m_progress, report.outputs.back());
         }
         for (const auto& [name, tensor] : gradients) {
             const std::optional<Tensor> own = expectedOf(name);
             training.gradients.push_back(reportOf(name, tensor, own ? &*own : nullptr));
+            while (const std::optional<Tensor> again = own ? expectedOf(name) : std::nullopt)  // under another name
+                training.gradients.push_back(reportOf(name, tensor, &*again));
         }
         std::vector<NamedTensor> left;
         for (const WrittenValue& value : written) {
@@ -350,12 +355,12 @@ class TrainingRun {
                      {known}};
     }
 
-    /// The parameter's own name, or the input's in the file.
+    /// The first name of the parameter, or the input's in the file.
     std::string gradientName(size_t output) const {
         const std::string& target = m_backward->outputs[output].target;
         const Node* input = m_forward->graph().findByName(target);
         if (input == nullptr || !input->isPlaceholder())
-            return target.empty() ? "gradient_" + std::to_string(output) : target;
+            return target.empty() ? "gradient_" + std::to_string(output) : tiedNames(*m_state.input, target).front();
         return input->provenance().sourceName.empty() ? target : input->provenance().sourceName;
     }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ops/alias.h"
+#include "engine/session/tied_names.h"
 
 namespace cutaway {
 namespace {
@@ -45,9 +46,12 @@ std::vector<WrittenValue> writtenValues(const Module& module, const std::set<std
     return values;
 }
 
-std::set<std::string> namesOf(const std::vector<WrittenValue>& values) {
+std::set<std::string> namesOf(const std::vector<WrittenValue>& values, const Module& opened) {
     std::set<std::string> names;
-    for (const WrittenValue& value : values) names.insert(value.name);
+    for (const WrittenValue& value : values) {
+        names.insert(value.name);
+        for (std::string& other : tiedNames(opened, value.name)) names.insert(std::move(other));
+    }
     return names;
 }
 

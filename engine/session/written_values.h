@@ -15,7 +15,8 @@ struct WrittenValue {
 /// In the order of results and inputs. `taken`: what else is told beside them; one that is called the same gets ".new"
 /// behind its name.
 std::vector<WrittenValue> writtenValues(const Module& module, const std::set<std::string>& taken);
-std::set<std::string> namesOf(const std::vector<WrittenValue>& values);
+/// With the other names that their tensors have in the opened program (tied_names.h).
+std::set<std::string> namesOf(const std::vector<WrittenValue>& values, const Module& opened);
 /// Undefined where the run gave none.
 Tensor valueOf(const WrittenValue& value, const Execution& execution);
 

@@ -102,16 +102,19 @@ void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId anno
     // In our own form omitted strides are row-major by definition; PyTorch's text may just not show them (TXT-6).
     if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
     if (written.type.isNone()) written.type = OpaqueType{};
-    // Dynamo names its inputs after where they come from; those named as a module's parameters get gradients.
-    if (TensorType* tensor = written.type.tensor(); tensor && isFloating(tensor->dtype) && raw.starts_with("L_") &&
-                                                    raw.find("_parameters_") != std::string_view::npos)
+    InputSpec spec = readInputRole(comment);
+    // Parameters get gradients unless they say that they do not. Dynamo names its inputs after where they come from.
+    const bool parameter = spec.kind == InputSpec::Kind::Parameter
+                               ? comment.find("requires_grad=False") == std::string_view::npos
+                               : raw.starts_with("L_") && raw.find("_parameters_") != std::string_view::npos;
+    if (TensorType* tensor = written.type.tensor();
+        tensor && parameter && (isFloating(tensor->dtype) || isComplex(tensor->dtype)))
         tensor->requiresGrad = true;
     Node& node = m_scope.graph().placeholder(target, std::move(written.type));
     const std::string name = nameFor(raw, begin);
     if (node.name() != name) m_scope.graph().rename(node, name);
     define(raw, node, begin);
     m_scope.names[raw].rawParameter = true;
-    InputSpec spec = readInputRole(comment);
     if (m_joint && m_flattened && spec.kind == InputSpec::Kind::UserInput && raw.starts_with("tangents_"))
         spec.kind = InputSpec::Kind::Tangent;
     m_module->inputs.push_back(std::move(spec));

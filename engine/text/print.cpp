@@ -75,9 +75,11 @@ void ShortPrinter::head(const Module& module, std::string_view name, const NodeP
         const std::string parameter = raw + (type.empty() ? "" : ": \"" + type + "\"");
         if (expanded) {
             const InputSpec& spec = inputs.specs[position];
-            line(indent + 4,
-                 parameter + ",  # " + inputRole(spec, spec.kind == InputSpec::Kind::UserInput ? user++ : 0),
-                 node->id());
+            const TensorType* tensor = node->type().tensor();
+            std::string role = inputRole(spec, spec.kind == InputSpec::Kind::UserInput ? user++ : 0);
+            if (spec.kind == InputSpec::Kind::Parameter && tensor && isFloating(tensor->dtype) && !tensor->requiresGrad)
+                role.insert(role.size() - 1, ", requires_grad=False");
+            line(indent + 4, parameter + ",  # " + role, node->id());
         } else whole += (position > 0 ? ", " : "") + parameter;
         ++position;
     }

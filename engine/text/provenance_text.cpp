@@ -370,6 +370,14 @@ void readInputKind(std::string_view kind, std::string_view line, InputSpec& spec
         }
 }
 
+void requireGradient(Module& module, size_t input) {
+    Node& placeholder = *module.graph().placeholders().at(input);
+    ValueType type = placeholder.type();
+    if (TensorType* tensor = type.tensor(); tensor && (isFloating(tensor->dtype) || isComplex(tensor->dtype)))
+        tensor->requiresGrad = true;
+    module.graph().setType(placeholder, std::move(type));
+}
+
 void readOutputKind(std::string_view kind, std::string_view line, OutputSpec& spec) {
     static constexpr std::pair<std::string_view, OutputSpec::Kind> kKinds[] = {
         {"LOSS_OUTPUT", OutputSpec::Kind::Loss},
@@ -407,8 +415,10 @@ void readSignature(std::string_view tail, Module& module) {
         if (colon == std::string_view::npos) continue;
         const std::string_view rest = line.substr(colon + 2);
         const std::string_view kind = rest.substr(0, rest.find(' '));
-        if (!outputs && next < module.inputs.size() && rest.find("target=") != std::string_view::npos)
+        if (!outputs && next < module.inputs.size() && rest.find("target=") != std::string_view::npos) {
             readInputKind(kind, rest, module.inputs[next]);
+            if (module.inputs[next].kind == InputSpec::Kind::Parameter) requireGradient(module, next);
+        }
         if (outputs && next < module.outputs.size()) readOutputKind(kind, rest, module.outputs[next]);
         ++next;
     }

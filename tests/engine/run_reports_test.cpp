@@ -4,7 +4,10 @@
 
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
+#include "engine/session/tied_names.h"
 #include "engine/support/files.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -93,6 +96,179 @@ class RunReportsTest : public QObject {
             const QString text = QString::fromStdString(output.remark);
             QVERIFY2(output.within ? text.startsWith(said) : text.isEmpty(), qPrintable(text));
         }
+    }
+
+    void numbersCompareByTheirKind_data() {
+        QTest::addColumn<QString>("returned");
+        QTest::addColumn<QString>("expected");
+        QTest::addColumn<int>("dtype");
+        QTest::addColumn<QString>("problem");
+        const auto row = [](const char* name, const char* returned, const char* expected, DType dtype,
+                            const char* problem) {
+            QTest::newRow(name) << QString(returned) << QString(expected) << static_cast<int>(dtype)
+                                << QString(problem);
+        };
+        row("True", "True", "1", DType::Bool, "");
+        row("False", "False", "0", DType::Bool, "");
+        row("another bool", "True", "0", DType::Bool, "1 of 1 elements differ; its value is true instead of false");
+        row("a bool is not an int", "True", "1", DType::I64, "expected i64[]");
+        row("an int", "3", "3", DType::I64, "");
+        row("a narrow int", "3", "3", DType::I32, "");
+        row("an int is not a bool", "1", "1", DType::Bool, "expected b8[]");
+        row("a float", "0.1", "0.1", DType::F64, "");
+        row("a narrow float", "0.1", "0.1", DType::F32, "");
+        row("a float is not an int", "2.0", "2", DType::I64, "expected i64[]");
+    }
+    void numbersCompareByTheirKind() {
+        QFETCH(QString, returned);
+        QFETCH(QString, expected);
+        QFETCH(int, dtype);
+        QFETCH(QString, problem);
+        const QString graph = QString("def forward(x: \"f32[2]\"):\n    return (None, 'text', %1)\n").arg(returned);
+        const Tensor number = lineOf(expected, static_cast<DType>(dtype)).view({}, {}, 0);
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            const auto report = runGraph(graph, lineOf("1 2", DType::F32), number, backend);
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QCOMPARE(report->outputs.size(), size_t{3});
+            QCOMPARE(report->outputs[1].type, std::string("str"));
+            QCOMPARE(QString::fromStdString(report->outputs[2].problem), problem);
+            QCOMPARE(report->matches, problem.isEmpty());
+        }
+    }
+
+    void tiedTensorsHaveTheNameOfTheFirst() {
+        Module module;
+        const Tensor weight = Tensor::zeros(DType::F32, {4, 4});
+        module.tensors = {{"a.weight", weight},
+                          {"e.weight", weight},
+                          {"rows", weight.view({2, 4}, {4, 1}, 0)},
+                          {"equal", Tensor::zeros(DType::F32, {4, 4})}};
+        for (const char* name : {"rows", "e.weight", "a.weight", "equal"}) {
+            module.inputs.emplace_back();
+            module.inputs.back().kind = InputSpec::Kind::Parameter;
+            module.inputs.back().target = name;
+        }
+        QCOMPARE(tiedNames(module, "a.weight"), (std::vector<std::string>{"e.weight", "a.weight"}));
+        QCOMPARE(tiedNames(module, "e.weight"), (std::vector<std::string>{"e.weight", "a.weight"}));
+        QCOMPARE(tiedNames(module, "rows"), (std::vector<std::string>{"rows"}));
+        QCOMPARE(tiedNames(module, "none"), (std::vector<std::string>{"none"}));
+        const std::map<std::string, int> file = {{"a.weight", 1}, {"equal", 2}};
+        QCOMPARE(findTied(file, module, "e.weight")->second, 1);
+        QVERIFY(findTied(file, module, "rows") == file.end());
+    }
+
+    /// Which gradients a run for training lists.
+    void gradientsAreOfWhatRequiresThem_data() {
+        QTest::addColumn<QString>("graph");
+        QTest::addColumn<QString>("gradients");
+        const auto row = [](const char* name, const char* inputs, const char* calls, const char* gradients) {
+            QTest::newRow(name) << QString("class G(torch.nn.Module):\n    def forward(\n        self,\n%1    ):\n%2")
+                                       .arg(inputs, calls)
+                                << QString(gradients);
+        };
+        const char* const product = "        y: \"f32[3]\" = torch.ops.aten.mul.Tensor(a, b)\n        return (y,)\n";
+        row("both",
+            "        a: \"f32[3]\",  # ParamAOTInput(target='a')\n"
+            "        b: \"f32[3]\",  # ParamAOTInput(target='b')\n",
+            product, "a b");
+        row("one is frozen",
+            "        a: \"f32[3]\",  # ParamAOTInput(target='a', requires_grad=False)\n"
+            "        b: \"f32[3]\",  # ParamAOTInput(target='b')\n",
+            product, "b");
+        row("the sign of copysign",
+            "        a: \"f32[3]\",  # ParamAOTInput(target='a')\n"
+            "        b: \"f32[3]\",  # ParamAOTInput(target='b')\n",
+            "        y: \"f32[3]\" = torch.ops.aten.copysign.Tensor(a, b)\n        return (y,)\n", "a b");
+        row("the direction of nextafter",
+            "        a: \"f32[3]\",  # ParamAOTInput(target='a')\n"
+            "        b: \"f32[3]\",  # ParamAOTInput(target='b')\n",
+            "        y: \"f32[3]\" = torch.ops.aten.nextafter.default(a, b)\n        return (y,)\n", "a b");
+    }
+    void gradientsAreOfWhatRequiresThem() {
+        QFETCH(QString, graph);
+        QFETCH(QString, gradients);
+        QVERIFY(writeFile(in("graph.txt"), graph.toStdString()));
+        Session session;
+        QVERIFY(session.open(in("graph.txt")));
+        CompileRequest request;
+        request.mode = Mode::Training;
+        QVERIFY(session.compile(request));
+        const auto report = session.run(0, {});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QStringList names;
+        for (const OutputReport& gradient : report->training->gradients) names << QString::fromStdString(gradient.name);
+        QCOMPARE(names.join(' '), gradients);
+        const auto module = parseText(graph.toStdString());  // what is printed says so, too
+        QVERIFY(module);
+        QCOMPARE(printText(**module).text.find("requires_grad=False") != std::string::npos, gradients == "b");
+    }
+
+    /// What info says of calls: that they cannot be run, only where nothing runs them.
+    void callsThatRunAreNoProblems_data() {
+        QTest::addColumn<QString>("calls");
+        QTest::addColumn<QString>("problem");  // of the first operator that has one
+        const auto row = [](const char* name, const char* calls, const char* problem) {
+            QTest::newRow(name) << QString(calls) << QString(problem);
+        };
+        row("an ATen operator", "    y = torch.ops.aten.relu.default(x)", "");
+        row("a function of Python", "    y = torch._C._nn.linear(x, w)", "");
+        row("another", "    y = torch.nn.functional.layer_norm(x, (3,))", "");
+        row("a method", "    y = x.add(1)", "");
+        row("autocast",
+            "    e = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)\n"
+            "    y = torch._C._nn.linear(x, w)\n    o = torch.amp.autocast_mode._exit_autocast(e)",
+            "");
+        row("an unknown function", "    y = torch.nothing_of_it(x)",
+            "not in Cutaway's operator tables: shown, not run");
+        row("a custom operator", "    y = torch.ops.mine.f.default(x)", "custom operator of 'mine': shown, not run");
+        row("nobody reads it",
+            "    p = torch.ops.aten.promote_types.default(torch.float32, torch.float64)\n"
+            "    y = torch.ops.aten.relu.default(x)",
+            "");
+    }
+    void callsThatRunAreNoProblems() {
+        QFETCH(QString, calls);
+        QFETCH(QString, problem);
+        const QString graph = QString("def forward(x: \"f32[3, 3]\", w: \"f32[3, 3]\"):\n%1\n    return (y,)\n");
+        QVERIFY(writeFile(in("graph.txt"), graph.arg(calls).toStdString()));
+        const auto info = inspectFile(in("graph.txt"), {});
+        QVERIFY2(info, info ? "" : info.error().text().c_str());
+        QString found;
+        for (const OpSummary& op : info->graphs.front().ops)
+            if (found.isEmpty()) found = QString::fromStdString(op.problem);
+        QCOMPARE(found, problem);
+    }
+
+    void bodiesOpenByTheNamesThatAreListed() {
+        QVERIFY(writeFile(in("graph.txt"), R"(def forward(p: "b8[]", x: "f32[4]"):
+    cond = higher_order.cond(p, true_graph_0, false_graph_0, [x])
+    y: "f32[4]" = cond[0]
+    return (y,)
+
+def true_graph_0(x: "f32[4]"):
+    s: "f32[4]" = aten.sin.default(x)
+    return (s,)
+
+def false_graph_0(x: "f32[4]"):
+    c: "f32[4]" = aten.cos.default(x)
+    return (c,)
+)"));
+        const auto info = inspectFile(in("graph.txt"), {});
+        QVERIFY(info);
+        QCOMPARE(info->graphs.size(), size_t{3});
+        for (const GraphSummary& graph : info->graphs) {
+            Session session;
+            const auto opened = session.open(in("graph.txt"), OpenSettings{.graph = graph.name});
+            QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
+            QVERIFY(session.compile({}));
+            const auto report = session.run(0, {});
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QCOMPARE(report->outputs.size(), size_t{1});
+        }
+        Session session;
+        const auto unknown = session.open(in("graph.txt"), OpenSettings{.graph = "true_graph_1"});
+        QVERIFY(!unknown);
+        QVERIFY(QString::fromStdString(unknown.error().text()).contains("true_graph_0"));
     }
 };
 

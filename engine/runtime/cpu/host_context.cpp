@@ -147,7 +147,8 @@ class HostContext::Values final : public ValueSource {
             result.push_back(handedOut(value(number), inPlace));
         }
         for (const HostNumber& number : m_function->returnedNumbers)
-            if (const auto value = literalScalar(withValues(number.value.expr(), m_sizes)))
+            if (number.real) result[number.result] = Tensor::scalar(number.dtype, *number.real);
+            else if (const auto value = literalScalar(withValues(number.value.expr(), m_sizes)))
                 result[number.result] = Tensor::scalar(number.dtype, *value);
         return result;
     }

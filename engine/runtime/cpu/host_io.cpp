@@ -84,6 +84,8 @@ class Writer {
             m_out.count(number.result);
             m_out.pod(number.dtype);
             writeSize(m_out, number.value);
+            m_out.pod(number.real.has_value());
+            if (number.real) m_out.pod(*number.real);
         });
     }
     void write(const HostStep& step) {
@@ -229,6 +231,7 @@ class Reader {
             returned.result = number();
             returned.dtype = m_in.pod<DType>();
             returned.value = readSize(m_in);
+            if (m_in.pod<bool>()) returned.real = m_in.pod<double>();
             place(static_cast<int64_t>(returned.result), function.results.size());
         });
         if (function.segments.empty() || function.segments[0] != 0) m_in.fail();
