@@ -120,8 +120,7 @@ class OpRegistry {
             distanceOps(), recurrentOps(), attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(),
             linalgSpectralOps(), linalgCompositeOps(), linalgSymmetricOps(), linalgNormOps(), spectralOps(),
             spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(),
-            dualOps(),
-            vmapOps(),
+            dualOps(), vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
