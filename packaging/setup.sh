@@ -10,6 +10,7 @@ packages=(
     qt6-base-dev qt6-svg-dev libgl1-mesa-dev  # windows, icons, QtTest
     libgraphviz-dev pkg-config              # graph layout, and how CMake finds it
     libdnnl-dev                             # matrix products and convolutions on the CPU
+    libopenblas-serial-dev                  # linear algebra: LAPACK, on the fast one of Debian's BLAS libraries
     libboost-dev coinor-libcbc-dev           # minimum cuts and exact knapsacks of the partitioner
     libsqlite3-dev                          # measured values that are kept from run to run
     libsimdjson-dev zlib1g-dev              # reading .pt2

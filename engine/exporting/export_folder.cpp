@@ -10,6 +10,7 @@
 #include "engine/exporting/carried_files.h"
 #include "engine/exporting/export_texts.h"
 #include "engine/support/files.h"
+#include "engine/support/lapack.h"
 #include "engine/support/process.h"
 #include "engine/support/temp_dir.h"
 
@@ -25,17 +26,19 @@ bool startsWith(std::string_view text, std::string_view begin) { return text.rfi
 /// Whether a program that calls these libraries needs the file. Headers include each other, so all of them do.
 bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) {
     if (startsWith(path, "engine/exporting/")) return false;
-    if (path.ends_with(".h") || startsWith(path, "engine/runtime/exported/") || startsWith(path, "engine/support/"))
-        return true;
     const auto calls = [&](const char* library) {
         return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
     };
     const std::string_view file = path.substr(path.rfind('/') + 1);
+    if (path.ends_with(".cpp") && (startsWith(file, "dense_") || file == "linear.cpp" || file == "lapack.cpp"))
+        return calls("LAPACK");
+    if (path.ends_with(".h") || startsWith(path, "engine/runtime/exported/") || startsWith(path, "engine/support/"))
+        return true;
     // Rows of attention are converted as portable functions convert theirs.
     if (file == "elements.cpp" && calls("attention")) return true;
-    // Quantized layers that the library refuses are portable functions.
+    // Quantized layers that the library refuses are portable functions; LAPACK is called as those are.
     if (startsWith(path, "engine/runtime/portable/") || file == "portable.cpp")
-        return calls("portable") || calls("oneDNN int8");
+        return calls("portable") || calls("oneDNN int8") || calls("LAPACK");
     if (file == "onednn_quantized.cpp") return calls("oneDNN int8");
     if (startsWith(file, "onednn")) return calls("oneDNN") || calls("oneDNN int8");
     if (startsWith(file, "attention")) return calls("attention");
@@ -43,14 +46,16 @@ bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) 
     return !libraries.empty();
 }
 
-/// The path of the oneDNN that this program runs on: without the library's development files -ldnnl finds nothing.
-std::string oneDnnPath() {
+/// The path of the library that this program has the function of: without development files -l`name` finds nothing.
+std::string pathOf(const void* function, const std::string& name) {
     Dl_info info{};
-    const auto* const function = reinterpret_cast<const void*>(&dnnl_version);
-    if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr) return "-ldnnl";
+    if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr) return "-l" + name;
     std::error_code none;
     const fs::path found = fs::canonical(info.dli_fname, none);
-    return found.filename().string().find("dnnl") == std::string::npos ? "-ldnnl" : found.string();
+    // OpenBLAS has BLAS in its LAPACK, too.
+    const std::string file = found.filename().string();
+    const bool known = file.find(name) != std::string::npos || (name == "blas" && file.find("lapack") < file.size());
+    return known ? found.string() : "-l" + name;
 }
 
 /// The runtime, compiled with this program; empty if it is not beside it or was made for a sanitizer.
@@ -143,7 +148,12 @@ class Writer {
         from.includes = {place("src")};
         if (!archive.empty()) from.linked = {archive, "-Wl,--exclude-libs,ALL"};
         from.linked.push_back("-Wl,-z,defs");
-        if (needsOneDnn(m_libraries)) from.linked.push_back(oneDnnPath());
+        if (needsOneDnn(m_libraries))
+            from.linked.push_back(pathOf(reinterpret_cast<const void*>(&dnnl_version), "dnnl"));
+        if (needsLapack(m_libraries)) {
+            from.linked.push_back(pathOf(reinterpret_cast<const void*>(&lapack::dgetrf_), "lapack"));
+            from.linked.push_back(pathOf(reinterpret_cast<const void*>(&lapack::dgemm_), "blas"));
+        }
         from.linked.insert(from.linked.end(), {"-lgomp", "-lpthread"});
         return from;
     }

@@ -37,16 +37,23 @@ std::string withoutOwnIncludes(std::string_view text) {
     return kept;
 }
 
-/// A library's function in runtime/libraries/table.h, and whether it stands on oneDNN.
+/// A library's function in runtime/libraries/table.h, and what it stands on.
+enum class StandsOn { Nothing, OneDnn, Lapack };
 struct Carried {
     const char *name, *function;
-    bool oneDnn;
+    StandsOn on = StandsOn::Nothing;
 };
-constexpr Carried kLibraries[] = {{"oneDNN", "oneDnnLibrary", true},
-                                  {"oneDNN int8", "oneDnnBytesLibrary", true},
-                                  {"copies", "copiesLibrary", false},
-                                  {"attention", "attentionLibrary", true},
-                                  {"portable", "portableLibrary", false}};
+constexpr Carried kLibraries[] = {{"oneDNN", "oneDnnLibrary", StandsOn::OneDnn},
+                                  {"oneDNN int8", "oneDnnBytesLibrary", StandsOn::OneDnn},
+                                  {"copies", "copiesLibrary"},
+                                  {"attention", "attentionLibrary", StandsOn::OneDnn},
+                                  {"LAPACK", "lapackLibrary", StandsOn::Lapack},
+                                  {"portable", "portableLibrary"}};
+bool needs(const std::vector<std::string>& libraries, StandsOn what) {
+    return std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](const Carried& each) {
+        return each.on == what && std::find(libraries.begin(), libraries.end(), each.name) != libraries.end();
+    });
+}
 
 std::string dimsText(const SymDims& dims) {
     std::string all;
@@ -70,11 +77,8 @@ std::string listText(const std::vector<std::string>& rows) {
 
 }  // namespace
 
-bool needsOneDnn(const std::vector<std::string>& libraries) {
-    return std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](const Carried& each) {
-        return each.oneDnn && std::find(libraries.begin(), libraries.end(), each.name) != libraries.end();
-    });
-}
+bool needsOneDnn(const std::vector<std::string>& libraries) { return needs(libraries, StandsOn::OneDnn); }
+bool needsLapack(const std::vector<std::string>& libraries) { return needs(libraries, StandsOn::Lapack); }
 
 std::vector<std::string> librariesOf(const HostProgram& program) {
     std::vector<std::string> names;
@@ -108,16 +112,28 @@ std::string openText(const std::string& name, const std::vector<std::string>& li
 std::string cmakeText(const std::string& name, const std::vector<std::string>& libraries,
                       const std::vector<std::string>& options) {
     std::string text = fromTemplate("CMakeLists.txt", name), all;
-    const bool oneDnn = needsOneDnn(libraries);
+    const bool oneDnn = needsOneDnn(libraries), lapack = needsLapack(libraries);
     for (const std::string& option : options) all += (all.empty() ? "" : ";") + option;
     text = replaced(text, "@OPTIONS@", all);
-    text = replaced(text, "@NEEDS@", oneDnn ? ", and oneDNN 2 or 3 (Debian, Ubuntu: apt install libdnnl-dev)" : "");
-    return replaced(text, "@LIBRARIES@\n",
-                    oneDnn ? "find_library(DNNL_LIBRARY dnnl REQUIRED)\nfind_path(DNNL_INCLUDE dnnl.hpp REQUIRED)\n"
-                             "target_include_directories(" +
-                                 name + "_library SYSTEM PRIVATE ${DNNL_INCLUDE})\ntarget_link_libraries(" + name +
-                                 "_library PRIVATE ${DNNL_LIBRARY})\n"
-                           : "");
+    std::string needed, linked;
+    if (oneDnn) {
+        needed += ", and oneDNN 2 or 3 (Debian, Ubuntu: apt install libdnnl-dev)";
+        linked +=
+            "find_library(DNNL_LIBRARY dnnl REQUIRED)\nfind_path(DNNL_INCLUDE dnnl.hpp REQUIRED)\n"
+            "target_include_directories(" +
+            name + "_library SYSTEM PRIVATE ${DNNL_INCLUDE})\ntarget_link_libraries(" + name +
+            "_library PRIVATE ${DNNL_LIBRARY})\n";
+    }
+    if (lapack) {
+        needed +=
+            ", and LAPACK and BLAS (Debian, Ubuntu: apt install libopenblas-serial-dev, or liblapack-dev, slower)";
+        linked +=
+            "find_library(LAPACK_LIBRARY lapack REQUIRED)\nfind_library(BLAS_LIBRARY blas REQUIRED)\n"
+            "target_link_libraries(" +
+            name + "_library PRIVATE ${LAPACK_LIBRARY} ${BLAS_LIBRARY})\n";
+    }
+    text = replaced(text, "@NEEDS@", needed);
+    return replaced(text, "@LIBRARIES@\n", linked);
 }
 
 std::string manifestText(const ExportedProgram& exported) {

@@ -19,6 +19,8 @@ struct ExportedProgram {
 std::vector<std::string> librariesOf(const HostProgram& program);
 /// Whether one of them stands on oneDNN.
 bool needsOneDnn(const std::vector<std::string>& libraries);
+/// Whether one of them stands on LAPACK and BLAS.
+bool needsLapack(const std::vector<std::string>& libraries);
 
 /// The program's header: the interface of libraries, of programs, and its own functions.
 std::string headerText(const std::string& name);

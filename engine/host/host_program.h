@@ -5,6 +5,7 @@
 // Sizes are expressions over the symbols of a function, which a run solves from its inputs, so that one program serves
 // all sizes that its checks allow. A step that finds a size in data (nonzero) ends a segment: memory of what comes
 // after is laid out when the size is known.
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -116,7 +116,7 @@ EvalResult evalTriangular(const EvalContext& c) {
         auto sides = matricesOf<T>(spreadBatch(c.in("B"), out.sizes(), 2));
         for (size_t k = 0; k < sides.size(); ++k) {
             Dense<T> side = left ? sides[k] : adjoint(sides[k]);
-            solveTriangle(left ? triangles[k] : adjoint(triangles[k]), side, left == upper, unit);
+            solveTriangle(triangles[k], side, upper, unit, !left);
             sides[k] = left ? side : adjoint(side);
         }
         storeMatrices(sides, out);

@@ -4,9 +4,16 @@
 
 namespace cutaway {
 
+/// With the last two dims exchanged: matrices lie column by column.
+static Tensor byColumns(const Tensor& tensor) {
+    Dims sizes = tensor.sizes(), strides = tensor.strides();
+    std::swap(sizes[sizes.size() - 2], sizes.back());
+    std::swap(strides[strides.size() - 2], strides.back());
+    return tensor.view(sizes, strides, tensor.offset());
+}
 template <class T>
 std::vector<Dense<T>> matricesOf(const Tensor& tensor) {
-    const std::vector<T> elements = packElements<T>(tensor);
+    const std::vector<T> elements = packElements<T>(byColumns(tensor));
     const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
     int64_t count = 1;
     for (int64_t i = 0; i + 2 < tensor.rank(); ++i) count *= tensor.size(i);
@@ -21,12 +28,17 @@ template <class T>
 void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor) {
     std::vector<T> elements;
     for (const Dense<T>& one : matrices) elements.insert(elements.end(), one.elements.begin(), one.elements.end());
-    unpackElements(elements, tensor);
+    Tensor columns = byColumns(tensor);
+    unpackElements(elements, columns);
 }
-template std::vector<Dense<double>> matricesOf(const Tensor&);
-template std::vector<Dense<std::complex<double>>> matricesOf(const Tensor&);
-template void storeMatrices(const std::vector<Dense<double>>&, Tensor&);
-template void storeMatrices(const std::vector<Dense<std::complex<double>>>&, Tensor&);
+#define CUTAWAY_MATRICES(T)                                   \
+    template std::vector<Dense<T>> matricesOf(const Tensor&); \
+    template void storeMatrices(const std::vector<Dense<T>>&, Tensor&);
+CUTAWAY_MATRICES(float)
+CUTAWAY_MATRICES(double)
+CUTAWAY_MATRICES(std::complex<float>)
+CUTAWAY_MATRICES(std::complex<double>)
+#undef CUTAWAY_MATRICES
 
 Result<TensorType> matricesAt(const InferContext& c, std::string_view param, bool square) {
     CT_TRY(TensorType type, c.tensor(param));

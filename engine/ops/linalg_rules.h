@@ -14,11 +14,13 @@ std::vector<Dense<T>> matricesOf(const Tensor& tensor);
 template <class T>
 void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor);
 
-/// Calls body(T{}) with double or complex<double>.
+/// Calls body(T{}) with the type that matrices of `dtype` are computed in: its own, as PyTorch does.
 template <class Body>
 void withMatrix(DType dtype, Body&& body) {
-    if (isComplex(dtype)) body(std::complex<double>{});
-    else body(double{});
+    if (dtype == DType::C64) body(std::complex<float>{});
+    else if (isComplex(dtype)) body(std::complex<double>{});
+    else if (dtype == DType::F64) body(double{});
+    else body(float{});
 }
 
 /// The tensor at a parameter, refused unless it is a batch of matrices (of square ones, if asked) of a dtype that has

@@ -1,5 +1,5 @@
 // Orthogonal factors, eigenvalues, singular values and the matrix exponential. Directions of eigenvectors and singular
-// vectors are not unique; ours need not point where PyTorch's do.
+// vectors are not unique; ours are LAPACK's, from the drivers that PyTorch calls.
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/linalg_rules.h"
@@ -118,20 +118,19 @@ Result<ValueType> inferEigenHermitian(const InferContext& c) {
 EvalResult evalEigenHermitian(const EvalContext& c) {
     TensorList out = {c.result(0), c.result(1)};
     const bool upper = c.text("UPLO") == "U" || c.text("UPLO") == "u";
+    const bool vectors = c.flag("compute_v", true);
+    const char* why = nullptr;
     withMatrix(out[1].dtype(), [&](auto tag) {
-        using T = decltype(tag);
-        std::vector<double> values;
-        auto matrices = matricesOf<T>(c.in("A"));
+        std::vector<double> values, own;
+        auto matrices = matricesOf<decltype(tag)>(c.in("A"));
         for (auto& one : matrices) {
-            mirrorTriangle(one, upper);
-            Dense<T> vectors;
-            const auto own = eigenHermitian(one, vectors);
+            if (const char* const problem = eigenHermitian(one, upper, vectors, own)) why = problem;
             values.insert(values.end(), own.begin(), own.end());
-            one = vectors;
         }
         unpackElements(values, out[0]);
-        if (c.flag("compute_v", true)) storeMatrices(matrices, out[1]);
+        if (vectors) storeMatrices(matrices, out[1]);
     });
+    if (why) return c.fail(why);
     return out;
 }
 void deriveEigenHermitian(Derivation& d) {
@@ -153,16 +152,19 @@ Result<ValueType> inferEigen(const InferContext& c) {
 }
 EvalResult evalEigen(const EvalContext& c) {
     TensorList out = {c.result(0), c.result(1)};
-    auto matrices = matricesOf<std::complex<double>>(c.in(size_t{0}));
-    std::vector<std::complex<double>> values;
-    for (auto& one : matrices) {
-        Dense<std::complex<double>> vectors;
-        const auto own = eigenGeneral(one, vectors);
-        values.insert(values.end(), own.begin(), own.end());
-        one = vectors;
-    }
-    unpackElements(values, out[0]);
-    storeMatrices(matrices, out[1]);
+    const char* why = nullptr;
+    withMatrix(c.in(size_t{0}).dtype(), [&](auto tag) {
+        using Complex = ComplexOf<decltype(tag)>;
+        std::vector<Complex> values, own;
+        std::vector<Dense<Complex>> vectors;
+        for (auto& one : matricesOf<decltype(tag)>(c.in(size_t{0}))) {
+            if (const char* const problem = eigenGeneral(one, own, vectors.emplace_back())) why = problem;
+            values.insert(values.end(), own.begin(), own.end());
+        }
+        unpackElements(values, out[0]);
+        storeMatrices(vectors, out[1]);
+    });
+    if (why) return c.fail(why);
     return out;
 }
 void deriveEigen(Derivation& d) {
@@ -193,25 +195,25 @@ Result<ValueType> inferSvd(const InferContext& c) {
 }
 EvalResult evalSvd(const EvalContext& c) {
     TensorList out = {c.result(0), c.result(1), c.result(2)};
+    const SingularVectors wanted = !c.flag("compute_uv", true) ? SingularVectors::None
+                                   : c.flag("full_matrices")   ? SingularVectors::Full
+                                                               : SingularVectors::Thin;
+    const char* why = nullptr;
     withMatrix(out[0].dtype(), [&](auto tag) {
         using T = decltype(tag);
-        std::vector<double> values;
+        std::vector<double> values, own;
         std::vector<Dense<T>> left, right;
         for (const auto& one : matricesOf<T>(c.in("A"))) {
-            Dense<T>&u = left.emplace_back(), &vh = right.emplace_back();
-            const auto own = singularValues(one, u, vh);
+            if (const char* const problem = singularValues(one, wanted, own, left.emplace_back(), right.emplace_back()))
+                why = problem;
             values.insert(values.end(), own.begin(), own.end());
-            if (!c.flag("full_matrices")) continue;
-            completeBasis(u);
-            Dense<T> v = adjoint(vh);
-            completeBasis(v);
-            vh = adjoint(v);
         }
         unpackElements(values, out[1]);
-        if (!c.flag("compute_uv", true)) return;
+        if (wanted == SingularVectors::None) return;
         storeMatrices(left, out[0]);
         storeMatrices(right, out[2]);
     });
+    if (why) return c.fail(why);
     return out;
 }
 Value firstAlong(Derivation& d, const Value& x, int64_t dim, const SymInt& count) {
@@ -264,14 +266,16 @@ EvalResult evalPseudoInverse(const EvalContext& c) {
     double relative = spectralEpsilon(a.dtype()) * static_cast<double>(std::max(a.size(-1), a.size(-2)));
     if (rtol.defined()) relative = toDouble(rtol.item());
     else if (absolute > 0) relative = 0;
+    const char* why = nullptr;
     withMatrix(out.dtype(), [&](auto tag) {
         auto matrices = matricesOf<decltype(tag)>(a);
         for (auto& one : matrices) {
             if (c.flag("hermitian")) mirrorTriangle(one, false);
-            one = pseudoInverse(one, absolute, relative);
+            if (const char* const problem = pseudoInverse(one, absolute, relative)) why = problem;
         }
         storeMatrices(matrices, out);
     });
+    if (why) return c.fail(why);
     return out;
 }
 void derivePseudoInverse(Derivation& d) {

@@ -96,13 +96,13 @@ Values leastSquares(Decomposition& d) {
 
 // -- reflections
 
-Result<ValueType> inferOrmqr(const InferContext& c) {
+Result<ValueType> inferGeqrf(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", false));
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
     return ValueType(
         TupleType{batchType(a, {rows, columns}, a.dtype, true), batchType(a, {min(rows, columns)}, a.dtype)});
 }
-EvalResult evalOrmqr(const EvalContext& c) {
+EvalResult evalGeqrf(const EvalContext& c) {
     Tensor a = c.result(0), tau = c.result(1);
     withMatrix(a.dtype(), [&](auto tag) {
         using T = decltype(tag);
@@ -137,6 +137,25 @@ Result<ValueType> inferReflected(const InferContext& c) {
     if (a.dtype != tau.dtype || a.dtype != other.dtype) return c.fail("operands of different dtypes");
     return ValueType(batchType(other, SymDims(other.sizes.end() - 2, other.sizes.end()), other.dtype, true));
 }
+EvalResult evalReflected(const EvalContext& c) {
+    Tensor out = c.result();
+    withMatrix(out.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const auto reflections = matricesOf<T>(c.in("self"));
+        const std::vector<T> factors = packElements<T>(c.in("input2"));
+        auto sides = matricesOf<T>(c.in("input3"));
+        const auto count = static_cast<int64_t>(factors.size()) / std::max<int64_t>(std::ssize(sides), 1);
+        for (size_t k = 0; k < sides.size(); ++k) {
+            const auto first = factors.begin() + static_cast<int64_t>(k) * count;
+            applyReflections(reflections[k], std::vector<T>(first, first + count), sides[k], c.flag("left", true),
+                             c.flag("transpose"));
+        }
+        storeMatrices(sides, out);
+    });
+    return out;
+}
+
+/// As graphs see it, so that it is differentiated in all three.
 Values reflected(Decomposition& d) {
     const Value a = d.in("self"), tau = d.in("input2"), other = d.in("input3");
     const int64_t rows = a.size(-2).value(), count = tau.size(-1).value();
@@ -166,125 +185,8 @@ Values reflected(Decomposition& d) {
     return x;
 }
 
-// -- symmetric matrices, as L D L^T with blocks of one or two rows in D (Bunch and Kaufman)
+// -- symmetric matrices, as L D L^T with blocks of one or two rows in D
 
-double magnitudeOf(double x, bool) { return std::fabs(x); }
-double magnitudeOf(std::complex<double> x, bool hermitian) {
-    return hermitian ? std::fabs(x.real()) : std::fabs(x.real()) + std::fabs(x.imag());
-}
-double sumOfParts(double x) { return std::fabs(x); }
-double sumOfParts(std::complex<double> x) { return std::fabs(x.real()) + std::fabs(x.imag()); }
-void makeReal(double&) {}
-void makeReal(std::complex<double>& x) { x = x.real(); }
-
-/// Bunch and Kaufman's factors of a lower triangle, in place, as LAPACK's sytf2 and hetf2 compute them.
-template <class T>
-struct SymmetricFactors {
-    Dense<T>& a;
-    bool hermitian;
-    std::vector<int64_t> pivots;
-    int64_t singular = 0;
-
-    T turned(T x) const { return hermitian ? conjugate(x) : x; }
-    /// The row to exchange with, and how many rows the next block has.
-    std::pair<int64_t, int64_t> choose(int64_t k) {
-        const double alpha = (1 + std::sqrt(17.0)) / 8, own = magnitudeOf(a(k, k), hermitian);
-        int64_t most = k;
-        double largest = 0, inRow = 0;
-        for (int64_t i = k + 1; i < a.rows; ++i)
-            if (sumOfParts(a(i, k)) > largest) largest = sumOfParts(a(most = i, k));
-        if (std::isnan(own) || std::max(own, largest) == 0) {
-            if (singular == 0) singular = k + 1;
-            return {k, 0};
-        }
-        if (own >= alpha * largest) return {k, 1};
-        for (int64_t i = k; i < a.rows; ++i)
-            if (i != most) inRow = std::max(inRow, sumOfParts(i < most ? a(most, i) : a(i, most)));
-        if (own >= alpha * largest * (largest / inRow)) return {k, 1};
-        return {most, magnitudeOf(a(most, most), hermitian) >= alpha * inRow ? 1 : 2};
-    }
-    void exchange(int64_t k, int64_t row, int64_t with, int64_t rows) {
-        for (int64_t i = with + 1; i < a.rows; ++i) std::swap(a(i, row), a(i, with));
-        for (int64_t i = row + 1; i < with; ++i) {
-            const T kept = turned(a(i, row));
-            a(i, row) = turned(a(with, i));
-            a(with, i) = kept;
-        }
-        a(with, row) = turned(a(with, row));
-        std::swap(a(row, row), a(with, with));
-        if (rows == 2) std::swap(a(k + 1, k), a(with, k));
-    }
-    void eliminateOne(int64_t k) {
-        const T inverse = T(1) / a(k, k);
-        for (int64_t j = k + 1; j < a.rows; ++j)
-            for (int64_t i = j; i < a.rows; ++i) a(i, j) -= a(i, k) * inverse * turned(a(j, k));
-        for (int64_t i = k + 1; i < a.rows; ++i) a(i, k) *= inverse;
-    }
-    void eliminateTwo(int64_t k) {
-        const T beside = a(k + 1, k), first = a(k, k), second = a(k + 1, k + 1);
-        const T determinant = first * second - beside * turned(beside);
-        for (int64_t j = k + 2; j < a.rows; ++j) {
-            const T x = a(j, k), y = a(j, k + 1);
-            // A row of L: [x y] times the inverse of the block.
-            const T left = (x * second - y * beside) / determinant,
-                    right = (y * first - x * turned(beside)) / determinant;
-            for (int64_t i = j; i < a.rows; ++i) a(i, j) -= a(i, k) * turned(left) + a(i, k + 1) * turned(right);
-            a(j, k) = left;
-            a(j, k + 1) = right;
-        }
-    }
-    void run() {
-        for (int64_t k = 0; k < a.rows;) {
-            const auto [with, rows] = choose(k);
-            const int64_t row = k + std::max<int64_t>(rows, 1) - 1;
-            if (with != row) exchange(k, row, with, rows);
-            if (hermitian)
-                for (int64_t i = k; i <= row; ++i) makeReal(a(i, i));
-            if (rows == 1) eliminateOne(k);
-            if (rows == 2) eliminateTwo(k);
-            for (int64_t i = k; i <= row; ++i) pivots.push_back(rows == 2 ? -(with + 1) : with + 1);
-            k = row + 1;
-        }
-        for (int64_t i = 0; i < a.rows; ++i)
-            for (int64_t k = i + 1; k < a.columns; ++k) a(i, k) = 0;
-    }
-};
-/// A X = B from those factors, in place.
-template <class T>
-void solveSymmetric(const Dense<T>& a, const std::vector<int64_t>& pivots, bool hermitian, Dense<T>& b) {
-    const auto turned = [&](T x) { return hermitian ? conjugate(x) : x; };
-    const auto swapRows = [&](int64_t i, int64_t k) {
-        for (int64_t column = 0; column < b.columns; ++column) std::swap(b(i, column), b(k, column));
-    };
-    const auto pivotOf = [&](int64_t k) { return pivots[static_cast<size_t>(k)]; };
-    for (int64_t k = 0; k < a.rows;) {
-        const int64_t rows = pivotOf(k) > 0 ? 1 : 2, last = k + rows - 1;
-        swapRows(last, std::abs(pivotOf(k)) - 1);
-        for (int64_t column = 0; column < b.columns; ++column) {
-            for (int64_t i = last + 1; i < a.rows; ++i)
-                for (int64_t j = k; j <= last; ++j) b(i, column) -= a(i, j) * b(j, column);
-            if (rows == 1) {
-                T pivot = a(k, k);
-                if (hermitian) makeReal(pivot);
-                b(k, column) /= pivot;
-                continue;
-            }
-            const T beside = a(k + 1, k), x = b(k, column), y = b(k + 1, column);
-            const T determinant = a(k, k) * a(k + 1, k + 1) - beside * turned(beside);
-            b(k, column) = (a(k + 1, k + 1) * x - turned(beside) * y) / determinant;
-            b(k + 1, column) = (a(k, k) * y - beside * x) / determinant;
-        }
-        k = last + 1;
-    }
-    for (int64_t k = a.rows - 1; k >= 0;) {
-        const int64_t rows = pivotOf(k) > 0 ? 1 : 2, first = k - rows + 1;
-        for (int64_t column = 0; column < b.columns; ++column)
-            for (int64_t j = first; j <= k; ++j)
-                for (int64_t i = k + 1; i < a.rows; ++i) b(j, column) -= turned(a(i, j)) * b(i, column);
-        swapRows(k, std::abs(pivotOf(k)) - 1);
-        k = first - 1;
-    }
-}
 Result<ValueType> inferSymmetricFactors(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", true));
     const SymInt n = a.sizes.back();
@@ -295,13 +197,11 @@ EvalResult evalSymmetricFactors(const EvalContext& c) {
     Tensor out = c.result(0);
     std::vector<int64_t> pivots, singular;
     withMatrix(out.dtype(), [&](auto tag) {
-        using T = decltype(tag);
-        auto matrices = matricesOf<T>(c.in(size_t{0}));
+        auto matrices = matricesOf<decltype(tag)>(c.in(size_t{0}));
         for (auto& one : matrices) {
-            SymmetricFactors<T> factors{one, c.flag("hermitian"), {}, 0};
-            factors.run();
-            pivots.insert(pivots.end(), factors.pivots.begin(), factors.pivots.end());
-            singular.push_back(factors.singular);
+            std::vector<int64_t> own;
+            singular.push_back(factorSymmetric(one, c.flag("hermitian"), own));
+            pivots.insert(pivots.end(), own.begin(), own.end());
         }
         storeMatrices(matrices, out);
     });
@@ -338,13 +238,7 @@ EvalResult evalSymmetricSolution(const EvalContext& c) {
             const int64_t n = factors[k].rows;
             const auto first = pivots.begin() + static_cast<int64_t>(k) * n;
             const std::vector<int64_t> own(first, first + n);
-            for (int64_t i = 0; i < n; ++i) {
-                const int64_t pivot = own[static_cast<size_t>(i)];
-                const bool paired = pivot > 0 || (i + 1 < n && own[static_cast<size_t>(i + 1)] == pivot);
-                if (pivot == 0 || std::abs(pivot) > n || !paired)
-                    wrong = c.fail("the pivots are not those of a factorization");
-                if (pivot < 0) ++i;
-            }
+            if (!areSymmetricPivots(own)) wrong = c.fail("the pivots are not those of a factorization");
             if (wrong) return;
             solveSymmetric(factors[k], own, c.flag("hermitian"), sides[k]);
         }
@@ -367,13 +261,13 @@ constexpr OpDef kLinalgSymmetricOps[] = {
          "f64[5, 3], f64[5, 2]\nf32[3, 3], f32[3]\nf64[2, 3, 5], f64[2, 3, 1]\nf64[2, 5, 3], f64[2, 5, 2], driver = 'gels'\nf64[3, 5], f64[3, 2], driver = 'gels'\nf64[2, 5, 3], f64[2, 5]"},
     // R in the upper triangle, the reflections' vectors below it, and their factors.
     {.schema = "aten.geqrf.default(Tensor self) -> (Tensor a, Tensor tau)",
-     .infer = inferOrmqr,
-     .eval = evalOrmqr,
+     .infer = inferGeqrf,
+     .eval = evalGeqrf,
      .samples = "f64[4, 3]\nf32[2, 3, 3]\nf64[2, 4]\nc64[3, 2]\nf32[0, 3]"},
     {.schema =
          "aten.ormqr.default(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
      .infer = inferReflected,
-     .eval = evalExpanded,
+     .eval = evalReflected,
      .expand = Expand::Composite,
      .decompose = reflected,
      .samples =

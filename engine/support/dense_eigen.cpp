@@ -1,130 +1,173 @@
-// Eigenvalues of any square matrix, by the shifted QR algorithm on its Hessenberg form.
+// Eigenvalues and singular values, by LAPACK's drivers, those that PyTorch calls.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "engine/support/dense_matrix.h"
+#include "engine/support/lapack.h"
 
 namespace cutaway {
 namespace {
 
-using Complex = std::complex<double>;
-/// An eigenvalue of the lower right 2 x 2 block, the one nearer to its last element.
-Complex shiftOf(const Dense<Complex>& h, int64_t last) {
-    const Complex a = h(last - 1, last - 1), b = h(last - 1, last), c = h(last, last - 1), d = h(last, last);
-    const Complex half = (a + d) / 2.0, root = std::sqrt((a - d) * (a - d) / 4.0 + b * c);
-    return std::abs(half + root - d) < std::abs(half - root - d) ? half + root : half - root;
+using lapack::leading;
+using lapack::Routines;
+using lapack::Turn;
+using lapack::withWork;
+
+bool isFinite(double x) { return std::isfinite(x); }
+template <class R>
+bool isFinite(std::complex<R> x) {
+    return std::isfinite(x.real()) && std::isfinite(x.imag());
 }
-/// One step of the QR iteration on rows and columns first..last of T, by Givens' rotations, gathered in Z.
-void qrStep(Dense<Complex>& t, Dense<Complex>& z, int64_t first, int64_t last, Complex shift) {
-    const int64_t n = t.rows;
-    std::vector<std::pair<double, Complex>> rotations;
-    for (int64_t i = first; i <= last; ++i) t(i, i) -= shift;
-    for (int64_t k = first; k < last; ++k) {
-        const double length = std::sqrt(std::norm(t(k, k)) + std::norm(t(k + 1, k)));
-        const Complex c = length == 0 ? 1.0 : t(k, k) / length, s = length == 0 ? 0.0 : t(k + 1, k) / length;
-        for (int64_t j = k; j < n; ++j) {
-            const Complex x = t(k, j), y = t(k + 1, j);
-            t(k, j) = std::conj(c) * x + std::conj(s) * y;
-            t(k + 1, j) = -s * x + c * y;
-        }
-        rotations.emplace_back(0.0, c);
-        rotations.emplace_back(0.0, s);
-    }
-    for (int64_t k = first; k < last; ++k) {
-        const Complex c = rotations[static_cast<size_t>(2 * (k - first))].second,
-                      s = rotations[static_cast<size_t>(2 * (k - first) + 1)].second;
-        const auto turn = [&](Complex& x, Complex& y) {
-            const Complex a = x, b = y;
-            x = c * a + s * b;
-            y = -std::conj(s) * a + std::conj(c) * b;
-        };
-        for (int64_t i = 0; i <= std::min(k + 1, last); ++i) turn(t(i, k), t(i, k + 1));
-        for (int64_t i = 0; i < n; ++i) turn(z(i, k), z(i, k + 1));
-    }
-    for (int64_t i = first; i <= last; ++i) t(i, i) += shift;
+template <class T>
+bool allFinite(const Dense<T>& a) {
+    return std::all_of(a.elements.begin(), a.elements.end(), [](const T& x) { return isFinite(x); });
 }
-/// Zeros below the first subdiagonal, by reflections gathered in Z.
-void reduceToHessenberg(Dense<Complex>& a, Dense<Complex>& z) {
-    const int64_t n = a.rows;
-    for (int64_t k = 0; k + 2 < n; ++k) {
-        double length = 0;
-        for (int64_t i = k + 1; i < n; ++i) length += std::norm(a(i, k));
-        length = std::sqrt(length);
-        if (length == 0) continue;
-        std::vector<Complex> v(static_cast<size_t>(n), 0.0);
-        for (int64_t i = k + 1; i < n; ++i) v[static_cast<size_t>(i)] = a(i, k);
-        const Complex head = a(k + 1, k);
-        v[static_cast<size_t>(k + 1)] += std::abs(head) == 0 ? Complex(length) : head / std::abs(head) * length;
-        double square = 0;
-        for (const Complex& x : v) square += std::norm(x);
-        const auto reflectColumns = [&](Dense<Complex>& m) {
-            for (int64_t i = 0; i < n; ++i) {
-                Complex along = 0;
-                for (int64_t j = k + 1; j < n; ++j) along += m(i, j) * v[static_cast<size_t>(j)];
-                for (int64_t j = k + 1; j < n; ++j)
-                    m(i, j) -= 2.0 / square * along * std::conj(v[static_cast<size_t>(j)]);
-            }
-        };
-        for (int64_t j = 0; j < n; ++j) {
-            Complex along = 0;
-            for (int64_t i = k + 1; i < n; ++i) along += std::conj(v[static_cast<size_t>(i)]) * a(i, j);
-            for (int64_t i = k + 1; i < n; ++i) a(i, j) -= 2.0 / square * along * v[static_cast<size_t>(i)];
-        }
-        reflectColumns(a);
-        reflectColumns(z);
-    }
+const char* problemOf(int info) { return info == 0 ? nullptr : kNoConvergence; }
+template <class T>
+std::vector<T> memory(int64_t length) {
+    return std::vector<T>(static_cast<size_t>(std::max<int64_t>(length, 1)));
 }
-/// Eigenvectors of an upper triangle, in the basis Z.
-Dense<Complex> triangleVectors(const Dense<Complex>& t, const Dense<Complex>& z) {
-    const int64_t n = t.rows;
-    Dense<Complex> vectors(n, n);
+
+template <class R>
+int callEigenHermitian(const char* jobs, const char* triangle, Dense<R>& a, R* values) {
+    const int n = leading(a.rows), ask = -1;
+    int info = 0, fixed = 0;
+    R wanted = 0;
+    const auto call = [&](R* work, int length, int* integers, int count) {
+        Routines<R>::syevd(jobs, triangle, &n, a.elements.data(), &n, values, work, &length, integers, &count, &info, 1,
+                           1);
+    };
+    call(&wanted, ask, &fixed, ask);
+    auto work = memory<R>(lapack::sizeOf(wanted));
+    auto integers = memory<int>(fixed);
+    call(work.data(), static_cast<int>(work.size()), integers.data(), static_cast<int>(integers.size()));
+    return info;
+}
+template <class R>
+int callEigenHermitian(const char* jobs, const char* triangle, Dense<std::complex<R>>& a, R* values) {
+    const int n = leading(a.rows), ask = -1;
+    int info = 0, fixed = 0;
+    std::complex<R> wanted = 0;
+    R realWanted = 0;
+    const auto call = [&](std::complex<R>* work, int length, R* reals, int realLength, int* integers, int count) {
+        Routines<std::complex<R>>::syevd(jobs, triangle, &n, a.elements.data(), &n, values, work, &length, reals,
+                                         &realLength, integers, &count, &info, 1, 1);
+    };
+    call(&wanted, ask, &realWanted, ask, &fixed, ask);
+    auto work = memory<std::complex<R>>(lapack::sizeOf(wanted));
+    auto reals = memory<R>(lapack::sizeOf(realWanted));
+    auto integers = memory<int>(fixed);
+    call(work.data(), static_cast<int>(work.size()), reals.data(), static_cast<int>(reals.size()), integers.data(),
+         static_cast<int>(integers.size()));
+    return info;
+}
+template <class R>
+int callSingular(const char* jobs, Dense<R>& a, R* values, Dense<R>& u, Dense<R>& vh) {
+    const int rows = leading(a.rows), columns = leading(a.columns), ldu = leading(u.rows), ldvh = leading(vh.rows);
+    auto integers = memory<int>(8 * std::min(rows, columns));
+    return withWork<R>([&](R* work, int length, int* info) {
+        Routines<R>::gesdd(jobs, &rows, &columns, a.elements.data(), &rows, values, u.elements.data(), &ldu,
+                           vh.elements.data(), &ldvh, work, &length, integers.data(), info, 1);
+    });
+}
+template <class R>
+int callSingular(const char* jobs, Dense<std::complex<R>>& a, R* values, Dense<std::complex<R>>& u,
+                 Dense<std::complex<R>>& vh) {
+    const int rows = leading(a.rows), columns = leading(a.columns), ldu = leading(u.rows), ldvh = leading(vh.rows);
+    const int64_t least = std::min(rows, columns), most = std::max(rows, columns);
+    auto integers = memory<int>(8 * least);
+    auto reals = memory<R>(std::max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least));
+    return withWork<std::complex<R>>([&](std::complex<R>* work, int length, int* info) {
+        Routines<std::complex<R>>::gesdd(jobs, &rows, &columns, a.elements.data(), &rows, values, u.elements.data(),
+                                         &ldu, vh.elements.data(), &ldvh, work, &length, reals.data(), integers.data(),
+                                         info, 1);
+    });
+}
+template <class R>
+int callEigen(Dense<R>& a, std::vector<std::complex<R>>& values, Dense<std::complex<R>>& vectors) {
+    const int n = leading(a.rows), one = 1;
+    auto real = memory<R>(n), imaginary = memory<R>(n);
+    Dense<R> columns(n, n);
+    const int info = withWork<R>([&](R* work, int length, int* failed) {
+        Routines<R>::geev("N", "V", &n, a.elements.data(), &n, real.data(), imaginary.data(), nullptr, &one,
+                          columns.elements.data(), &n, work, &length, failed, 1, 1);
+    });
+    for (size_t k = 0; k < values.size(); ++k) values[k] = {real[k], imaginary[k]};
+    // Of a conjugate pair one column holds the real parts, the next the imaginary ones of the first's vector.
     for (int64_t k = 0; k < n; ++k) {
-        std::vector<Complex> x(static_cast<size_t>(n), 0.0);
-        x[static_cast<size_t>(k)] = 1;
-        for (int64_t i = k - 1; i >= 0; --i) {
-            Complex sum = 0;
-            for (int64_t j = i + 1; j <= k; ++j) sum += t(i, j) * x[static_cast<size_t>(j)];
-            Complex apart = t(k, k) - t(i, i);
-            if (std::abs(apart) < 1e-15) apart = 1e-15;
-            x[static_cast<size_t>(i)] = sum / apart;
-        }
-        double length = 0;
+        const bool paired = imaginary[static_cast<size_t>(k)] != 0 && k + 1 < n;
         for (int64_t i = 0; i < n; ++i) {
-            for (int64_t j = 0; j <= k; ++j) vectors(i, k) += z(i, j) * x[static_cast<size_t>(j)];
-            length += std::norm(vectors(i, k));
+            vectors(i, k) = {columns(i, k), paired ? columns(i, k + 1) : R(0)};
+            if (paired) vectors(i, k + 1) = std::conj(vectors(i, k));
         }
-        for (int64_t i = 0; i < n; ++i) vectors(i, k) /= std::sqrt(length);
+        if (paired) ++k;
     }
-    return vectors;
+    return info;
+}
+template <class R>
+int callEigen(Dense<std::complex<R>>& a, std::vector<std::complex<R>>& values, Dense<std::complex<R>>& vectors) {
+    const int n = leading(a.rows), one = 1;
+    auto reals = memory<R>(2 * int64_t{n});
+    return withWork<std::complex<R>>([&](std::complex<R>* work, int length, int* info) {
+        Routines<std::complex<R>>::geev("N", "V", &n, a.elements.data(), &n, values.data(), nullptr, &one,
+                                        vectors.elements.data(), &n, work, &length, reals.data(), info, 1, 1);
+    });
 }
 
 }  // namespace
 
-std::vector<Complex> eigenGeneral(Dense<Complex> a, Dense<Complex>& vectors) {
-    Dense<Complex> z = Dense<Complex>::identity(a.rows);
-    reduceToHessenberg(a, z);
-    int64_t last = a.rows - 1;
-    int steps = 0;
-    while (last > 0 && steps < 1000 * static_cast<int>(a.rows)) {
-        int64_t first = last;
-        while (first > 0 &&
-               std::abs(a(first, first - 1)) > 1e-16 * (std::abs(a(first, first)) + std::abs(a(first - 1, first - 1))))
-            --first;
-        if (first == last) {
-            a(last, last - 1) = 0;
-            --last;
-            continue;
-        }
-        // Now and then another shift, where the usual one goes round in a circle.
-        const Complex shift =
-            ++steps % 11 == 10 ? Complex(std::abs(a(last, last - 1)) + std::abs(a(last, last))) : shiftOf(a, last);
-        qrStep(a, z, first, last, shift);
-    }
-    vectors = triangleVectors(a, z);
-    std::vector<Complex> values;
-    for (int64_t i = 0; i < a.rows; ++i) values.push_back(a(i, i));
-    return values;
+template <class T>
+const char* eigenHermitian(Dense<T>& a, bool upper, bool vectors, std::vector<double>& values) {
+    values.assign(static_cast<size_t>(a.rows), 0);
+    if (a.elements.empty()) return nullptr;
+    for (int64_t k = 0; k < a.columns; ++k)
+        for (int64_t i = upper ? 0 : k; i < (upper ? k + 1 : a.rows); ++i)
+            if (!isFinite(a(i, k))) return kNotFinite;
+    auto found = memory<decltype(std::abs(T()))>(a.rows);
+    const Turn turn;
+    const int info = callEigenHermitian(vectors ? "V" : "N", upper ? "U" : "L", a, found.data());
+    values.assign(found.begin(), found.end());
+    return problemOf(info);
 }
+template <class T>
+const char* singularValues(Dense<T> a, SingularVectors wanted, std::vector<double>& values, Dense<T>& u, Dense<T>& vh) {
+    const int64_t least = std::min(a.rows, a.columns);
+    const bool full = wanted == SingularVectors::Full, none = wanted == SingularVectors::None;
+    values.assign(static_cast<size_t>(least), 0);
+    u = vh = Dense<T>();
+    if (full) {
+        u = Dense<T>::identity(a.rows);
+        vh = Dense<T>::identity(a.columns);
+    } else if (!none) {
+        u = Dense<T>(a.rows, least);
+        vh = Dense<T>(least, a.columns);
+    }
+    if (least == 0) return nullptr;
+    if (!allFinite(a)) return kNotFinite;
+    auto found = memory<decltype(std::abs(T()))>(least);
+    const Turn turn;
+    const int info = callSingular(none ? "N" : full ? "A" : "S", a, found.data(), u, vh);
+    values.assign(found.begin(), found.end());
+    return problemOf(info);
+}
+template <class T>
+const char* eigenGeneral(Dense<T> a, std::vector<ComplexOf<T>>& values, Dense<ComplexOf<T>>& vectors) {
+    values.assign(static_cast<size_t>(a.rows), 0);
+    vectors = Dense<ComplexOf<T>>(a.rows, a.rows);
+    if (a.elements.empty()) return nullptr;
+    if (!allFinite(a)) return kNotFinite;
+    const Turn turn;
+    return problemOf(callEigen(a, values, vectors));
+}
+
+#define CUTAWAY_EIGEN(T)                                                                                        \
+    template const char* eigenHermitian(Dense<T>&, bool, bool, std::vector<double>&);                           \
+    template const char* singularValues(Dense<T>, SingularVectors, std::vector<double>&, Dense<T>&, Dense<T>&); \
+    template const char* eigenGeneral(Dense<T>, std::vector<ComplexOf<T>>&, Dense<ComplexOf<T>>&);
+CUTAWAY_EIGEN(float)
+CUTAWAY_EIGEN(double)
+CUTAWAY_EIGEN(std::complex<float>)
+CUTAWAY_EIGEN(std::complex<double>)
+#undef CUTAWAY_EIGEN
 
 }  // namespace cutaway

@@ -286,6 +286,31 @@ class ExportTest : public QObject {
             QVERIFY2(line.section(' ', 2).startsWith("test_") || !line.contains(" T "), qPrintable(line));
     }
 
+    /// Factorisations stand on LAPACK: manifest and build name it, and only where a program calls them.
+    void linksLapack() {
+        const QString model =
+            written("factors.py",
+                    "def forward(x: \"f32[2, 5, 5]\"):\n    s = aten._linalg_svd.default(x)\n"
+                    "    u = s[0]\n    q = aten.linalg_qr.default(x)\n    r = q[1]\n    return (u, r)\n");
+        const auto report = exported(model, "factors");
+        QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
+        QVERIFY(cutaway::readFile(in("factors/manifest.json").toStdString())->find("{\"name\": \"LAPACK\"}") !=
+                std::string::npos);
+        QVERIFY(QFile::exists(in("factors/src/engine/support/dense_matrix.cpp")));
+        const Ended built = buildMain(in("factors"), "model");
+        QVERIFY2(built.status == 0, qPrintable(built.err));
+        const Ended ended = run(in("factors/program"), {}, in("factors"));
+        QVERIFY2(ended.status == 0, qPrintable(ended.out + ended.err));
+        QVERIFY(cutaway::readFile(in("factors/CMakeLists.txt").toStdString())->find("LAPACK") != std::string::npos);
+        const QString other = written("sums.py",
+                                      "def forward(x: \"f32[4]\"):\n    a = aten.cumsum.default(x, 0)\n"
+                                      "    return (a,)\n");
+        QVERIFY(exported(other, "sums"));
+        QVERIFY(cutaway::readFile(in("sums/CMakeLists.txt").toStdString())->find("LAPACK") == std::string::npos);
+        QVERIFY(!QFile::exists(in("sums/src/engine/support/dense_matrix.cpp")));
+        QVERIFY(!QFile::exists(in("sums/src/engine/runtime/portable/linear.cpp")));
+    }
+
     void refusals_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("to");

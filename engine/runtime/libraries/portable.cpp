@@ -36,7 +36,10 @@ void check(const CtTensor& tensor, const char* what) {
 }  // namespace
 
 std::unique_ptr<LibraryPlan> planPortable(const CtCall& call, int threads, CtNeeds& needs) {
-    const portable::Function* const function = portable::functionOf(call.op);
+    return planFunction(portable::functionOf(call.op), call, threads, needs);
+}
+std::unique_ptr<LibraryPlan> planFunction(const portable::Function* function, const CtCall& call, int threads,
+                                          CtNeeds& needs) {
     if (function == nullptr) throw LibraryRefusal("there is no portable function for " + std::string(call.op));
     for (int32_t i = 0; i < call.operandCount; ++i) check(call.operands[i], "an operand");
     for (int32_t i = 0; i < call.resultCount; ++i) check(call.results[i], "a result");

@@ -1,11 +1,10 @@
-// Linear algebra of batches of matrices, and Fourier transforms: the algorithms of support/dense_matrix.h and
-// support/fourier.h. Matrices are shared among tasks, each computed in double or complex double.
+// Linear algebra of batches of matrices: LAPACK by support/dense_matrix.h. Matrices are shared among tasks, each
+// computed in its own dtype. A library of its own, since its callers link LAPACK.
 #include <vector>
 
 #include "engine/runtime/libraries/call_reader.h"
 #include "engine/runtime/portable/portable.h"
 #include "engine/support/dense_matrix.h"
-#include "engine/support/fourier.h"
 
 namespace cutaway::portable {
 namespace {
@@ -36,8 +35,9 @@ struct Matrices {
         lead.rank = tensor.rank - 2;
         one.data = tensor.at(lead.offsetOf(number));
         one.rank = 2;
-        std::copy_n(tensor.sizes + lead.rank, 2, one.sizes);
-        std::copy_n(tensor.strides + lead.rank, 2, one.strides);
+        // Column by column, as matrices are kept.
+        std::reverse_copy(tensor.sizes + lead.rank, tensor.sizes + tensor.rank, one.sizes);
+        std::reverse_copy(tensor.strides + lead.rank, tensor.strides + tensor.rank, one.strides);
         return one;
     }
 };
@@ -66,11 +66,13 @@ struct Call {
     Matrices matrices(std::string_view param) const { return Matrices(Strided(tensor(param))); }
     Matrices result(int32_t number = 0) const { return Matrices(run.out(number)); }
     bool flag(std::string_view param) const { return reader.flag(param); }
-    /// body(tag of double or complex<double>)
+    /// body(tag of the type that matrices of the dtype are computed in: their own)
     template <class Body>
     void withMatrix(int32_t dtype, Body&& body) const {
-        if (isComplex(dtype)) body(std::complex<double>{});
-        else body(double{});
+        if (dtype == CT_C64) body(std::complex<float>{});
+        else if (isComplex(dtype)) body(std::complex<double>{});
+        else if (dtype == CT_F64) body(double{});
+        else body(float{});
     }
     /// `count` numbers of result `number` from element `first` on, if it is wanted.
     template <class T>
@@ -188,9 +190,7 @@ void triangular(const Run& run) {
     const Call call(run);
     const bool left = call.flag("left"), upper = call.flag("upper"), unit = call.flag("unitriangular");
     solveAll(run, run.out(), Strided(call.tensor("self")), Strided(call.tensor("B")), left,
-             [&](const auto& triangle, auto& x, int64_t) {
-                 solveTriangle(left ? triangle : adjoint(triangle), x, left == upper, unit);
-             });
+             [&](const auto& triangle, auto& x, int64_t) { solveTriangle(triangle, x, upper, unit, !left); });
 }
 void choleskySolve(const Run& run) {
     const Call call(run);
@@ -285,7 +285,7 @@ void choleskyInverse(const Run& run) {
     });
 }
 
-// -- orthogonal factors, eigenvalues, singular values, exponentials
+// -- orthogonal factors
 
 void qr(const Run& run) {
     forMatrices(run, "A", [](auto tag, const Call& call, const Matrices& a, int64_t number) {
@@ -309,39 +309,88 @@ void reflections(const Run& run) {
         call.store(0, k, multiplyReflections(a.load<T>(k), tau.elements, a.columns));
     });
 }
+void geqrf(const Run& run) {
+    forMatrices(run, "self", [](auto tag, const Call& call, const Matrices& a, int64_t k) {
+        auto one = a.load<decltype(tag)>(k);
+        std::vector<decltype(tag)> tau;
+        factorQr(one, tau);
+        call.store(0, k, one);
+        call.store(1, k * static_cast<int64_t>(tau.size()), tau);
+    });
+}
+void ormqr(const Run& run) {
+    const Matrices tau(asColumn(Call(run).tensor("input2")));
+    forMatrices(run, "self", [&](auto tag, const Call& call, const Matrices& a, int64_t k) {
+        auto x = call.matrices("input3").load<decltype(tag)>(k);
+        applyReflections(a.load<decltype(tag)>(k), tau.load<decltype(tag)>(k).elements, x, call.flag("left"),
+                         call.flag("transpose"));
+        call.store(0, k, x);
+    });
+}
+
+// -- symmetric matrices
+
+void symmetricFactors(const Run& run) {
+    forMatrices(run, "self", [](auto tag, const Call& call, const Matrices& a, int64_t k) {
+        auto one = a.load<decltype(tag)>(k);
+        std::vector<int64_t> pivots;
+        const int64_t info = factorSymmetric(one, call.flag("hermitian"), pivots);
+        checkRegular(call, info);
+        call.store(0, k, one);
+        call.store(1, k * a.rows, pivots);
+        call.store(2, k, std::vector<int64_t>{info});
+    });
+}
+void symmetricSolution(const Run& run) {
+    const Call call(run);
+    const Strided out = run.out(), all = spreadMatrices(Strided(call.tensor("pivots")), out, 1);
+    solveAll(run, out, Strided(call.tensor("LD")), Strided(call.tensor("B")), true,
+             [&](const auto& factors, auto& x, int64_t k) {
+                 std::vector<int64_t> pivots;
+                 for (int64_t i = 0; i < factors.rows; ++i)
+                     pivots.push_back(loadOne<int64_t>(all.dtype, all.at(all.offsetOf(k * factors.rows + i))));
+                 if (!areSymmetricPivots(pivots)) throw Failure("the pivots are not those of a factorization");
+                 solveSymmetric(factors, pivots, call.flag("hermitian"), x);
+             });
+}
+
+// -- eigenvalues, singular values, exponentials
+
+/// Throws why LAPACK found nothing, if it says so.
+void check(const char* why) {
+    if (why) throw Failure(why);
+}
 void eigenvaluesOfHermitian(const Run& run) {
     forMatrices(run, "A", [](auto tag, const Call& call, const Matrices& a, int64_t k) {
-        auto one = a.load<decltype(tag)>(k), vectors = one;
+        auto one = a.load<decltype(tag)>(k);
         const std::string_view triangle = call.reader.text("UPLO");
-        mirrorTriangle(one, triangle == "U" || triangle == "u");
-        call.store(0, k * a.rows, eigenHermitian(one, vectors));
-        if (call.flag("compute_v")) call.store(1, k, vectors);
+        std::vector<double> values;
+        const bool vectors = call.flag("compute_v") && call.run.wants(1);
+        check(eigenHermitian(one, triangle == "U" || triangle == "u", vectors, values));
+        call.store(0, k * a.rows, values);
+        if (vectors) call.store(1, k, one);
     });
 }
 void eigenvalues(const Run& run) {
-    const Call call(run);
-    const Matrices a = call.matrices("self");
-    run.share(a.count, [&](int64_t, int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-            Dense<std::complex<double>> vectors;
-            call.store(0, k * a.rows, eigenGeneral(a.load<std::complex<double>>(k), vectors));
-            call.store(1, k, vectors);
-        }
+    forMatrices(run, "self", [](auto tag, const Call& call, const Matrices& a, int64_t k) {
+        std::vector<ComplexOf<decltype(tag)>> values;
+        Dense<ComplexOf<decltype(tag)>> vectors;
+        check(eigenGeneral(a.load<decltype(tag)>(k), values, vectors));
+        call.store(0, k * a.rows, values);
+        call.store(1, k, vectors);
     });
 }
 void singular(const Run& run) {
     forMatrices(run, "A", [](auto tag, const Call& call, const Matrices& a, int64_t k) {
-        using T = decltype(tag);
-        Dense<T> u, vh;
-        const std::vector<double> values = singularValues(a.load<T>(k), u, vh);
+        const bool vectors = call.flag("compute_uv") && (call.run.wants(0) || call.run.wants(2));
+        const SingularVectors wanted = !vectors                     ? SingularVectors::None
+                                       : call.flag("full_matrices") ? SingularVectors::Full
+                                                                    : SingularVectors::Thin;
+        Dense<decltype(tag)> u, vh;
+        std::vector<double> values;
+        check(singularValues(a.load<decltype(tag)>(k), wanted, values, u, vh));
         call.store(1, k * static_cast<int64_t>(values.size()), values);
-        if (call.flag("full_matrices")) {
-            completeBasis(u);
-            Dense<T> v = adjoint(vh);
-            completeBasis(v);
-            vh = adjoint(v);
-        }
-        if (!call.flag("compute_uv")) return;
+        if (wanted == SingularVectors::None) return;
         call.store(0, k, u);
         call.store(2, k, vh);
     });
@@ -363,7 +412,8 @@ void pseudoInverse(const Run& run) {
     forMatrices(run, "self", [=](auto tag, const Call& own, const Matrices& all, int64_t k) {
         auto one = all.load<decltype(tag)>(k);
         if (own.flag("hermitian")) mirrorTriangle(one, false);
-        own.store(0, k, cutaway::pseudoInverse(one, absolute, relative));
+        check(cutaway::pseudoInverse(one, absolute, relative));
+        own.store(0, k, one);
     });
 }
 void exponentialOf(const Run& run) {
@@ -372,55 +422,14 @@ void exponentialOf(const Run& run) {
     });
 }
 
-// -- Fourier transforms: (self, dim, normalization, ...)
-
-fourier::Call transformOf(const Run& run) {
-    const Strided self = run.in(0);
-    const CtArgument& dims = run.call->args[1];
-    fourier::Call call{{self.sizes, self.sizes + self.rank}, {}, integerOf(*run.call, 2)};
-    for (int64_t i = 0; i < dims.integer; ++i) {
-        const int64_t dim = dims.items[i].integer;
-        call.dims.push_back(dim < 0 ? dim + self.rank : dim);
-    }
-    call.inParts = [&run](int64_t count, const std::function<void(int64_t, int64_t)>& body) {
-        run.share(count, [&](int32_t, int64_t begin, int64_t end) { body(begin, end); });
-    };
-    return call;
-}
-template <class T>
-fourier::Load<T> linesOf(const Strided& self) {
-    return [self](int64_t dim, int64_t line, T* to) {
-        load(self.dtype, self.at(self.offsetOf(line, static_cast<int32_t>(dim))), self.strides[dim], self.sizes[dim],
-             to);
-    };
-}
-template <class T>
-fourier::Store<T> linesInto(const Strided& out) {
-    return [out](int64_t dim, int64_t line, const T* from) {
-        store(out.dtype, out.at(out.offsetOf(line, static_cast<int32_t>(dim))), out.strides[dim], out.sizes[dim], from);
-    };
-}
-void complexToComplex(const Run& run) {
-    fourier::complexToComplex(transformOf(run), integerOf(*run.call, 3) != 0, linesOf<fourier::Complex>(run.in(0)),
-                              linesInto<fourier::Complex>(run.out()));
-}
-void realToComplex(const Run& run) {
-    const fourier::Call call = transformOf(run);
-    const Strided out = run.out();
-    fourier::realToComplex(call, out.sizes[call.dims.back()], linesOf<double>(run.in(0)),
-                           linesInto<fourier::Complex>(out));
-}
-void complexToReal(const Run& run) {
-    const fourier::Call call = transformOf(run);
-    const Strided out = run.out();
-    fourier::complexToReal(call, out.sizes[call.dims.back()], linesOf<fourier::Complex>(run.in(0)),
-                           linesInto<double>(out));
-}
-
 constexpr Function kLinearFunctions[] = {
     {"aten.linalg_lu_factor_ex.default", luFactor},
     {"aten.linalg_lu.default", lu},
     {"aten.lu_unpack.default", luUnpack},
+    {"aten.geqrf.default", geqrf},
+    {"aten.ormqr.default", ormqr},
+    {"aten.linalg_ldl_factor_ex.default", symmetricFactors},
+    {"aten.linalg_ldl_solve.default", symmetricSolution},
     {"aten.linalg_lu_solve.default", luSolve},
     {"aten.linalg_solve_triangular.default", triangular},
     {"aten._linalg_solve_ex.default", solve},
@@ -438,9 +447,6 @@ constexpr Function kLinearFunctions[] = {
     {"aten._linalg_svd.default", singular},
     {"aten.linalg_pinv.atol_rtol_tensor", pseudoInverse},
     {"aten.linalg_matrix_exp.default", exponentialOf},
-    {"aten._fft_c2c.default", complexToComplex},
-    {"aten._fft_r2c.default", realToComplex},
-    {"aten._fft_c2r.default", complexToReal},
 };
 
 }  // namespace

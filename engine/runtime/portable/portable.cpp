@@ -4,11 +4,12 @@ namespace cutaway::portable {
 
 std::span<const std::span<const Function>> allFunctions() {
     static const std::span<const Function> all[] = {
-        scanFunctions(),   orderFunctions(),        scatterFunctions(),   indexFunctions(),      maskFunctions(),
-        windowFunctions(), gridFunctions(),         productFunctions(),   drawFunctions(),       quantizedFunctions(),
-        findFunctions(),   findDistinctFunctions(), bagFunctions(),       bagWeightsFunctions(), antialiasFunctions(),
-        reduceFunctions(), moveFunctions(),         pointwiseFunctions(), poolFunctions(),       makeFunctions(),
-        linearFunctions(), observeFunctions(),      convolveFunctions()};
+        scanFunctions(),      orderFunctions(),      scatterFunctions(),   indexFunctions(),
+        maskFunctions(),      windowFunctions(),     gridFunctions(),      productFunctions(),
+        drawFunctions(),      quantizedFunctions(),  findFunctions(),      findDistinctFunctions(),
+        bagFunctions(),       bagWeightsFunctions(), antialiasFunctions(), reduceFunctions(),
+        moveFunctions(),      pointwiseFunctions(),  poolFunctions(),      makeFunctions(),
+        transformFunctions(), observeFunctions(),    convolveFunctions()};
     return all;
 }
 

@@ -187,7 +187,7 @@ std::span<const Function> findDistinctFunctions();
 std::span<const Function> quantizedFunctions();
 std::span<const Function> observeFunctions();
 std::span<const Function> convolveFunctions();
-std::span<const Function> linearFunctions();
+std::span<const Function> transformFunctions();
 std::span<const Function> reduceFunctions();
 std::span<const Function> moveFunctions();
 std::span<const Function> pointwiseFunctions();
@@ -197,6 +197,8 @@ std::span<const Function> antialiasFunctions();
 std::span<const Function> poolFunctions();
 std::span<const Function> makeFunctions();
 
+/// Linear algebra, a library of its own ("LAPACK"), and no part of the table: who has it links LAPACK.
+std::span<const Function> linearFunctions();
 /// That of an operator in place ("aten.index_put_.default") is the functional one's. Null if there is none.
 const Function* functionOf(std::string_view op);
 bool isInPlace(std::string_view op);
