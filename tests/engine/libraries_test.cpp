@@ -199,6 +199,26 @@ constexpr Row kServed[] = {
     {"a packed convolution of windows in the padding, and a sum",
      "x f32[1, 2, 4, 4, 4]; o f32[1, 3, 3, 3, 3]; w f32[3, 2, 2, 2, 2]; b f32[3]",
      CONVOLUTION ".binary(x, o, w, b, [0, 100, 0], [1, 101, 1], [1, 1, 1], 1, 'add', 1.0, None, [], None)"},
+    {"a packed convolution clipped below", "x f32[2, 16, 12, 12]; w f32[24, 16, 3, 3]; b f32[24]",
+     CONVOLUTION ".default(x, w, b, [1, 1], [1, 1], [1, 1], 1, 'relu', [], '')"},
+    {"a packed convolution clipped", "x f32[2, 3, 13, 12]; w f32[10, 3, 3, 3]; b f32[10]",
+     CONVOLUTION ".default(x, w, b, [1, 1], [2, 2], [1, 1], 1, 'hardtanh', [-0.5, 0.75], '')"},
+    {"a packed convolution by channel, clipped, channels last",
+     "x f32[2, 16, 12, 12][2304, 1, 192, 16]; w f32[16, 1, 3, 3]",
+     CONVOLUTION ".default(x, w, None, [1, 1], [1, 1], [1, 1], 16, 'hardtanh', [0, 6], '')"},
+    {"a packed convolution and a hard sigmoid", "x f32[2, 16, 12, 12]; w f32[24, 16, 1, 1]",
+     CONVOLUTION ".default(x, w, None, [0, 0], [1, 1], [1, 1], 1, 'hardsigmoid', [], '')"},
+    {"a packed convolution in bfloat16, clipped", "x bf16[2, 16, 12, 12]; w bf16[24, 16, 3, 3]; b bf16[24]",
+     CONVOLUTION ".default(x, w, b, [1, 1], [1, 1], [1, 1], 1, 'hardtanh', [-0.3, 0.7], '')", 1, 1.2e-2},
+    {"a packed convolution and a sum, clipped", "x f32[2, 16, 12, 12]; o f32[2, 24, 12, 12]; w f32[24, 16, 3, 3]",
+     CONVOLUTION ".binary(x, o, w, None, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'hardtanh', [0, 6], '')"},
+    {"a packed transposed convolution, clipped", "x f32[2, 6, 12, 11]; w f32[6, 8, 3, 3]; b f32[8]",
+     "mkldnn._convolution_transpose_pointwise.default(x, w, b, [1, 1], [1, 0], [2, 1], [1, 2], 1, 'hardtanh', [-1, 1], "
+     "'')"},
+    {"a layer in bfloat16, clipped below", "a bf16[33, 20]; w bf16[17, 20]; b bf16[17]",
+     "mkldnn._linear_pointwise.default(a, w, b, 'relu', [], '')", 1, 8e-3},
+    {"a layer in bfloat16, clipped", "a bf16[2, 33, 20]; w bf16[17, 20]; b bf16[17]",
+     "mkldnn._linear_pointwise.default(a, w, b, 'hardtanh', [0, 0.7], '')", 1, 8e-3},
     {"a convolution whose next window would begin behind the input", "x f32[2, 3, 8, 9]; w f32[4, 3, 3, 3]; b f32[4]",
      "aten.convolution.default(x, w, b, [100, 2305843009213693952], [1, 1], [1, 1], False, [0, 0], 1)"},
     {"gradients of such a convolution", "g f32[2, 4, 1, 1]; x f32[2, 3, 8, 9]; w f32[4, 3, 3, 3]",
@@ -385,6 +405,39 @@ class LibrariesTest : public QObject {
             }
         }
         runsAtOnce(one, call, first);
+    }
+    /// What is not a number, and what has no bounds, comes out where the reference has it: the library's own clips drop
+    /// NaN.
+    void keepsNan_data() {
+        QTest::addColumn<int>("row");
+        for (size_t i = 0; i < std::size(kServed); ++i)
+            if (QString(kServed[i].call).contains("pointwise")) QTest::newRow(kServed[i].name) << static_cast<int>(i);
+    }
+    void keepsNan() {
+        QFETCH(int, row);
+        const Row& tested = kServed[row];
+        const auto module = ::moduleOf(tested.inputs, tested.call, tested.results);
+        const Node& call = callOf(*module);
+        std::vector<Tensor> inputs = drawnInputs(*module, 7);
+        if (!isFloating(inputs[0].dtype())) QSKIP("bytes are always numbers");
+        for (const double special : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                                     -std::numeric_limits<double>::infinity()}) {
+            storeElements(inputs[0].dtype(), inputs[0].data(), 1, 1, &special);
+            LibraryCallCase one{call.op().name(),
+                                std::string(libraryRowOf(call)->library),
+                                {call.args().begin(), call.args().end()},
+                                {},
+                                std::vector<bool>(inputs.size(), false)};
+            const std::vector<Node*> placeholders = module->graph().placeholders();
+            for (size_t i = 0; i < inputs.size(); ++i) one.operands.emplace_back(placeholders[i], inputs[i]);
+            const auto expected = interpret(*module, inputs, {.pure = true});
+            QVERIFY2(expected, expected ? "" : expected.error().message.c_str());
+            std::vector<Tensor> results = emptyResults(call);
+            const auto planned = planByLibrary(one, results, 1);
+            QVERIFY2(planned, planned ? "" : planned.error().message.c_str());
+            QVERIFY(runByLibrary(**planned, one, results, 1));
+            QCOMPARE(wrongOf(results, *expected, tested.error), QString());
+        }
     }
     /// oneDNN 2 would unroll the copying of a row over its elements and channels.
     void rowsAreComputedDirectly() {

@@ -44,25 +44,6 @@ std::unique_ptr<LibraryPlan> planOnednn(const CtCall& call, int threads, CtNeeds
 
 }  // namespace
 
-void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name) {
-    const std::vector<float> numbers = call.reals("scalars");
-    const auto append = [&](algorithm function, float a = 0, float b = 0) { appendFunction(ops, function, a, b); };
-    if (name.empty() || name == "none") return;
-    if (name == "relu") append(algorithm::eltwise_relu);
-    else if (name == "sigmoid") append(algorithm::eltwise_logistic);
-    else if (name == "tanh") append(algorithm::eltwise_tanh);
-    else if (name == "swish") append(algorithm::eltwise_swish, 1);
-    else if (name == "hardswish") append(algorithm::eltwise_hardswish, 1.0f / 6, 0.5f);
-    else if (name == "hardsigmoid") {
-        append(algorithm::eltwise_linear, 1.0f / 6, 0.5f);
-        append(algorithm::eltwise_clip, 0, 1);
-    } else if (name == "leaky_relu" && numbers.size() == 1) append(algorithm::eltwise_relu, numbers[0]);
-    else if (name == "hardtanh" && numbers.size() == 2)  // where the bounds cross, all is the upper one
-        append(algorithm::eltwise_clip, std::min(numbers[0], numbers[1]), numbers[1]);
-    else if (name == "gelu")
-        append(call.text("algorithm") == "tanh" ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
-    else throw LibraryRefusal("it has no function " + std::string(name));
-}
 dnnl::algorithm binaryFunction(std::string_view name) {
     constexpr std::pair<std::string_view, algorithm> kFunctions[] = {{"add", algorithm::binary_add},
                                                                      {"sub", algorithm::binary_sub},

@@ -198,8 +198,12 @@ OneDnnPlan::Place planByteProduct(const CallReader& call, OneDnnPlan& plan, cons
                                   OneDnnPlan::Arguments arguments);
 OneDnnPlan::Place planByteConvolution(const CallReader& call, OneDnnPlan& plan, const dnnl::primitive_attr& attributes,
                                       OneDnnPlan::Arguments arguments);
-/// Appends the function of each element that the call's arguments name ("" and "none": none).
+/// Appends the function of each element that the call's arguments name ("" and "none": none). Its clamp, where it has
+/// one with two bounds, is clampBehind's.
 void appendUnary(dnnl::post_ops& ops, const CallReader& call, std::string_view name);
+/// Adds a step that clamps the elements of a place, which are the result's, as that function does.
+void clampBehind(OneDnnPlan& plan, const CallReader& call, std::string_view name, const OneDnnPlan::Place& made,
+                 const DnnlLayout& result);
 dnnl::algorithm binaryFunction(std::string_view name);
 
 }  // namespace cutaway

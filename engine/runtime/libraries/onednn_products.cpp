@@ -152,14 +152,16 @@ class Finish {
     bool addsRow() const { return m_row; }
     int addedArgument() const { return m_row ? DNNL_ARG_BIAS : operandArgument(m_alpha == 1 ? 0 : 1); }
     int otherArgument() const { return operandArgument((m_alpha == 1 ? 0 : 1) + (m_added && !m_row ? 1 : 0)); }
+    /// The name of the last.
+    std::string_view function() const { return m_call->text(m_other ? "unary_attr" : "attr"); }
     /// `cut` gives the layout of the part of an operand that goes with the part of the result to be computed.
     dnnl::primitive_attr attributes(const std::function<DnnlLayout(const DnnlLayout&)>& cut) const {
         dnnl::post_ops ops;
         if (m_alpha != 1) appendFunction(ops, dnnl::algorithm::eltwise_linear, static_cast<float>(m_alpha), 0);
         if (m_added && !m_row) ops.append_binary(dnnl::algorithm::binary_add, cut(*m_added).desc());
-        const std::string_view function = m_call->text(m_call->find("binary_attr") ? "binary_attr" : "attr");
-        if (m_other) ops.append_binary(binaryFunction(function), cut(*m_other).desc());
-        appendUnary(ops, *m_call, m_other ? m_call->text("unary_attr") : function);
+        const char* const name = m_call->find("binary_attr") ? "binary_attr" : "attr";
+        if (m_other) ops.append_binary(binaryFunction(m_call->text(name)), cut(*m_other).desc());
+        appendUnary(ops, *m_call, function());
         dnnl::primitive_attr made = callersScratch();
         made.set_post_ops(ops);
         return made;
@@ -196,10 +198,11 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
     const auto operand = [&](int number, const DnnlLayout& given, const dnnl::memory::desc& wanted) {
         return p.empty ? zeros(plan, wanted) : plan.operand(number, given, wanted);
     };
+    const OneDnnPlan::Place made = plan.result(0, p.out, c.desc());
     OneDnnPlan::Arguments arguments = {
         {DNNL_ARG_SRC, operand(p.first, p.a, sliced ? a.desc() : whole.src_desc())},
         {DNNL_ARG_WEIGHTS, operand(p.second, p.b, sliced ? b.desc() : whole.weights_desc())},
-        {DNNL_ARG_DST, plan.result(0, p.out, c.desc())}};
+        {DNNL_ARG_DST, made}};
     if (finish.added()) {
         const double beta = call.real("beta").value_or(1);
         const OneDnnPlan::Place place = plan.operand(*p.added, p.addend, finish.added()->desc());
@@ -209,7 +212,10 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
     if (finish.other())
         arguments.emplace_back(finish.otherArgument(),
                                plan.operand(*call.operand("other"), finish.givenOther(), finish.other()->desc()));
-    if (!sliced) return plan.add(dnnl::matmul(whole), whole, std::move(arguments));
+    if (!sliced) {
+        plan.add(dnnl::matmul(whole), whole, std::move(arguments));
+        return clampBehind(plan, call, finish.function(), made, c);
+    }
     const ProductSlice slice = sliceOf(c.sizes);
     const size_t rank = c.sizes.size();
     const SlicedArgument weights{b, slice.dim + 2 != rank};
@@ -218,6 +224,7 @@ void planAs(const CallReader& call, OneDnnPlan& plan, const Product& p, Type typ
     if (finish.other()) layouts.push_back({*finish.other()});
     const auto described = [&](const ProductSlice& part) { return describe(part, weights.slice(part).desc()); };
     addInSlices(plan, slice, c.sizes[slice.dim], described, arguments, layouts);
+    clampBehind(plan, call, finish.function(), made, c);
 }
 
 }  // namespace

@@ -115,20 +115,19 @@ class OtherOperand {
     /// Post-ops of the convolution itself.
     dnnl::post_ops within() const {
         dnnl::post_ops ops;
-        if (!m_number) appendUnary(ops, *m_call, m_call->text("attr"));
-        else if (m_added) {
-            ops.append_sum(1);
-            appendUnary(ops, *m_call, m_call->text("unary_attr"));
-        }
+        if (m_added) ops.append_sum(1);
+        if (m_added || !m_number) appendUnary(ops, *m_call, function());
         return ops;
     }
+    /// The name of the last function.
+    std::string_view function() const { return m_call->text(m_number ? "unary_attr" : "attr"); }
     void before(OneDnnPlan& plan, const OneDnnPlan::Place& made) const {
         if (m_added) plan.copyOperand(*m_number, m_given, made);
     }
     void behind(OneDnnPlan& plan, const OneDnnPlan::Place& made) const {
         if (!m_number || m_added) return;
         dnnl::post_ops ops;
-        appendUnary(ops, *m_call, m_call->text("unary_attr"));
+        appendUnary(ops, *m_call, function());
         dnnl::primitive_attr attributes = callersScratch();
         attributes.set_post_ops(ops);
         const DnnlLayout own = m_given.as(typeIn(made.layout));
@@ -199,6 +198,7 @@ void planForward(const CallReader& call, OneDnnPlan& plan, dnnl::algorithm algor
     if (bias) arguments.emplace_back(DNNL_ARG_BIAS, plan.operand(*bias, given, row.desc()));
     plan.add(Primitive(description), description, std::move(arguments));
     other.behind(plan, made);
+    clampBehind(plan, call, other.function(), made, y);
 }
 
 template <class Forward, class Data, class Weights>
