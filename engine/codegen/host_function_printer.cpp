@@ -285,7 +285,8 @@ class FunctionPrinter {
         const std::vector<std::string> before = m_symbols;
         for (const HostStep::Found& found : step.found) {
             const std::string name = "n" + std::to_string(m_symbols.size());
-            const std::string from = found.dim < 0
+            const std::string from = found.value ? size(SymInt(found.value))
+                                     : found.dim < 0
                                          ? "ct::numberIn(" + tensor(step.operands.at(0)) + ")"
                                          : "c.foundSize(" + std::to_string(number) + ", " +
                                                std::to_string(found.result) + ", " + std::to_string(found.dim) + ")";

@@ -103,11 +103,13 @@ struct HostStep {
     std::vector<int64_t> operands;    // value numbers of the nodes among them
     ValueType type;
     std::vector<int64_t> results;  // value numbers, -1 for results that are no tensors or that nobody asked for
-    /// Sizes that follow from what the step returns: symbol, result, and its dim (-1: the number in it).
+    /// Sizes that follow from what the step returns: symbol, result, and its dim (-1: the number in it); or from sizes
+    /// that are known then, which stand in `value`.
     struct Found {
         std::string symbol;
         size_t result = 0;
         int64_t dim = -1;
+        Expr value;
     };
     std::vector<Found> found;
 };

@@ -96,9 +96,11 @@ class Printer {
         std::string line =
             names(step.results) + " = " + step.op + "(" + joined(args) + ")" + by(step) + "  # " + step.node;
         for (const HostStep::Found& found : step.found)
-            line += "\n    " + found.symbol + " = " +
-                    (found.dim < 0 ? "" : "size " + std::to_string(found.dim) + " of ") + "result " +
-                    std::to_string(found.result);
+            line +=
+                "\n    " + found.symbol + " = " +
+                (found.value     ? cutaway::text(found.value)
+                 : found.dim < 0 ? "result " + std::to_string(found.result)
+                                 : "size " + std::to_string(found.dim) + " of result " + std::to_string(found.result));
         return line;
     }
     const HostProgram* m_program;

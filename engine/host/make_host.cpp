@@ -4,6 +4,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ir/data_dependent.h"
+#include "engine/ir/found_sizes.h"
 #include "engine/libraries/choose.h"
 #include "engine/schedule/lowering.h"
 #include "engine/support/checked.h"
@@ -20,6 +21,7 @@ class Maker {
 
     Result<HostFunction> run() {
         CT_TRY_VOID(addParameters());
+        m_following = followingSizes(graph());
         findSegments();
         addValues();
         for (const ScheduledCall& call : m_scheduled->calls) CT_TRY_VOID(addStep(call));
@@ -80,6 +82,18 @@ class Maker {
                                [&](const HostStep::Found& found) { return found.symbol == symbol; });
         });
     }
+    /// Behind what a step finds, the sizes that follow from it, for which PyTorch has symbols of their own.
+    void addFollowing(std::vector<HostStep::Found>& found) const {
+        if (found.empty()) return;
+        std::set<std::string> known = knownSymbols();
+        for (const HostStep::Found& own : found) known.insert(own.symbol);
+        for (const auto& [symbol, value] : m_following) {
+            const std::vector<std::string> needed = symbolsOf(value);
+            const bool follows = std::all_of(needed.begin(), needed.end(),
+                                             [&](const std::string& each) { return known.contains(each); });
+            if (follows && known.insert(symbol).second) found.push_back({symbol, 0, -1, value});
+        }
+    }
     void addSymbol(HostSymbol symbol) {
         if (const auto info = module().symbols.find(symbol.name); info != module().symbols.end()) {
             symbol.least = info->second.least();
@@ -122,7 +136,7 @@ class Maker {
         const auto note = [&](const Expr& expr, size_t result, int64_t dim) {
             if (expr && expr->kind == ExprKind::Symbol) found.push_back({expr->name, result, dim});
         };
-        if (const SymType* sym = call.node->type().sym()) note(sym->expr, 0, -1);
+        if (std::string number = foundNumber(*call.node); !number.empty()) found.push_back({std::move(number), 0, -1});
         if (!sizeDependsOnData(call.node->op(), call.node->args())) return found;
         const auto tensor = [&](const ValueType& type, size_t result) {
             if (const TensorType* own = type.tensor())
@@ -256,6 +270,7 @@ class Maker {
         step.node = node.name();
         step.type = node.type();
         step.found = foundBy(call);
+        addFollowing(step.found);
         std::optional<Error> error;
         auto fail = [&](Error e) {
             if (!error) error = std::move(e);
@@ -389,6 +404,7 @@ class Maker {
     HostProgram* m_host;
     HostFunction m_function;
     std::map<ValueKey, int64_t> m_number;
+    std::vector<std::pair<std::string, Expr>> m_following;
     std::map<int64_t, Node*> m_names;
     std::vector<HostLife> m_lives;
 };

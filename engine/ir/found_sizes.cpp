@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/ir/data_dependent.h"
+#include "engine/ir/infer.h"
 
 namespace cutaway {
 namespace {
@@ -29,12 +30,53 @@ void forEachSymbol(const Argument& argument, Visit&& visit) {
         for (const Argument& item : *items) forEachSymbol(item, visit);
 }
 
-bool isNumber(const Node& node, const std::string& symbol) {
-    const SymType* type = node.type().sym();
-    return type && type->expr && type->expr->kind == ExprKind::Symbol && type->expr->name == symbol;
-}
+bool isNumber(const Node& node, const std::string& symbol) { return foundNumber(node) == symbol; }
 
 }  // namespace
+
+std::string foundNumber(const Node& call) {
+    const SymType* type = call.type().sym();
+    if (!type || !type->expr) return {};
+    if (type->expr->kind == ExprKind::Symbol) return type->expr->name;
+    if (type->expr->kind != ExprKind::Eq || !call.isCall() || !sizeDependsOnData(call.op(), call.args())) return {};
+    const auto& sides = type->expr->operands;
+    for (const size_t side : {0, 1})
+        if (sides[side]->kind == ExprKind::Symbol && sides[1 - side].asInt() == 1) return sides[side]->name;
+    return {};
+}
+
+std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph) {
+    std::set<std::string> known;
+    std::vector<std::pair<std::string, Expr>> following;
+    const auto isNew = [&](const Expr& expr) {
+        return expr && expr->kind == ExprKind::Symbol && !known.contains(expr->name);
+    };
+    const auto follows = [&](const Expr& declared, const Expr& inferred) {
+        if (!isNew(declared) || !inferred) return;
+        for (const std::string& symbol : symbolsOf(inferred))
+            if (!known.contains(symbol)) return;
+        known.insert(declared->name);
+        following.emplace_back(declared->name, inferred);
+    };
+    for (const Node& node : graph.nodes()) {
+        const auto know = [&](const std::string& symbol) { known.insert(symbol); };
+        const TensorType* tensor = node.type().tensor();
+        const SymType* number = node.type().sym();
+        if (node.isPlaceholder() || (node.isCall() && sizeDependsOnData(node.op(), node.args())))
+            forEachSymbol(node.type(), know);
+        else if (node.isCall() && (tensor ? std::any_of(tensor->sizes.begin(), tensor->sizes.end(),
+                                                        [&](const SymInt& size) { return isNew(size.expr()); })
+                                          : number && isNew(number->expr))) {
+            const auto inferred = inferCall(node.op(), node.args());
+            if (!inferred) continue;
+            if (const SymType* found = inferred->sym(); found && number) follows(number->expr, found->expr);
+            if (const TensorType* found = inferred->tensor(); found && tensor && found->rank() == tensor->rank())
+                for (size_t d = 0; d < tensor->sizes.size(); ++d)
+                    follows(tensor->sizes[d].expr(), found->sizes[d].expr());
+        }
+    }
+    return following;
+}
 
 std::vector<FoundSize> foundSizes(const Graph& graph) {
     std::set<std::string> given;

@@ -1,3 +1,4 @@
+#include "engine/expr/expr_parse.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
@@ -94,6 +95,18 @@ ValueType FunctionBuilder::merged(const Statement& statement, Annotation written
         (!written.hasDevice || mine->device == theirs->device))
         return inferred;
     if (sameType(written.type, inferred)) return inferred;
+    // A size that follows from data has a symbol of its own (u1 rows of x[:u0]); where the view begins is not written.
+    const auto isNamed = [](const SymInt& own, const SymInt& size) {
+        return own == size || (!own.isInt() && own.expr()->kind == ExprKind::Symbol && isUnbacked(own.expr()->name));
+    };
+    if (mine && theirs && mine->dtype == theirs->dtype &&
+        std::equal(mine->sizes.begin(), mine->sizes.end(), theirs->sizes.begin(), theirs->sizes.end(), isNamed)) {
+        TensorType type = *mine;
+        type.offset = theirs->offset;
+        if (!written.hasStrides) type.strides = theirs->strides;
+        if (!written.hasDevice) type.device = theirs->device;
+        return type;
+    }
     const auto full = [](const ValueType& type) { return type.tensor() ? type.tensor()->fullText() : type.text(); };
     m_state.remark(statement.begin, "'" + std::string(statement.target) + "' is written as \"" + full(written.type) +
                                         "\", its operator gives \"" + full(inferred) + "\"; kept as written");

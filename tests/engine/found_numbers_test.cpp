@@ -38,6 +38,14 @@ class FoundNumbersTest : public QObject {
             {1, -2}, {5});
         row("a row that is replaced", "    r: \"f32[3, 4]\" = aten.select_scatter.default(x, y, 0, item)\n", {1, -2},
             {3, -4});
+        row("the rows before, whose number has a symbol of its own",
+            "    slice_1: \"f32[u1, 4]\" = aten.slice.Tensor(x, 0, None, item)\n"
+            "    r: \"f32[u1, 4]\" = aten.mul.Tensor(slice_1, y)\n",
+            {0, 2, 3, 9, -1, -3, -9}, {});
+        row("the sum of the rows from there on",
+            "    slice_1: \"f32[u1, 4]\" = aten.slice.Tensor(x, 0, item)\n"
+            "    r: \"f32[4]\" = aten.sum.dim_IntList(slice_1, [0])\n",
+            {0, 2, 3, 9, -1, -3, -9}, {});
         row("a row and what it holds",
             "    select: \"f32[4]\" = aten.select.int(x, 0, item)\n    r: \"f32[]\" = aten.select.int(select, 0, item)\n",
             {1, -2}, {3, -4});
@@ -72,6 +80,38 @@ class FoundNumbersTest : public QObject {
             QCOMPARE(
                 toDouble((*interpret(*module, {x, Tensor::scalar(DType::I64, int64_t{-1}), (*given)[2]}))[0].item(0)),
                 toDouble(x.item(8)));
+    }
+
+    /// A bool is a number whose symbol is 0 or 1.
+    void boolsFromData() {
+        const Snapshot module = moduleOf(R"py(
+# symbol u0: lower=0, upper=1
+def forward(x: "f32[3]"):
+    gt: "b8[3]" = aten.gt.Scalar(x, 0)
+    all_1: "b8[]" = aten.all.default(gt)
+    item: "Sym(u0 == 1)" = aten.item.default(all_1)
+    sym_ite: "Sym(Where(u0 == 1, 1, 0))" = torch.sym_ite(item, 1, 0)
+    le: "Sym(Where(u0 == 1, 1, 0) <= 1)" = sym_ite <= 1
+    _assert = aten._assert_scalar.default(le, "0 or 1")
+    mul: "f32[3]" = aten.mul.Tensor(x, item)
+    return (mul, item)
+)py");
+        const auto program = buildCpu(module);
+        QVERIFY2(program, program ? "" : program.error().text().c_str());
+        for (const double least : {1.5, -1.5}) {
+            Tensor x = Tensor::empty(DType::F32, {3});
+            for (const int64_t i : {0, 1, 2}) x.as<float>()[i] = static_cast<float>(least) + static_cast<float>(i);
+            const auto expected = interpret(*module, {x});
+            QVERIFY2(expected, expected ? "" : expected.error().text().c_str());
+            const auto run = runCpu(*program, {x});
+            QVERIFY2(run, run ? "" : run.error().text().c_str());
+            for (const std::vector<Tensor>& results : {*expected, run->outputs}) {
+                QCOMPARE(results.at(1).dtype(), DType::Bool);
+                QCOMPARE(toInt(results.at(1).item()), int64_t{least > 0});
+                for (const int64_t i : {0, 1, 2})
+                    QCOMPARE(toDouble(results.at(0).item(i)), least > 0 ? toDouble(x.item(i)) : 0);
+            }
+        }
     }
 
     /// A float that is read from a tensor keeps its fraction and its sign, in kernels, arguments and results.

@@ -342,6 +342,10 @@ class HostContext::Values final : public ValueSource {
     }
     Result<void> learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) const {
         for (const HostStep::Found& found : step.found) {
+            if (found.value) {
+                if (const auto value = valueFor(SymInt(found.value), sizes)) sizes[found.symbol] = *value;
+                continue;
+            }
             const Tensor& tensor = tensors.at(found.result);
             sizes[found.symbol] = found.dim < 0 ? symbolValue(found.symbol, tensor) : tensor.size(found.dim);
         }

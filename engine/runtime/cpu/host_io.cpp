@@ -111,6 +111,8 @@ class Writer {
             m_out.text(found.symbol);
             m_out.count(found.result);
             m_out.pod(found.dim);
+            m_out.pod(static_cast<bool>(found.value));
+            if (found.value) writeSize(m_out, SymInt(found.value));
         });
     }
 
@@ -271,6 +273,7 @@ class Reader {
             found.symbol = m_in.text();
             found.result = number();
             found.dim = m_in.pod<int64_t>();
+            if (m_in.pod<bool>()) found.value = readSize(m_in).expr();
         });
         if (step.kind == HostStepKind::Kernel && step.kernel >= program.kernels.size()) m_in.fail();
         if (step.kind == HostStepKind::Library && step.params.size() != step.args.size()) m_in.fail();
