@@ -17,6 +17,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +46,17 @@ def tensors(values):
     from torch.utils._pytree import tree_leaves
     import torch
     return {f"{number:04}": plain(value) for number, value in enumerate(leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))}
+
+
+def without_folders(model):
+    """Source files in the program's stack traces, named without the folders of the machine that exported it."""
+    with zipfile.ZipFile(model) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(model, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in entries.items():
+            if name.endswith(".json"):
+                data = re.sub(rb'/[^\s"\\]*/(?=(torch|scripts)/[^\s"\\]*\.py)', b"", data)
+            archive.writestr(zipfile.ZipInfo(name), data)
 
 
 def module_of(case):
@@ -85,6 +97,7 @@ def export_case(case, folder):
         program = program.run_decompositions() if case.decompose is True else program.run_decompositions(dict(case.decompose))
     folder.mkdir(parents=True)
     torch.export.save(program, folder / "model.pt2")
+    without_folders(folder / "model.pt2")
     refused = []
     state = {name: value.clone() for name, value in module.state_dict().items()}
     for number, inputs in enumerate([case.inputs, *case.runs]):
