@@ -50,6 +50,8 @@ def symbols():
          runs=[(x(3, 2, 7, 11),)], train=True)
     case("symbol-pool", lambda a: F.adaptive_avg_pool2d(a, 1).flatten(1), x(2, 2, 9, 8), dynamic={0: AUTO}, runs=[(x(3, 2, 9, 8),)])
     case("symbol-head", lambda a: F.scaled_dot_product_attention(a, a, a), x(1, 1, 4, 6), dynamic={2: AUTO, 3: AUTO}, runs=[(x(1, 1, 5, 8),)])
+    case("symbol-head-arithmetic", lambda a, v: F.scaled_dot_product_attention(a, a, v, is_causal=True), x(1, 2, 4, 6), x(1, 2, 4, 5), dynamic=[{2: AUTO, 3: AUTO}, {2: AUTO}], runs=[(x(1, 2, 5, 8), x(1, 2, 5, 5))])
+    case("unbacked-part-in-rows", lambda a, n: (a[:, n.item():] * 2, a.t()[:n.item()].sum(1)), a, i(2), runs=[(a, i(-2)), (a, i(0))])
     case("unbacked-slice", lambda a, n: a[:n.item()], a, i(3), runs=[(a, i(-2)), (a, i(99))])
     case("unbacked-from", lambda a, n: a[n.item():].sum(0), a, i(3), runs=[(a, i(-2))])
     case("unbacked-arange", lambda n: arange(n), i(4), runs=[(i(7),)])
