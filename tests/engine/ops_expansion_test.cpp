@@ -36,6 +36,14 @@ const std::map<std::string, std::map<std::string, std::string>>& expansions() {
     return loaded;
 }
 
+/// What is written to an operand: PyTorch copies it back behind the graph, which the record does not show.
+void dropWriteBacks(Module& module, Rewriter& rewriter) {
+    std::vector<Node*> writes;
+    for (Node& node : module.graph().nodes())
+        if (node.isCall("aten.copy_.default") && node.arg(0).node()->isPlaceholder()) writes.push_back(&node);
+    for (Node* write : writes) rewriter.replace(*write, *write->arg(1).node());
+}
+
 Result<std::string> expanded(const Op& op, const std::string& text) try {
     Module module;
     CT_TRY_VOID(buildSampleModule(op, text, module));
@@ -49,6 +57,7 @@ Result<std::string> expanded(const Op& op, const std::string& text) try {
     Rewriter rewriter("expand", options);
     CT_TRY_VOID(expandComposites(module, rewriter));
     CT_TRY_VOID(functionalize(module, rewriter));
+    dropWriteBacks(module, rewriter);
     CT_TRY_VOID(decompose(module, rewriter));
     CT_TRY_VOID(eliminateDeadCode(module, rewriter));
     return listing(module);
