@@ -21,7 +21,7 @@ Node* aliasedInput(const Node& node) {
         Node* tuple = node.arg(0).node();
         return tuple && tuple->is(Tag::View) ? tuple->arg(0).node() : nullptr;
     }
-    if (!node.is(Tag::View) || node.type().tuple()) return nullptr;
+    if ((!node.is(Tag::View) && !isLazyView(node)) || node.type().tuple()) return nullptr;
     return node.arg(0).node();
 }
 
@@ -51,6 +51,7 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
         return head;
     };
     if (packet == "aten.alias" || packet == "aten.detach") return source;
+    if (packet == "aten._conj" || packet == "aten._neg_view") return unary(view.op().name(), source);
     // The same bits under another dtype, and back.
     if (view.isCall("aten.view.dtype")) return builder.call("aten.view.dtype", {source, input.dtype()});
     if (packet == "aten.view_as_real")

@@ -29,6 +29,8 @@ bool isOutput(const Node& root) {
 
 }  // namespace
 
+bool isLazyView(const Node& node) { return node.isCall("aten._conj.default") || node.isCall("aten._neg_view.default"); }
+
 bool isSharingReshape(const Node& node) {
     if (!node.isCall("aten.reshape.default") || !node.type().tensor()) return false;
     const Node* source = node.arg(0).node();

@@ -33,6 +33,9 @@ class StorageRoots {
 /// The operand whose memory the call's value shares: a view's, or the one that a call in place gives back; null for
 /// values with memory of their own.
 const Node* sharedOperand(const Node& node);
+/// A conjugate or a negation that PyTorch computes when it is read: here fresh elements, but what is written to it
+/// reaches its operand.
+bool isLazyView(const Node& node);
 /// A reshape whose operand's strides allow it without a copy.
 bool isSharingReshape(const Node& node);
 /// The node whose memory this one shares, in the graph as it stands; itself if it has its own.

@@ -95,11 +95,11 @@ Value cat(GraphBuilder& builder, const std::vector<Value>& tensors, int64_t dim)
 }
 
 Result<ValueType> inferExpanded(const InferContext& c) {
-    // Rules read their operands without asking; a number in a tensor's place, or the reverse, is refused here.
+    // Rules read their operands without asking. Numbers stand for tensors where binding lets them; a list in a tensor's
+    // place, or a tensor in a number's, is refused here.
     const auto& params = c.op().schema()->params;
     for (size_t i = 0; i < params.size(); ++i)
-        if (params[i].kind == ParamKind::Tensor && !params[i].list && !c.arg(i).isNone() &&
-            !(c.arg(i).node() && c.arg(i).node()->type().tensor()))
+        if (params[i].kind == ParamKind::Tensor && !params[i].list && !c.arg(i).isNone() && !c.operand(i))
             return c.fail("argument '" + params[i].name + "' is not a tensor");
     for (size_t i = 0; i < params.size(); ++i)
         if (params[i].kind == ParamKind::Int && holdsTensor(c.arg(i)))

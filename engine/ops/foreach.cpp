@@ -2,6 +2,7 @@
 // PyTorch writes one kernel for a whole list, and writes its results in place.
 #include "engine/ops/foreach.h"
 
+#include <algorithm>
 #include <array>
 
 #include "engine/ops/expanded.h"
@@ -30,6 +31,8 @@ constexpr std::string_view kPositiveSelf = "[f32[2]>0, f32[3, 4][1, 3]>0, bf16[4
 constexpr std::string_view kTriples = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], 0.5";
 constexpr std::string_view kScaledTriples =
     "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], [0.5, 2.0]";
+constexpr std::string_view kNumberedTriples =
+    "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], f32[2]";
 
 constexpr ListOp kListOps[] = {
     {"aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor",
@@ -55,6 +58,7 @@ constexpr ListOp kListOps[] = {
     {"aten._foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
     {"aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kListPairs},
     {"aten._foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_max.default", kNumbers},
+    {"aten._foreach_zero.default(Tensor[] self) -> Tensor[]", "aten.zeros_like.default", kSelf},
     {"aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "aten.pow.Tensor_Tensor",
      "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"},
     {"aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "aten.pow.Tensor_Scalar",
@@ -167,6 +171,7 @@ void deriveEach(Derivation& d) {
         if (!d.dy(i)) continue;
         const Value call = callOfItem(d, i);
         if (!call) return;
+        if (call.node()->op().is(Tag::NoGradient)) continue;  // zeros, whatever the item was
         Derivation one(*call.node(), d.builder(), {d.out(i)}, {d.dy(i)});
         std::vector<bool> needed(call.node()->args().size(), false);
         for (size_t p = 0; p < std::min(params.size(), needed.size()); ++p) needed[p] = d.needs(p);
@@ -192,11 +197,15 @@ Value onLists(Decomposition& d, std::string_view op, const std::vector<Value>& a
 Argument wholePart(const Argument& factor, const Value& of) {
     return isIntegral(of.dtype()) && factor.asReal() ? Argument(static_cast<int64_t>(*factor.asReal())) : factor;
 }
+bool dividesIntegers(const Decomposition& d, std::string_view op) {
+    const std::vector<Value> divided = d.list("tensor1");
+    return op == "aten._foreach_div.List" && std::any_of(divided.begin(), divided.end(), [](const Value& each) {
+               return !isFloating(each.dtype()) && !isComplex(each.dtype());
+           });
+}
 /// self + value * (tensor1 op tensor2), list by list.
 Values addProduct(Decomposition& d, std::string_view op) {
-    for (const Value& divided : d.list("tensor1"))
-        if (op == "aten._foreach_div.List" && !isFloating(divided.dtype()) && !isComplex(divided.dtype()))
-            return refuse(d, "integers are not divided");
+    if (dividesIntegers(d, op)) return refuse(d, "integers are not divided");
     const std::vector<Value> products = itemsOf(onLists(d, op, d.list("tensor1"), d.list("tensor2")));
     const Argument factor = products.empty() ? d.arg("value") : wholePart(d.arg("value"), products[0]);
     return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), products, {{"alpha", factor}}));
@@ -214,6 +223,25 @@ Values addScaledProduct(Decomposition& d, std::string_view op) {
         const bool whole = isIntegral(left[i].dtype()) && isIntegral(right[i].dtype());
         const Argument factor = whole ? wholePart((*scalars)[i], self[i]) : (*scalars)[i];
         results.push_back(d.call(op, {self[i], left[i], right[i]}, {{"value", factor}}));
+    }
+    return results;
+}
+
+/// The same with the numbers in a tensor.
+Values addProducts(Decomposition& d, std::string_view op) {
+    const std::vector<Value> self = d.list("self");
+    const Value scalars = d.in("scalars");
+    if (self.empty()) return refuse(d, "there is no tensor in the list");
+    if (scalars.rank() != 1 || differ(scalars.size(0), SymInt(static_cast<int64_t>(self.size()))))
+        return refuse(d, "needs one number for each tensor, in one dim");
+    if (!scalars.type().isContiguous())
+        return refuse(d, "needs numbers that lie side by side, not " + scalars.type().text() + "; clone them first");
+    if (dividesIntegers(d, op)) return refuse(d, "integers are not divided");
+    const std::vector<Value> products = itemsOf(onLists(d, op, d.list("tensor1"), d.list("tensor2")));
+    std::vector<Value> results;
+    for (size_t i = 0; i < std::min(self.size(), products.size()); ++i) {
+        const Value number = d.call("aten.select.int", {scalars, 0, static_cast<int64_t>(i)});
+        results.push_back(self[i] + products[i] * number);
     }
     return results;
 }
@@ -258,6 +286,22 @@ constexpr OpDef kWritten[] = {
     writtenList(
         "aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         [](Decomposition& d) { return addProduct(d, "aten._foreach_div.List"); }, kTriples),
+    writtenList(
+        "aten._foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]",
+        [](Decomposition& d) { return addProducts(d, "aten._foreach_mul.List"); }, kNumberedTriples),
+    writtenList(
+        "aten._foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]",
+        [](Decomposition& d) { return addProducts(d, "aten._foreach_div.List"); }, kNumberedTriples),
+    shorthand(
+        "aten._foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
+        [](Decomposition& d) -> Values {
+            std::vector<Value> powers;
+            for (const Value& exponent : d.list("exponent"))
+                powers.push_back(d.call("aten.pow.Scalar", {d.arg("self"), exponent}));
+            if (powers.empty()) return refuse(d, "there is no tensor in the list");
+            return powers;
+        },
+        "2.0, [f32[2], f32[3, 4]]"),
     writtenList(
         "aten._foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
         [](Decomposition& d) { return addScaledProduct(d, "aten.addcmul.default"); }, kScaledTriples),

@@ -161,6 +161,7 @@ constexpr OpDef kLayerNamesOps[] = {
     shorthand("aten._weight_norm.default(Tensor v, Tensor g, int dim=0) -> Tensor", withLength,
               "f32[3, 4], f32[3, 1]\nf64[3, 4], f64[1, 4], 1"),
     {.schema = "aten.renorm.default(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+     .tags = Tag::Inplace,
      .infer = inferRenorm,
      .eval = evalExpanded,
      .expand = Expand::Composite,

@@ -246,6 +246,10 @@ Values convolvedInTime(Decomposition& d) {
 constexpr std::string_view kOlderSpaced = "f64[], f64[], 5, dtype=torch.float64\nf32[], f32[], 1\nf32[], f32[], 6";
 
 constexpr OpDef kOlderNamesOps[] = {
+    CUTAWAY_NUMBER_FIRST("aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+                         "aten.bitwise_left_shift.Tensor", "1, i64[4]<9\n3, u8[4]<7"),
+    CUTAWAY_NUMBER_FIRST("aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+                         "aten.bitwise_right_shift.Tensor", "64, i64[4]<9\n64, i32[4]<9"),
     CUTAWAY_NUMBER_FIRST("aten.bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
                          "aten.bitwise_and.Tensor", "6, i64[2, 3]\nTrue, b8[4]"),
     CUTAWAY_NUMBER_FIRST("aten.bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "aten.bitwise_or.Tensor",

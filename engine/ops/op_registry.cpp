@@ -3,6 +3,7 @@
 #include <deque>
 #include <mutex>
 
+#include "engine/ops/out_forms.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -63,6 +64,13 @@ std::span<const OpDef> fusedOptimizerOps();
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
     {"aten.bernoulli.p",
      "aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)"},
+    {"aten.pow.Tensor_Scalar", "aten.pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)"},
+    {"aten.pow.Tensor_Tensor", "aten.pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)"},
+    {"aten.float_power.Tensor_Scalar", "aten.float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)"},
+    {"aten.float_power.Tensor_Tensor", "aten.float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)"},
+    {"aten.floor_divide.default", "aten.floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"},
+    {"aten.ldexp.Tensor", "aten.ldexp_.default(Tensor(a!) self, Tensor other) -> Tensor(a!)"},
+    {"aten.transpose.int", "aten.transpose_.default(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"},
     {"aten.normal_functional.default",
      "aten.normal_.default(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)"},
 };
@@ -74,9 +82,9 @@ class OpRegistry {
         return registry;
     }
 
-    const Op* find(std::string_view name) const {
+    const Op* find(std::string_view name) {
         auto found = m_known.find(name);
-        return found == m_known.end() ? nullptr : found->second;
+        return found != m_known.end() ? found->second : outForm(name);
     }
 
     const Op& findOrMakeOpaque(std::string_view name, Op::Style style) {
@@ -182,6 +190,26 @@ class OpRegistry {
         m_known.emplace(op.m_name, &op);
     }
 
+    /// A call that writes into tensors it is given, made when it is first asked for: there are hundreds.
+    const Op* outForm(std::string_view name) {
+        const auto form = outFormOf(name, [](std::string_view of) -> const Op* {
+            const auto& known = instance().m_known;
+            const auto found = known.find(of);
+            return found == known.end() ? nullptr : found->second;
+        });
+        if (!form) return nullptr;
+        std::lock_guard lock(m_mutex);
+        if (const auto made = m_outForms.find(name); made != m_outForms.end()) return made->second;
+        OpDef& def = m_twinDefs.emplace_back(outDef(*form));
+        Op& op = m_opaqueOps.emplace_back();
+        op.m_name = std::string(name);
+        op.m_def = &def;
+        op.m_mutates = true;
+        op.m_schema = std::make_unique<const Schema>(outSchema(name, *form));
+        m_outForms.emplace(op.m_name, &op);
+        return &op;
+    }
+
     static Result<ValueType> inferInplace(const InferContext& c);
     static Values decomposeInplace(Decomposition& d);
 
@@ -210,7 +238,7 @@ class OpRegistry {
     std::deque<Op> m_ops, m_opaqueOps;
     std::deque<OpDef> m_twinDefs;
     std::map<std::string, const Op*, std::less<>> m_known;
-    std::map<std::string, const Op*, std::less<>> m_opaque[3];
+    std::map<std::string, const Op*, std::less<>> m_outForms, m_opaque[3];
     std::vector<const Op*> m_all;
     std::mutex m_mutex;
 };

@@ -150,7 +150,7 @@ constexpr OpDef kPointwiseNamesOps[] = {
             if (isComplex(d.in(0).dtype())) return refuse(d, "has no expansion for complex numbers");
             return d.call("aten.pow.Tensor_Scalar", {convert(d.in(0), DType::F64), toDouble(*d.scalar("exponent"))});
         },
-        "f32[2, 3]>0, 2\ni64[3]>0, 0.5"),
+        "f32[2, 3]>0, 2\ni64[3]>0, 0.5", kPointwiseNamesTags),
     shorthand(
         "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         [](Decomposition& d) -> Values {
@@ -159,7 +159,7 @@ constexpr OpDef kPointwiseNamesOps[] = {
             const Value exponent = convert(d.in(1), DType::F64);
             return d.call("aten.pow.Tensor_Tensor", {convert(d.in(0), DType::F64), exponent});
         },
-        "f32[2, 3]>0, f32[3]\ni64[3]>0, f64[3]"),
+        "f32[2, 3]>0, f32[3]\ni64[3]>0, f64[3]", kPointwiseNamesTags),
     shorthand(
         "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
         [](Decomposition& d) -> Values {
@@ -190,7 +190,7 @@ constexpr OpDef kPointwiseNamesOps[] = {
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]\ni64[4], i64[4]"},
     // The next number towards other.
     {.schema = "aten.nextafter.default(Tensor self, Tensor other) -> Tensor",
-     .tags = Tag::Pointwise,
+     .tags = kPointwiseNamesTags,
      .infer = inferSameFloats,
      .eval = [](const EvalContext& c) -> EvalResult {
          if (isHalf(c.resultType().dtype))
@@ -230,7 +230,15 @@ constexpr OpDef kPointwiseNamesOps[] = {
     shorthand(
         "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         [](Decomposition& d) -> Values { return sameCall(d, "aten.clamp.Tensor"); }, "f32[2, 3], f32[3], f32[3]",
-        Tag::Pointwise),
+        kPointwiseNamesTags),
+    shorthand(
+        "aten._add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        [](Decomposition& d) -> Values { return unary("aten.relu.default", sameCall(d, "aten.add.Tensor")); },
+        "f32[2, 3], f32[3]\nf32[4], f32[4], alpha = -2", kPointwiseNamesTags),
+    shorthand(
+        "aten._add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        [](Decomposition& d) -> Values { return unary("aten.relu.default", sameCall(d, "aten.add.Scalar")); },
+        "f32[2, 3], 0.5\nf32[4], 1, -2", kPointwiseNamesTags),
     shorthand(
         "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
         [](Decomposition& d) -> Values { return sameCall(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0",

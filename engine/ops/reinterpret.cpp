@@ -1,4 +1,5 @@
 // Memory seen as another dtype, complex numbers seen as pairs, and broadcasting to named dims.
+#include "engine/ops/alias.h"
 #include "engine/ops/build.h"
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
@@ -217,6 +218,18 @@ Values resized(Decomposition& d) {
     return d.call("aten.as_strided.default", {x, Argument(*size), Argument(*strides)});
 }
 
+/// What is lazily conjugated or negated in PyTorch is computed at once here, but writes to it reach what it looks at:
+/// until it is resolved, which makes a copy.
+Values resolved(Decomposition& d) {
+    const Value x = d.in(0);
+    for (const Node* node = x.node(); node && node->isCall();) {
+        if (isLazyView(*node)) return unary("aten.clone.default", x);
+        if (!node->is(Tag::View) && !node->isCall("operator.getitem")) break;
+        node = node->arg(0).node();
+    }
+    return x;
+}
+
 constexpr OpDef kReinterpretOps[] = {
     // The same bytes as elements of another dtype.
     {.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
@@ -276,14 +289,23 @@ i64[2, 2], torch.uint8
         [](Decomposition& d) { return decomposeConj(d, "aten._conj.default"); }, "c64[2, 3]\nf32[3]\ni64[2]"),
     shorthand(
         "aten.conj_physical.default(Tensor self) -> Tensor",
-        [](Decomposition& d) { return decomposeConj(d, "aten._conj_physical.default"); }, "c64[2, 3]\nf32[3]"),
-    // Nothing here is lazily conjugated or negated.
-    shorthand(
-        "aten.resolve_conj.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) -> Values { return d.in(0); },
-        "c64[2, 3]\nf32[3]"),
-    shorthand(
-        "aten.resolve_neg.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) -> Values { return d.in(0); },
-        "c64[2, 3]\nf32[3]"),
+        [](Decomposition& d) { return decomposeConj(d, "aten._conj_physical.default"); }, "c64[2, 3]\nf32[3]",
+        Tag::Inplace),
+    {.schema = "aten._neg_view.default(Tensor(a) self) -> Tensor(a)",
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(TensorType type, c.tensor(size_t{0}));
+         if (type.dtype == DType::Bool) return c.fail("negates no bools");
+         type.offset = 0;
+         type.requiresGrad = false;
+         return ValueType(std::move(type));
+     },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values { return -d.in(0); },
+     .derive = [](Derivation& d) { d.input(0) = -d.dy(); },
+     .samples = "f32[2, 3]\nf32[2, 3][1, 2]\ni64[4]"},
+    shorthand("aten.resolve_conj.default(Tensor(a) self) -> Tensor(a)", resolved, "c64[2, 3]\nf32[3]"),
+    shorthand("aten.resolve_neg.default(Tensor(a) self) -> Tensor(a)", resolved, "c64[2, 3]\nf32[3]"),
     {.schema = "aten.complex.default(Tensor real, Tensor imag) -> Tensor",
      .infer = inferComplexPair,
      .eval = [](const EvalContext& c) { return evalComplexPair(c, false); },

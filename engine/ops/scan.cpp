@@ -284,11 +284,13 @@ constexpr std::string_view kExtremeScanSamples =
 
 constexpr OpDef kScanOps[] = {
     {.schema = "aten.cumsum.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Inplace,
      .infer = inferScan,
      .eval = evalScan<true>,
      .derive = deriveCumsum,
      .samples = kScanSamples},
     {.schema = "aten.cumprod.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Inplace,
      .infer = inferScan,
      .eval = evalScan<false>,
      .derive = deriveCumprod,

@@ -45,7 +45,7 @@ void deriveIncompleteGamma(Derivation& d) {
 template <bool upper>
 constexpr OpDef incompleteGammaRow(std::string_view schema) {
     return {.schema = schema,
-            .tags = Tag::Pointwise,
+            .tags = Tag::Pointwise | Tag::Inplace,
             .infer = inferRealFloat,
             .eval = evalIncompleteGamma<upper>,
             .derive = deriveIncompleteGamma<upper>,

@@ -17,13 +17,9 @@ constexpr double kPi = 3.141592653589793;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr OpDef unaryRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, Fn<void(Derivation&)> derive,
-                         std::string_view samples) {
-    return {.schema = schema,
-            .tags = Tag::Pointwise,
-            .infer = inferRealFloat,
-            .eval = eval,
-            .derive = derive,
-            .samples = samples};
+                         std::string_view samples, Tag tags = Tag::Pointwise) {
+    return {
+        .schema = schema, .tags = tags, .infer = inferRealFloat, .eval = eval, .derive = derive, .samples = samples};
 }
 template <double (*f)(double)>
 EvalResult mapped(const EvalContext& c) {
@@ -106,7 +102,8 @@ constexpr OpDef kSpecialFunctionsOps[] = {
     // Modified Bessel functions of the first kind; the e forms times exp(-|x|).
     unaryRow(
         "aten.i0.default(Tensor self) -> Tensor", bessel<0, false>,
-        [](Derivation& d) { d.input(0) = d.dy() * bessel(d, "aten.special_i1.default"); }, kSpecialSamples),
+        [](Derivation& d) { d.input(0) = d.dy() * bessel(d, "aten.special_i1.default"); }, kSpecialSamples,
+        Tag::Pointwise | Tag::Inplace),
     unaryRow(
         "aten.special_i0e.default(Tensor self) -> Tensor", bessel<0, true>,
         [](Derivation& d) {
@@ -211,7 +208,7 @@ constexpr OpDef kSpecialFunctionsOps[] = {
         [](Decomposition& d) { return renamed(d, "aten.erfinv.default"); }, "f32[3]<1"),
     // sin(pi x) / (pi x), 1 at 0.
     {.schema = "aten.sinc.default(Tensor self) -> Tensor",
-     .tags = Tag::Pointwise,
+     .tags = Tag::Pointwise | Tag::Inplace,
      .infer = inferBroadcastFloat,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
@@ -250,7 +247,8 @@ constexpr OpDef kSpecialFunctionsOps[] = {
                  d.input(1) = d.dy() * -d.in(0) * d.call("aten.special_zeta.default", {d.in(0) + 1, d.in(1)});
          },
      .samples = "f32[4]>0, f32[4]>0\nf64[2, 3]>0, f64[3]>0"},
-    shorthand("aten.mvlgamma.default(Tensor self, int p) -> Tensor", logGammas, "f32[2, 3]>0, 1\nf64[4]>0, 2"),
+    shorthand("aten.mvlgamma.default(Tensor self, int p) -> Tensor", logGammas, "f32[2, 3]>0, 1\nf64[4]>0, 2",
+              Tag::Pointwise | Tag::Inplace),
 };
 
 }  // namespace

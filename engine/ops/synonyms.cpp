@@ -26,16 +26,16 @@ constexpr Synonym kSynonyms[] = {
      "f32[2, 3], 0.5, rounding_mode = 'floor'\ni64[4], 2, rounding_mode = 'trunc'", kSynonymsTags},
     {"aten.divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", "aten.div.Tensor_mode",
      "f32[2, 3], f32[3]>0, rounding_mode = 'floor'", kSynonymsTags},
-    {"aten.greater.Scalar(Tensor self, Scalar other) -> Tensor", "aten.gt.Scalar", kNumber, Tag::Pointwise},
-    {"aten.greater.Tensor(Tensor self, Tensor other) -> Tensor", "aten.gt.Tensor", kPair, Tag::Pointwise},
-    {"aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ge.Scalar", kNumber, Tag::Pointwise},
-    {"aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ge.Tensor", kPair, Tag::Pointwise},
-    {"aten.less.Scalar(Tensor self, Scalar other) -> Tensor", "aten.lt.Scalar", kNumber, Tag::Pointwise},
-    {"aten.less.Tensor(Tensor self, Tensor other) -> Tensor", "aten.lt.Tensor", kPair, Tag::Pointwise},
-    {"aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.le.Scalar", kNumber, Tag::Pointwise},
-    {"aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.le.Tensor", kPair, Tag::Pointwise},
-    {"aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ne.Scalar", kNumber, Tag::Pointwise},
-    {"aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ne.Tensor", kPair, Tag::Pointwise},
+    {"aten.greater.Scalar(Tensor self, Scalar other) -> Tensor", "aten.gt.Scalar", kNumber, kSynonymsTags},
+    {"aten.greater.Tensor(Tensor self, Tensor other) -> Tensor", "aten.gt.Tensor", kPair, kSynonymsTags},
+    {"aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ge.Scalar", kNumber, kSynonymsTags},
+    {"aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ge.Tensor", kPair, kSynonymsTags},
+    {"aten.less.Scalar(Tensor self, Scalar other) -> Tensor", "aten.lt.Scalar", kNumber, kSynonymsTags},
+    {"aten.less.Tensor(Tensor self, Tensor other) -> Tensor", "aten.lt.Tensor", kPair, kSynonymsTags},
+    {"aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.le.Scalar", kNumber, kSynonymsTags},
+    {"aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.le.Tensor", kPair, kSynonymsTags},
+    {"aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor", "aten.ne.Scalar", kNumber, kSynonymsTags},
+    {"aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor", "aten.ne.Tensor", kPair, kSynonymsTags},
     {"aten.arccos.default(Tensor self) -> Tensor", "aten.acos.default", "f32[2, 3]<1", kSynonymsTags},
     {"aten.arccosh.default(Tensor self) -> Tensor", "aten.acosh.default", "f32[2, 3]", kSynonymsTags},
     {"aten.arcsin.default(Tensor self) -> Tensor", "aten.asin.default", "f32[2, 3]<1", kSynonymsTags},
@@ -80,12 +80,37 @@ constexpr Synonym kSynonyms[] = {
      "aten.randn_like.default", "f32[2, 3], generator = None", Tag::Random},
     {"aten._stack.default(Tensor[] tensors, int dim=0) -> Tensor", "aten.stack.default", "[f32[2, 3], f32[2, 3]], 1"},
     {"aten.special_multigammaln.default(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "f32[2, 3]>0, 2"},
+    // Python's operators that write, and calls that write in another name.
+    {"aten.__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_and_.Tensor",
+     "i64[4], i64[4]<4"},
+    {"aten.__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_and_.Scalar", "i64[4], 3"},
+    {"aten.__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_or_.Tensor", "i64[4], i64[4]<4"},
+    {"aten.__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_or_.Scalar", "i64[4], 3"},
+    {"aten.__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_xor_.Tensor",
+     "i64[4], i64[4]<4"},
+    {"aten.__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_xor_.Scalar", "i64[4], 3"},
+    {"aten.__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_left_shift_.Tensor",
+     "i64[4], i64[4]<4"},
+    {"aten.__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_left_shift_.Tensor_Scalar",
+     "i64[4], 3"},
+    {"aten.__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_right_shift_.Tensor",
+     "i64[4], i64[4]<4"},
+    {"aten.__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_right_shift_.Tensor_Scalar",
+     "i64[4], 3"},
+    {"aten.swapaxes_.default(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", "aten.transpose_.default",
+     "f32[2, 3, 4], 0, -1"},
+    {"aten.swapdims_.default(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "aten.transpose_.default",
+     "f32[2, 3, 4], 0, -1"},
+    {"aten._index_put_impl_.default(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
+     "aten.index_put_.default", "f32[4, 3], [i64[2]<4], f32[2, 3], True"},
+    {"aten._index_put_impl.default(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor",
+     "aten.index_put.default", "f32[4, 3], [i64[2]<4], f32[2, 3], True"},
 };
 
-/// The call by its other name. A `generator` is dropped: graphs hold no state of one.
+/// The call by its other name. A `generator` is dropped: graphs hold no state of one; and whether indices are checked.
 Values asMeant(Decomposition& d) {
     const Op& op = d.op().functional() ? *d.op().functional() : d.op();
-    return sameCall(d, rowOf(kSynonyms, op.name()).means, {"generator"});
+    return sameCall(d, rowOf(kSynonyms, op.name()).means, {"generator", "unsafe"});
 }
 
 constexpr auto kSynonymsOps = [] {

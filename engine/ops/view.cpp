@@ -305,7 +305,7 @@ b8[2, 1][1, 1], [2, 5]
      .samples = "f32[2, 3], 0\nf32[2, 3], 1\nf32[2, 3], -1\nf32[], 0\nf32[2, 3][1, 2], 1\ni64[0], -1\nf32[2, 3], -3"},
     // Drops the dim if its size is 1.
     {.schema = "aten.squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-     .tags = Tag::View,
+     .tags = Tag::View | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
@@ -322,7 +322,7 @@ b8[2, 1][1, 1], [2, 5]
      .samples = "f32[2, 1, 3], 1\nf32[2, 1, 3], 0\nf32[2, 3, 1], -1\nf32[], 0\nf32[2, 1, 3][1, 5, 2], 1\ni64[1, 0], 0"},
     // Drops those of the given dims whose size is 1.
     {.schema = "aten.squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
-     .tags = Tag::View,
+     .tags = Tag::View | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const std::vector<int64_t> dims, c.dims("dim", self.rank(), false));
@@ -345,7 +345,7 @@ b8[2, 1][1, 1], [2, 5]
      .samples = "f32[1, 2, 1], [0, 2]\nf32[1, 2, 1], [0, 1]\nf32[1, 2, 1], [-1]\nf32[1, 2], []\ni64[1, 1], [0, 1]"},
     // Drops every dim of size 1.
     {.schema = "aten.squeeze.default(Tensor(a) self) -> Tensor(a)",
-     .tags = Tag::View,
+     .tags = Tag::View | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          return ValueType(withoutDims(self, [&](size_t i) { return self.sizes[i] == SymInt(1); }));

@@ -5,10 +5,13 @@
 #include <QtTest>
 #include <cmath>
 
+#include "engine/autograd/expand.h"
+#include "engine/autograd/functionalize.h"
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pipeline.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/tensor/dtype.h"
+#include "engine/text/parse.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
@@ -71,10 +74,18 @@ class EagerValuesTest : public QObject {
         }
         QVERIFY2(!expected.empty(), "nothing is recorded");
         const auto module = moduleOf(code.toStdString());
-        const auto reference = interpret(*module, inputs);
+        const auto functional = parseText(code.toStdString());
+        QVERIFY2(functional.has_value(), qPrintable(failureOf(functional)));
+        const CompileRequest request;
+        Rewriter rewriter("functionalize", request);
+        for (const auto pass : {&expandComposites, &functionalize}) {  // as a run does
+            const auto changed = pass(**functional, rewriter);
+            QVERIFY2(changed.has_value(), qPrintable(failureOf(changed)));
+        }
+        const auto reference = interpret(**functional, inputs);
         QVERIFY2(reference.has_value(), qPrintable(failureOf(reference)));
         compare(*reference, expected, "reference");
-        const auto trace = runPipeline(module, CompileRequest(), {.cacheFile = "off"}, {});
+        const auto trace = runPipeline(module, request, {.cacheFile = "off"}, {});
         QVERIFY2(trace && !trace->failed(), trace ? trace->steps.back().info.error.c_str() : "");
         const auto program = buildCpu(trace->result());
         QVERIFY2(program.has_value(), qPrintable(failureOf(program)));

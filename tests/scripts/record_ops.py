@@ -330,6 +330,9 @@ def record_sample(function, text, random, derived):
         return ["no kernel"]
     try:
         results = flat(function(*with_packed_weights(function, positional), **keywords))
+        for result in results:
+            if isinstance(result, torch.Tensor):
+                result.resolve_neg()  # a negated view of bools fails only when it is read
     except Exception as error:  # noqa: BLE001
         return [refused(function, text)] if refusal(error) else ["no kernel"]
     if any(isinstance(result, torch.Tensor) and result.dtype not in SHORT for result in results):
