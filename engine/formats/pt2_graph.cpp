@@ -218,6 +218,8 @@ class GraphReader {
             // A buffer's type in the file may require gradients, left by what tracing wrote to it; no buffer does.
             if (spec.kind == InputSpec::Kind::Buffer && declared.type.tensor())
                 declared.type.tensor()->requiresGrad = false;
+            // None has no type to be checked; as in text, it is a value that nothing is known of.
+            if (declared.type.isNone()) declared.type = OpaqueType{};
             Node& node = m_module.graph().placeholder(declared.name, std::move(declared.type));
             Provenance provenance;
             provenance.sourceName = declared.name;

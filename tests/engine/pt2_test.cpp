@@ -128,6 +128,11 @@ void Pt2Test::importsPrograms_data() {
     literal.inputSpecs += R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}})";
     row("constant input (PT2-3)", literal,
         "%x: f32[2]\n%k: Sym(3)\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
+    Pt2Program none = reluProgram();
+    none.inputs += R"(, {"as_none": true})";
+    none.inputSpecs += R"(, {"constant_input": {"name": "k", "value": {"as_none": true}}})";
+    row("an input that is None", none,
+        "%x: f32[2]\n%k: opaque \n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
 }
 void Pt2Test::importsPrograms() {
     QFETCH(QString, json);
