@@ -48,8 +48,10 @@ class RecipeMaker {
     }
 
   private:
+    /// Nothing for a node that a recipe has brought already.
     void take(const Node& node) {
         Graph& graph = m_made->graph();
+        if (graph.find(node.id())) return;
         if (node.kind() == NodeKind::GetAttr) {
             if (const auto recipe = m_module.recipes.find(node.target()); recipe != m_module.recipes.end()) {
                 Node* computed = inlineRecipe(recipe->second->graph());
