@@ -126,6 +126,8 @@ constexpr LibraryRow kRows[] = {
     {"aten._assert_scalar.default", kPortable, whyNotFound},
     {"aten._assert_async.default", kPortable, whyNotFound},
     {"aten._assert_async.msg", kPortable, whyNotFound},
+    {"aten._linalg_check_errors.default", kPortable, whyNotFound},
+    {"aten._print.default", kPortable, whyNotFound},
     {"aten.sym_constrain_range.default", kPortable, whyNotFound},
     {"aten.sym_constrain_range_for_size.default", kPortable, whyNotFound},
     {"aten.index.Tensor", kPortable, whyNotFound},

@@ -1,4 +1,8 @@
-// Assertions that tracing leaves in a graph, and promises about the range of a number.
+// Calls for what they do, not for a value: assertions that tracing leaves in a graph, promises about the range of a
+// number, and printing.
+#include <cstdio>
+
+#include "engine/libraries/factor_status.h"
 #include "engine/ops/eval.h"
 #include "engine/ops/op_registry.h"
 
@@ -46,6 +50,23 @@ EvalResult evalRange(const EvalContext& c) {
     }
     return TensorList{};
 }
+/// `info`: what LAPACK says of each factorization; 0 is success.
+EvalResult evalFactorsFound(const EvalContext& c) {
+    const Tensor& info = c.in("info");
+    for (int64_t i = 0; i < info.numel(); ++i)
+        if (const int64_t status = toInt(info.item(i)); status != 0)
+            return c.fail(ct::factorStatusText(c.text("api_name"), status, c.flag("is_matrix") ? -1 : i));
+    return TensorList{};
+}
+Result<ValueType> inferFactorsFound(const InferContext& c) {
+    CT_TRY_VOID(c.tensor("info"));
+    return ValueType();
+}
+/// To standard error: what a run prints on standard output are its results.
+EvalResult evalPrint(const EvalContext& c) {
+    std::fprintf(stderr, "%s\n", std::string(c.text("s")).c_str());
+    return TensorList{};
+}
 
 constexpr OpDef kAssertOps[] = {
     {.schema = "aten._assert_scalar.default(Scalar self, str assert_msg) -> ()",
@@ -64,6 +85,11 @@ constexpr OpDef kAssertOps[] = {
      .tags = Tag::Impure,
      .infer = inferAssertTensor,
      .eval = evalAssertTensor},
+    {.schema = "aten._linalg_check_errors.default(Tensor info, str api_name, *, bool is_matrix) -> ()",
+     .tags = Tag::Impure,
+     .infer = inferFactorsFound,
+     .eval = evalFactorsFound},
+    {.schema = "aten._print.default(str s) -> ()", .tags = Tag::Impure, .infer = inferNothing, .eval = evalPrint},
     {.schema = "aten.sym_constrain_range.default(Scalar size, *, int? min=None, int? max=None) -> ()",
      .tags = Tag::Impure | Tag::Symbolic,
      .infer = inferNothing,

@@ -162,10 +162,14 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
         if (op.schema()->returns.empty()) written.clear();
         return written;
     }
-    if (op.def() == nullptr || !op.def()->eval)
+    if (op.def() == nullptr || !op.def()->eval) {
+        std::string what = op.name();
+        for (const Argument& arg : args)  // an operator that another one runs
+            if (const auto* inner = arg.get<OpRef>(); inner && inner->op) what += " of " + inner->op->name();
         return unsupported(
-            op.name() + ": no reference kernel", {},
+            what + ": no reference kernel", {},
             {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
+    }
     auto type = inferCall(op, args);
     // Where values decide the sizes, the type that was written (with symbols of its own) stands.
     if (!type && sizeDependsOnData(op, args) && isKnown(result))

@@ -298,7 +298,7 @@ std::string problemOf(const Node& node) {
     const Op& op = node.op().functional() ? *node.op().functional() : node.op();
     const std::string& name = op.name();
     if (node.type().sym() && node.type().sym()->expr) return {};  // its value is in its type
-    if (isHigherOrder(name) || isModeSwitch(node)) return {};
+    if (isHigherOrder(name) || isModeSwitch(node) || effectOf(node)) return {};
     if (op.isOpaque() && op.style() != Op::Style::Module && !torchSignatures(op).empty()) return {};  // lowered to ATen
     if (op.style() == Op::Style::Module) return "a module that the graph does not describe: shown, not run";
     if (op.style() == Op::Style::Method) return "a Python method, from before tracing to ATen: shown, not run";

@@ -204,6 +204,8 @@ def forward(self, x: "f32[5, 4, 3]", y: "f32[4]"):
     u4: "Sym(u4)" = torch.ops.aten._local_scalar_dense.default(sum_1)
     ge_1 = u4 >= 1
     _assert_2 = torch.ops.aten._assert_scalar.default(ge_1, 'too few')
+    sub: "i64[5]" = torch.ops.aten.sub.Tensor(add, add)
+    _check = torch.ops.aten._linalg_check_errors.default(sub, 'linalg.inv', is_matrix=False)
     _assert_1 = torch.ops.aten.sym_constrain_range_for_size.default(u4, min=1, max=40)
     cat: "f32[u0 + u2]" = torch.ops.aten.cat.default([index, masked_select])
     return (cat, index_1, repeat, where_1, where_2)

@@ -238,6 +238,7 @@ class Lowering {
 
 bool isTorchCall(const Node& node) {
     if (!node.isCall()) return false;
+    if (effectOf(node)) return true;
     if (node.op().name() == "operator.getitem") {
         const Node* object = node.arg(0).node();
         return object == nullptr || object->type().tensor() || (torchcalls::knownValue(node.arg(0)).node() == nullptr);

@@ -9,6 +9,9 @@ namespace cutaway::torchcalls {
 
 class PythonCall;
 
+/// effectOf() of a call that is not in a graph yet.
+const Op* effectOf(const Op& op, std::span<const Argument> args);
+
 /// A function written here. `signature` is in schema notation with Any for most things; its name is what Python calls:
 /// "torch.nn.functional.relu", "operator.add", and "Tensor.size" for methods (found as torch.size too).
 struct PythonFunction {

@@ -145,7 +145,16 @@ const Row* findOperator(std::string_view method, std::vector<Argument>& args) {
 std::string callName(const Op& op) { return op.style() == Op::Style::Method ? "Tensor." + op.name() : op.name(); }
 
 }  // namespace
+
+const Op* effectOf(const Op& op, std::span<const Argument> args) {
+    if (op.name() != "higher_order.with_effects" && op.name() != "higher_order.with_effects.default") return nullptr;
+    const auto* reference = args.size() < 2 ? nullptr : args[1].get<OpRef>();
+    return reference && reference->op && !reference->op->isOpaque() ? reference->op : nullptr;
+}
+
 }  // namespace torchcalls
+
+const Op* effectOf(const Node& node) { return node.isCall() ? torchcalls::effectOf(node.op(), node.args()) : nullptr; }
 
 using namespace torchcalls;
 
@@ -170,6 +179,21 @@ static Result<Argument> writtenTo(GraphBuilder& builder, const std::string& name
     return callPacket(builder, "copy_", {out, result}, {});
 }
 
+/// with_effects(token, operator, arguments…) = (token, results…). The operator stands in its place, so that effects
+/// keep their order, and each token is the one before.
+static Result<Argument> resolvedEffect(GraphBuilder& builder, const Op& effect, const std::vector<Argument>& args,
+                                       NamedArguments keywords) {
+    const Value value = builder.call(effect, {args.begin() + 2, args.end()}, std::move(keywords));
+    ArgumentList results{{args[0]}, true};
+    const size_t count = effect.schema()->returns.size();
+    if (count == 0) results.items.emplace_back();
+    else if (count == 1) results.items.push_back(value);
+    else
+        for (size_t i = 0; i < count; ++i) results.items.push_back(value[static_cast<int64_t>(i)]);
+    if (builder.error()) return *builder.error();
+    return Argument(std::move(results));
+}
+
 static Result<Argument> resolved(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
                                  NamedArguments keywords, Module* module, const AutocastState* autocast) {
     for (Argument& arg : args) arg = knownValue(arg);
@@ -178,6 +202,8 @@ static Result<Argument> resolved(GraphBuilder& builder, const Op& op, std::vecto
         CT_TRY(const Argument result, resolved(builder, op, std::move(args), std::move(keywords), module, autocast));
         return writtenTo(builder, callName(op), *out, result);
     }
+    if (const Op* effect = torchcalls::effectOf(op, args))
+        return resolvedEffect(builder, *effect, args, std::move(keywords));
     const std::string packet = packetName(op.name(), op.style());
     PythonCall call(builder, module, callName(op), autocast);
     const Row* row = findFunction(op.name(), op.style(), packet);

@@ -9,8 +9,12 @@
 
 namespace cutaway {
 
-/// Whether this is such a call: of a function of torch.*, operator.*, math.* or builtins.*, of a method, or a subscript
-/// of a tensor or of a size.
+/// The operator that higher_order.with_effects(token, operator, arguments…) runs for what it does beside its results;
+/// null for other calls, and where no row says what the operator does.
+const Op* effectOf(const Node& node);
+
+/// Whether this is such a call: of a function of torch.*, operator.*, math.* or builtins.*, of a method, a subscript of
+/// a tensor or of a size, or an operator with its effect's token.
 bool isTorchCall(const Node& node);
 bool hasTorchCalls(const Module& module);
 

@@ -1,5 +1,9 @@
-// Operators whose results' sizes follow from their data, and assertions about such sizes.
+// Operators whose results' sizes follow from their data, assertions about such sizes, and other calls without results.
 #include "engine/runtime/portable/find.h"
+
+#include <cstdio>
+
+#include "engine/libraries/factor_status.h"
 
 namespace cutaway::portable {
 namespace {
@@ -81,6 +85,18 @@ void assertNumber(const Run& run) {
 void assertTensor(const Run& run) {
     if (!isTrue(run.in(0), 0)) failAssertion(run);
 }
+void checkFactors(const Run& run) {
+    const CallReader reader(*run.call);
+    const Strided info = run.in(0);
+    const Indices statuses(info);
+    int64_t at = 0;
+    forEach(info, [&](const int64_t* index, int64_t) {
+        if (const int64_t status = statuses[offsetAt(info, index)]; status != 0)
+            throw Failure(ct::factorStatusText(reader.text("api_name"), status, reader.flag("is_matrix") ? -1 : at));
+        ++at;
+    });
+}
+void printText(const Run& run) { std::fprintf(stderr, "%s\n", std::string(CallReader(*run.call).text("s")).c_str()); }
 /// min <= size <= max, and for sizes at least 0.
 void constrainRange(const Run& run) {
     const auto size = numberOf<double>(run.call->args[0]);
@@ -99,6 +115,8 @@ constexpr Function kFindFunctions[] = {
     {.op = "aten._assert_scalar.default", .run = assertNumber, .finds = true},
     {.op = "aten._assert_async.default", .run = assertTensor, .finds = true},
     {.op = "aten._assert_async.msg", .run = assertTensor, .finds = true},
+    {.op = "aten._linalg_check_errors.default", .run = checkFactors, .finds = true},
+    {.op = "aten._print.default", .run = printText, .finds = true},
     {.op = "aten.sym_constrain_range.default", .run = constrainRange, .finds = true},
     {.op = "aten.sym_constrain_range_for_size.default", .run = constrainRange, .finds = true},
     {.op = "aten.nonzero.default", .run = nonzero, .finds = true},
