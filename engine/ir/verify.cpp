@@ -4,6 +4,7 @@
 #include <bit>
 #include <mutex>
 
+#include "engine/expr/expr_parse.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/infer.h"
@@ -229,6 +230,23 @@ std::string typeText(const ValueType& type) {
     return type.isNone() ? "None" : type.isOpaque() ? "opaque" : type.text();
 }
 
+/// Whether the recorded type says in other words what is inferred: PyTorch gives a size that follows from data a symbol
+/// of its own (u1 rows of x[:u0]), and knows more conditions to hold.
+bool namesInferred(const ValueType& recorded, const ValueType& inferred) {
+    const auto isNamed = [](const SymInt& own, const SymInt& size) {
+        return own == size || (!own.isInt() && own.expr()->kind == ExprKind::Symbol && isUnbacked(own.expr()->name));
+    };
+    const TensorType *own = recorded.tensor(), *other = inferred.tensor();
+    if (own && other)
+        return own->dtype == other->dtype && own->device == other->device && own->strides == other->strides &&
+               std::equal(own->sizes.begin(), own->sizes.end(), other->sizes.begin(), other->sizes.end(), isNamed);
+    const SymType *number = recorded.sym(), *found = inferred.sym();
+    if (!number || !found || !number->expr || !found->expr || number->dtype != found->dtype) return false;
+    if (number->dtype == DType::Bool)
+        return number->expr->kind == ExprKind::Bool && found->expr->kind != ExprKind::Bool;
+    return isNamed(SymInt(number->expr), SymInt(found->expr));
+}
+
 Result<void> Verifier::type(const Node& node) {
     if (node.kind() == NodeKind::Output) return {};
     // A call that returns nothing (an assertion) has no type; values to be read have one.
@@ -242,10 +260,12 @@ Result<void> Verifier::type(const Node& node) {
     // Where values decide the size, the type that was written (with symbols of its own) stands.
     if (!inferred && sizeDependsOnData(node.op(), node.args())) return {};
     if (!inferred) return broken("types", node, inferred.error().message);
-    if (!inferred->isOpaque() && !sameType(*inferred, node.type()))
+    const bool renamed = !sameType(*inferred, node.type()) && namesInferred(node.type(), *inferred);
+    if (!inferred->isOpaque() && !renamed && !sameType(*inferred, node.type()))
         return broken(
             "types", node,
             "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));
+    if (renamed && node.type().tensor()) inferred->tensor()->sizes = node.type().tensor()->sizes;
     if (node.is(Tag::View) && !sameMemory(*inferred, node.type()))
         return broken("types", node,
                       "is recorded at another offset of its storage than " + node.op().name() + " gives");

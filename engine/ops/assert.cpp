@@ -2,9 +2,9 @@
 // number, and printing.
 #include <cstdio>
 
-#include "engine/libraries/factor_status.h"
 #include "engine/ops/eval.h"
 #include "engine/ops/op_registry.h"
+#include "engine/support/factor_status.h"
 
 namespace cutaway {
 namespace {

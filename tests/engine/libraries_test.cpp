@@ -210,8 +210,6 @@ constexpr Row kServed[] = {
      CONVOLUTION ".default(x, w, None, [0, 0], [1, 1], [1, 1], 1, 'hardsigmoid', [], '')"},
     {"a packed convolution in bfloat16, clipped", "x bf16[2, 16, 12, 12]; w bf16[24, 16, 3, 3]; b bf16[24]",
      CONVOLUTION ".default(x, w, b, [1, 1], [1, 1], [1, 1], 1, 'hardtanh', [-0.3, 0.7], '')", 1, 1.2e-2},
-    {"a packed convolution and a sum, clipped", "x f32[2, 16, 12, 12]; o f32[2, 24, 12, 12]; w f32[24, 16, 3, 3]",
-     CONVOLUTION ".binary(x, o, w, None, [1, 1], [1, 1], [1, 1], 1, 'add', 1.0, 'hardtanh', [0, 6], '')"},
     {"a packed transposed convolution, clipped", "x f32[2, 6, 12, 11]; w f32[6, 8, 3, 3]; b f32[8]",
      "mkldnn._convolution_transpose_pointwise.default(x, w, b, [1, 1], [1, 0], [2, 1], [1, 2], 1, 'hardtanh', [-1, 1], "
      "'')"},

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "engine/libraries/factor_status.h"
+#include "engine/support/factor_status.h"
 
 namespace cutaway::portable {
 namespace {
