@@ -60,42 +60,64 @@ struct Bool8 {
 struct HalfComplex {
     uint16_t real, imaginary;
 };
-/// An 8-bit float: e4m3fn (3 bits of mantissa, no infinity) or e5m2 (2 bits, IEEE).
-template <int Mantissa>
+/// An 8-bit float: e4m3fn (3 bits of mantissa, no infinity) or e5m2 (2 bits, IEEE). `OneZero`: their fnuz forms, whose
+/// bias is larger by one, and which have NaN in place of the negative zero, and neither infinities nor other NaN.
+template <int Mantissa, bool OneZero = false>
 struct Small {
     uint8_t bits;
 };
+/// e8m0fnu: the power of two of a block's scale; no sign, no zero.
+struct Power {
+    uint8_t bits;
+};
 template <class T>
-struct SmallMantissa : std::integral_constant<int, 0> {};
-template <int Mantissa>
-struct SmallMantissa<Small<Mantissa>> : std::integral_constant<int, Mantissa> {};
+constexpr bool kIsSmall = false;
+template <int Mantissa, bool OneZero>
+constexpr bool kIsSmall<Small<Mantissa, OneZero>> = true;
+template <>
+constexpr bool kIsSmall<Power> = true;
 
-template <int Mantissa>
-float smallToFloat(uint8_t bits) {
-    constexpr int kBias = Mantissa == 3 ? 7 : 15, kUnit = 1 << Mantissa;
-    const int magnitude = bits & 0x7F, exponent = magnitude >> Mantissa, fraction = magnitude & (kUnit - 1);
+template <int Mantissa, bool OneZero>
+float smallToFloat(Small<Mantissa, OneZero> small) {
+    constexpr int kBias = (Mantissa == 3 ? 7 : 15) + OneZero, kUnit = 1 << Mantissa;
+    const int magnitude = small.bits & 0x7F, exponent = magnitude >> Mantissa, fraction = magnitude & (kUnit - 1);
     float value;
-    if (Mantissa == 3 ? magnitude == 0x7F : magnitude > 0x7C) value = std::numeric_limits<float>::quiet_NaN();
-    else if (Mantissa == 2 && magnitude == 0x7C) value = std::numeric_limits<float>::infinity();
+    if (OneZero ? small.bits == 0x80 : Mantissa == 3 ? magnitude == 0x7F : magnitude > 0x7C)
+        value = std::numeric_limits<float>::quiet_NaN();
+    else if (!OneZero && Mantissa == 2 && magnitude == 0x7C) value = std::numeric_limits<float>::infinity();
     else if (exponent == 0) value = std::ldexp(static_cast<float>(fraction), 1 - kBias - Mantissa);
     else value = std::ldexp(static_cast<float>(kUnit + fraction), exponent - kBias - Mantissa);
-    return bits & 0x80 ? -value : value;
+    return small.bits & 0x80 ? -value : value;
 }
-/// Rounds to nearest even; what is too large becomes NaN in e4m3fn and infinity in e5m2.
-template <int Mantissa>
-uint8_t floatToSmall(float value) {
-    constexpr int kBias = Mantissa == 3 ? 7 : 15;
-    constexpr uint8_t kTooLarge = Mantissa == 3 ? 0x7F : 0x7C;
-    const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+float smallToFloat(Power power) {
+    return power.bits == 0xFF ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, power.bits - 127);
+}
+/// Rounds to nearest even; what is too large becomes infinity in e5m2, and NaN in the others.
+template <int Mantissa, bool OneZero>
+void floatToSmall(float value, Small<Mantissa, OneZero>& small) {
+    constexpr int kBias = (Mantissa == 3 ? 7 : 15) + OneZero;
+    constexpr int kTooLarge = OneZero ? 0x80 : Mantissa == 3 ? 0x7F : 0x7C;
+    const int sign = std::signbit(value) && !OneZero ? 0x80 : 0;
     const float magnitude = std::fabs(value);
-    if (std::isnan(value)) return static_cast<uint8_t>(sign | 0x7F);
-    if (std::isinf(value)) return static_cast<uint8_t>(sign | kTooLarge);
-    if (magnitude == 0) return sign;
+    const auto made = [&](int bits) { small.bits = static_cast<uint8_t>(bits); };
+    if (std::isnan(value)) return made(OneZero ? 0x80 : sign | 0x7F);
+    if (std::isinf(value)) return made(sign | kTooLarge);
+    if (magnitude == 0) return made(sign);
     // In units of the last place, an exponent step is one carry out of the mantissa.
     const int exponent = std::max(std::ilogb(magnitude), 1 - kBias);
     const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, Mantissa - exponent)));
     const int bits = ((exponent + kBias - 1) << Mantissa) + units;
-    return static_cast<uint8_t>(sign | (bits >= kTooLarge ? kTooLarge : bits));
+    if (bits >= kTooLarge) return made(sign | kTooLarge);
+    made(OneZero && std::signbit(value) && bits != 0 ? bits | 0x80 : sign | bits);
+}
+/// The nearest power of two by the mantissa's first bit, half of the way upwards, but for subnormal numbers downwards;
+/// the sign is dropped. Infinities become NaN.
+void floatToSmall(float value, Power& power) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    const uint32_t exponent = (bits >> 23) & 0xFFu, fraction = bits & 0x7FFFFFu;
+    const bool up = exponent == 0 ? fraction > 0x400000u : exponent < 0xFF && fraction >= 0x400000u;
+    power.bits = static_cast<uint8_t>(exponent + (up ? 1 : 0));
 }
 
 template <class T>
@@ -110,8 +132,7 @@ Compute load(Stored value) {
     else if constexpr (std::is_same_v<Stored, Half>) return static_cast<Compute>(halfToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bfloat>) return static_cast<Compute>(bfloatToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bool8>) return static_cast<Compute>(static_cast<int>(value.bits != 0));
-    else if constexpr (SmallMantissa<Stored>::value != 0)
-        return static_cast<Compute>(smallToFloat<SmallMantissa<Stored>::value>(value.bits));
+    else if constexpr (kIsSmall<Stored>) return static_cast<Compute>(smallToFloat(value));
     else if constexpr (IsComplex<Stored>::value) {
         if constexpr (IsComplex<Compute>::value) return Compute(value);
         else return static_cast<Compute>(value.real());
@@ -154,9 +175,11 @@ Stored store(Compute value) {
     else if constexpr (std::is_same_v<Stored, Half>) return {floatToHalf(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bfloat>) return {floatToBfloat(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bool8>) return {static_cast<uint8_t>(value != Compute(0))};
-    else if constexpr (SmallMantissa<Stored>::value != 0)
-        return {floatToSmall<SmallMantissa<Stored>::value>(static_cast<float>(value))};
-    else if constexpr (std::is_integral_v<Stored>) return toInteger<Stored>(value);
+    else if constexpr (kIsSmall<Stored>) {
+        Stored small;
+        floatToSmall(static_cast<float>(value), small);
+        return small;
+    } else if constexpr (std::is_integral_v<Stored>) return toInteger<Stored>(value);
     else return static_cast<Stored>(value);
 }
 
@@ -174,6 +197,9 @@ void visitStored(DType dtype, Visitor&& visit) {
         case DType::F16: return visit(Half{});
         case DType::F8E4M3FN: return visit(Small<3>{});
         case DType::F8E5M2: return visit(Small<2>{});
+        case DType::F8E4M3FNUZ: return visit(Small<3, true>{});
+        case DType::F8E5M2FNUZ: return visit(Small<2, true>{});
+        case DType::F8E8M0FNU: return visit(Power{});
         case DType::BF16: return visit(Bfloat{});
         case DType::F32: return visit(float{});
         case DType::F64: return visit(double{});
