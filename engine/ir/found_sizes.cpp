@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "engine/expr/expr_parse.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/infer.h"
 
@@ -45,6 +46,11 @@ std::string foundNumber(const Node& call) {
     return {};
 }
 
+bool namesSize(const SymInt& recorded, const SymInt& inferred) {
+    if (recorded == inferred) return true;
+    return !recorded.isInt() && recorded.expr()->kind == ExprKind::Symbol && isUnbacked(recorded.expr()->name);
+}
+
 std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph) {
     std::set<std::string> known;
     std::vector<std::pair<std::string, Expr>> following;
@@ -64,9 +70,10 @@ std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph) {
         const SymType* number = node.type().sym();
         if (node.isPlaceholder() || (node.isCall() && sizeDependsOnData(node.op(), node.args())))
             forEachSymbol(node.type(), know);
-        else if (node.isCall() && (tensor ? std::any_of(tensor->sizes.begin(), tensor->sizes.end(),
-                                                        [&](const SymInt& size) { return isNew(size.expr()); })
-                                          : number && isNew(number->expr))) {
+        else if (node.isCall() &&
+                 (tensor ? std::any_of(tensor->sizes.begin(), tensor->sizes.end(),
+                                       [&](const SymInt& size) { return !size.isInt() && isNew(size.expr()); })
+                         : number && isNew(number->expr))) {
             const auto inferred = inferCall(node.op(), node.args());
             if (!inferred) continue;
             if (const SymType* found = inferred->sym(); found && number) follows(number->expr, found->expr);

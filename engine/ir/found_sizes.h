@@ -17,6 +17,9 @@ struct FoundSize {
 /// compares with 1 (u0 == 1). Empty: none.
 std::string foundNumber(const Node& call);
 
+/// Whether a recorded size says what a rule gives: equal, or a symbol of its own for a size that follows from data.
+bool namesSize(const SymInt& recorded, const SymInt& inferred);
+
 /// Sizes and numbers that PyTorch names anew though they follow from others: the u1 rows of x[:u0], with what they are.
 /// In an order in which each follows from those of inputs, from found ones and from earlier ones.
 std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph);

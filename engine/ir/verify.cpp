@@ -4,9 +4,9 @@
 #include <bit>
 #include <mutex>
 
-#include "engine/expr/expr_parse.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/fingerprint.h"
+#include "engine/ir/found_sizes.h"
 #include "engine/ir/infer.h"
 #include "engine/support/hash.h"
 
@@ -233,18 +233,15 @@ std::string typeText(const ValueType& type) {
 /// Whether the recorded type says in other words what is inferred: PyTorch gives a size that follows from data a symbol
 /// of its own (u1 rows of x[:u0]), and knows more conditions to hold.
 bool namesInferred(const ValueType& recorded, const ValueType& inferred) {
-    const auto isNamed = [](const SymInt& own, const SymInt& size) {
-        return own == size || (!own.isInt() && own.expr()->kind == ExprKind::Symbol && isUnbacked(own.expr()->name));
-    };
     const TensorType *own = recorded.tensor(), *other = inferred.tensor();
     if (own && other)
         return own->dtype == other->dtype && own->device == other->device && own->strides == other->strides &&
-               std::equal(own->sizes.begin(), own->sizes.end(), other->sizes.begin(), other->sizes.end(), isNamed);
+               std::equal(own->sizes.begin(), own->sizes.end(), other->sizes.begin(), other->sizes.end(), namesSize);
     const SymType *number = recorded.sym(), *found = inferred.sym();
     if (!number || !found || !number->expr || !found->expr || number->dtype != found->dtype) return false;
     if (number->dtype == DType::Bool)
         return number->expr->kind == ExprKind::Bool && found->expr->kind != ExprKind::Bool;
-    return isNamed(SymInt(number->expr), SymInt(found->expr));
+    return namesSize(SymInt(number->expr), SymInt(found->expr));
 }
 
 Result<void> Verifier::type(const Node& node) {
@@ -260,8 +257,8 @@ Result<void> Verifier::type(const Node& node) {
     // Where values decide the size, the type that was written (with symbols of its own) stands.
     if (!inferred && sizeDependsOnData(node.op(), node.args())) return {};
     if (!inferred) return broken("types", node, inferred.error().message);
-    const bool renamed = !sameType(*inferred, node.type()) && namesInferred(node.type(), *inferred);
-    if (!inferred->isOpaque() && !renamed && !sameType(*inferred, node.type()))
+    const bool same = sameType(*inferred, node.type()), renamed = !same && namesInferred(node.type(), *inferred);
+    if (!inferred->isOpaque() && !same && !renamed)
         return broken(
             "types", node,
             "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));

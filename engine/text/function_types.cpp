@@ -1,5 +1,5 @@
-#include "engine/expr/expr_parse.h"
 #include "engine/ir/data_dependent.h"
+#include "engine/ir/found_sizes.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
 #include "engine/text/packed_weights.h"
@@ -96,11 +96,8 @@ ValueType FunctionBuilder::merged(const Statement& statement, Annotation written
         return inferred;
     if (sameType(written.type, inferred)) return inferred;
     // A size that follows from data has a symbol of its own (u1 rows of x[:u0]); where the view begins is not written.
-    const auto isNamed = [](const SymInt& own, const SymInt& size) {
-        return own == size || (!own.isInt() && own.expr()->kind == ExprKind::Symbol && isUnbacked(own.expr()->name));
-    };
     if (mine && theirs && mine->dtype == theirs->dtype &&
-        std::equal(mine->sizes.begin(), mine->sizes.end(), theirs->sizes.begin(), theirs->sizes.end(), isNamed)) {
+        std::equal(mine->sizes.begin(), mine->sizes.end(), theirs->sizes.begin(), theirs->sizes.end(), namesSize)) {
         TensorType type = *mine;
         type.offset = theirs->offset;
         if (!written.hasStrides) type.strides = theirs->strides;
