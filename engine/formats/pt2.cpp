@@ -39,6 +39,27 @@ bool isForTraining(const Json& root) {
     return false;
 }
 
+bool isFloat8(const Node& node) {
+    const TensorType* type = node.type().tensor();
+    return type != nullptr && type->dtype == DType::F8E4M3FN;
+}
+/// Says so where a conversion had other results in the PyTorch that wrote the file: the calls are the same.
+void compareFloat8(std::string_view torch, Module& module) {
+    if (!torch.starts_with("2.")) return;
+    int minor = 0;
+    const auto status = std::from_chars(torch.data() + 2, torch.data() + torch.size(), minor).ec;
+    if (status != std::errc() || minor >= 13) return;
+    for (const Node& node : module.graph().nodes()) {
+        if (!node.isCall() || !isFloat8(node)) continue;
+        const auto operands = node.inputs();
+        if (std::any_of(operands.begin(), operands.end(), [](const Node* in) { return isFloat8(*in); })) continue;
+        return module.origin.remarks.push_back("'" + node.name() +
+                                               "' converts to float8_e4m3fn: what is too large becomes 448 here, as "
+                                               "in PyTorch 2.13 and later; PyTorch " +
+                                               std::string(torch) + ", which wrote the file, makes it NaN");
+    }
+}
+
 Result<Program> parseProgram(std::string_view json, const std::string& where) {
     Program program;
     CT_TRY(program.document, parseJson(json, where));
@@ -59,9 +80,10 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     setSymbols(module, types.symbols());
     readPt2Guards(root, module);
     const auto torch = root.find("torch_version");
-    module.origin.format = ".pt2 (PyTorch " + (torch && torch->text() ? std::string(*torch->text()) : "unknown") +
-                           ", schema " + std::to_string(major) + "." + std::to_string(minor) +
-                           (isForTraining(root) ? ", exported for training)" : ")");
+    const std::string writer(torch && torch->text() ? *torch->text() : "unknown");
+    compareFloat8(writer, module);
+    module.origin.format = ".pt2 (PyTorch " + writer + ", schema " + std::to_string(major) + "." +
+                           std::to_string(minor) + (isForTraining(root) ? ", exported for training)" : ")");
     return program;
 }
 

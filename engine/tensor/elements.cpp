@@ -92,11 +92,12 @@ float smallToFloat(Small<Mantissa, OneZero> small) {
 float smallToFloat(Power power) {
     return power.bits == 0xFF ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, power.bits - 127);
 }
-/// Rounds to nearest even; what is too large becomes infinity in e5m2, and NaN in the others.
+/// Rounds to nearest even. What is too large becomes infinity in e5m2, the largest number in e4m3fn (since
+/// PyTorch 2.13; NaN before), and NaN in the fnuz forms.
 template <int Mantissa, bool OneZero>
 void floatToSmall(float value, Small<Mantissa, OneZero>& small) {
     constexpr int kBias = (Mantissa == 3 ? 7 : 15) + OneZero;
-    constexpr int kTooLarge = OneZero ? 0x80 : Mantissa == 3 ? 0x7F : 0x7C;
+    constexpr int kTooLarge = OneZero ? 0x80 : Mantissa == 3 ? 0x7E : 0x7C;
     const int sign = std::signbit(value) && !OneZero ? 0x80 : 0;
     const float magnitude = std::fabs(value);
     const auto made = [&](int bits) { small.bits = static_cast<uint8_t>(bits); };

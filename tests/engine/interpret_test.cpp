@@ -39,6 +39,7 @@ class InterpretTest : public QObject {
     void complexNumbersAreTrue();
     void complexProductsOfInfinities();
     void readsEightBits();
+    void writesEightBits();
     void runsReferenceFiles_data();
     void runsReferenceFiles();
 };
@@ -438,6 +439,16 @@ void InterpretTest::readsEightBits() {
     };
     QCOMPARE(read(DType::F8E5M2), "f32[8]: 1.52588e-05 0.00012207 57344 inf nan nan -57344 -inf");
     QCOMPARE(read(DType::F8E4M3FN), "f32[8]: 0.00195313 0.015625 352 384 448 nan -352 -384");
+}
+
+/// What is too large: since PyTorch 2.13, e4m3fn takes its largest number, infinities included.
+void InterpretTest::writesEightBits() {
+    const float inf = std::numeric_limits<float>::infinity();
+    const float values[] = {448, 464, 465, -500, 1e30f, inf, -inf, std::nanf("")};
+    Tensor wide = Tensor::empty(DType::F32, {8});
+    std::copy(std::begin(values), std::end(values), static_cast<float*>(wide.data()));
+    QCOMPARE(shownTyped({wide.to(DType::F8E4M3FN).to(DType::F32)}), "f32[8]: 448 448 448 -448 448 448 -448 nan");
+    QCOMPARE(shownTyped({wide.to(DType::F8E5M2).to(DType::F32)}), "f32[8]: 448 448 448 -512 inf inf -inf nan");
 }
 
 void InterpretTest::runsReferenceFiles_data() {

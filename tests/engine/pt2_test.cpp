@@ -26,6 +26,7 @@ class Pt2Test : public QObject {
     void readsArgumentKinds();
     void marksUnknownArguments();
     void keepsProvenance();
+    void comparesConversions();
     void keepsHistory();
     void readsSymbols();
     void offsetsOfIndicesFromData();
@@ -216,6 +217,28 @@ void Pt2Test::marksUnknownArguments() {
         QString::fromStdString((*module)->origin.remarks.at(0)),
         QString(
             "t: node 'z': PT2-2: unknown kind of argument 'as_rocket'; the call of aten.clamp.default is shown, not run"));
+}
+
+/// Conversions to float8_e4m3fn had other results before PyTorch 2.13.
+void Pt2Test::comparesConversions() {
+    Pt2Program program = reluProgram();
+    program.tensors = tensorValue("x", {"2"}, {"1"}) + ", " + tensorValue("relu", {"2"}, {"1"}, 29);
+    program.nodes = call("relu", "torch.ops.aten.to.dtype",
+                         {argument("self", tensorArgument("x")), argument("dtype", R"({"as_scalar_type": 29})")});
+    const auto remarks = [](std::string json, const std::string& version) {
+        json.replace(json.find("2.11.0"), 6, version);
+        const auto module = readPt2Program(json, "t");
+        return failureOf(module) + (module && !(*module)->origin.remarks.empty()
+                                        ? QString::fromStdString((*module)->origin.remarks[0])
+                                        : QString());
+    };
+    const QString said =
+        "'relu' converts to float8_e4m3fn: what is too large becomes 448 here, as in PyTorch 2.13 and later; PyTorch "
+        "2.12.1, which wrote the file, makes it NaN";
+    QCOMPARE(remarks(program.json(), "2.12.1"), said);
+    QCOMPARE(remarks(program.json(), "2.13.0+cpu"), QString());
+    QCOMPARE(remarks(program.json(), "3.0.0"), QString());
+    QCOMPARE(remarks(reluProgram().json(), "2.12.1"), QString());
 }
 
 void Pt2Test::keepsHistory() {
