@@ -35,7 +35,8 @@ std::vector<Expr> broadcastIndex(const std::vector<Expr>& index, const SymDims& 
 bool hasFloats(const Expr& expr) {
     return expr->dtype == DType::F64 || std::any_of(expr->operands.begin(), expr->operands.end(), hasFloats);
 }
-/// In the functions that kernels have, all operands of an operation of one kind.
+}  // namespace
+
 Expr kernelNumber(const Expr& expr) {
     if (!hasFloats(expr)) return expr;
     std::vector<Expr> in;
@@ -61,6 +62,8 @@ Expr kernelNumber(const Expr& expr) {
     for (Expr& each : in) each = real(each);
     return Expr::cast(Expr::call(ours, std::move(in), DType::F64), expr->dtype);
 }
+namespace {
+
 /// A number that depends on sizes or on data; null for anything else.
 Expr numberOf(const Argument& value) {
     const SymType* type = value.node() ? value.node()->type().sym() : nullptr;

@@ -100,6 +100,9 @@ class LowerContext : public InferContext {
 //   abs (integers too), isnan isinf isfinite signbit (Bool), pow atan2 fmod hypot copysign nextafter (two operands)
 /// True for the names above.
 bool isKernelFunction(std::string_view name);
+/// A number made of sizes in the functions that kernels have, all operands of an operation of one kind: files write
+/// them in PyTorch's (TruncToInt, IntTrueDiv). Throws SizeError for a function that kernels have not.
+Expr kernelNumber(const Expr& expr);
 // Kinds: Min and Max propagate NaN; Div over integers truncates, FloorDiv and Mod (sign of the divisor) floor, for
 // floats too; integer division by zero fails the run; shifts by the width or more give 0 or the sign; Add, Mul, Max
 // and Min over Bool are or, and, or, and. Integers wrap. Comparisons give Bool.

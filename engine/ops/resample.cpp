@@ -25,14 +25,16 @@ struct Axis {
         return from / to;
     }
 };
-/// How many elements a scale makes of `in`. Of a symbolic number, only whole multiples and parts are integers.
-Result<SymInt> scaledSize(const InferContext& c, const SymInt& in, double scale) {
+/// How many elements a scale makes of `in`. What is neither a whole multiple nor a whole part is computed in floats, as
+/// PyTorch does.
+SymInt scaledSize(const SymInt& in, double scale) {
     if (in.isInt()) return SymInt(static_cast<int64_t>(static_cast<double>(in.value()) * scale));
     if (scale >= 1 && scale == std::floor(scale) && scale < 1e6) return in * SymInt(static_cast<int64_t>(scale));
     if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale))
         return floorDiv(in, SymInt(static_cast<int64_t>(1 / scale)));
-    return unsupported(c.op().name() + ": a scale that is no whole number needs fixed sizes", {},
-                       {"set the sizes of the inputs"});
+    const Expr scaled =
+        Expr::make(ExprKind::Mul, {Expr::real(scale, DType::F64), Expr::cast(in.expr(), DType::F64)}, DType::F64);
+    return SymInt(Expr::call("TruncToInt", {scaled}, DType::I64));
 }
 
 std::optional<double> givenNumber(const CallView& c, const char* param) {
@@ -79,7 +81,7 @@ Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, s
         if (sized) {
             axes[i].out = sizes[i];
         } else {
-            CT_TRY(axes[i].out, scaledSize(c, in, *scales[i]));
+            axes[i].out = scaledSize(in, *scales[i]);
         }
         for (const SymInt* size : {&axes[i].in, &axes[i].out})
             if (size->isInt() && size->value() < 1)

@@ -108,6 +108,25 @@ void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::ve
     }
 }
 
+/// Sizes may be computed in floats by PyTorch's functions, of which kernels have forms of their own.
+Expr sizeInKernel(const Expr& e) {
+    const auto isFloat = [](const Expr& each) { return each->dtype == DType::F64; };
+    const bool foreign = e->kind == ExprKind::Call && !isKernelFunction(e->name) &&
+                         (isFloat(e) || std::any_of(e->operands.begin(), e->operands.end(), isFloat));
+    return foreign ? kernelNumber(e) : Expr();
+}
+void useKernelFunctions(Kernel& kernel) {
+    const auto changed = [](const SymInt& size) {
+        return size.isInt() ? size : SymInt(rewriteShared(size.expr(), sizeInKernel));
+    };
+    for (Loop& loop : kernel.outer) loop.size = changed(loop.size);
+    for (KernelStore& store : kernel.stores) {
+        for (Loop& loop : store.inner) loop.size = changed(loop.size);
+        store.value = rewriteShared(store.value, sizeInKernel);
+        store.index = rewriteShared(store.index, sizeInKernel);
+    }
+}
+
 void collectSizes(Kernel& kernel) {
     std::set<std::string> all;
     std::vector<Expr> roots;
@@ -229,6 +248,7 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     KernelDraft draft = draftKernel(grouping, group);
     BuiltKernel built{std::move(draft.kernel), {}, std::move(draft.problem)};
     if (!built.problem.empty()) return built;
+    useKernelFunctions(built.kernel);
     collectSizes(built.kernel);
     nameBuffers(built.kernel, draft.loaded, draft.stored, built.bindings);
     return built;
