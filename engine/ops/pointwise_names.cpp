@@ -26,15 +26,15 @@ Values scaledBy(Decomposition& d, double factor) {
 Values close(Decomposition& d) {
     const Value x = d.in(0), y = d.in(1);
     if (x.dtype() != y.dtype()) return refuse(d, "needs tensors of one dtype");
-    if (isComplex(x.dtype())) return refuse(d, "compares real numbers only");
     if (d.real("rtol") < 0 || d.real("atol") < 0) return refuse(d, "tolerances must not be negative");
+    const bool exact = !isFloating(x.dtype()) && !isComplex(x.dtype());
     Value result = d.call("aten.eq.Tensor", {x, y});
-    if (d.flag("equal_nan") && isFloating(x.dtype())) {
+    if (d.flag("equal_nan") && !exact) {
         const Value mine = unary("aten.isnan.default", x), theirs = unary("aten.isnan.default", y);
         result = d.call("aten.bitwise_or.Tensor", {result, d.call("aten.bitwise_and.Tensor", {mine, theirs})});
     }
     if (d.real("rtol") == 0 && d.real("atol") == 0) return result;
-    const Value from = isFloating(x.dtype()) ? y : convert(y, DType::F32);
+    const Value from = exact ? convert(y, DType::F32) : y;
     const Value relative = unary("aten.abs.default", d.call("aten.mul.Scalar", {from, d.real("rtol")}));
     const Value allowed = d.call("aten.add.Scalar", {relative, d.real("atol")});
     const Value actual = unary("aten.abs.default", (x.dtype() == DType::Bool ? convert(x, DType::F32) : x) - from),
@@ -294,7 +294,8 @@ constexpr OpDef kPointwiseNamesOps[] = {
         [](Decomposition& d) -> Values { return sameCall(d, "aten.lgamma.default"); }, "f32[3]>0"),
     shorthand(
         "aten.isclose.default(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-        close, "f32[2, 3], f32[3]\nf64[3], f64[3], 0.5\ni64[4], i64[4]\nf32[3], f32[3], equal_nan = True"),
+        close,
+        "f32[2, 3], f32[3]\nf64[3], f64[3], 0.5\ni64[4], i64[4]\nf32[3], f32[3], equal_nan = True\nc64[4], c64[4], 1.5"),
     {.schema =
          "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
      .tags = Tag::NoGradient,

@@ -48,9 +48,9 @@ Result<std::vector<SymInt>> planeSize(const InferContext& c) {
         if (exceeds(1, one)) return c.fail("resamples to " + one.text() + " elements");
     return std::vector<SymInt>(size.begin(), size.end());
 }
-Result<void> checkPlanes(const InferContext& c, const TensorType& x) {
+Result<void> checkPlanes(const InferContext& c, const TensorType& x, bool bytes = false) {
     if (x.rank() != 4) return c.fail("needs a tensor of 4 dims, not " + x.text());
-    if (x.dtype != DType::F32 && x.dtype != DType::F64)
+    if (x.dtype != DType::F32 && x.dtype != DType::F64 && !(bytes && x.dtype == DType::U8))
         return unsupported(c.op().name() + ": has no kernel for " + std::string(info(x.dtype).torchName), {},
                            {"convert the planes to float32"});
     for (size_t dim = 1; dim < 4; ++dim)
@@ -60,7 +60,7 @@ Result<void> checkPlanes(const InferContext& c, const TensorType& x) {
 }
 Result<ValueType> inferForward(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor(size_t{0}));
-    CT_TRY_VOID(checkPlanes(c, x));
+    CT_TRY_VOID(checkPlanes(c, x, true));
     CT_TRY(const auto size, planeSize(c));
     TensorType type = TensorType::contiguous(x.dtype, {x.sizes[0], x.sizes[1], size[0], size[1]}, x.device);
     if (isChannelsLast(x)) type.strides = *formatStrides(MemoryFormat::ChannelsLast, type.sizes);
@@ -72,8 +72,16 @@ EvalResult evalForward(const EvalContext& c) {
     const Tensor x = c.in(size_t{0});
     const std::vector<double> planes = packElements<double>(x);
     std::vector<double> sums(static_cast<size_t>(out.numel()), 0.0);
-    forEachPair(Spans(c, filter, x.sizes(), out.sizes()), x.sizes(),
-                [&](size_t to, size_t from, double weight) { sums[to] += planes[from] * weight; });
+    const Spans spans(c, filter, x.sizes(), out.sizes());
+    if (x.dtype() == DType::U8) {
+        const ByteResampling bytes(spans.rows, spans.columns, x.size(2), x.size(3));
+        for (int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane)
+            bytes.resample(planes.data() + plane * x.size(2) * x.size(3),
+                           sums.data() + plane * out.size(2) * out.size(3));
+    } else {
+        forEachPair(spans, x.sizes(),
+                    [&](size_t to, size_t from, double weight) { sums[to] += planes[from] * weight; });
+    }
     unpackElements(sums, out);
     return out;
 }
@@ -134,7 +142,7 @@ Values withSize(Decomposition& d, std::string_view op) {
 }
 
 constexpr std::string_view kForward =
-    "f32[1, 2, 6, 8], [3, 5], False\nf64[2, 1, 3, 4], [6, 7], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [4, 4], False\nf64[1, 1, 6, 6], [3, 3], False, 0.5, 0.5";
+    "f32[1, 2, 6, 8], [3, 5], False\nf64[2, 1, 3, 4], [6, 7], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [4, 4], False\nf64[1, 1, 6, 6], [3, 3], False, 0.5, 0.5\nu8[2, 3, 9, 8], [4, 5], False\nu8[1, 3, 5, 4][60, 1, 12, 3], [7, 9], False\nu8[1, 1, 6, 6], [6, 3], True";
 constexpr std::string_view kBackward =
     "f32[1, 2, 3, 5], [3, 5], [1, 2, 6, 8], False\nf64[2, 1, 6, 7], [6, 7], [2, 1, 3, 4], True\nf32[1, 3, 4, 4][48, 1, 12, 3], [4, 4], [1, 3, 8, 8], False, 0.5, 0.5";
 constexpr std::string_view kVec = "f32[1, 2, 6, 8], [3, 5], False, None\nf64[2, 1, 6, 4], None, False, [0.5, 0.5]";

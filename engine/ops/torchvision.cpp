@@ -10,6 +10,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
+#include "engine/ops/torchvision_regions.h"
 
 namespace cutaway {
 namespace {
@@ -50,6 +51,7 @@ Line placesAlong(Decomposition& d, const Value& from, const Value& to, const Sym
     const Value part = where(ends, scalarTensor(d, 0.0, place), place - low);
     return {low, high, weightWhere(d, inside, subtractFrom(1.0, part)), weightWhere(d, inside, part)};
 }
+/// With a sampling ratio; without one a region has as many samples as it is large, and the kernel computes it.
 Values roiAlign(Decomposition& d) {
     const Value given = d.in(size_t{0}), boxes = d.in(1);
     if (given.rank() != 4 || boxes.rank() != 2 || differ(boxes.size(1), SymInt(5)))
@@ -60,8 +62,7 @@ Values roiAlign(Decomposition& d) {
     const auto height = read(d, d.size("pooled_height")), width = read(d, d.size("pooled_width"));
     const auto samples = read(d, d.integer("sampling_ratio"));
     if (!height || !width || !samples) return Value(d.builder(), nullptr);
-    if (*samples <= 0)
-        return refuse(d, "has as many samples as a region is large, which only the run knows; give a sampling_ratio");
+    if (*samples <= 0) return Values::notHandled();
     const Value x = toOpmath(given);
     // No gradient reaches the regions, as in torchvision.
     const Value regions = unary("aten.detach.default", toOpmath(boxes));
@@ -357,10 +358,15 @@ constexpr OpDef kTorchvisionOps[] = {
      .tags = Tag::DataDependent,
      .infer = refuseBoxes,
      .eval = evalNms},
-    shorthand(
-        "torchvision.roi_align.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
-        roiAlign,
-        "f32[2, 3, 6, 7], f32[4, 5]%, 1.0, 2, 3, 2, False\nf64[1, 2, 5, 5], f64[3, 5]%, 4.0, 3, 2, 1, True\nf64[1, 2, 5, 5], f64[2, 5]%, 12.0, 2, 2, 3, False"),
+    {.schema =
+         "torchvision.roi_align.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+     .infer = inferRoiAlign,
+     .eval = evalRoiAlign,
+     .expand = Expand::Composite,
+     .decompose = roiAlign,
+     .derive = deriveRoiAlign,
+     .samples =
+         "f32[2, 3, 6, 7], f32[4, 5]%, 1.0, 2, 3, 2, False\nf64[1, 2, 5, 5], f64[3, 5]%, 4.0, 3, 2, 1, True\nf64[1, 2, 5, 5], f64[2, 5]%, 12.0, 2, 2, 3, False\nf32[2, 3, 6, 7], f32[4, 5]%, 9.0, 2, 2, -1, False\nf64[1, 2, 5, 5], f64[3, 5]%, 7.0, 1, 2, 0, True"},
     shorthand(
         "torchvision.deform_conv2d.default(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
         deformedConvolution,

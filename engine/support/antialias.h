@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace cutaway::antialias {
@@ -49,5 +50,56 @@ inline std::vector<Span> spansAlong(const Filter& filter, int64_t in, int64_t ou
     }
     return spans;
 }
+
+/// Makes the weights along a dim whole numbers of 2^-precision, the finest for which all fit into 16 bits, as PyTorch
+/// has them for bytes. Returns the precision.
+inline int makeWhole(std::vector<Span>& spans) {
+    double largest = 0;
+    for (const Span& span : spans)
+        for (const double weight : span.weights) largest = std::max(largest, weight);
+    int precision = 0;
+    while (precision < 22 && std::ldexp(largest, precision + 1) + 0.5 < 32768) ++precision;
+    for (Span& span : spans)
+        for (double& weight : span.weights) weight = std::round(std::ldexp(weight, precision));
+    return precision;
+}
+
+/// Planes of bytes: along the columns first, then along the rows, and rounded to bytes after each.
+class ByteResampling {
+  public:
+    /// `height`, `width`: of the planes read; `rows` and `columns` say how they are resampled.
+    ByteResampling(std::vector<Span> rows, std::vector<Span> columns, int64_t height, int64_t width)
+        : m_rows(std::move(rows)),
+          m_columns(std::move(columns)),
+          m_height(height),
+          m_width(width),
+          m_rowPrecision(makeWhole(m_rows)),
+          m_columnPrecision(makeWhole(m_columns)) {}
+    /// From `plane` to `out`, row by row; the numbers are bytes.
+    void resample(const double* plane, double* out) const {
+        const auto newWidth = static_cast<int64_t>(m_columns.size());
+        std::vector<double> narrowed(static_cast<size_t>(m_height * newWidth));
+        along(m_columns, m_columnPrecision, plane, narrowed.data(), m_height, m_width, 1);
+        along(m_rows, m_rowPrecision, narrowed.data(), out, 1, m_height, newWidth);
+    }
+
+  private:
+    /// [outer, size, inner] to [outer, spans, inner].
+    static void along(const std::vector<Span>& spans, int precision, const double* in, double* out, int64_t outer,
+                      int64_t size, int64_t inner) {
+        for (int64_t o = 0; o < outer; ++o, in += size * inner)
+            for (const Span& span : spans)
+                for (int64_t i = 0; i < inner; ++i) {
+                    double sum = std::ldexp(0.5, precision);
+                    for (size_t k = 0; k < span.weights.size(); ++k)
+                        sum += span.weights[k] * in[(span.first + static_cast<int64_t>(k)) * inner + i];
+                    *out++ = std::clamp(std::floor(std::ldexp(sum, -precision)), 0.0, 255.0);
+                }
+    }
+
+    std::vector<Span> m_rows, m_columns;
+    int64_t m_height, m_width;
+    int m_rowPrecision, m_columnPrecision;
+};
 
 }  // namespace cutaway::antialias

@@ -68,6 +68,11 @@ void forPlanes(const Run& run, int64_t read, int64_t written, Add add) {
 template <const Filter& filter>
 void resampleSmoothly(const Run& run) {
     const SmoothResampling r(*run.call, filter, run.in(0), run.out(), 2);
+    if (run.in(0).dtype == CT_U8) {
+        const ByteResampling bytes(r.rows, r.columns, run.in(0).sizes[2], run.in(0).sizes[3]);
+        return forPlanes(run, r.plane, r.resampled,
+                         [&](const double* elements, double* out) { bytes.resample(elements, out); });
+    }
     forPlanes(run, r.plane, r.resampled, [&](const double* elements, double* sums) {
         r.forEach([&](int64_t to, int64_t from, double weight) { sums[to] += elements[from] * weight; });
     });
