@@ -10,8 +10,9 @@ namespace cutaway {
 
 namespace {
 
-/// Whether numbers may stand for tensors: PyTorch's own list.
+/// Whether numbers may stand for tensors: PyTorch's own list, and the prims that are written with ATen operators.
 bool takesNumbers(const Op& op) {
+    if (op.name().starts_with("prims.") && op.def() && op.def()->expand == Expand::Composite) return true;
     constexpr std::string_view kNames[] = {"add",    "sub",         "mul",          "div",  "subtract", "multiply",
                                            "divide", "true_divide", "floor_divide", "copy", "copy_"};
     const Op& row = op.functional() ? *op.functional() : op;

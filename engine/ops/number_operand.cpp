@@ -1,11 +1,13 @@
 #include "engine/ops/number_operand.h"
 
 namespace cutaway {
-namespace {
 
-/// A number as a tensor that does not widen `like`, as PyTorch wraps it.
-Value wrapped(Decomposition& d, std::string_view param, const Value& like) {
-    const Argument number = d.arg(param);
+Value numberLike(Decomposition& d, size_t position, const Value& like) {
+    const Argument number = d.arg(position);
+    if (!number.isNumber()) {
+        d.builder().fail(d.fail("needs a number that is known before the run"));
+        return Value(d.builder(), nullptr);
+    }
     const bool real = number.get<double>() != nullptr, logical = number.get<bool>() != nullptr;
     DType dtype = like.dtype();
     if (real && isIntegral(dtype, true)) dtype = DType::F32;
@@ -14,17 +16,13 @@ Value wrapped(Decomposition& d, std::string_view param, const Value& like) {
                 like.type().device);
 }
 
-}  // namespace
-
 Values numberFirst(Decomposition& d, std::string_view op) {
-    if (!d.arg(size_t{0}).isNumber()) return refuse(d, "needs a number that is known before the run");
-    const Value x = d.in(1);
-    return d.call(op, {wrapped(d, d.op().schema()->params[0].name, x), x});
+    const Value x = d.in(1), number = numberLike(d, 0, x);
+    return number ? Values(d.call(op, {number, x})) : Values(number);
 }
 Values numberSecond(Decomposition& d, std::string_view op) {
-    if (!d.arg(1).isNumber()) return refuse(d, "needs a number that is known before the run");
-    const Value x = d.in(size_t{0});
-    return d.call(op, {x, wrapped(d, d.op().schema()->params[1].name, x)});
+    const Value x = d.in(size_t{0}), number = numberLike(d, 1, x);
+    return number ? Values(d.call(op, {x, number})) : Values(number);
 }
 
 }  // namespace cutaway

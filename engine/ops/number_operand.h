@@ -5,6 +5,10 @@
 
 namespace cutaway {
 
+/// The number at a parameter as a tensor that does not widen `like`, as PyTorch wraps it. Null, with an error, if it is
+/// known only in the run.
+Value numberLike(Decomposition& d, size_t position, const Value& like);
+
 /// The call `op` of (number, tensor), or of (tensor, number).
 Values numberFirst(Decomposition& d, std::string_view op);
 Values numberSecond(Decomposition& d, std::string_view op);

@@ -42,6 +42,7 @@ std::span<const OpDef> reorderOps();
 std::span<const OpDef> dualOps();
 std::span<const OpDef> vmapOps();
 std::span<const OpDef> synonymOps();
+std::span<const OpDef> primOps();
 std::span<const OpDef> statisticsOps();
 std::span<const OpDef> weightNormOps();
 std::span<const OpDef> batchNormNameOps();
@@ -113,7 +114,7 @@ class OpRegistry {
             compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(), reduceOps(), varianceOps(),
             reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(),
             normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), ctcOps(), lossCompositeOps(),
-            randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), layerNameOps(), olderNameOps(),
+            randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), primOps(), layerNameOps(), olderNameOps(),
             weightNormOps(), statisticsOps(), batchNormNameOps(), differenceOps(), outFormOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),

@@ -181,6 +181,11 @@ void OpsTest::everyRowHasSamples() {
         "torch._C._functorch._jvp_decrement_nesting",
         // Where examples begin and end is what the pass vmap resolves; its cases have the calls.
         "torch._C._functorch._add_batch_dim", "torch._C._functorch._remove_batch_dim",
+        // What is in new memory, numbers and tokens.
+        "prims.empty_strided.default", "prims.empty_permuted.default", "prims.maximum_value.default",
+        "prims.minimum_value.default", "prims._make_token.default", "prims._sink_tokens.default",
+        // Is refused: PyTorch has no kernel of it.
+        "prims.xor_sum.default",
         // Their memory depends on the processor; post_grad_test holds them to what they mean.
         "aten._convert_weight_to_int4pack_for_cpu.default", "aten._weight_int4pack_mm_for_cpu.default"};
     QStringList missing;
@@ -439,6 +444,9 @@ void OpsTest::refusals_data() {
     row("aten.arange.start", "5, 1", "wrong side");
     row("aten.clone.default", "f32[2, 3], memory_format = torch.channels_last", "does not fit");
     row("aten.empty_strided.default", "[2, 3], [1]", "differ in length");
+    row("prims.xor_sum.default", "i64[4], [0]", "combine the items with aten.bitwise_xor.Tensor");
+    row("prims.maximum_value.default", "torch.float32", "write it in its place");
+    row("prims.fma.default", "f32[2], f32[2], 0.5", "must be a tensor");
     row("aten._assert_tensor_metadata.default", "f32[2], None, None, torch.float64", "asserted float64");
 }
 void OpsTest::refusals() {

@@ -3,7 +3,7 @@
 
     op_samples_dump | python3 tests/scripts/record_ops.py tests/data/ops [OP...]
 
-Needs PyTorch 2.11 on the CPU; the product, its build and its tests do not. With names, only these ops are run again and
+Needs PyTorch on the CPU; the product, its build and its tests do not. With names, only these ops are run again and
 the others keep their record, and values their places (those that nobody refers to any more go with the next run of
 all). Inputs are not stored: both sides draw them by the rule in tests/support/op_samples.h.
 
@@ -528,7 +528,13 @@ def record_expansions(row, table):
     return f"## {row['op']}\n" + "".join(blocks) if blocks else ""
 
 
-def report(samples):
+def recorded_with(path):
+    """The versions of PyTorch that the report names."""
+    return re.findall(r"\d+\.\d+\.\d+", open(path).read().split("\n")[2]) if os.path.exists(path) else []
+
+
+def report(samples, earlier):
+    versions = sorted({*earlier, torch.__version__.split("+")[0]})
     rows, totals = [], [0, 0, 0, 0]
     for op in sorted(samples):
         lines = samples[op].splitlines()[1:]
@@ -536,7 +542,7 @@ def report(samples):
                   sum(" | refused" in line for line in lines), sum(" | no kernel" in line or " | eager only" in line for line in lines)]
         totals = [a + b for a, b in zip(totals, counts)]
         rows.append(f"| {op} | " + " | ".join(map(str, counts)) + " |\n")
-    return ("# Samples of each op\n\nMade by tests/scripts/record_ops.py with PyTorch " + torch.__version__.split("+")[0] + " on the CPU.\n\n"
+    return ("# Samples of each op\n\nMade by tests/scripts/record_ops.py with PyTorch " + ", ".join(versions) + " on the CPU.\n\n"
             "- results: calls whose results are compared in dtype, sizes, strides and values\n- gradients: of these, calls whose gradients are compared too\n"
             "- refused: calls that PyTorch refuses and Cutaway must refuse as well; where only the kernel refuses and PyTorch's compiler goes on, Cutaway may go on with the same types\n- not compared: PyTorch has no CPU kernel for the dtype or the layout, or its kernel and its tracing disagree on the type\n\n"
             "| op | results | gradients | refused | not compared |\n|---|---|---|---|---|\n"
@@ -574,7 +580,7 @@ def main():
     samples, expansions = ({op: block for op, block in blocks.items() if block is not None} for blocks in (samples, expansions))  # of ops that are gone
     os.makedirs(folder, exist_ok=True)
     store.write(os.path.join(folder, "values.safetensors"))
-    for name, text in (("samples.txt", "".join(samples.values())), ("expansions.txt", "".join(expansions.values())), ("README.md", report(samples))):
+    for name, text in (("samples.txt", "".join(samples.values())), ("expansions.txt", "".join(expansions.values())), ("README.md", report(samples, recorded_with(os.path.join(folder, "README.md")) if only else []))):
         with open(os.path.join(folder, name), "w") as file:
             file.write(text)
 
