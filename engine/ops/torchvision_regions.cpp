@@ -18,6 +18,7 @@ constexpr int64_t kNumbersOfRegion = 5;  // image, left, top, right, bottom
 struct RegionSizes {
     int64_t images, channels, height, width, outputs, down, across;
     bool sensitive;
+    std::vector<int64_t> mapping = {};  // the channel of each bin, where the call says it
 
     RegionSizes(const Dims& maps, const Dims& bins, bool positionSensitive)
         : images(maps[0]),
@@ -29,7 +30,8 @@ struct RegionSizes {
           across(bins[3]),
           sensitive(positionSensitive) {}
     /// The channel that a bin of an output channel reads.
-    int64_t channelOf(int64_t output, int64_t row, int64_t column) const {
+    int64_t channelOf(int64_t output, int64_t row, int64_t column, int64_t bin) const {
+        if (!mapping.empty()) return mapping[static_cast<size_t>(bin)];
         return sensitive ? (output * down + row) * across + column : output;
     }
     int64_t planeOf(int64_t image, int64_t channel) const { return (image * channels + channel) * height * width; }
@@ -98,7 +100,7 @@ std::optional<Error> forEachTap(const EvalContext& c, const RegionSizes& s, cons
                           const auto edge = [&](int which) { return box[which] * scale - offset; };
                           const SampledBin<T> down(edge(2), edge(4), !shifted, s.down, row, samples),
                               across(edge(1), edge(3), !shifted, s.across, column, samples);
-                          const int64_t plane = s.planeOf(image, s.channelOf(output, row, column));
+                          const int64_t plane = s.planeOf(image, s.channelOf(output, row, column, bin));
                           const int64_t places = down.count * across.count;
                           count(bin, places);
                           const double share = 1.0 / static_cast<double>(std::max<int64_t>(places, 1));
@@ -138,7 +140,7 @@ std::optional<Error> forEachElement(const EvalContext& c, const RegionSizes& s, 
             const auto [top, bottom] = span(2, s.down, row, s.height);
             const auto [left, right] = span(1, s.across, column, s.width);
             if (bottom <= top || right <= left) return;
-            const int64_t plane = s.planeOf(image, s.channelOf(output, row, column));
+            const int64_t plane = s.planeOf(image, s.channelOf(output, row, column, bin));
             const double share = 1.0 / static_cast<double>((bottom - top) * (right - left));
             for (int64_t y = top; y < bottom; ++y)
                 for (int64_t x = left; x < right; ++x) body(bin, plane + y * s.width + x, share);
@@ -187,11 +189,19 @@ EvalResult alignForward(const EvalContext& c) {
     if (kSensitive) return TensorList{out, channelsOfBins(c, s, rois.size(0))};
     return out;
 }
+/// Takes over what a forward said of its bins; false where that names channels that are not there.
+bool readMapping(const EvalContext& c, RegionSizes& s) {
+    if (c.op().schema()->find("channel_mapping") < 0) return true;
+    s.mapping = packElements<int64_t>(c.in("channel_mapping"));
+    return std::all_of(s.mapping.begin(), s.mapping.end(),
+                       [&](int64_t channel) { return channel >= 0 && channel < s.channels; });
+}
 template <bool kSensitive>
 EvalResult alignBackward(const EvalContext& c) {
     const Tensor gradient = c.in(size_t{0}), rois = c.in(1);
     Tensor out = c.result();
-    const RegionSizes s(out.sizes(), gradient.sizes(), kSensitive);
+    RegionSizes s(out.sizes(), gradient.sizes(), kSensitive);
+    if (!readMapping(c, s)) return c.fail("channel_mapping names a channel that the maps do not have");
     std::optional<Error> wrong;
     withFloat(gradient.dtype(), [&](auto tag) {
         const auto boxes = packElements<decltype(tag)>(rois);
@@ -206,7 +216,8 @@ template <bool kBackward>
 EvalResult poolBySensitivePosition(const EvalContext& c) {
     const Tensor read = c.in(size_t{0}), rois = c.in(1);
     Tensor out = c.result(0);
-    const RegionSizes s((kBackward ? out : read).sizes(), (kBackward ? read : out).sizes(), true);
+    RegionSizes s((kBackward ? out : read).sizes(), (kBackward ? read : out).sizes(), true);
+    if (!readMapping(c, s)) return c.fail("channel_mapping names a channel that the maps do not have");
     std::optional<Error> wrong;
     withFloat(read.dtype(), [&](auto tag) {
         const auto boxes = packElements<decltype(tag)>(rois);
@@ -250,10 +261,19 @@ Result<ValueType> inferMaps(const InferContext& c) {
         return c.fail("needs gradients of 4 dims and regions of their dtype, not " + gradient.text() + " and " +
                       boxes.text());
     SymDims sizes;
+    if (c.op().schema()->find("channel_mapping") >= 0) {
+        CT_TRY(const TensorType mapping, c.tensor("channel_mapping"));
+        if (mapping.dtype != DType::I32 || differ(mapping.sizes, gradient.sizes))
+            return c.fail("needs a channel for each gradient, not " + mapping.text());
+    }
     for (const char* param : {"batch_size", "channels", "height", "width"}) {
         CT_TRY(const SymInt size, c.size(param));
         sizes.push_back(size);
     }
+    if (differ(boxes.sizes[0], gradient.sizes[0]) || differ(boxes.sizes[1], SymInt(kNumbersOfRegion)))
+        return c.fail("needs five numbers for each region of the gradient, not " + boxes.text());
+    if (c.op().schema()->find("channel_mapping") < 0 && differ(gradient.sizes[1], sizes[1]))
+        return c.fail("the gradient " + gradient.text() + " does not have " + sizes[1].text() + " channels");
     return ValueType(TensorType::contiguous(gradient.dtype, sizes, gradient.device));
 }
 /// The sizes of the maps as arguments.
@@ -286,7 +306,9 @@ constexpr OpDef kRegionOps[] = {
     {.schema =
          "torchvision._ps_roi_align_backward.default(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
      .infer = inferMaps,
-     .eval = alignBackward<true>},
+     .eval = alignBackward<true>,
+     .samples =
+         "f32[4, 2, 2, 3], f32[4, 5]%, i32[4, 2, 2, 3]<12, 9.0, 2, 3, -1, 2, 12, 6, 7\nf64[3, 2, 2, 2], f64[3, 5]%, i32[3, 2, 2, 2]<8, 8.0, 2, 2, 2, 1, 8, 5, 5"},
     {.schema =
          "torchvision.ps_roi_pool.default(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
      .infer = inferSensitive,
@@ -297,7 +319,9 @@ constexpr OpDef kRegionOps[] = {
     {.schema =
          "torchvision._ps_roi_pool_backward.default(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
      .infer = inferMaps,
-     .eval = poolBySensitivePosition<true>},
+     .eval = poolBySensitivePosition<true>,
+     .samples =
+         "f32[4, 2, 2, 3], f32[4, 5]%, i32[4, 2, 2, 3]<12, 9.0, 2, 3, 2, 12, 6, 7\nf64[3, 2, 2, 2], f64[3, 5]%, i32[3, 2, 2, 2]<8, 8.0, 2, 2, 1, 8, 5, 5"},
 };
 
 }  // namespace

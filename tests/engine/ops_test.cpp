@@ -71,6 +71,7 @@ bool neverDifferentiated(const Op& op, std::string_view param) {
     // Rounding has no slope; the gradient passes straight through by definition.
     if (op.name().find("fake_quant") != std::string::npos) return true;
     if (param.starts_with("running_")) return true;
+    if (op.name().starts_with("torchvision.")) return param == "rois";
     if (op.name().starts_with("aten.nll_loss")) return param == "weight";
     if (op.name() == "aten._scaled_dot_product_flash_attention_for_cpu.default" && param == "attn_mask") return true;
     if (op.name() == "aten.soft_margin_loss.default") return param == "target";
