@@ -1,5 +1,5 @@
-// A selection of the exports of tests/scripts/try_exports.py: what PyTorch 2.15 wrote, and what eager gave for it. Each
-// is run by the command line: interpreted, compiled, frozen, and its gradients.
+// A selection of the exports of tests/scripts/try_exports.py, and the texts of record_flex.py: what PyTorch 2.15 wrote,
+// and what eager gave for it. Each is run by the command line: interpreted, compiled, frozen, and its gradients.
 #include <QDir>
 #include <QtTest>
 
@@ -24,6 +24,7 @@ class TriedExportsTest : public QObject {
     void matchEager() {
         QFETCH(QString, folder);
         const QDir files(folder);
+        const QString model = files.exists("model.pt2") ? "model.pt2" : "model.txt";
         const QStringList inputs = files.entryList({"inputs_*.safetensors"}, QDir::Files, QDir::Name);
         QVERIFY(!inputs.isEmpty());
         for (const QString& given : inputs) {
@@ -32,16 +33,16 @@ class TriedExportsTest : public QObject {
             // What the program's guards forbid has no results.
             const bool forbidden = !files.exists(expected);
             for (const char* how : {" --backend reference", " --backend cpu", " --backend cpu --freeze"}) {
-                const Ended ended = runShell(folder, "cutaway-cli run model.pt2 --cache off --inputs " + given + how +
-                                                         (forbidden ? QString() : " --expect " + expected));
+                const Ended ended = runShell(folder, "cutaway-cli run " + model + " --cache off --inputs " + given +
+                                                         how + (forbidden ? QString() : " --expect " + expected));
                 QVERIFY2(ended.status == (forbidden ? 1 : 0), qPrintable(given + how + ": " + ended.err + ended.out));
             }
         }
         if (!files.exists("gradients.safetensors")) return;
         for (const char* how : {" --backend reference", " --backend cpu"}) {
-            const QString line =
-                "cutaway-cli run model.pt2 --cache off --mode training --inputs inputs_0.safetensors "
-                "--expect-gradients gradients.safetensors";
+            const QString line = "cutaway-cli run " + model +
+                                 " --cache off --mode training --inputs inputs_0.safetensors "
+                                 "--expect-gradients gradients.safetensors";
             const Ended ended = runShell(folder, line + how);
             QVERIFY2(ended.status == 0, qPrintable(QString("gradients") + how + ": " + ended.err + ended.out));
         }

@@ -4,6 +4,7 @@
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/autograd/jvp.h"
+#include "engine/passes/flex_attention.h"
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/operator_rewrites.h"
@@ -21,6 +22,7 @@ bool onGpu(const CompileRequest& request) { return request.target == Target::Cud
 
 constexpr CodeRewrite kInlineWrappersRewrites[] = {
     {"inline_wrappers", "A call that only wraps a graph is replaced by the graph's calls", "call"}};
+constexpr Dependency kInlineWrappersAfter[] = {{"flex_attention", "it calls the graph of a score through a wrapper"}};
 constexpr Dependency kTorchCallsToAtenAfter[] = {
     {"pre_grad", "the pre-grad passes read calls as Python wrote them"},
     {"inline_wrappers", "it writes switches between modes, which torch_calls_to_aten applies"}};
@@ -44,10 +46,17 @@ constexpr Dependency kDecomposeAfter[] = {
     {"jvp", "tangent rules belong to operators as they are before they are expanded"}};
 
 constexpr Row kCaptureRows[] = {
+    Pass{.name = "flex_attention",
+         .summary = "Writes flex_attention as products, a softmax, and its graphs inside of a vmap over all scores",
+         .run = writeFlexAttention,
+         .functional = false,
+         .starts = "higher_order.flex_attention, higher_order.flex_attention.default, "
+                   "higher_order.flex_attention_backward, higher_order.flex_attention_backward.default"},
     Pass{.name = "inline_wrappers",
          .summary = "Inlines the graphs of wrapper calls: no_grad and autocast regions, activation checkpoints",
          .run = inlineWrappers,
          .functional = false,
+         .after = kInlineWrappersAfter,
          .rewrites = kInlineWrappersRewrites},
     Pass{.name = "torch_calls_to_aten",
          .summary = "Writes calls of Python functions and methods as ATen operators",
