@@ -87,6 +87,90 @@ EvalResult evalScaledMm(const EvalContext& c) {
     return out;
 }
 
+/// How the elements of a matrix share scales, by the number that _scaled_mm_v2 has for it (PyTorch's ScalingType).
+enum class Recipe : int64_t { Tensor, Row, Block1x16, Block1x32, Block1x128, Block128x128 };
+
+/// The elements that share a scale: of the rows of the first matrix, or the columns of the second, and along the inner
+/// dim; 0 = all.
+struct ScaleBlock {
+    int64_t lines, inner;
+};
+std::optional<ScaleBlock> scaleBlock(Recipe recipe) {
+    switch (recipe) {
+        case Recipe::Tensor: return ScaleBlock{0, 0};
+        case Recipe::Row: return ScaleBlock{1, 0};
+        case Recipe::Block1x128: return ScaleBlock{1, 128};
+        case Recipe::Block128x128: return ScaleBlock{128, 128};
+        default: return std::nullopt;
+    }
+}
+SymInt blocksOf(const SymInt& size, int64_t block) {
+    return block == 0 ? SymInt(1) : floorDiv(size + SymInt(block - 1), SymInt(block));
+}
+Result<void> checkScale(const InferContext& c, const TensorType& matrix, bool first) {
+    const std::string suffix = first ? "a" : "b", param = "scale_" + suffix;
+    CT_TRY(const std::vector<TensorType> scales, c.tensors(param));
+    CT_TRY(const std::vector<int64_t> recipes, c.integers("recipe_" + suffix));
+    CT_TRY(const std::vector<int64_t> swizzles, c.integers("swizzle_" + suffix));
+    if (scales.size() != 1 || recipes.size() != 1)
+        return c.fail("takes one scale and one recipe per matrix here; products of two levels of scales are GPU code");
+    const auto block = scaleBlock(static_cast<Recipe>(recipes[0]));
+    if (!block || std::any_of(swizzles.begin(), swizzles.end(), [](int64_t swizzle) { return swizzle != 0; }))
+        return c.fail(
+            "recipe " + std::to_string(recipes[0]) + " of '" + param +
+            "' has swizzled scales, which only GPUs read; there are 0 (tensor), 1 (row), 4 (1x128) and 5 (128x128)");
+    const SymInt lines = blocksOf(matrix.sizes[first ? 0 : 1], block->lines),
+                 inner = blocksOf(matrix.sizes[first ? 1 : 0], block->inner);
+    const bool one = block->lines == 0 && numel(scales[0].sizes) == SymInt(1);
+    const SymDims wanted = first ? SymDims{lines, inner} : SymDims{inner, lines};
+    if (scales[0].dtype != DType::F32 || !(one || (scales[0].rank() == 2 && !differ(scales[0].sizes, wanted))))
+        return c.fail("'" + param + "' of recipe " + std::to_string(recipes[0]) + " must be " +
+                      (block->lines == 0 ? "one float32 number"
+                                         : TensorType::contiguous(DType::F32, wanted, matrix.device).text()) +
+                      ", not " + scales[0].text());
+    return {};
+}
+Result<ValueType> inferScaledMmV2(const InferContext& c) {
+    CT_TRY(const TensorType a, c.tensor(size_t{0}));
+    CT_TRY(const TensorType b, c.tensor(1));
+    if (!isNarrowFloat(a.dtype) || !isNarrowFloat(b.dtype)) return c.fail("needs matrices of 8-bit floats");
+    if (a.rank() != 2 || b.rank() != 2 || differ(a.sizes[1], b.sizes[0]))
+        return c.fail("needs two matrices whose inner sizes agree");
+    CT_TRY_VOID(checkScale(c, a, true));
+    CT_TRY_VOID(checkScale(c, b, false));
+    if (c.has("bias")) {
+        CT_TRY(const TensorType bias, c.tensor("bias"));
+        if (bias.rank() != 1 || differ(bias.sizes[0], b.sizes[1]))
+            return c.fail("the bias must have one dim, with an element per column, not " + bias.text());
+    }
+    return ValueType(
+        TensorType::contiguous(c.dtype("out_dtype").value_or(a.dtype), {a.sizes[0], b.sizes[1]}, a.device));
+}
+/// The matrix times the scales of its blocks.
+Tensor scaledMatrix(const EvalContext& c, bool first) {
+    Tensor matrix = c.in(first ? size_t{0} : size_t{1}).to(DType::F32).contiguous();
+    const Tensor scale = c.list(first ? "scale_a" : "scale_b")[0];
+    const ScaleBlock block = *scaleBlock(static_cast<Recipe>(c.integersOf(first ? "recipe_a" : "recipe_b")[0]));
+    const int64_t rowBlock = first ? block.lines : block.inner, columnBlock = first ? block.inner : block.lines;
+    const auto of = [](int64_t position, int64_t size) { return size == 0 ? 0 : position / size; };
+    if (matrix.storage() == c.in(first ? size_t{0} : size_t{1}).storage()) matrix = matrix.clone();
+    for (int64_t row = 0; row < matrix.size(0); ++row)
+        for (int64_t column = 0; column < matrix.size(1); ++column) {
+            const int64_t at =
+                scale.rank() < 2 ? 0 : of(row, rowBlock) * scale.stride(0) + of(column, columnBlock) * scale.stride(1);
+            matrix.as<float>()[row * matrix.size(1) + column] *= scale.as<float>()[at];
+        }
+    return matrix;
+}
+EvalResult evalScaledMmV2(const EvalContext& c) {
+    Tensor product = Tensor::empty(DType::F32, c.resultSizes()), out = c.result();
+    multiplyMatrices(scaledMatrix(c, true), scaledMatrix(c, false), product);
+    if (const Tensor bias = c.optional("bias"); bias.defined())
+        elementwise<float, 2>(product, {product, bias.to(DType::F32)}, [](float y, float added) { return y + added; });
+    copyInto(out, product);
+    return out;
+}
+
 /// Products by out_dtype. With float32 for half floats the operands are converted first, so no sum is rounded.
 Values widened(Decomposition& d) {
     const auto dtype = d.dtype("out_dtype");
@@ -147,6 +231,17 @@ constexpr OpDef kGemmNarrowOps[] = {
      .eval = evalScaledMm,
      .samples =
          "f8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.float32\nf8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.bfloat16"},
+    // The same with a recipe that says which elements share a scale.
+    {.schema =
+         "aten._scaled_mm_v2.default(Tensor self, Tensor mat2, Tensor[] scale_a, int[] recipe_a, int[] swizzle_a, Tensor[] scale_b, int[] recipe_b, int[] swizzle_b, "
+         "Tensor? bias, ScalarType? out_dtype, int[] contraction_dim=[], bool use_fast_accum=False) -> Tensor",
+     .tags = Tag::Heavy | Tag::NoGradient,
+     .infer = inferScaledMmV2,
+     .eval = evalScaledMmV2,
+     .samples =
+         "f8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], [f32[]>0], [0], [], [f32[1]>0], [0], [], None, torch.float32\n"
+         "f8e4m3fn[4, 6], f8e5m2[6, 3], [f32[4, 1]>0], [1], [], [f32[1, 3]>0], [1], [], f32[3], torch.bfloat16\n"
+         "f8e4m3fn[4, 200], f8e4m3fn[200, 3], [f32[4, 2]>0], [4], [], [f32[2, 1]>0], [5], [], None, torch.float32"},
 };
 
 }  // namespace

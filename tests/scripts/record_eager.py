@@ -12,8 +12,14 @@ import sys
 
 import torch
 
+try:
+    import torchao  # noqa: F401  registers operators of the package
+except ImportError:
+    pass
+
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "u8": torch.uint8,
-          "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "b8": torch.bool}
+          "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "b8": torch.bool,
+          "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -40,7 +46,7 @@ def record(path):
     for case in cases:
         lines = [line for line in case.rstrip("\n").split("\n") if not line.startswith("returns: ")]
         code = "\n".join(line for line in lines[1:] if not re.match(r"\w+: \w+\[", line))
-        names = {"aten": torch.ops.aten, "prims": torch.ops.prims, "torch": torch, "device": torch.device}
+        names = {"aten": torch.ops.aten, "torchao": torch.ops.torchao, "prims": torch.ops.prims, "torch": torch, "device": torch.device}
         exec(code, names)
         inputs = [read(line.split(": ", 1)[1]) for line in lines[1:] if re.match(r"\w+: \w+\[", line)]
         results = names["forward"](*inputs)
