@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "engine/formats/inner_tensors.h"
 #include "engine/formats/pt2_graph.h"
 #include "engine/formats/pt2_guards.h"
 #include "engine/formats/pt2_payload.h"
@@ -77,6 +78,7 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     Pt2Types types;
     if (const auto ranges = root.find("range_constraints")) CT_TRY_VOID(types.readRanges(*ranges, where));
     CT_TRY_VOID(readPt2Graph(graph, &signature, module, types, module.origin.remarks, where));
+    takeInnerTensors(module);
     setSymbols(module, types.symbols());
     readPt2Guards(root, module);
     const auto torch = root.find("torch_version");

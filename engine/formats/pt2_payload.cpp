@@ -71,8 +71,11 @@ class PayloadReader {
         const ZipEntry* entry = m_archive.find(m_folder + path);
         if (entry == nullptr) return {};
         CT_TRY(ByteSource source, m_archive.source(*entry));
-        const auto value = readTorchSave(std::move(source), at);
+        const auto value = readTorchSave(std::move(source), at, SavedObjects::AsFields);
+        const bool wrapper = value && value->dict() && !value->dict()->ofClass.empty();
         if (value && value->tensor()) tensors.insert_or_assign(name, *value->tensor());
+        else if (wrapper)  // a graph reads its tensors by their names (inner_tensors.h)
+            for (auto& [inner, tensor] : tensorsOf(*value)) tensors.insert_or_assign(name + "." + inner, tensor);
         else
             m_remarks.push_back("'" + name + "' is no plain tensor and is kept opaque" +
                                 (value ? std::string() : ": " + value.error().message));

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <set>
 
+#include "engine/formats/inner_tensors.h"
 #include "engine/formats/recorded_stage.h"
 #include "engine/formats/repro_inputs.h"
 #include "engine/text/lexer.h"
@@ -143,6 +144,7 @@ Result<OpenedGraph> readBlock(const TextBlock& block, const std::string& path) {
     }
     OpenedGraph graph;
     graph.module = std::move(*module);
+    takeInnerTensors(*graph.module);
     graph.module->origin.stage = block.stage;
     return graph;
 }
@@ -222,6 +224,7 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
     if (!log || log->blocks.size() <= 1) {
         OpenedGraph graph;
         CT_TRY(graph.module, placedIn(path, parseText(text, {.file = path, .types = {}})));
+        takeInnerTensors(*graph.module);
         graph.name = graph.module->name;
         graph.module->origin.stage =
             log && !log->blocks.empty() ? log->blocks.front().stage : std::string(nextStage(stem(path)));

@@ -55,6 +55,8 @@ constexpr AllowedName kAllowed[] = {
     {"collections defaultdict", Callable::DefaultDict},
     {"_codecs encode", Callable::Encode},
 };
+/// Makes a tensor subclass; not called either, and allowed only where the fields of objects are read.
+constexpr std::string_view kRebuildWrapper = "torch._utils _rebuild_wrapper_subclass";
 constexpr AllowedName kAllowedBuiltins[] = {
     {"set", Callable::List},   {"complex", Callable::Complex}, {"bytearray", Callable::Bytes},
     {"int", Callable::Number}, {"bool", Callable::Number},     {"float", Callable::Number},
@@ -316,6 +318,7 @@ class SavedReader {
                 if (arguments.size() < 3 || arguments[0]->kind != PickleKind::Global ||
                     arguments[1]->kind != PickleKind::Global)
                     return wrongArguments(node);
+                if (arguments[0]->text() == kRebuildWrapper) return wrapperFields(arguments);
                 if (!arguments[1]->text().ends_with(" Tensor") && !arguments[1]->text().ends_with(" Parameter"))
                     return SavedValue{SavedUnsupported{"tensor of class " + arguments[1]->text()}};
                 if (callableOf(arguments[0]->text()) == Callable::RebuildFromType) return wrongArguments(node);
@@ -336,6 +339,17 @@ class SavedReader {
             case Callable::Constant: return SavedValue{SavedUnsupported{"object of " + name}};
         }
         return wrongArguments(node);
+    }
+    /// The fields of a tensor subclass without memory of its own, the tensors that it wraps among them.
+    Result<SavedValue> wrapperFields(Items arguments) {
+        const PickleNode* state = arguments.size() > 3 ? arguments[3] : nullptr;
+        if (state && state->kind == PickleKind::Tuple && !state->items.empty()) state = state->items[0];  // and slots
+        if (state == nullptr || state->kind != PickleKind::Dict)
+            return SavedValue{SavedUnsupported{"tensor of class " + arguments[1]->text()}};
+        CT_TRY(const SavedValue fields, convertDict(state->items));
+        SavedDict object = *fields.dict();
+        object.ofClass = arguments[1]->text();
+        return SavedValue{std::make_shared<const SavedDict>(std::move(object))};
     }
     /// What an object was pickled with: its state by name, else what its class would be called with, by number.
     Result<SavedValue> fieldsOf(const PickleNode* node, const std::string& name, Items arguments) {

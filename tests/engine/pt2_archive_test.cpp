@@ -22,6 +22,7 @@ class Pt2ArchiveTest : public QObject {
     void buffersTakeNoGradient();
     void readsSampleInputs();
     void readsFieldsOfObjects();
+    void readsInnerTensors();
     void readsOldLayout();
     void opensSeveralGraphs();
     void refusesArchives_data();
@@ -170,6 +171,68 @@ void Pt2ArchiveTest::readsFieldsOfObjects() {
     const auto unnamed = read("null");
     QVERIFY(unnamed->graphs[0].sampleInputs.empty());
     QVERIFY(QString::fromStdString(unnamed->graphs[0].module->origin.remarks.at(0)).contains("class 'm Out'"));
+}
+
+/// A weight that is a tensor subclass: the plain tensors inside, at any depth, are the program's inputs. No class is
+/// made.
+void Pt2ArchiveTest::readsInnerTensors() {
+    Pt2Program program = weightProgram();
+    const auto inner = [](const std::string& result, const std::string& of, const std::string& name) {
+        return call(result, "torch.ops.export.access_subclass_inner_tensor.default",
+                    {argument("src_subclass_tensor", tensorArgument(of)),
+                     argument("attr", "{\"as_string\": \"" + name + "\"}")});
+    };
+    const auto add = [](const std::string& result, const std::string& a, const std::string& b) {
+        return call(result, "torch.ops.aten.add.Tensor",
+                    {argument("self", tensorArgument(a)), argument("other", tensorArgument(b))});
+    };
+    program.nodes = inner("q", "p_w", "data") + ", " + inner("q_1", "p_w", "data") + ", " +
+                    inner("in", "p_w", "inner") + ", " + inner("s", "in", "scale") + ", " + add("y", "q", "s") + ", " +
+                    add("relu", "y", "q_1");
+    for (const char* name : {"q", "q_1", "in", "s", "y"}) program.tensors += ", " + tensorValue(name, {"2"}, {"1"});
+
+    namespace p = pickle;
+    const auto wrapper = [](const std::string& cls, const std::string& state) {
+        return p::call(p::global("torch._tensor", "_rebuild_from_type_v2"),
+                       {p::global("torch._utils", "_rebuild_wrapper_subclass"), p::global("my.package", cls),
+                        p::tuple({p::global("my.package", cls), p::global("torch", "float32")}), state});
+    };
+    const auto part = [](int offset) {
+        return p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), offset, {2}, {1});
+    };
+    const std::string config =
+        weights("\"w\": {\"path_name\": \"weight_0\", \"is_param\": true, \"use_pickle\": true}");
+    const auto open = [&](const std::string& value) {
+        return openArchive(
+            pt2Archive(program.json(), {{"data/weights/model_weights_config.json", config},
+                                        {"data/weights/weight_0", p::archive(p::whole(value), {{"0", kThree}})}}));
+    };
+    const std::string options = p::call(p::global("my.package", "Options"), {p::text("asymmetric")});
+    const auto file = open(wrapper(
+        "Outer", p::dict({{"data", part(0)},
+                          {"options", options},
+                          {"inner", wrapper("Inner", p::tuple({p::dict({{"scale", part(1)}}), p::dict({})}))}})));
+    QCOMPARE(failureOf(file), QString());
+    const Module& module = *file->graphs[0].module;
+    QCOMPARE(module.origin.remarks, std::vector<std::string>());
+    QCOMPARE(QString::fromStdString(graphText(module)),
+             QString("%p_w_data: f32[2]\n%p_w_inner_scale: f32[2]\n%b_v: f32[2]\n%x: f32[2]\n"
+                     "%y: f32[2] = aten.add.Tensor(%p_w_data, %p_w_inner_scale, 1)\n"
+                     "%relu: f32[2] = aten.add.Tensor(%y, %p_w_data, 1)\nreturn (%relu, %relu)\n"));
+    QCOMPARE(module.inputs[0].target, std::string("w.data"));
+    QCOMPARE(module.inputs[1].target, std::string("w.inner.scale"));
+    QVERIFY(module.inputs[1].kind == InputSpec::Kind::Parameter && module.inputs[2].target == "v");
+    QCOMPARE(toDouble(module.tensors.at("w.data").item(0)), 1.0);
+    QCOMPARE(toDouble(module.tensors.at("w.inner.scale").item(0)), 2.0);
+
+    const auto lacking = open(wrapper("Outer", p::kNone));
+    QCOMPARE(failureOf(lacking), QString());
+    QVERIFY(QString::fromStdString(lacking->graphs[0].module->origin.remarks.at(0)).contains("is no plain tensor"));
+    QCOMPARE(tensorsWithoutData(*lacking->graphs[0].module),
+             (std::vector<std::string>{"v", "w.data", "w.inner.scale"}));
+    const auto other = open(wrapper(
+        "Outer", p::dict({{"data", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 0, {3}, {1})}})));
+    QVERIFY(failureOf(other).contains("PT2-15: the data of 'w.data' is f32[3]"));
 }
 
 void Pt2ArchiveTest::readsOldLayout() {
