@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "engine/formats/inner_tensors.h"
+#include "engine/formats/declared_types.h"
 #include "engine/formats/pt2_graph.h"
 #include "engine/formats/pt2_guards.h"
 #include "engine/formats/pt2_payload.h"
@@ -81,6 +82,7 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     takeInnerTensors(module);
     setSymbols(module, types.symbols());
     readPt2Guards(root, module);
+    compareDeclaredTypes(module);
     const auto torch = root.find("torch_version");
     const std::string writer(torch && torch->text() ? *torch->text() : "unknown");
     compareFloat8(writer, module);

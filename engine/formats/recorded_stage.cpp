@@ -38,4 +38,10 @@ std::string_view nextStage(std::string_view record) {
     return {};
 }
 
+void setNextStage(Module& module, std::string_view stage) {
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall() && node.op().name().starts_with("higher_order.flex_attention")) return;
+    module.origin.stage = stage;
+}
+
 }  // namespace cutaway

@@ -4,8 +4,10 @@
 
 #include "engine/formats/checked_tensor.h"
 #include "engine/formats/recorded_stage.h"
+#include "engine/formats/repro_classes.h"
 #include "engine/formats/repro_inputs.h"
 #include "engine/formats/text_file.h"
+#include "engine/formats/untyped_calls.h"
 #include "engine/support/random.h"
 #include "engine/text/parse.h"
 #include "engine/text/syntax.h"
@@ -39,7 +41,7 @@ std::string_view functionText(std::string_view text, std::string_view head) {
 class ReproReader {
   public:
     ReproReader(std::string_view text, const std::string& path, const StorageFinder& find)
-        : m_text(text), m_path(path), m_find(find) {}
+        : m_script(withNestedClasses(text)), m_text(m_script), m_path(path), m_find(find) {}
 
     Result<OpenedFile> read() {
         CT_TRY_VOID(findParts());
@@ -47,6 +49,7 @@ class ReproReader {
         OpenedGraph graph;
         CT_TRY(graph.module, parseText(m_text, {.file = m_path, .types = m_types}));
         Module& module = *graph.module;
+        typeUntypedCalls(module);
         for (const auto& [symbol, value] : m_inputs.symbols) module.symbols[symbol].hint = value;
         setAttributes(module);
         describeModules(module, functionText(m_text.substr(m_class), "def __init__(self"));
@@ -56,7 +59,7 @@ class ReproReader {
         // Scripts of after_aot hold what AOTAutograd and the joint passes have made; those of after_dynamo hold a graph
         // as it was captured.
         if (m_text.find("torch._dynamo.repro.after_aot") != std::string_view::npos)
-            module.origin.stage = nextStage("fx_graph_runnable");
+            setNextStage(module, nextStage("fx_graph_runnable"));
         graph.name = module.name;
         OpenedFile file;
         file.path = m_path;
@@ -239,6 +242,7 @@ class ReproReader {
         return out;
     }
 
+    const std::string m_script;
     const std::string_view m_text;
     const std::string& m_path;
     const StorageFinder& m_find;

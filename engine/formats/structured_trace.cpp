@@ -163,7 +163,7 @@ class TraceReader {
         if (!module) return addGraph(m_file, placed(std::move(module).error()), name, m_options);
         OpenedGraph graph;
         graph.module = std::move(*module);
-        graph.module->origin.stage = nextStage(stage);
+        setNextStage(*graph.module, nextStage(stage));
         addGraph(m_file, std::move(graph), name, m_options);
     }
     void addRunnable(const Json& root, const std::string& stage, const std::string& payload) {

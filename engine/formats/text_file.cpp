@@ -145,7 +145,7 @@ Result<OpenedGraph> readBlock(const TextBlock& block, const std::string& path) {
     OpenedGraph graph;
     graph.module = std::move(*module);
     takeInnerTensors(*graph.module);
-    graph.module->origin.stage = block.stage;
+    setNextStage(*graph.module, block.stage);
     return graph;
 }
 
@@ -226,8 +226,8 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
         CT_TRY(graph.module, placedIn(path, parseText(text, {.file = path, .types = {}})));
         takeInnerTensors(*graph.module);
         graph.name = graph.module->name;
-        graph.module->origin.stage =
-            log && !log->blocks.empty() ? log->blocks.front().stage : std::string(nextStage(stem(path)));
+        setNextStage(*graph.module,
+                     log && !log->blocks.empty() ? std::string_view(log->blocks.front().stage) : nextStage(stem(path)));
         if (const size_t constructor = text.find("def __init__(self"); constructor != std::string_view::npos)
             describeModules(*graph.module, text.substr(constructor));
         file.format = FileFormat::FxText;

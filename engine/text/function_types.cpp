@@ -9,7 +9,9 @@ namespace cutaway::fxtext {
 /// `name` finds a type that the caller knows. No annotation gives a type that isNone().
 Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
     Annotation none;
-    if (const auto known = m_state.options.types.find(std::string(name)); known != m_state.options.types.end()) {
+    const bool main = &m_function == m_state.tree.root.get();  // graphs inside have names of their own
+    const auto known = m_state.options.types.find(std::string(name));
+    if (main && known != m_state.options.types.end()) {
         none.type = known->second;
         none.hasStrides = none.hasDevice = true;
     }

@@ -27,6 +27,7 @@ class Pt2Test : public QObject {
     void marksUnknownArguments();
     void keepsProvenance();
     void comparesConversions();
+    void comparesDeclaredTypes();
     void keepsHistory();
     void readsSymbols();
     void offsetsOfIndicesFromData();
@@ -239,6 +240,23 @@ void Pt2Test::comparesConversions() {
     QCOMPARE(remarks(program.json(), "2.13.0+cpu"), QString());
     QCOMPARE(remarks(program.json(), "3.0.0"), QString());
     QCOMPARE(remarks(reluProgram().json(), "2.12.1"), QString());
+}
+
+/// torch.export under autocast declares what autocast would make, without its casts.
+void Pt2Test::comparesDeclaredTypes() {
+    Pt2Program program = reluProgram();
+    program.tensors = tensorValue("x", {"2"}, {"1"}) + ", " + tensorValue("z", {"2"}, {"1"}, 13) + ", " +
+                      tensorValue("relu", {"2"}, {"1"}, 13);
+    program.nodes = call("z", "torch.ops.aten.sin.default", {argument("self", tensorArgument("x"))}) + ", " +
+                    call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))});
+    const auto module = readPt2Program(program.json(), "t");
+    QCOMPARE(failureOf(module), QString());
+    QCOMPARE(QString::fromStdString(graphText(**module)),
+             QString("%x: f32[2]\n%z: f32[2] = aten.sin.default(%x)\n%relu: f32[2] = aten.relu.default(%z)\n"
+                     "return (%relu)\n"));
+    QCOMPARE(QString::fromStdString((*module)->origin.remarks.at(0)),
+             QString("'z' is declared as bf16[2], and its operands make it f32[2]: the operands count, as when PyTorch "
+                     "runs the file; so do they for 1 more"));
 }
 
 void Pt2Test::keepsHistory() {

@@ -91,6 +91,75 @@ void ReproTest::reads_data() {
             "        self.true_graph_0 = <lambda>()\n"),
         "%x: b8[]\n%true_graph_0: opaque  = self.true_graph_0\n%cond: opaque  = higher_order.cond(%x, %true_graph_0)\nreturn (%cond)\n",
         "incomplete graph: 'true_graph_0' is a graph or module whose content was not saved (REPRO-3)");
+    // Graphs as classes in front, as PyTorch 2.15 writes them; what they return is known from what they are given.
+    const auto graphClass = [](const std::string& name, const std::string& inputs, const std::string& body) {
+        return "class " + name +
+               "(torch.nn.Module):\n    def __init__(self) -> None:\n        super().__init__()\n\n    def forward(self, " +
+               inputs + "):\n" + body + "\n\n";
+    };
+    const std::string input = "    buf0 = reader.storage(None, 24)\n    reader.tensor(buf0, (2, 3))  # x\n";
+    const std::string sine = "        s = torch.ops.aten.sin.default(a);  a = None\n        return (s,)\n";
+    row("the graphs of cond",
+        script(
+            "x",
+            "        yes = self.yes\n        no = self.no\n        gt = torch.ops.aten.gt.Scalar(x, 0)\n"
+            "        any_1 = torch.ops.aten.any.default(gt);  gt = None\n"
+            "        cond = torch.ops.higher_order.cond(any_1, yes, no, (x,));  any_1 = yes = no = x = None\n"
+            "        y = cond[0];  cond = None\n        z = torch.ops.aten.sum.default(y);  y = None\n        return (z,)\n",
+            input, "        self.yes = yes_0_0()\n        self.no = no_0_1()\n",
+            graphClass("yes_0_0", "a", sine) + graphClass("no_0_1", "a", "        return (a,)\n")),
+        "%x: f32[2, 3]\n%gt: b8[2, 3] = aten.gt.Scalar(%x, 0)\n%any_1: b8[] = aten.any.default(%gt)\n"
+        "%cond: (f32[2, 3]) = higher_order.cond(%any_1, @yes, @no, (%x))\n%y: f32[2, 3] = operator.getitem(%cond, 0)\n"
+        "%z: f32[] = aten.sum.default(%y, None)\nreturn (%z)\n");
+    row("the graph of a scan, which calls another",
+        script("x",
+               "        step = self.step\n        zero = torch.ops.aten.full.default([3], 0.0)\n"
+               "        scan = torch.ops.higher_order.scan(step, [zero], [x], ());  step = zero = x = None\n"
+               "        y = scan[1];  scan = None\n        return (y,)\n",
+               input, "        self.step = step_0_1()\n",
+               graphClass("inner_0_0", "a", sine) +
+                   "class step_0_1(torch.nn.Module):\n    def __init__(self) -> None:\n        super().__init__()\n"
+                   "        self.inner = inner_0_0()\n\n    def forward(self, c, v):\n        inner = self.inner\n"
+                   "        w = torch.ops.higher_order.invoke_subgraph(inner, 'inner', v);  inner = None\n"
+                   "        s = w[0];  w = None\n        t = torch.ops.aten.add.Tensor(c, s);  c = s = None\n"
+                   "        u = torch.ops.aten.to.dtype(v, torch.float64);  v = None\n        return (t, u)\n\n"),
+        "%x: f32[2, 3]\n%zero: f32[3] = aten.full.default([3], f0, None, None, None, None)\n"
+        "%scan: (f32[3], f64[2, 3]) = higher_order.scan(@step, [%zero], [%x], ())\n"
+        "%y: f64[2, 3] = operator.getitem(%scan, 1)\nreturn (%y)\n");
+    row("the graphs of a while_loop, and of a map",
+        script(
+            "x",
+            "        go = self.go\n        body = self.body\n        row = self.row\n"
+            "        w = torch.ops.higher_order.while_loop(go, body, (x,), ());  go = body = x = None\n"
+            "        a = w[0];  w = None\n        m = torch.ops.higher_order.map_impl(row, [a], []);  row = a = None\n"
+            "        b = m[0];  m = None\n        return (b,)\n",
+            input, "        self.go = go_0_0()\n        self.body = body_0_1()\n        self.row = row_0_2()\n",
+            graphClass("go_0_0", "a",
+                       "        l = torch.ops.aten.lt.Scalar(a, 1);  a = None\n"
+                       "        y = torch.ops.aten.all.default(l);  l = None\n        return y\n") +
+                graphClass("body_0_1", "a", sine) +
+                graphClass("row_0_2", "a",
+                           "        t = torch.ops.aten.sum.default(a);  a = None\n        return (t,)\n")),
+        "%x: f32[2, 3]\n%w: (f32[2, 3]) = higher_order.while_loop(@go, @body, (%x), ())\n"
+        "%a: f32[2, 3] = operator.getitem(%w, 0)\n%m: (f32[2]) = higher_order.map_impl(@row, [%a], [])\n"
+        "%b: f32[2] = operator.getitem(%m, 0)\nreturn (%b)\n");
+    row("the score and the mask of flex_attention",
+        script(
+            "q, t",
+            "        score = self.score\n        mask = self.mask\n"
+            "        f = torch.ops.higher_order.flex_attention(q, q, q, score, (4, 4, None, mask), 0.5, {}, (t,), ());  q = t = None\n"
+            "        y = f[0];  f = None\n        return (y,)\n",
+            "    buf0 = reader.storage(None, 64)\n    reader.tensor(buf0, (1, 2, 4, 2), dtype=torch.bfloat16)  # q\n"
+            "    buf1 = reader.storage(None, 16)\n    reader.tensor(buf1, (4,))  # t\n",
+            "        self.score = score_0_0()\n        self.mask = mask_0_1()\n",
+            graphClass("score_0_0", "s, b, h, m, n, t",
+                       "        i = torch.ops.aten.index.Tensor(t, [m]);  t = m = None\n"
+                       "        a = torch.ops.aten.add.Tensor(s, i);  s = i = None\n        return a\n") +
+                graphClass("mask_0_1", "b, h, m, n",
+                           "        g = torch.ops.aten.ge.Tensor(m, n);  m = n = None\n        return g\n")),
+        "%q: bf16[1, 2, 4, 2]\n%t: f32[4]\n%f: (bf16[1, 2, 4, 2], f32[1, 2, 4], f32[1, 2, 4]) = "
+        "higher_order.flex_attention(%q, %q, %q, @score, (4, 4, None, @mask), f0.5, {}, (%t), ())\n"
+        "%y: bf16[1, 2, 4, 2] = operator.getitem(%f, 0)\nreturn (%y)\n");
     row("no inputs", script("", "        full = torch.ops.aten.full.default([2], 1);  return (full,)\n", "    pass\n"),
         "%full: i64[2] = aten.full.default([2], 1, None, None, None, None)\nreturn (%full)\n");
 }
@@ -100,7 +169,10 @@ void ReproTest::reads() {
     QFETCH(QString, remarks);
     const auto file = readRepro(text.toStdString(), "repro.py", kNoStorage);
     QCOMPARE(failureOf(file), QString());
-    QCOMPARE(QString::fromStdString(graphText(*file->graphs[0].module)), graph);
+    const QString read = QString::fromStdString(graphText(*file->graphs[0].module));
+    const auto bodies = read.indexOf("\n@");
+    QCOMPARE(bodies < 0 ? read : read.left(bodies + 1), graph);
+    QVERIFY2(bodies < 0 || !read.mid(bodies).contains("opaque"), qPrintable(read));
     QCOMPARE(joined(file->graphs[0].module->origin.remarks), remarks);
 }
 
