@@ -104,7 +104,9 @@ Result<TensorType> Pt2Types::tensor(const Json& meta, const std::string& where) 
         return invalidInput(
             std::to_string(type.sizes.size()) + " sizes but " + std::to_string(type.strides.size()) + " strides",
             where);
-    if (type.strides.size() != type.sizes.size()) type.strides = contiguousStrides(type.sizes);
+    const bool sparse = type.layout >= Layout::SparseCoo && type.layout <= Layout::SparseBsc;
+    if (sparse) type.layout = Layout::Strided;  // kept as the dense tensor that it stands for (ops/sparse.cpp)
+    if (sparse || type.strides.size() != type.sizes.size()) type.strides = contiguousStrides(type.sizes);
     if (const auto offset = meta.find("storage_offset")) {
         CT_TRY(type.offset, symInt(*offset, where));
         if (type.offset.isInt() && type.offset.value() < 0) return invalidInput("negative storage offset", where);

@@ -52,6 +52,7 @@ std::span<const OpDef> outFormOps();
 std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> torchvisionRegionOps();
 std::span<const OpDef> torchaoOps();
+std::span<const OpDef> sparseOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
@@ -128,10 +129,10 @@ class OpRegistry {
             quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
             quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), fractionalPoolOps(),
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
-            torchvisionRegionOps(), torchaoOps(), distanceOps(), recurrentOps(), attentionOps(), transformerOps(),
-            linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), linalgSymmetricOps(),
-            linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(),
-            fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
+            torchvisionRegionOps(), torchaoOps(), sparseOps(), distanceOps(), recurrentOps(), attentionOps(),
+            transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
+            linalgSymmetricOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
+            foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
