@@ -157,6 +157,7 @@ Json toJson(const RunReport& report) {
     if (!report.written.empty()) out["written"] = jsonOf(report.written);
     if (report.cost) addCost(out, *report.cost);
     if (!report.refused.empty()) out["refused"] = report.refused;
+    if (!report.notes.empty()) out["notes"] = report.notes;
     if (const auto& training = report.training) {
         out["loss"] = realJson(training->loss);
         out["loss_from"] = training->lossFrom;
@@ -275,6 +276,7 @@ Json shapeOfRun() {
                {"outputs", Json::array({output})},
                {"written?", Json::array({output})},
                {"refused?", Json::array({"string: a call that its library did not take after all, and why"})},
+               {"notes?", Json::array({"string: what the run takes for granted, or what may be why results differ"})},
                {"loss?", "real: of a training run, as all that follows"},
                {"loss_from?", "string: what it is made of"},
                {"gradients?", Json::array({output})},

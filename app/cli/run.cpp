@@ -45,6 +45,7 @@ void printRun(const RunReport& report) {
         print("median %.3f ms, best %.3f ms of %d\n", report.medianMilliseconds, report.minMilliseconds,
               report.repeats);
     for (const std::string& sentence : report.refused) std::cout << sentence << "\n";
+    for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
     if (const auto& cost = report.cost) {
         print("memory: at most %s in the process that ran it, of them %s weights and %s values; %s here\n",
               bytesText(cost->peakBytes).c_str(), bytesText(cost->weightsBytes).c_str(),

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "engine/interpret/interpreter.h"
 #include "engine/interpret/specialize.h"
@@ -125,6 +126,38 @@ std::vector<std::string> tensorsWithoutData(const Module& module) {
     return missing;
 }
 
+namespace {
+
+/// Whether the value has another dtype or another size than the type says, or one outside of its symbol's range.
+bool contradicts(const Module& module, const TensorType& type, const Tensor& value) {
+    if (value.dtype() != type.dtype || value.rank() != type.rank()) return true;
+    for (size_t dim = 0; dim < type.sizes.size(); ++dim) {
+        const SymInt& size = type.sizes[dim];
+        const int64_t actual = value.sizes()[dim];
+        if (size.isInt() && size.value() != actual) return true;
+        if (size.isInt() || size.expr()->kind != ExprKind::Symbol) continue;
+        const auto known = module.symbols.find(size.expr()->name);
+        if (known == module.symbols.end()) continue;
+        if (actual < known->second.least() || (known->second.upper && actual > *known->second.upper)) return true;
+    }
+    return false;
+}
+/// " with s0 in [0, 9]" for the symbols of the sizes whose largest value the file says.
+std::string rangesOf(const Module& module, const TensorType& type) {
+    std::string text;
+    std::set<std::string> symbols;
+    for (const SymInt& size : type.sizes)
+        if (!size.isInt())
+            for (const std::string& symbol : symbolsOf(size.expr())) symbols.insert(symbol);
+    for (const std::string& symbol : symbols)
+        if (const auto known = module.symbols.find(symbol); known != module.symbols.end() && known->second.upper)
+            text += (text.empty() ? " with " : ", ") + symbol + " in [" + std::to_string(known->second.least()) + ", " +
+                    std::to_string(*known->second.upper) + "]";
+    return text;
+}
+
+}  // namespace
+
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user) {
     std::vector<Tensor> bound;
     size_t nextUser = 0;
@@ -146,10 +179,11 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
         }
         if (const TensorType* type = node.type().tensor()) {
             if (!value.defined()) return invalidInput("no value for input '" + node.name() + "'", node.name());
-            if (value.dtype() != type->dtype || (allInts(type->sizes) && value.sizes() != toInts(type->sizes))) {
-                TensorType got = TensorType::contiguous(value.dtype(), toSymDims(value.sizes()));
-                return invalidInput(
-                    "input '" + node.name() + "' is " + got.text() + ", the graph wants " + type->text(), node.name());
+            if (contradicts(module, *type, value)) {
+                const TensorType got = TensorType::contiguous(value.dtype(), toSymDims(value.sizes()));
+                return invalidInput("input '" + node.name() + "' is " + got.text() + ", the graph wants " +
+                                        type->text() + rangesOf(module, *type),
+                                    node.name());
             }
         }
         bound.push_back(std::move(value));

@@ -1,7 +1,6 @@
-// What the processes of a group do together. The kernels stand for rank 0 of a group whose members all hold the same
-// values; where the call does not say how large the group is, it has one member.
+// What the processes of a group do together. The kernels stand for rank 0, whose values alone count: a reduction gives
+// them as they are, whatever it is, and where values of others arrive, they are those of rank 0 (kOneProcess).
 #include <algorithm>
-#include <cmath>
 
 #include "engine/ops/eval.h"
 #include "engine/ops/infer_rules.h"
@@ -95,21 +94,9 @@ Tensor gather(const EvalContext& c, const Tensor& input, size_t result) {
     fillWithShares(out, input);
     return out;
 }
-/// What equal values come to when `members` of them are reduced.
-double reducedOverMembers(std::string_view how, double value, int64_t members) {
-    if (how == "sum") return value * static_cast<double>(members);
-    if (how == "product") return std::pow(value, static_cast<double>(members));
-    if (how == "bxor") return members % 2 != 0 ? value : 0;
-    return value;
-}
 Tensor scatter(const EvalContext& c, const Tensor& input, size_t result) {
     Tensor out = c.result(result);
     copyInto(out, input.view(out.sizes(), input.strides(), input.offset()));
-    const int64_t members = c.integerOr("group_size", 1), count = out.numel();
-    std::vector<double> numbers(static_cast<size_t>(count));
-    loadElements(out.dtype(), out.data(), 1, count, numbers.data());
-    for (double& number : numbers) number = reducedOverMembers(c.text("reduce_op"), number, members);
-    storeElements(out.dtype(), out.data(), 1, count, numbers.data());
     return out;
 }
 template <auto Share>

@@ -2,10 +2,12 @@
 #include "cutaway/guarded.h"
 #include "engine/autograd/metadata.h"
 #include "engine/interpret/interpret.h"
+#include "engine/schedule/fusion.h"
 #include "engine/session/arguments.h"
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/run_notes.h"
 #include "engine/session/session_state.h"
 #include "engine/session/tied_names.h"
 #include "engine/session/ties.h"
@@ -136,6 +138,8 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
             reportOf(value.name, valueOf(value, execution), known != expectedWritten.end() ? &known->second : nullptr));
         report.matches &= !report.written.back().compared || report.written.back().within;
     }
+    report.notes =
+        notesOf(module, report, options.backend == Backend::Cpu, fusionOptions(found->trace.request).roundsHalves);
     return report;
 }
 

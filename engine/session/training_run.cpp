@@ -9,10 +9,12 @@
 #include "engine/interpret/interpret.h"
 #include "engine/partition/join_graphs.h"
 #include "engine/passes/whole_program.h"
+#include "engine/schedule/fusion.h"
 #include "engine/session/differentiated_graph.h"
 #include "engine/session/halves.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/run_notes.h"
 #include "engine/session/tied_names.h"
 #include "engine/session/ties.h"
 #include "engine/session/view_gradient.h"
@@ -176,6 +178,8 @@ class TrainingRun {
         for (const Execution* half : {&ahead, &back})
             for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
         CT_TRY_VOID(describe(forward, bound, ahead, back, loss, report));
+        report.notes = notesOf(forward, report, m_options.backend == Backend::Cpu,
+                               fusionOptions(m_run.trace.request).roundsHalves);
         // What the forward has saved lies beside the backward's values.
         if (report.cost && report.training)
             report.cost->arenaBytes =

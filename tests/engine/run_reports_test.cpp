@@ -54,6 +54,48 @@ class RunReportsTest : public QObject {
     }
 
   private slots:
+    void saysWhatItTakesForGranted_data() {
+        QTest::addColumn<QString>("calls");
+        QTest::addColumn<QString>("dtype");
+        QTest::addColumn<double>("expected");
+        QTest::addColumn<int>("backend");
+        QTest::addColumn<QString>("note");  // its beginning; empty: none
+        const int reference = static_cast<int>(Backend::Reference), cpu = static_cast<int>(Backend::Cpu);
+        const QString floored = "    a = aten.mul.Tensor(x, 3)\n    b = aten.floor.default(a)\n    return (b,)\n";
+        const QString alone = "collectives run in this process alone", halves = "kernels keep values of half precision";
+        QTest::newRow("halves that differ, compiled") << floored << "bf16" << 9.0 << cpu << halves;
+        QTest::newRow("halves that match") << floored << "bf16" << 6.0 << cpu << "";
+        QTest::newRow("halves that differ, interpreted") << floored << "bf16" << 9.0 << reference << "";
+        QTest::newRow("floats that differ") << floored << "f32" << 9.0 << cpu << "";
+        for (const int backend : {reference, cpu}) {
+            QTest::addRow("all_reduce %d", backend)
+                << "    a = _c10d_functional.all_reduce.default(x, 'sum', '0')\n"
+                   "    b = _c10d_functional.wait_tensor.default(a)\n    return (b,)\n"
+                << "f32" << 2.0 << backend << alone;
+            QTest::addRow("reduce_scatter %d", backend)
+                << "    a = _c10d_functional.reduce_scatter_tensor.default(x, 'sum', 2, '0')\n"
+                   "    b = _c10d_functional.wait_tensor.default(a)\n    return (b,)\n"
+                << "f32" << 2.0 << backend << alone;
+        }
+    }
+    /// Of a group of two all_reduce and reduce_scatter follow one rule.
+    void saysWhatItTakesForGranted() {
+        QFETCH(QString, calls);
+        QFETCH(QString, dtype);
+        QFETCH(double, expected);
+        QFETCH(int, backend);
+        QFETCH(QString, note);
+        const DType type = dtype == "bf16" ? DType::BF16 : DType::F32;
+        const int64_t rows = calls.contains("scatter") ? 1 : 2;
+        const auto report = runGraph(QString("def forward(x: \"%1[2]\"):\n%2").arg(dtype, calls), lineOf("2 2", type),
+                                     lineOf(QString("%1 ").arg(expected).repeated(static_cast<int>(rows)), type),
+                                     static_cast<Backend>(backend));
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        const QString said = report->notes.empty() ? QString() : QString::fromStdString(report->notes[0]);
+        QVERIFY2(note.isEmpty() ? said.isEmpty() : said.startsWith(note), qPrintable(said));
+        if (calls.contains("c10d")) QVERIFY(report->matches);
+    }
+
     void indicesOfEqualKeysAreTies_data() {
         QTest::addColumn<QString>("graph");
         QTest::addColumn<QString>("keys");

@@ -51,7 +51,8 @@ void ResultsWindow::showReport(const RunReport& report, const QString& run) {
             : report.matches ? tr("✓ outputs match")
                              : tr("✗ outputs differ");
     if (report.training) text += QChar('\n') + trainingText(*report.training);
-    for (const std::string& sentence : report.refused) text += QChar('\n') + QString::fromStdString(sentence);
+    for (const auto* sentences : {&report.refused, &report.notes})
+        for (const std::string& sentence : *sentences) text += QChar('\n') + QString::fromStdString(sentence);
     m_verdict->setText(text);
     show();
     raise();

@@ -128,6 +128,8 @@ struct RunReport {
     std::vector<OutputReport> written;
     /// Compiled calls that their library did not take when it planned them, in a sentence each.
     std::vector<std::string> refused;
+    /// What the run takes for granted, and what may be the cause of a difference, in a sentence each.
+    std::vector<std::string> notes;
 };
 
 /// Whether each step of a run computes the same numbers as before: the interpreter runs the graphs on both sides of
