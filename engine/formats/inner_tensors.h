@@ -4,9 +4,9 @@
 
 namespace cutaway {
 
-/// Puts a plain input in place of each `export.access_subclass_inner_tensor(x, 'name')` of an input x, also of what lies
-/// inside of another one. It is called x_name, and its data `<x's>.name` in `Module::tensors`. An input of which nothing
-/// but its inner tensors is read is none any more; others stay.
+/// Puts a plain input in place of each `export.access_subclass_inner_tensor(x, 'name')` of an input x, also of what
+/// lies inside of another one. It is called x_name, and its data `<x's>.name` in `Module::tensors`. An input of which
+/// nothing but its inner tensors is read is none any more; others stay.
 void takeInnerTensors(Module& module);
 
 }  // namespace cutaway

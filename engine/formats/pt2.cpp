@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "engine/formats/inner_tensors.h"
 #include "engine/formats/declared_types.h"
+#include "engine/formats/inner_tensors.h"
 #include "engine/formats/pt2_graph.h"
 #include "engine/formats/pt2_guards.h"
 #include "engine/formats/pt2_payload.h"

@@ -4,8 +4,8 @@
 
 namespace cutaway {
 
-/// What a run of the graph takes for granted, and, where results differ from what was expected, what may be the cause: a
-/// sentence each. `compiled`: kernels ran it; `roundsHalves`: they rounded half precision after each call.
+/// What a run of the graph takes for granted, and, where results differ from what was expected, what may be the cause:
+/// a sentence each. `compiled`: kernels ran it; `roundsHalves`: they rounded half precision after each call.
 std::vector<std::string> notesOf(const Module& module, const RunReport& report, bool compiled, bool roundsHalves);
 
 }  // namespace cutaway
