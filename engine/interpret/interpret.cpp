@@ -6,6 +6,7 @@
 
 #include "engine/interpret/interpreter.h"
 #include "engine/interpret/specialize.h"
+#include "engine/ops/executorch.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/checked.h"
 #include "engine/support/machine.h"
@@ -30,6 +31,9 @@ Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, co
         return module.tensors.at(name);  // read from its file by whoever needs the bytes here
     }
     const TensorType* type = node.type().tensor();
+    if (isDelegate(node))
+        return unsupported(name + ": a module of a backend cannot be run", node.name(),
+                           {std::string(adviceOnUnknown(node.users()[0]->op()))});
     if (type == nullptr || !allInts(type->sizes))
         return Error{ErrorCode::NotFound,
                      "no data for '" + name + "'",
@@ -112,7 +116,7 @@ std::vector<std::string> tensorsWithoutData(const Module& module) {
             if (const auto made = module.recipes.find(node.target()); made != module.recipes.end()) {
                 const auto inner = tensorsWithoutData(made->second->graph());
                 missing.insert(missing.end(), inner.begin(), inner.end());
-            } else if (!hasData(module, node.target())) missing.push_back(node.target());
+            } else if (!hasData(module, node.target()) && !isDelegate(node)) missing.push_back(node.target());
         }
         if (!node.isPlaceholder()) continue;
         const size_t at = position++;

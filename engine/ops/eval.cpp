@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/ir/data_dependent.h"
+#include "engine/ops/executorch.h"
 #include "engine/ops/refused_argument.h"
 #include "engine/support/checked.h"
 
@@ -166,9 +167,8 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
         std::string what = op.name();
         for (const Argument& arg : args)  // an operator that another one runs
             if (const auto* inner = arg.get<OpRef>(); inner && inner->op) what += " of " + inner->op->name();
-        return unsupported(
-            what + ": no reference kernel", {},
-            {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
+        return unsupported(what + ": no reference kernel", {},
+                           {op.isOpaque() ? std::string(adviceOnUnknown(op)) : "decompose it first"});
     }
     auto type = inferCall(op, args);
     // Where values decide the sizes, the type that was written (with symbols of its own) stands.

@@ -3,6 +3,7 @@
 #include <deque>
 #include <mutex>
 
+#include "engine/ops/executorch.h"
 #include "engine/ops/out_forms.h"
 #include "engine/support/check.h"
 
@@ -53,6 +54,7 @@ std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> torchvisionRegionOps();
 std::span<const OpDef> torchaoOps();
 std::span<const OpDef> sparseOps();
+std::span<const OpDef> executorchOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
 std::span<const OpDef> specialPolynomialOps();
@@ -87,6 +89,8 @@ class OpRegistry {
     }
 
     const Op* find(std::string_view name) {
+        name = withoutDialect(name);
+        if (const auto text = textOfDialect(name)) return ofText(*text);
         auto found = m_known.find(name);
         return found != m_known.end() ? found->second : outForm(name);
     }
@@ -94,6 +98,7 @@ class OpRegistry {
     const Op& findOrMakeOpaque(std::string_view name, Op::Style style) {
         if (style == Op::Style::Function)
             if (const Op* known = find(name)) return *known;
+        name = withoutDialect(name);
         std::lock_guard lock(m_mutex);
         auto& byName = m_opaque[static_cast<size_t>(style)];
         if (auto found = byName.find(name); found != byName.end()) return *found->second;
@@ -129,10 +134,10 @@ class OpRegistry {
             quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
             quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), fractionalPoolOps(),
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
-            torchvisionRegionOps(), torchaoOps(), sparseOps(), distanceOps(), recurrentOps(), attentionOps(),
-            transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
-            linalgSymmetricOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
-            foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
+            torchvisionRegionOps(), torchaoOps(), sparseOps(), executorchOps(), distanceOps(), recurrentOps(),
+            attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
+            linalgCompositeOps(), linalgSymmetricOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(),
+            symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
@@ -192,6 +197,21 @@ class OpRegistry {
         op.m_functional = &base;
         op.m_mutates = true;
         m_known.emplace(op.m_name, &op);
+    }
+
+    /// By the name with underscores in place of its dots.
+    const Op* ofText(std::string_view text) {
+        static const std::map<std::string, const Op*, std::less<>> all = [this] {
+            std::map<std::string, const Op*, std::less<>> ops;
+            for (const Op* op : m_all) {
+                std::string name = op->name();
+                std::replace(name.begin(), name.end(), '.', '_');
+                ops.emplace(std::move(name), op);
+            }
+            return ops;
+        }();
+        const auto found = all.find(text);
+        return found == all.end() ? nullptr : found->second;
     }
 
     /// A call that writes into tensors it is given, made when it is first asked for: there are hundreds.

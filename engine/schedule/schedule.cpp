@@ -7,6 +7,7 @@
 #include "engine/libraries/operations.h"
 #include "engine/loops/kernel_rules.h"
 #include "engine/ops/alias.h"
+#include "engine/ops/executorch.h"
 #include "engine/rewrite/dead_code.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/reuse.h"
@@ -57,7 +58,7 @@ Result<void> checkComputable(const Node& node) {
     if (base->def() && base->def()->eval) return {};
     return unsupported(
         node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
-        {node.op().isOpaque() ? "the op is not in Cutaway's tables"
+        {node.op().isOpaque() ? std::string(adviceOnUnknown(node.op()))
                               : "run the pass decompose (stage capture), which writes the op as smaller ones"});
 }
 

@@ -7,6 +7,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ir/diff.h"
+#include "engine/ops/executorch.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed_int4.h"
 #include "engine/ops/torch/torch_calls.h"
@@ -304,6 +305,9 @@ std::string problemOf(const Node& node) {
     if (op.style() == Op::Style::Method) return "a Python method, from before tracing to ATen: shown, not run";
     if (name.starts_with("unsupported."))
         return "has an argument of a kind that this version does not know: shown, not run";
+    if (std::any_of(node.args().begin(), node.args().end(),
+                    [](const Argument& arg) { return arg.node() && isDelegate(*arg.node()); }))
+        return "a part that executorch gave to a backend, whose graph is elsewhere: shown, not run";
     if (op.isOpaque()) {
         const std::string library = name.substr(0, name.find('.'));
         // What computes a value that nothing reads is dropped before it is run: promote_types is left by tracing.

@@ -263,6 +263,10 @@ class RunReportsTest : public QObject {
         row("an unknown function", "    y = torch.nothing_of_it(x)",
             "not in Cutaway's operator tables: shown, not run");
         row("a custom operator", "    y = torch.ops.mine.f.default(x)", "custom operator of 'mine': shown, not run");
+        row("a module of a backend",
+            "    lowered = self.lowered_module_0\n"
+            "    y = torch.ops.higher_order.executorch_call_delegate(lowered, x)",
+            "a part that executorch gave to a backend, whose graph is elsewhere: shown, not run");
         row("nobody reads it",
             "    p = torch.ops.aten.promote_types.default(torch.float32, torch.float64)\n"
             "    y = torch.ops.aten.relu.default(x)",

@@ -36,6 +36,10 @@ try:
 except ImportError:
     pass
 try:
+    import executorch.exir  # noqa: F401  registers operators of the package
+except ImportError:
+    pass
+try:
     import torchao  # noqa: F401  registers operators of the package
 except ImportError:
     pass
