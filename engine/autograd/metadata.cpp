@@ -121,7 +121,8 @@ Result<void> checkWrittenInputs(const Module& module, const std::vector<Tensor>&
     for (size_t i = 0; i < placeholders.size() && i < bound.size(); ++i) {
         if (!bound[i].defined() || !isWrittenAtEnd(*placeholders[i])) continue;
         for (size_t other = 0; other < placeholders.size() && other < bound.size(); ++other)
-            if (other != i && bound[other].defined() && overlap(bound[i], bound[other]))
+            if (other != i && bound[other].defined() && placeholders[other]->hasUsers() &&
+                overlap(bound[i], bound[other]))
                 return Error{ErrorCode::Unsupported,
                              "the graph writes to '" + placeholders[i]->name() + "', whose memory is also that of '" +
                                  placeholders[other]->name() +

@@ -29,8 +29,8 @@ bool isNewValueOfInput(const OutputSpec& spec);
 bool getsTangent(const Argument& value, const OutputSpec& spec, const OutputMemory& memory,
                  const std::vector<bool>& flow);
 
-/// Errors: an input of the module that the graph writes to shares memory with another one (A.5), which a functional
-/// graph cannot say.
+/// Errors: an input of the module that the graph writes to shares memory with another one (A.5) that is read, written
+/// or returned, too, which a functional graph cannot say.
 Result<void> checkWrittenInputs(const Module& module);
 /// The same for the tensors that a run is given, one per placeholder.
 Result<void> checkWrittenInputs(const Module& module, const std::vector<Tensor>& bound);
