@@ -239,14 +239,6 @@ Value additiveMask(Decomposition& d, const Value& mask, DType dtype) {
 double attentionScale(const Decomposition& d, const Value& query) {
     return d.has("scale") ? d.real("scale") : 1.0 / std::sqrt(static_cast<double>(query.size(-1).asInt().value_or(1)));
 }
-/// Of the query and the keys each, so that their product has the size of the scale. It follows from a symbolic size at
-/// run time.
-Argument halfScale(const Decomposition& d, const Value& query) {
-    const SymInt size = query.size(-1);
-    if (d.has("scale") || size.isInt()) return std::sqrt(std::fabs(attentionScale(d, query)));
-    return Argument(
-        Expr::call("FloatPow", {Expr::cast(size.expr(), DType::F64), Expr::real(-0.25, DType::F64)}, DType::F64));
-}
 /// The arithmetic form: scores with the scale split over both operands, a softmax that gives 0 for rows that see
 /// nothing, dropout. Half precision computes in f32.
 Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask) {
@@ -257,7 +249,7 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
         key = convert(key, DType::F32);
         value = convert(value, DType::F32);
     }
-    const Argument scale = halfScale(d, query);
+    const Argument scale = halfScale(d, query.size(-1));
     const Value scaledQuery = d.call(
         "aten.mul.Scalar", {query, attentionScale(d, query) < 0 ? Argument(-scale.asReal().value_or(0)) : scale});
     if (d.flag("is_causal")) {

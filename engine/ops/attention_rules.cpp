@@ -1,5 +1,7 @@
 #include "engine/ops/attention_rules.h"
 
+#include <cmath>
+
 #include "engine/ops/counts.h"
 
 namespace cutaway {
@@ -42,6 +44,12 @@ std::string wrongMaskType(const TensorType& mask, const TensorType& query, bool 
     const std::string own(info(query.dtype).torchName);
     return "the mask is " + std::string(info(mask.dtype).torchName) + ", not " + own +
            (takesFloat && query.dtype != DType::F32 ? " or float32" : "");
+}
+Argument halfScale(const CallView& c, const SymInt& headSize) {
+    if (c.has("scale")) return std::sqrt(std::fabs(c.real("scale")));
+    if (headSize.isInt()) return std::sqrt(1.0 / std::sqrt(static_cast<double>(headSize.value())));
+    return Argument(
+        Expr::call("FloatPow", {Expr::cast(headSize.expr(), DType::F64), Expr::real(-0.25, DType::F64)}, DType::F64));
 }
 Result<void> checkAttended(const InferContext& c, std::string_view gradient, const SymDims& sizes) {
     for (const std::string_view param : {gradient, std::string_view("out")}) {

@@ -15,6 +15,9 @@ Result<void> checkAttentionMask(const InferContext& c, std::string_view param, c
                                 bool takesFloat);
 /// What is wrong with the dtype of a mask that is added to scores, as a sentence; empty if nothing is.
 std::string wrongMaskType(const TensorType& mask, const TensorType& query, bool takesFloat);
+/// The root of the size of 'scale', or of what it is without one: of the query and the keys each. It follows from a
+/// symbolic size of a head at run time.
+Argument halfScale(const CallView& c, const SymInt& headSize);
 /// What a backward kernel reads of the forward: 'out' and the gradient of these sizes, 'logsumexp' with a number per
 /// query, or more (kernels pad them to whole blocks).
 Result<void> checkAttended(const InferContext& c, std::string_view gradient, const SymDims& sizes);

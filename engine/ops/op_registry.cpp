@@ -44,6 +44,9 @@ std::span<const OpDef> dualOps();
 std::span<const OpDef> vmapOps();
 std::span<const OpDef> synonymOps();
 std::span<const OpDef> primOps();
+std::span<const OpDef> onnxOps();
+std::span<const OpDef> torchaudioOps();
+std::span<const OpDef> fakeQuantizeObservedOps();
 std::span<const OpDef> statisticsOps();
 std::span<const OpDef> weightNormOps();
 std::span<const OpDef> batchNormNameOps();
@@ -131,13 +134,14 @@ class OpRegistry {
             dataDependentOps(), segmentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
-            quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), quantizedLinearOps(), quantizedConvOps(),
-            quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), fractionalPoolOps(),
-            resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), torchvisionOps(),
-            torchvisionRegionOps(), torchaoOps(), sparseOps(), executorchOps(), distanceOps(), recurrentOps(),
-            attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
-            linalgCompositeOps(), linalgSymmetricOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(),
-            symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
+            quantizeOps(), quantizeParameterOps(), fakeQuantizeLearnableOps(), fakeQuantizeObservedOps(),
+            quantizedLinearOps(), quantizedConvOps(), quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(),
+            adaptivePoolOps(), fractionalPoolOps(), resampleOps(), resampleBackwardOps(), antialiasedOps(),
+            affineGridOps(), gridSampleOps(), torchvisionOps(), torchvisionRegionOps(), torchaoOps(), sparseOps(),
+            executorchOps(), torchaudioOps(), onnxOps(), distanceOps(), recurrentOps(), attentionOps(),
+            transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
+            linalgSymmetricOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
+            foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)

@@ -30,6 +30,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 import torch
 import torch._inductor.inductor_prims  # noqa: F401  registers prims of the compiler
 import torch._inductor.lowering  # noqa: F401  some decompositions look into it
+import torch.onnx.ops  # noqa: F401  registers ONNX's operators
 
 try:
     import transformers.integrations.moe  # noqa: F401  registers operators of the package
@@ -45,6 +46,10 @@ except ImportError:
     pass
 try:
     import torchvision  # noqa: F401  registers operators of the package
+except ImportError:
+    pass
+try:
+    import torchaudio  # noqa: F401  registers operators of the package
 except ImportError:
     pass
 
@@ -155,7 +160,25 @@ class PackedWeight:
         return str(self.function)
 
 
+class WithoutWrite:
+    """What an operator that writes into its last operand gives, the operand staying as it is."""
+
+    def __init__(self, function):
+        self.function, self._schema = function, function._schema
+
+    def __call__(self, *args):
+        return self.function(*args[:-1], args[-1].clone())
+
+    def name(self):
+        return self.function.name()
+
+    def __str__(self):
+        return str(self.function)
+
+
 def resolve(name):
+    if name == "torchaudio._lfilter_core_loop.functional":
+        return WithoutWrite(torch.ops.torchaudio._lfilter_core_loop.default)
     namespace, packet, overload = (*name.split("."), "default")[:3]  # MKL's operators are called without one
     function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     packs = namespace == "onednn" and packet.startswith(("qconv", "qlinear", "linear")) and "prepack" not in packet
