@@ -55,32 +55,33 @@ constexpr std::string_view kFilter = "torchaudio._lfilter_core_loop.functional";
 Value tail(const Value& x, const SymInt& from, const std::optional<SymInt>& to = std::nullopt) {
     return x.builder().call("aten.slice.Tensor", {x, int64_t{2}, Argument(from), to ? Argument(*to) : Argument()});
 }
+/// [.., rows, columns] of a signal: element row + column at each place.
+Value windowsOf(Decomposition& d, const Value& x, const SymInt& rows, const SymInt& columns) {
+    const Value places =
+        unsqueeze(iota(d.builder(), rows, x.type().device), 1) + iota(d.builder(), columns, x.type().device);
+    return d.call("aten.index.Tensor", {x, Argument(std::vector<Argument>{Argument(), Argument(), places})});
+}
 /// What flows back runs through the same filter, from the end: g[n] = dy[n] − Σ a[k] g[n+k].
 void deriveRecursiveFilter(Derivation& d) {
     const Value x = d.in(size_t{0}), taps = d.in(1), padded = d.in(2), dy = d.dy();
     const SymInt count = taps.size(1), before = count - SymInt(1);
-    const auto reversed = [&](const Value& v) {
-        return d.call("aten.flip.default", {v, Argument(std::vector<Argument>{Argument(2)})});
+    const auto reversed = [&](const Value& v, int64_t dim) {
+        return d.call("aten.flip.default", {v, Argument(std::vector<Argument>{Argument(dim)})});
     };
     const Value zeros = full(d.builder(), padded.sizes(), Scalar(0.0), padded.dtype(), padded.type().device);
-    const Value back = reversed(tail(d.call(kFilter, {reversed(tail(dy, before)), taps, zeros}), before));
+    const Value back = reversed(tail(d.call(kFilter, {reversed(tail(dy, before), 2), taps, zeros}), before), 2);
     d.input(0) = back;
     if (d.needs(1)) {
         // Beside a[k] stands the output k steps before; beside a[0], what the place held.
-        const Value windows = d.call("aten.unfold.default", {d.out(), int64_t{2}, Argument(count), int64_t{1}});
-        const Value earlier = d.call("aten.slice.Tensor", {windows, int64_t{3}, int64_t{0}, Argument(before)});
+        const Value earlier = windowsOf(d, d.out(), x.size(2), before);
         const Value beside = cat(d.builder(), {earlier, unsqueeze(tail(padded, before), -1)}, 3);
         d.input(1) = -sum(unsqueeze(back, -1) * beside, {0, 2}, false);
     }
     if (d.needs(2)) {
-        const auto flipped = d.call("aten.flip.default", {taps, Argument(std::vector<Argument>{Argument(1)})});
         const Value around = d.call("aten.constant_pad_nd.default", {back, Argument(SymDims{before, before}), 0.0});
-        const auto one = Argument(std::vector<Argument>{Argument(1)}),
-                   none = Argument(std::vector<Argument>{Argument(0)});
-        const Value used = d.call("aten.convolution.default", {around, unsqueeze(flipped, 1), Argument(), one, none,
-                                                               one, false, none, Argument(x.size(1))});
+        const Value used = sum(windowsOf(d, around, before, count) * unsqueeze(reversed(taps, 1), 1), {-1}, false);
         const Value first = d.call("aten.slice.Tensor", {taps, int64_t{1}, Argument(before), Argument()});
-        d.input(2) = cat(d.builder(), {tail(dy, 0, before) - tail(used, 0, before), -(back * first)}, 2);
+        d.input(2) = cat(d.builder(), {tail(dy, 0, before) - used, -(back * first)}, 2);
     }
 }
 
