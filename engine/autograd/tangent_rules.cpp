@@ -421,6 +421,7 @@ constexpr std::string_view kLinear[] = {
     "aten.avg_pool3d",
     "aten._upsample_bilinear2d_aa",
     "aten._upsample_bicubic2d_aa",
+    "aten._upsample_lanczos2d_aa",
     "aten._fft_r2c",
     "aten._fft_c2r",
     "aten._fft_c2c",

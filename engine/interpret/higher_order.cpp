@@ -15,11 +15,16 @@ class Operands {
     Error fail(const std::string& what) const { return invalidInput(m_call.op().name() + ": " + what, m_call.name()); }
 
     Result<const Module*> graph(size_t position) const {
-        const auto* reference = position < m_call.args().size() ? m_call.arg(position).get<SubgraphRef>() : nullptr;
-        if (reference == nullptr) return fail("operand " + std::to_string(position) + " is not a graph");
-        const Module* body = m_module.subgraph(reference->name);
-        if (body == nullptr) return fail("graph '" + reference->name + "' is not in the file");
-        return body;
+        return named(position < m_call.args().size() ? m_call.arg(position) : Argument(), position);
+    }
+    /// One of a list of graphs.
+    Result<const Module*> graphOf(size_t position, int64_t number) const {
+        const auto* graphs = position < m_call.args().size() ? m_call.arg(position).list() : nullptr;
+        if (graphs == nullptr) return fail("operand " + std::to_string(position) + " is not a list of graphs");
+        if (number < 0 || number >= static_cast<int64_t>(graphs->size()))
+            return fail("there are " + std::to_string(graphs->size()) + " graphs, and not one of number " +
+                        std::to_string(number));
+        return named((*graphs)[static_cast<size_t>(number)], position);
     }
     /// All tensors of an operand, lists flattened; nothing for a position that the call does not have.
     Result<TensorList> tensors(size_t position) const {
@@ -36,6 +41,13 @@ class Operands {
     Result<TensorList> run(const Module& body, const TensorList& inputs) const { return m_run(body, inputs); }
 
   private:
+    Result<const Module*> named(const Argument& argument, size_t position) const {
+        const auto* reference = argument.get<SubgraphRef>();
+        if (reference == nullptr) return fail("operand " + std::to_string(position) + " is not a graph");
+        const Module* body = m_module.subgraph(reference->name);
+        if (body == nullptr) return fail("graph '" + reference->name + "' is not in the file");
+        return body;
+    }
     Result<void> flatten(const Argument& argument, TensorList& out) const {
         if (const Node* node = argument.node()) {
             const TensorList& values = m_values.valueOf(*node);
@@ -238,6 +250,16 @@ Result<TensorList> associativeScan(const Operands& operands) {
     return stack.take();
 }
 
+/// switch(index, [graphs], (operands)): the index names one of them.
+Result<TensorList> switchGraphs(const Operands& operands) {
+    CT_TRY(const TensorList index, operands.tensors(0));
+    if (index.size() != 1 || !index[0].defined() || index[0].numel() != 1)
+        return operands.fail("the index is not a single value");
+    CT_TRY(const Module* body, operands.graphOf(1, toInt(index[0].item())));
+    CT_TRY(const TensorList inputs, operands.tensorsFrom(2));
+    return operands.run(*body, inputs);
+}
+
 /// invoke_subgraph(graph, identifier, operands…)
 Result<TensorList> invokeSubgraph(const Operands& operands) {
     CT_TRY(const Module* body, operands.graph(0));
@@ -271,6 +293,7 @@ constexpr HigherOrder kHigherOrder[] = {{"cond", cond, "cond"},
                                         {"map", mapItems, "map"},
                                         {"scan", scan, "scan"},
                                         {"associative_scan", associativeScan, "associative_scan"},
+                                        {"switch", switchGraphs},
                                         {"invoke_subgraph", invokeSubgraph},
                                         {"wrap_with_set_grad_enabled", wrapped},
                                         {"wrap_with_autocast", wrapped},

@@ -116,6 +116,7 @@ constexpr std::string_view kCpuFloat32[] = {"avg_pool3d",
                                             "linalg_svd",
                                             "linalg_eig",
                                             "linalg_eigh",
+                                            "linalg_matrix_sqrth",
                                             "linalg_lstsq",
                                             "linalg_inv_ex"};
 constexpr std::string_view kCpuWidest[] = {"stack", "cat", "index_copy"};
@@ -207,6 +208,7 @@ constexpr std::string_view kCudaFloat32[] = {"acos",
                                              "upsample_trilinear3d",
                                              "upsample_bicubic2d",
                                              "_upsample_bicubic2d_aa",
+                                             "linalg_matrix_sqrth",
                                              "norm"};
 constexpr std::string_view kCudaFloat32Result[] = {
     "prod", "softmax", "log_softmax", "cumprod", "cumsum", "linalg_vector_norm", "linalg_matrix_norm", "sum"};

@@ -17,6 +17,7 @@ struct ListOp {
     std::string_view item;  // the operator that it applies to each
     std::string_view samples;
     bool reinplaced = false;  // PyTorch writes the results into the list where nobody reads it any more
+    bool stays = true;        // one call down to the schedule, with a form that writes into the list
 };
 
 constexpr std::string_view kListPairs =
@@ -113,6 +114,10 @@ constexpr ListOp kListOps[] = {
     {"aten._foreach_tan.default(Tensor[] self) -> Tensor[]", "aten.tan.default", "[f32[2]<1, bf16[4]<1]"},
     {"aten._foreach_copy.default(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]",
      "aten.copy.default", "[f32[2], f32[3, 4][1, 3]], [f32[2], f32[3, 4]]\n[f32[2]], [i64[2]]", true},
+    {"aten._foreach_clone.default(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
+     "aten.clone.default", kSelf, false, false},
+    {"aten._foreach_mm.default(Tensor[] self, Tensor[] mat2) -> Tensor[]", "aten.mm.default",
+     "[f32[2, 3], f32[3, 4]], [f32[3, 2], f32[4, 2]]\n[bf16[2, 3]], [bf16[3, 2]]", false, false},
 };
 const ListOp* listOpOf(const Op& op) {
     const std::string_view name = op.name();
@@ -275,6 +280,15 @@ constexpr OpDef kWritten[] = {
         },
         "[f32[2], f32[3, 4][1, 3], bf16[4]]\n[f32[2], f32[3, 4]], 1\n[f32[4]], inf\n[bf16[4]], 2, torch.float32"),
     shorthand(
+        "aten._foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+        [](Decomposition& d) {
+            return numberOfEach(d, [](Decomposition& each, const Value& item) {
+                return each.call("aten.linalg__powsum.default", {item, each.arg("ord")},
+                                 {{"dtype", each.arg("dtype")}});
+            });
+        },
+        "[f32[2], f32[3, 4][1, 3], bf16[4]]\n[f32[2], f32[3, 4]], 1\n[bf16[4]], 2, torch.float32"),
+    shorthand(
         "aten._foreach_max.default(Tensor[] self) -> Tensor[]",
         [](Decomposition& d) {
             return numberOfEach(d, [](Decomposition&, const Value& item) { return unary("aten.max.default", item); });
@@ -326,9 +340,10 @@ constexpr auto kForeachOps = [] {
     size_t at = 0;
     for (const ListOp& row : kListOps)
         ops[at++] = {.schema = row.schema,
-                     .tags = Tag::Inplace,
+                     .tags = row.stays ? Tag::Inplace : Tag::None,
                      .infer = inferExpanded,
                      .eval = evalExpanded,
+                     .expand = row.stays ? Expand::Never : Expand::Composite,
                      .decompose = eachItem,
                      .derive = deriveEach,
                      .samples = row.samples};

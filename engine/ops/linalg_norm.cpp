@@ -130,7 +130,26 @@ Values conditionNumber(Decomposition& d) {
     return d.call("aten.squeeze.dim", {order > 0 ? most / least : least / most, -1});
 }
 
+/// The sum of the absolute values' powers: of norms what stands under the root.
+Values sumOfPowers(Decomposition& d) {
+    Value x = d.in(size_t{0});
+    const auto asked = d.dtype("dtype");
+    if (!asked && !isFloating(x.dtype()) && !isComplex(x.dtype()))
+        return refuse(d, "needs numbers with a fraction, not " + x.type().text() + "; give a dtype");
+    if (asked) x = convert(x, isComplex(x.dtype()) && !isComplex(*asked) ? x.dtype() : *asked);
+    const Value size = unary("aten.abs.default", x);
+    const DType dtype = asked && !isComplex(*asked) ? *asked : size.dtype();
+    const Argument dims = d.has("dim") ? d.arg("dim") : Argument(std::vector<Argument>{});
+    const Value sums = d.call("aten.sum.dim_IntList", {d.call("aten.pow.Tensor_Scalar", {toOpmath(size), d.arg("ord")}),
+                                                       dims, d.flag("keepdim")});
+    return convert(sums, dtype);
+}
+
 constexpr OpDef kLinalgNormOps[] = {
+    shorthand(
+        "aten.linalg__powsum.default(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        sumOfPowers,
+        "f32[2, 3, 4]\nf64[3, 4], 3, [1], True\nbf16[4], 1\nf32[3, 4], 2.5, [0]\nbf16[4], 2, dtype = torch.float32"),
     shorthand(
         "aten.linalg_matrix_norm.default(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         [](Decomposition& d) -> Values {

@@ -78,6 +78,7 @@ Value matmul(const Value& a, const Value& b) {
     return a && b ? a.builder().call("aten.matmul.default", {a, b}) : Value();
 }
 Value adjointOf(const Value& x) { return x ? conjugated(x.builder().call("aten.transpose.int", {x, -2, -1})) : x; }
+Value columnsScaled(const Value& x, const Value& by) { return x * unsqueeze(by, -2); }
 Value triangle(const Value& x, bool upper, int64_t diagonal) {
     return x ? x.builder().call(upper ? "aten.triu.default" : "aten.tril.default", {x, diagonal}) : x;
 }

@@ -39,6 +39,8 @@ Tensor storeIntegers(const EvalContext& c, size_t result, const std::vector<int6
 Value matmul(const Value& a, const Value& b);
 /// The conjugate transpose, as a view of real matrices.
 Value adjointOf(const Value& x);
+/// Each column times its number.
+Value columnsScaled(const Value& x, const Value& by);
 Value triangle(const Value& x, bool upper, int64_t diagonal = 0);
 Value diagonalOf(const Value& x);
 /// A diagonal matrix per row of x.

@@ -16,7 +16,6 @@ void refuseDerivative(Derivation& d, const std::string& of) {
 Value eigenDifferences(const Value& l) {
     return unsqueeze(l, -2) - unsqueeze(l, -1) + diagonalMatrix(unary("aten.ones_like.default", l));
 }
-Value columnsScaled(const Value& x, const Value& by) { return x * unsqueeze(by, -2); }
 Value rowsScaled(const Value& x, const Value& by) { return unsqueeze(by, -1) * x; }
 Value withDiagonal(const Value& x, const Value& diagonal) {
     return x - diagonalMatrix(diagonalOf(x)) + diagonalMatrix(diagonal);

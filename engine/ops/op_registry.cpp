@@ -45,6 +45,8 @@ std::span<const OpDef> vmapOps();
 std::span<const OpDef> synonymOps();
 std::span<const OpDef> primOps();
 std::span<const OpDef> onnxOps();
+std::span<const OpDef> hashOps();
+std::span<const OpDef> linalgPolarOps();
 std::span<const OpDef> torchaudioOps();
 std::span<const OpDef> fakeQuantizeObservedOps();
 std::span<const OpDef> statisticsOps();
@@ -140,8 +142,8 @@ class OpRegistry {
             affineGridOps(), gridSampleOps(), torchvisionOps(), torchvisionRegionOps(), torchaoOps(), sparseOps(),
             executorchOps(), torchaudioOps(), onnxOps(), distanceOps(), recurrentOps(), attentionOps(),
             transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
-            linalgSymmetricOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
-            foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
+            linalgSymmetricOps(), linalgNormOps(), linalgPolarOps(), hashOps(), spectralOps(), spectralCompositeOps(),
+            symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)

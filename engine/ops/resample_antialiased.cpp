@@ -161,6 +161,12 @@ constexpr OpDef kResampleAntialiasedOps[] = {
      .derive = [](Derivation& d) { shareOut(d, "aten._upsample_bicubic2d_aa_backward.default"); },
      .samples = kForward},
     {.schema =
+         "aten._upsample_lanczos2d_aa.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+     .infer = inferForward,
+     .eval = evalForward<kLanczos>,
+     .derive = [](Derivation& d) { shareOut(d, "aten._upsample_lanczos2d_aa_backward.default"); },
+     .samples = kForward},
+    {.schema =
          "aten._upsample_bilinear2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
          "float? scales_w=None) -> Tensor",
      .infer = inferAntialiasedBackward,
@@ -172,12 +178,21 @@ constexpr OpDef kResampleAntialiasedOps[] = {
      .infer = inferAntialiasedBackward,
      .eval = evalAntialiasedBackward<kCubic>,
      .samples = kBackward},
+    {.schema =
+         "aten._upsample_lanczos2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
+         "float? scales_w=None) -> Tensor",
+     .infer = inferAntialiasedBackward,
+     .eval = evalAntialiasedBackward<kLanczos>,
+     .samples = kBackward},
     shorthand(
         "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         [](Decomposition& d) { return withSize(d, "aten._upsample_bilinear2d_aa.default"); }, kVec),
     shorthand(
         "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         [](Decomposition& d) { return withSize(d, "aten._upsample_bicubic2d_aa.default"); }, kVec),
+    shorthand(
+        "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        [](Decomposition& d) { return withSize(d, "aten._upsample_lanczos2d_aa.default"); }, kVec),
 };
 
 }  // namespace

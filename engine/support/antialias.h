@@ -22,7 +22,12 @@ inline double cubic(double x) {
     if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
     return x < 2 ? ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA : 0;
 }
-inline constexpr Filter kTriangle = {1, triangle}, kCubic = {2, cubic};
+/// A sinc under the middle lobe of one three times as wide.
+inline double lanczos(double x) {
+    const auto sinc = [](double v) { return v == 0 ? 1 : std::sin(M_PI * v) / (M_PI * v); };
+    return std::fabs(x) < 3 ? sinc(x) * sinc(x / 3) : 0;
+}
+inline constexpr Filter kTriangle = {1, triangle}, kCubic = {2, cubic}, kLanczos = {3, lanczos};
 
 /// The elements that one output element is made of: from `first`, with these weights.
 struct Span {

@@ -150,6 +150,12 @@ void InterpretTest::runsGraphs_data() {
             "    c = higher_order.wrap_with_set_grad_enabled(False, yes, x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
             kBranches,
         "f32[2]: 2 3");
+    row("one of many graphs",
+        head +
+            "    i: \"i64[]\" = aten.full.default([], 1, dtype=torch.int64)\n"
+            "    c = higher_order.switch(i, [no, yes, no], (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
+            kBranches,
+        "f32[2]: 2 3");
     row("graph in a graph",
         head +
             "    c = higher_order.cond(p, outer, outer, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n\n"
@@ -192,6 +198,8 @@ void InterpretTest::refusesGraphs_data() {
         "c: higher_order.cond: the predicate is not a single value");
     row("operand", head + "    c = higher_order.map_impl(x, [m], [])\n    return (c,)\n",
         "c: higher_order.map_impl: operand 0 is not a graph");
+    row("a graph too many", head + "    c = higher_order.switch(2, [yes, no], (x,))\n    return (c,)\n" + kBranches,
+        "c: higher_order.switch: there are 2 graphs, and not one of number 2");
     row("first sizes", head + "    c = higher_order.map_impl(yes, [m, x], [])\n    return (c,)\n" + kBranches,
         "c: higher_order.map_impl: the tensors to go through differ in their first size");
     row("count", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x, x)\n    return (c,)\n" + kBranches,

@@ -192,6 +192,10 @@ Argument resized(PythonCall& c, const std::string& mode, const Argument& corners
     if (mode == "bicubic" && spatial == 2)
         return c.aten(antialias ? "_upsample_bicubic2d_aa" : "upsample_bicubic2d",
                       {c["input"], size, corners, factors});
+    if (mode == "lanczos" && spatial == 2) {
+        if (!antialias) return c.fail("the mode 'lanczos' needs antialias=True");
+        return c.aten("_upsample_lanczos2d_aa", {c["input"], size, corners, factors});
+    }
     if (mode == "trilinear" && spatial == 3)
         return c.aten("upsample_trilinear3d", {c["input"], size, corners, factors});
     return c.fail("the mode '" + mode + "' on " + std::to_string(type.rank()) + " dims");

@@ -9,6 +9,7 @@
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/operator_rewrites.h"
 #include "engine/passes/stage.h"
+#include "engine/passes/switch_to_cond.h"
 #include "engine/passes/torch_calls_to_aten.h"
 #include "engine/passes/vmap/vmap.h"
 #include "engine/rewrite/dead_code.h"
@@ -26,6 +27,8 @@ constexpr Dependency kInlineWrappersAfter[] = {{"flex_attention", "it calls the 
 constexpr Dependency kTorchCallsToAtenAfter[] = {
     {"pre_grad", "the pre-grad passes read calls as Python wrote them"},
     {"inline_wrappers", "it writes switches between modes, which torch_calls_to_aten applies"}};
+constexpr Dependency kSwitchToCondAfter[] = {
+    {"torch_calls_to_aten", "which graph is chosen is a comparison of ATen's"}};
 constexpr Dependency kExpandCompositesAfter[] = {
     {"torch_calls_to_aten", "only ATen operators are expanded"},
     {"move_to_device", "how attention is written out depends on the device"}};
@@ -64,6 +67,12 @@ constexpr Row kCaptureRows[] = {
          .functional = false,
          .after = kTorchCallsToAtenAfter,
          .undivided = "Calls of Python functions and methods are ATen operators"},
+    Pass{.name = "switch_to_cond",
+         .summary = "Writes torch.switch, one of many graphs, as conds",
+         .run = switchToCond,
+         .functional = false,
+         .after = kSwitchToCondAfter,
+         .starts = "call"},
     Pass{.name = "move_to_device",
          .summary = "Moves all values to the device that is compiled for",
          .run = moveToDevice,

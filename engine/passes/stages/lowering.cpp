@@ -3,6 +3,7 @@
 #include "engine/passes/lowering_calls.h"
 #include "engine/passes/post_grad/quantized_calls.h"
 #include "engine/passes/stage.h"
+#include "engine/passes/switch_to_cond.h"
 
 namespace cutaway {
 namespace {
@@ -17,6 +18,11 @@ constexpr Row kLoweringRows[] = {
          .run = inlineSubgraphs,
          .functional = false,
          .rewrites = kInlineSubgraphsRewrites},
+    Pass{.name = "lower_switch",
+         .summary = "Writes torch.switch as conds, in a graph that capture has not seen",
+         .run = switchToCond,
+         .functional = false,
+         .starts = "call"},
     Pass{.name = "lowering_calls",
          .summary = "Decides how to compute the calls that post-grad patterns made",
          .run = lowerCalls,

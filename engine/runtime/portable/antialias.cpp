@@ -88,8 +88,10 @@ void resampleSmoothlyBackward(const Run& run) {
 constexpr Function kAntialiasFunctions[] = {
     {"aten._upsample_bilinear2d_aa.default", resampleSmoothly<kTriangle>},
     {"aten._upsample_bicubic2d_aa.default", resampleSmoothly<kCubic>},
+    {"aten._upsample_lanczos2d_aa.default", resampleSmoothly<kLanczos>},
     {"aten._upsample_bilinear2d_aa_backward.default", resampleSmoothlyBackward<kTriangle>},
     {"aten._upsample_bicubic2d_aa_backward.default", resampleSmoothlyBackward<kCubic>},
+    {"aten._upsample_lanczos2d_aa_backward.default", resampleSmoothlyBackward<kLanczos>},
 };
 
 }  // namespace
