@@ -54,7 +54,9 @@ std::string TensorType::fullText() const {
 std::string ValueType::text() const {
     if (const TensorType* type = tensor()) return type->text();
     if (const SymType* type = sym()) return "Sym(" + cutaway::text(type->expr) + ")";
-    return {};
+    // Tensors of a dtype that has no elements here are shown as they were written.
+    const auto* opaque = std::get_if<OpaqueType>(&kind);
+    return opaque && opaque->description.ends_with(']') ? opaque->description : std::string();
 }
 
 bool isKnown(const ValueType& type) {

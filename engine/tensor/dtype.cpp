@@ -30,7 +30,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfo = {{
     {DType::F8E5M2FNUZ, "f8e5m2fnuz", "float8_e5m2fnuz", 1, 32, 25, "", ""},
     {DType::F8E8M0FNU, "f8e8m0fnu", "float8_e8m0fnu", 1, 33, 44, "", "F8_E8M0"},
     {DType::F4E2M1FNX2, "f4e2m1fnx2", "float4_e2m1fn_x2", 1, 0, 45, "", "F4"},
-    {DType::Bits16, "b16", "bits16", 2, 0, 22, "", ""},
+    {DType::Bits16, "b16x1", "bits16", 2, 0, 22, "", ""},
     {DType::Bits1x8, "b1x8", "bits1x8", 1, 0, 18, "", ""},
 }};
 
@@ -44,7 +44,10 @@ std::optional<DType> findBy(Member member, const Value& value) {
 }  // namespace
 
 const DTypeInfo& info(DType dtype) { return kInfo[static_cast<size_t>(dtype)]; }
-std::optional<DType> dtypeFromAbbreviation(std::string_view text) { return findBy(&DTypeInfo::abbreviation, text); }
+std::optional<DType> dtypeFromAbbreviation(std::string_view text) {
+    if (text == "b16") return DType::Bits16;  // before PyTorch 2.15
+    return findBy(&DTypeInfo::abbreviation, text);
+}
 std::optional<DType> dtypeFromTorchName(std::string_view text) {
     if (text.starts_with("torch.")) text.remove_prefix(6);
     if (text == "float") return DType::F32;

@@ -1,5 +1,6 @@
 #include "engine/text/annotation.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "engine/expr/expr_parse.h"
@@ -70,6 +71,11 @@ bool fits(const SymDims& sizes) {
 }
 
 Result<Annotation> parseTensor(std::string_view whole, size_t bracket, std::set<std::string>& symbols) {
+    if (isForeignDtype(whole.substr(0, bracket))) {
+        Annotation shown;
+        shown.type = OpaqueType{std::string(whole)};
+        return shown;
+    }
     const auto dtype = dtypeFromAbbreviation(whole.substr(0, bracket));
     if (!dtype) return bad(whole, "'" + std::string(whole.substr(0, bracket)) + "' is not a dtype abbreviation");
     std::string_view rest = whole.substr(bracket);
@@ -143,6 +149,12 @@ Result<Annotation> parseAt(std::string_view text, std::set<std::string>& symbols
 }
 
 }  // namespace
+
+bool isForeignDtype(std::string_view name) {
+    constexpr std::string_view kNames[] = {"bc32", "torch.bcomplex32", "b2x4", "torch.bits2x4",
+                                           "b4x2", "torch.bits4x2",    "b8x1", "torch.bits8"};
+    return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
 
 Result<Annotation> parseAnnotation(std::string_view text, std::set<std::string>& symbols) {
     return parseAt(text, symbols, 0);

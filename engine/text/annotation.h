@@ -17,6 +17,8 @@ struct Annotation {
     std::string subclass;     // "DTensor" where a tensor subclass was written; `type` is its core
 };
 
+/// Whether it is a dtype of PyTorch, by either of its names, that Cutaway has no elements of. Tensors of it are opaque.
+bool isForeignDtype(std::string_view name);
 /// Reads what stands between the quotes. Names of size symbols are added to `symbols`. Errors name the rule; the caller
 /// adds the line.
 Result<Annotation> parseAnnotation(std::string_view text, std::set<std::string>& symbols);

@@ -1,6 +1,7 @@
 #include "engine/text/function_builder.h"
 
 #include "engine/ir/names.h"
+#include "engine/text/annotation.h"
 
 namespace cutaway::fxtext {
 namespace {
@@ -400,10 +401,29 @@ void FunctionBuilder::define(std::string_view name, Node& node, uint32_t begin) 
     setProvenance(node, name);
 }
 
+/// The name of a dtype without elements here among the arguments; empty if there is none.
+static std::string foreignDtypeIn(const std::vector<Argument>& positional, const NamedArguments& keywords) {
+    const auto nameOf = [](const Argument& argument) {
+        const auto* named = argument.get<OpRef>();
+        return named && isForeignDtype(named->op->name()) ? named->op->name() : std::string();
+    };
+    for (const Argument& argument : positional)
+        if (std::string name = nameOf(argument); !name.empty()) return name;
+    for (const auto& [key, argument] : keywords)
+        if (std::string name = nameOf(argument); !name.empty()) return name;
+    return {};
+}
+
 void FunctionBuilder::call(const Statement& statement, const Op& op, std::vector<Argument> positional,
                            NamedArguments keywords) {
     if (m_state.error) return;
     if (op.schema() != nullptr) {
+        if (const std::string dtype = foreignDtypeIn(positional, keywords); !dtype.empty()) {
+            m_state.remark(statement.begin, "Cutaway does not compute in " + dtype + "; the call of " + op.name() +
+                                                " is shown, not run");
+            return addCall(statement, findOrMakeOpaque("unsupported." + op.name()), std::move(positional),
+                           std::move(keywords));
+        }
         auto bound = bindArguments(op, std::move(positional), std::move(keywords));
         if (!bound) return m_state.fail(statement.begin, bound.error());
         positional = std::move(*bound);

@@ -38,9 +38,14 @@ Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
 ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, const std::vector<Argument>& args,
                                     const NamedArguments& keywords) {
     Annotation written = std::exchange(m_written, {});
+    // What is not understood is still shown.
+    const auto unknown = [&] { return written.type.isOpaque() ? std::move(written.type) : ValueType(OpaqueType{}); };
     const bool annotated = !written.type.isNone() && !written.type.isOpaque();
     if (op.isOpaque()) {
-        if (!annotated) return torchType(statement, op, args, keywords);
+        if (!annotated) {
+            ValueType type = torchType(statement, op, args, keywords);
+            return type.isOpaque() ? unknown() : std::move(type);
+        }
         if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
         return std::move(written.type);
     }
@@ -66,7 +71,7 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
     if (!blind)
         m_state.remark(statement.begin,
                        inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
-    return annotated ? std::move(written.type) : ValueType(OpaqueType{});
+    return annotated ? std::move(written.type) : unknown();
 }
 
 /// Type of a Python call that is not annotated. What cannot be resolved opens all the same.

@@ -24,6 +24,7 @@ class TextTest : public QObject {
     void prints();
     void refuses_data();
     void refuses();
+    void foreignDtypes();
     void remarks();
     void roles();
     void resultsAreKnownFromTheirItems();
@@ -209,6 +210,23 @@ void TextTest::refuses() {
     QVERIFY(!module.has_value());
     QCOMPARE(QByteArray::fromStdString(module.error().where), where);
     QVERIFY2(QByteArray::fromStdString(module.error().message).contains(what), module.error().text().c_str());
+}
+
+/// Tensors of dtypes without elements here are shown as they are written, and the file is read.
+void TextTest::foreignDtypes() {
+    const auto module = parseText(
+        "def forward(x: \"bc32[3]\", b: \"b8x1[2]\", c: \"b2x4[2]\", d: \"b4x2[2]\", e: \"b16x1[2]\", f: \"b16[2]\"):\n"
+        "    y: \"bc32[3]\" = aten.alias.default(x)\n"
+        "    z: \"bc32[2]\" = aten._to_copy.default(f, dtype = torch.bcomplex32)\n    return (y, b, c, d, e, z)\n");
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    QCOMPARE((*module)->origin.remarks.size(), size_t{7});
+    QVERIFY((*module)->origin.remarks[0].find("the type \"bc32[3]\" is not known") != std::string::npos);
+    const Node& f = *(*module)->graph().placeholders()[5];
+    QCOMPARE(f.tensor().dtype, DType::Bits16);
+    const std::string text = printText(**module).text;
+    for (const char* line : {"y: \"bc32[3]\" = aten.alias.default(x)", "f: \"b16x1[2]\"",
+                             "z: \"bc32[2]\" = unsupported.aten._to_copy.default(f, dtype = torch.bcomplex32)"})
+        QVERIFY2(text.find(line) != std::string::npos, text.c_str());
 }
 
 void TextTest::remarks() {
