@@ -5,6 +5,7 @@
 
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/torch/torch_calls.h"
 
 namespace cutaway {
 namespace {
@@ -90,6 +91,9 @@ std::string_view adviceOnUnknown(const Op& op) {
     if (op.name() == kDelegate)
         return "executorch gave this part of the graph to a backend, and its graph is not here: look at the "
                "original_module of the lowered module, or at the program before to_backend";
+    if (isNamelessLowering(op))
+        return "PyTorch's compiler registered it as a lowering, and its operator is not in the text: run a graph before "
+               "it, as that of AOTAutograd";
     return "the op is not in Cutaway's tables; it can be shown, not run";
 }
 

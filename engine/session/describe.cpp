@@ -308,6 +308,8 @@ std::string problemOf(const Node& node) {
     if (std::any_of(node.args().begin(), node.args().end(),
                     [](const Argument& arg) { return arg.node() && isDelegate(*arg.node()); }))
         return "a part that executorch gave to a backend, whose graph is elsewhere: shown, not run";
+    if (isNamelessLowering(op))
+        return "a lowering that PyTorch's compiler registered; its operator is not in the text: shown, not run";
     if (op.isOpaque()) {
         const std::string library = name.substr(0, name.find('.'));
         // What computes a value that nothing reads is dropped before it is run: promote_types is left by tracing.

@@ -262,6 +262,10 @@ class RunReportsTest : public QObject {
             "");
         row("an unknown function", "    y = torch.nothing_of_it(x)",
             "not in Cutaway's operator tables: shown, not run");
+        row("a lowering that says its operator",
+            "    y = torch__inductor_fx_passes_pre_grad_linear_transpose(x, w, None)", "");
+        row("a lowering that does not", "    y = torch__inductor_fx_passes_mkldnn_fusion_fn(x, w, 'none', [], '')",
+            "a lowering that PyTorch's compiler registered; its operator is not in the text: shown, not run");
         row("a custom operator", "    y = torch.ops.mine.f.default(x)", "custom operator of 'mine': shown, not run");
         row("a module of a backend",
             "    lowered = self.lowered_module_0\n"

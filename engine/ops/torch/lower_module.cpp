@@ -254,8 +254,12 @@ bool isTorchCall(const Node& node) {
         };
         return inputs.empty() || !std::all_of(inputs.begin(), inputs.end(), symbolic);
     }
-    return node.op().style() == Op::Style::Method ||
-           (node.op().style() == Op::Style::Function && isPythonName(node.op().name()));
+    return node.op().style() == Op::Style::Method || (node.op().style() == Op::Style::Function &&
+                                                      isPythonName(node.op().name()) && !isNamelessLowering(node.op()));
+}
+bool isNamelessLowering(const Op& op) {
+    return op.isOpaque() && op.style() == Op::Style::Function && op.name().starts_with("torch__inductor_") &&
+           torchSignatures(op).empty();
 }
 
 bool hasTorchCalls(const Module& module) {

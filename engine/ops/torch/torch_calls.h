@@ -17,6 +17,9 @@ const Op* effectOf(const Node& node);
 /// a tensor or of a size, or an operator with its effect's token.
 bool isTorchCall(const Node& node);
 bool hasTorchCalls(const Module& module);
+/// Whether it is a lowering that PyTorch's compiler registered (torch__inductor_fx_passes_mkldnn_fusion_fn): the text
+/// has the name of a Python function, and not the operator that it computes. Those whose names say it have rows.
+bool isNamelessLowering(const Op& op);
 
 /// Writes the call as ATen calls through `builder`. The result is what the call evaluates to: a node, or a value that
 /// is known without running anything (the number x.size(0), the dtype x.dtype, a list of such or of nodes, None).
