@@ -1,4 +1,5 @@
-// executorch's dialects: other names of ATen's operators, and copies whose memory format is written as an order of dims.
+// executorch's dialects: other names of ATen's operators, and copies whose memory format is written as an order of
+// dims.
 #include "engine/ops/executorch.h"
 
 #include <numeric>
@@ -46,22 +47,16 @@ constexpr OpDef kExecutorchOps[] = {
     shorthand(
         "dim_order_ops._to_dim_order_copy.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
         "bool non_blocking=False, int[]? dim_order=None) -> Tensor",
-        [](Decomposition& d) -> Values {
-            return withFormat(d, "aten._to_copy.default", MemoryFormat::Preserve);
-        },
+        [](Decomposition& d) -> Values { return withFormat(d, "aten._to_copy.default", MemoryFormat::Preserve); },
         "f32[2, 3], dtype=torch.float64, dim_order=[0, 1]\nf32[2, 3, 4, 2], dim_order=[0, 2, 3, 1]\ni64[], dtype=torch.float32, dim_order=[]\nf32[3, 2][1, 3]"),
     shorthand(
         "dim_order_ops._clone_dim_order.default(Tensor self, *, bool non_blocking=False, int[]? dim_order=None) -> Tensor",
-        [](Decomposition& d) -> Values {
-            return withFormat(d, "aten.clone.default", MemoryFormat::Preserve);
-        },
+        [](Decomposition& d) -> Values { return withFormat(d, "aten.clone.default", MemoryFormat::Preserve); },
         "f32[2, 3], dim_order=[0, 1]\nf32[2, 3, 4, 2], dim_order=[0, 2, 3, 1]\nf32[3, 2][1, 3]"),
     shorthand(
         "dim_order_ops._empty_dim_order.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
         "int[]? dim_order=None) -> Tensor",
-        [](Decomposition& d) -> Values {
-            return withFormat(d, "aten.empty.memory_format", MemoryFormat::Contiguous);
-        },
+        [](Decomposition& d) -> Values { return withFormat(d, "aten.empty.memory_format", MemoryFormat::Contiguous); },
         "[2, 3], dim_order=[0, 1]\n[2, 3, 4, 2], dtype=torch.float64, dim_order=[0, 2, 3, 1]"),
 };
 
@@ -83,9 +78,8 @@ std::optional<std::string_view> textOfDialect(std::string_view name) {
 bool isDelegate(const Node& attribute) {
     const auto& users = attribute.users();
     return attribute.kind() == NodeKind::GetAttr && !users.empty() &&
-           std::all_of(users.begin(), users.end(), [&](const Node* user) {
-               return user->isCall(kDelegate) && user->arg(0).node() == &attribute;
-           });
+           std::all_of(users.begin(), users.end(),
+                       [&](const Node* user) { return user->isCall(kDelegate) && user->arg(0).node() == &attribute; });
 }
 std::string_view adviceOnUnknown(const Op& op) {
     if (op.name() == kDelegate)

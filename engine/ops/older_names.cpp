@@ -1,5 +1,7 @@
 // Names that ATen keeps beside those it writes today, and what numpy has under them: numbers where tensors stand, older
 // linear algebra and convolutions, covariances. All are written with the operators of other files.
+#include <cmath>
+
 #include "engine/ops/build.h"
 #include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
@@ -207,6 +209,27 @@ Values pairDistances(Decomposition& d) {
                   {from - points(second), d.arg("p"), Argument(std::vector<int64_t>{1})});
 }
 
+/// What one distance's gradient gives to the first of its points; the second gets the opposite.
+Values pairDistancesBackward(Decomposition& d) {
+    const Value gradient = d.in("grad_output"), x = d.in("self"), distance = d.in("pdist");
+    if (x.rank() != 2) return refuse(d, "needs a matrix of points, not " + x.type().text());
+    const double p = d.real("p");
+    const auto [from, to] = pairsOf(d, x.size(0), x.type().device);
+    const auto points = [&](const Value& which) { return d.call("aten.index_select.default", {x, int64_t{0}, which}); };
+    const Value start = points(from), apart = start - points(to), far = unsqueeze(distance, -1);
+    const Value size = unary("aten.abs.default", apart), sign = unary("aten.sign.default", apart);
+    Value slope = sign;
+    if (p == 0) slope = sign * 0.0;
+    else if (std::isinf(p)) slope = sign * convert(d.call("aten.eq.Tensor", {size, far}), x.dtype());
+    else if (p != 1)
+        slope = sign * d.call("aten.pow.Tensor_Scalar", {size, p - 1}) / d.call("aten.pow.Tensor_Scalar", {far, p - 1});
+    const Value zero = full(d.builder(), {}, Scalar(0.0), x.dtype(), x.type().device);
+    const Value share = where(compareScalar("eq", far, 0.0), zero, slope * unsqueeze(gradient, -1));
+    const Value none = full(d.builder(), x.sizes(), Scalar(0.0), x.dtype(), x.type().device);
+    const Value once = d.call("aten.index_add.default", {none, int64_t{0}, from, share});
+    return d.call("aten.index_add.default", {once, int64_t{0}, to, -share});
+}
+
 // -- older convolutions
 
 Values convolved(Decomposition& d, bool transposed) {
@@ -371,6 +394,10 @@ constexpr OpDef kOlderNamesOps[] = {
     shorthand(
         "aten.triangular_solve.default(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
         triangularSolve, "f64[3, 2], f64[3, 3]>0\nf64[3, 2], f64[3, 3]>0, False\nf64[3, 2], f64[3, 3]>0, True, True"),
+    shorthand("aten._pdist_forward.default(Tensor self, float p=2) -> Tensor", pairDistances,
+              "f32[4, 3]\nf64[3, 2], 1.0"),
+    shorthand("aten._pdist_backward.default(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
+              pairDistancesBackward, "f32[6], f32[4, 3], 2.0, f32[6]>0\nf64[3], f64[3, 2], 3.0, f64[3]>0"),
     shorthand("aten.pdist.default(Tensor self, float p=2) -> Tensor", pairDistances,
               "f32[4, 3]\nf64[5, 2], 1.0\nf32[1, 3]"),
 

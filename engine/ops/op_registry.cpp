@@ -59,6 +59,7 @@ std::span<const OpDef> torchvisionOps();
 std::span<const OpDef> torchvisionRegionOps();
 std::span<const OpDef> torchaoOps();
 std::span<const OpDef> sparseOps();
+std::span<const OpDef> kernelNamesOps();
 std::span<const OpDef> executorchOps();
 std::span<const OpDef> fractionalPoolOps();
 std::span<const OpDef> specialBesselOps();
@@ -140,10 +141,11 @@ class OpRegistry {
             quantizedLinearOps(), quantizedConvOps(), quantizedFunctionOps(), convOps(), poolOps(), averagePoolOps(),
             adaptivePoolOps(), fractionalPoolOps(), resampleOps(), resampleBackwardOps(), antialiasedOps(),
             affineGridOps(), gridSampleOps(), torchvisionOps(), torchvisionRegionOps(), torchaoOps(), sparseOps(),
-            executorchOps(), torchaudioOps(), onnxOps(), distanceOps(), recurrentOps(), attentionOps(),
-            transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
-            linalgSymmetricOps(), linalgNormOps(), linalgPolarOps(), hashOps(), spectralOps(), spectralCompositeOps(),
-            symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(), dualOps(), vmapOps(),
+            kernelNamesOps(), executorchOps(), torchaudioOps(), onnxOps(), distanceOps(), recurrentOps(),
+            attentionOps(), transformerOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
+            linalgCompositeOps(), linalgSymmetricOps(), linalgNormOps(), linalgPolarOps(), hashOps(), spectralOps(),
+            spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), fusedOptimizerOps(), collectiveOps(),
+            dualOps(), vmapOps(),
             // what freezing makes for libraries
             mkldnnLinearOps(), mkldnnConvOps()};
         for (const auto& family : families)
