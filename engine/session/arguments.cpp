@@ -22,16 +22,17 @@ size_t givenInputs(const Module& module) {
     return given;
 }
 
-/// The names of a graph's inputs, but for those that differentiation adds.
-std::unordered_set<std::string> inputNames(const Module& module) {
+bool isAdded(const InputSpec& input) {
     using Kind = InputSpec::Kind;
+    return input.kind == Kind::Tangent || input.kind == Kind::Saved || input.kind == Kind::ForwardTangent;
+}
+/// The names of a graph's inputs, but for those that differentiation adds to what was opened.
+std::unordered_set<std::string> inputNames(const Module& opened, const Module& module) {
+    const bool all = std::any_of(opened.inputs.begin(), opened.inputs.end(), isAdded);
     std::unordered_set<std::string> names;
     const std::vector<Node*> inputs = module.graph().placeholders();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-        const Kind kind = i < module.inputs.size() ? module.inputs[i].kind : Kind::UserInput;
-        if (kind != Kind::Tangent && kind != Kind::Saved && kind != Kind::ForwardTangent)
-            names.insert(inputs[i]->name());
-    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+        if (all || i >= module.inputs.size() || !isAdded(module.inputs[i])) names.insert(inputs[i]->name());
     return names;
 }
 
@@ -66,7 +67,7 @@ Snapshot withValuesOf(const Module& graph, const std::map<NodeId, Tensor>& argum
 }  // namespace
 
 std::vector<size_t> preservedArguments(const Module& opened, const Module& graph) {
-    const std::unordered_set<std::string> taken = inputNames(graph);
+    const std::unordered_set<std::string> taken = inputNames(opened, graph);
     const std::vector<Node*> arguments = opened.graph().placeholders();
     std::vector<size_t> preserved;
     // Freezing keeps the names of what it keeps; what names inputs anew, as differentiation does, drops none.

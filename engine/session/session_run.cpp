@@ -17,11 +17,14 @@
 namespace cutaway {
 namespace {
 
-/// In a joint graph that was not split the gradients of the results are inputs, for which no file has values.
-Result<void> checkTrainable(const CompileTrace& trace) {
-    if (trace.isSplit()) return {};
-    for (const InputSpec& input : trace.result()->inputs)
-        if (input.kind == InputSpec::Kind::Tangent)
+bool isTangent(const InputSpec& input) { return input.kind == InputSpec::Kind::Tangent; }
+
+/// In a joint graph that was made here and not split the gradients of the results are inputs, for which no file has
+/// values. They are the inputs of a file that holds a joint graph.
+Result<void> checkTrainable(const Module& input, const CompileTrace& trace) {
+    if (trace.isSplit() || std::any_of(input.inputs.begin(), input.inputs.end(), isTangent)) return {};
+    for (const InputSpec& one : trace.result()->inputs)
+        if (isTangent(one))
             return unsupported("a joint graph is run as forward and backward, and this run did not split it", {},
                                {"compile it for training, with all stages"});
     return {};
@@ -59,7 +62,7 @@ Result<void> Session::canRun(RunId id, Backend backend) const {
     return guarded([&]() -> Result<void> {
         CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
         CT_TRY_VOID(backend == Backend::Reference ? checkPasses(found->trace) : checkLowered(found->trace));
-        return checkTrainable(found->trace);
+        return checkTrainable(*m_state->input, found->trace);
     });
 }
 
@@ -73,7 +76,7 @@ Result<void> Session::canBuild(RunId id) const {
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run * found, run(id));
     CT_TRY_VOID(checkPasses(found->trace));
-    CT_TRY_VOID(checkTrainable(found->trace));
+    CT_TRY_VOID(checkTrainable(*input, found->trace));
     const std::lock_guard turn(found->turn);
     if (found->trace.isSplit()) return runTraining(*this, *found, options, progress);
     if (!options.gradientsFile.empty() || !options.expectGradientsFile.empty())

@@ -135,6 +135,7 @@ class TrainingRun {
         CT_TRY_VOID(checkSizes(*m_forward, m_options.backend));
         CT_TRY(RunInputs inputs,
                chooseInputs(*m_state.input, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
+        takeTangents(inputs.user);
         Snapshot fixed;
         if (!m_options.valuesFile.empty()) {
             CT_TRY(fixed, withValues(*m_forward, m_options.valuesFile, inputs.user));
@@ -152,12 +153,13 @@ class TrainingRun {
             CT_TRY(hold, holdHalves(m_run, bound, m_progress));
         }
         CT_TRY(Execution ahead, runHalf("forward", fixed, forward, bound, {}));
-        CT_TRY(const Loss loss, lossOf(forward, ahead.outputs));
+        CT_TRY(const Loss loss,
+               m_tangents.empty() ? lossOf(forward, ahead.outputs) : lossOfTangents(forward, ahead.outputs));
         keepInputs(forward, bound, ahead.outputs);
         CT_TRY(const std::vector<Tensor> handed, backwardInputs(forward, ahead.outputs, loss));
         m_progress.say(-1, "backward");
         CT_TRY(Execution back, runHalf("backward", nullptr, *m_backward, handed, sizes));
-        CT_TRY_VOID(addOutside(forward, bound, sizes, loss, back.outputs));
+        if (m_tangents.empty()) CT_TRY_VOID(addOutside(forward, bound, sizes, loss, back.outputs));
         if (m_options.valuesFile.empty()) {
             m_run.kernelMicroseconds = ahead.microseconds;
             m_run.kernelMicroseconds.insert(m_run.kernelMicroseconds.end(), back.microseconds.begin(),
@@ -188,6 +190,38 @@ class TrainingRun {
     }
 
   private:
+    /// A file's joint graph takes the gradients of its results as inputs; the backward has them under the same names.
+    void takeTangents(std::vector<Tensor>& given) {
+        const std::vector<Node*> placeholders = m_state.input->graph().placeholders();
+        std::vector<Tensor> others;
+        for (size_t i = 0, next = 0; i < placeholders.size(); ++i) {
+            const InputSpec spec = i < m_state.input->inputs.size() ? m_state.input->inputs[i] : InputSpec{};
+            if (spec.kind != InputSpec::Kind::Tangent) m_primals.push_back(placeholders[i]->name());
+            if (!spec.isGiven() || next == given.size()) continue;
+            if (spec.kind == InputSpec::Kind::Tangent) m_tangents.emplace(placeholders[i]->name(), given[next++]);
+            else others.push_back(given[next++]);
+        }
+        if (!m_tangents.empty()) given = std::move(others);
+    }
+    /// The number whose gradients by the results are the given tangents.
+    Result<Loss> lossOfTangents(const Module& forward, const std::vector<Tensor>& outputs) const {
+        Loss loss;
+        loss.from = "the results times their tangents, summed";
+        loss.gradients.resize(outputs.size());
+        CT_TRY(const std::vector<size_t> positions, tangentOutputs(forward, *m_backward));
+        const std::vector<Node*> placeholders = m_backward->graph().placeholders();
+        for (size_t i = 0, next = 0; i < placeholders.size(); ++i) {
+            if (m_backward->inputs[i].kind != InputSpec::Kind::Tangent) continue;
+            const size_t position = positions[next++];
+            const auto tangent = m_tangents.find(placeholders[i]->name());
+            if (tangent == m_tangents.end() || !outputs[position].defined()) continue;
+            loss.gradients[position] = tangent->second;
+            for (int64_t k = 0; !isComplex(tangent->second.dtype()) && k < tangent->second.numel(); ++k)
+                loss.value += toDouble(outputs[position].item(k)) * toDouble(tangent->second.item(k));
+        }
+        return loss;
+    }
+
     Result<Execution> runHalf(const std::string& track, const Snapshot& given, const Module& module,
                               const std::vector<Tensor>& inputs, const SymbolValues& known) {
         if (m_options.backend == Backend::Reference)
@@ -252,7 +286,10 @@ class TrainingRun {
                 given.push_back(laidOut(outputs[saved[nextSaved++]], *placeholders[i]));
             } else if (m_backward->inputs[i].kind == InputSpec::Kind::Tangent) {
                 const size_t output = tangents[nextTangent++];
-                given.push_back(laidOut(tangentOf(forward, outputs[output], output, loss), *placeholders[i]));
+                const auto own = m_tangents.find(placeholders[i]->name());
+                given.push_back(
+                    laidOut(own != m_tangents.end() ? own->second : tangentOf(forward, outputs[output], output, loss),
+                            *placeholders[i]));
             }
         }
         return bindInputs(*m_backward, given);
@@ -362,6 +399,7 @@ class TrainingRun {
     /// The first name of the parameter, or the input's in the file.
     std::string gradientName(size_t output) const {
         const std::string& target = m_backward->outputs[output].target;
+        if (target.empty() && !m_tangents.empty() && output < m_primals.size()) return m_primals[output];
         const Node* input = m_forward->graph().findByName(target);
         if (input == nullptr || !input->isPlaceholder())
             return target.empty() ? "gradient_" + std::to_string(output) : tiedNames(*m_state.input, target).front();
@@ -387,6 +425,8 @@ class TrainingRun {
     const RunOptions& m_options;
     const Progress& m_progress;
     const Snapshot m_forward, m_backward;
+    std::vector<std::string> m_primals;        // of the file's graph
+    std::map<std::string, Tensor> m_tangents;  // of a file that holds a joint graph, by name
 };
 
 }  // namespace

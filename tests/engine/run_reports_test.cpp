@@ -245,6 +245,65 @@ class RunReportsTest : public QObject {
         QCOMPARE(printText(**module).text.find("requires_grad=False") != std::string::npos, gradients == "b");
     }
 
+    /// A file's joint graph takes the gradients of its results as inputs, whole and split.
+    void jointGraphs_data() {
+        QTest::addColumn<bool>("split");
+        QTest::addColumn<int>("backend");
+        for (const bool split : {false, true})
+            for (const Backend backend : {Backend::Reference, Backend::Cpu})
+                QTest::addRow("%s, %s", split ? "split" : "whole", backend == Backend::Cpu ? "cpu" : "reference")
+                    << split << static_cast<int>(backend);
+    }
+    void jointGraphs() {
+        QFETCH(bool, split);
+        QFETCH(int, backend);
+        QVERIFY(writeFile(in("joint.txt"), R"(
+def forward(
+    primals_1: "f32[3]",  # PlainAOTInput(idx=0)
+    primals_2: "f32[3]",  # PlainAOTInput(idx=1)
+    tangents_1: "f32[3]",  # TangentAOTInput()
+):
+    mul: "f32[3]" = torch.ops.aten.mul.Tensor(primals_1, primals_2)
+    mul_1: "f32[3]" = torch.ops.aten.mul.Tensor(tangents_1, primals_2)
+    mul_2: "f32[3]" = torch.ops.aten.mul.Tensor(tangents_1, primals_1)
+    return [mul, mul_1, mul_2]
+)"));
+        SafeTensors inputs;
+        inputs.tensors.emplace_back("primals_1", lineOf("1 2 3", DType::F32));
+        inputs.tensors.emplace_back("primals_2", lineOf("4 5 6", DType::F32));
+        inputs.tensors.emplace_back("tangents_1", lineOf("1 0 2", DType::F32));
+        QVERIFY(writeSafeTensors(in("in.safetensors"), inputs));
+        SafeTensors results, gradients;
+        results.tensors.emplace_back("0", lineOf("4 10 18", DType::F32));
+        const Tensor ofFirst = lineOf("4 0 12", DType::F32), ofSecond = lineOf("1 0 6", DType::F32);
+        gradients.tensors.emplace_back("primals_1", ofFirst);
+        gradients.tensors.emplace_back("primals_2", ofSecond);
+        if (!split) {
+            results.tensors.emplace_back("1", ofFirst);
+            results.tensors.emplace_back("2", ofSecond);
+        }
+        QVERIFY(writeSafeTensors(in("out.safetensors"), results));
+        QVERIFY(writeSafeTensors(in("gradients.safetensors"), gradients));
+        Session session;
+        QVERIFY(session.open(in("joint.txt")));
+        CompileRequest request;
+        if (split) request.mode = Mode::Training;
+        const auto run = session.compile(request);
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        RunOptions options;
+        options.backend = static_cast<Backend>(backend);
+        options.inputsFile = in("in.safetensors");
+        options.expectFile = in("out.safetensors");
+        if (split) options.expectGradientsFile = in("gradients.safetensors");
+        const auto report = session.run(0, options);
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY(report->matches && report->outputs.front().compared);
+        QCOMPARE(report->training.has_value(), split);
+        if (!split) return;
+        QCOMPARE(report->training->loss, 40.0);
+        QCOMPARE(report->training->gradients.size(), size_t{2});
+    }
+
     /// What info says of calls: that they cannot be run, only where nothing runs them.
     void callsThatRunAreNoProblems_data() {
         QTest::addColumn<QString>("calls");
