@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "engine/ir/data_dependent.h"
 #include "engine/ops/refused_argument.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/check.h"
@@ -118,6 +119,9 @@ Value GraphBuilder::call(const Op& op, std::vector<Argument> positional, NamedAr
 Value GraphBuilder::callBound(const Op& op, std::vector<Argument> args, std::string_view name) {
     if (m_error) return Value(*this, nullptr);
     auto type = inferCall(op, args);
+    const bool found = !type && m_foundType && op.schema()->returns.size() == 1 && !op.schema()->returns[0].list &&
+                       sizeDependsOnData(op, args);
+    if (found) type = *m_foundType;
     if (!type) {
         fail(std::move(type).error());
         return Value(*this, nullptr);

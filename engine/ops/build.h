@@ -62,6 +62,9 @@ class GraphBuilder {
     Graph& graph() { return *m_graph; }
     Node* before() const { return m_before; }
     void setBefore(Node* before) { m_before = before; }
+    /// The type of a call whose size depends on data, which no rule gives: what was written of the call that this
+    /// builds.
+    void setFoundType(const ValueType& type) { m_foundType = type; }
     /// Copied to every node created from now on (origin, module path, stack trace).
     void setProvenance(Provenance provenance) {
         m_provenance = std::make_shared<const Provenance>(std::move(provenance));
@@ -81,6 +84,7 @@ class GraphBuilder {
     Node* m_before;
     std::shared_ptr<const Provenance> m_provenance = std::make_shared<const Provenance>();
     std::optional<Error> m_error;
+    std::optional<ValueType> m_foundType;
     std::vector<Node*> m_created;
 };
 

@@ -49,6 +49,8 @@ class FunctionBuilder {
                        const NamedArguments& keywords);
     ValueType torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args,
                         const NamedArguments& keywords);
+    /// A size symbol that the text does not name.
+    Expr newSymbol(DType dtype);
     ValueType merged(const Statement& statement, Annotation written, ValueType inferred);
     void refineTuples();
     void buildSubgraphs();

@@ -1,5 +1,6 @@
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/found_sizes.h"
+#include "engine/ops/found_types.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
 #include "engine/text/packed_weights.h"
@@ -61,6 +62,8 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
     for (const auto& [key, arg] : keywords) arg.forEachNode(look);
     // Several results are annotated where they are read, so that their call opens as an annotated one does.
     const bool tuple = op.schema()->returnsTuple();
+    if (!annotated && !blind)
+        if (auto found = typeOfFound(op, args, [&](DType dtype) { return newSymbol(dtype); })) return std::move(*found);
     if (!annotated && !blind && !tuple) {
         Error error = inferred.error();
         error.notes.emplace_back("a type annotation opens the graph all the same");
@@ -72,6 +75,17 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
         m_state.remark(statement.begin,
                        inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
     return annotated ? std::move(written.type) : unknown();
+}
+
+Expr FunctionBuilder::newSymbol(DType dtype) {
+    std::set<std::string>& known = m_state.symbols;
+    for (const SyntaxNode& node : m_state.tree.nodes)
+        if (!m_state.allSymbols && node.kind == SyntaxKind::String) (void)parseAnnotation(unquote(node.text), known);
+    m_state.allSymbols = true;
+    const std::string prefix = dtype == DType::F64 ? "zuf" : "u";
+    int number = 0;
+    while (known.contains(prefix + std::to_string(number))) ++number;
+    return Expr::symbol(*known.insert(prefix + std::to_string(number)).first, dtype);
 }
 
 /// Type of a Python call that is not annotated. What cannot be resolved opens all the same.

@@ -19,6 +19,7 @@ struct ParseState {
     const ParseOptions& options;
     std::unordered_map<std::string_view, const Op*> ops;  // by name as written
     std::set<std::string> symbols;                        // of sizes, from annotations
+    bool allSymbols = false;                              // those of annotations below, too
     std::vector<std::string> remarks;
     std::optional<Error> error;  // the first; after it nothing that was read counts
     uint32_t nextId = 0;

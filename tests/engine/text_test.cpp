@@ -31,6 +31,7 @@ class TextTest : public QObject {
     void lineNodes();
     void runnableReadsBack();
     void runnableMakesWhatIsMissing();
+    void namesFoundSizes();
     void cases_data();
     void cases();
     void damagedTextsNeverCrash();
@@ -381,6 +382,37 @@ void TextTest::runnableMakesWhatIsMissing() {
     const auto unnamed = checkRunnable(**mangled);
     QVERIFY(!unnamed && unnamed.error().message ==
                             "'torch__inductor_fx_passes_fn' is a function inside PyTorch that the file only names");
+}
+
+/// Where nothing says how much a call finds in data, it gets a symbol that the text does not have.
+void TextTest::namesFoundSizes() {
+    const auto module = parseText(R"(
+def forward(x: "f32[6, 3]", i: "i64[6]", b: "b8[6]"):
+    rows = torch.ops.aten.index.Tensor(x, [b])
+    size = torch.ops.aten.sym_size.int(rows, 0)
+    some = size >= 0
+    mask = torch.ops.aten.gt.Scalar(x, 0)
+    every = torch.ops.aten.index.Tensor(x, [mask])
+    at = torch.ops.aten.nonzero.default(x)
+    picked = torch.ops.aten.masked_select.default(x, mask)
+    first = torch.ops.aten.select.int(i, 0, 0)
+    number = torch.ops.aten._local_scalar_dense.default(first)
+    any = torch.ops.aten.any.default(b)
+    yes = torch.ops.aten.item.default(any)
+    sum = torch.ops.aten.sum.default(x)
+    real = torch.ops.aten.item.default(sum)
+    named: "f32[u0, u2]" = foo.f(x)
+    return (rows,)
+)");
+    QVERIFY2(module, module ? "" : module.error().text().c_str());
+    QStringList types;
+    for (const Node& node : (*module)->graph().nodes())
+        if (node.isCall()) types << QString::fromStdString(node.name() + " " + node.type().text());
+    QCOMPARE(
+        types.join("; "),
+        QString("rows f32[u1, 3]; size Sym(u1); some Sym(u1 >= 0); mask b8[6, 3]; every f32[u3]; at i64[u4, 2][1, u4]; "
+                "picked f32[u5]; first i64[]; number Sym(u6); any b8[]; yes Sym(u7 == 1); sum f32[]; "
+                "real Sym(zuf0); named f32[u0, u2]"));
 }
 
 void TextTest::cases_data() {

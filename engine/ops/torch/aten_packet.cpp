@@ -200,8 +200,6 @@ Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, cons
             }
             if (!fitsAll(*op, *bound, numbersAsTensors)) continue;
             if (autocast) *bound = autocastArguments(builder, *op, std::move(*bound), *autocast);
-            auto type = inferCall(*op, *bound);
-            if (!type) return std::move(type).error();
             NamedArguments named;
             std::vector<Argument> positional;
             for (size_t i = 0; i < bound->size(); ++i) {

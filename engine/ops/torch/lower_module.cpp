@@ -179,6 +179,7 @@ class Lowering {
         NamedArguments keywords;
         for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, substituted(value));
         GraphBuilder builder = m_hooks.builder(m_graph, node);
+        if (node.type().tensor()) builder.setFoundType(node.type());
         auto result =
             resolveTorchCall(builder, node.op(), std::move(args), std::move(keywords), &m_module, m_hooks.autocast());
         if (!result) {
