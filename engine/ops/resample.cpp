@@ -7,6 +7,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/resample.h"
 
 namespace cutaway {
 namespace {
@@ -25,18 +26,6 @@ struct Axis {
         return from / to;
     }
 };
-/// How many elements a scale makes of `in`. What is neither a whole multiple nor a whole part is computed in floats, as
-/// PyTorch does.
-SymInt scaledSize(const SymInt& in, double scale) {
-    if (in.isInt()) return SymInt(static_cast<int64_t>(static_cast<double>(in.value()) * scale));
-    if (scale >= 1 && scale == std::floor(scale) && scale < 1e6) return in * SymInt(static_cast<int64_t>(scale));
-    if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale))
-        return floorDiv(in, SymInt(static_cast<int64_t>(1 / scale)));
-    const Expr scaled =
-        Expr::make(ExprKind::Mul, {Expr::real(scale, DType::F64), Expr::cast(in.expr(), DType::F64)}, DType::F64);
-    return SymInt(Expr::call("TruncToInt", {scaled}, DType::I64));
-}
-
 std::optional<double> givenNumber(const CallView& c, const char* param) {
     if (c.op().schema()->find(param) < 0) return std::nullopt;
     const auto number = c.scalar(param);
@@ -399,6 +388,16 @@ constexpr OpDef kResampleOps[] = {
 };
 
 }  // namespace
+
+SymInt scaledSize(const SymInt& in, double scale) {
+    if (in.isInt()) return SymInt(static_cast<int64_t>(static_cast<double>(in.value()) * scale));
+    if (scale >= 1 && scale == std::floor(scale) && scale < 1e6) return in * SymInt(static_cast<int64_t>(scale));
+    if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale))
+        return floorDiv(in, SymInt(static_cast<int64_t>(1 / scale)));
+    const Expr scaled =
+        Expr::make(ExprKind::Mul, {Expr::real(scale, DType::F64), Expr::cast(in.expr(), DType::F64)}, DType::F64);
+    return SymInt(Expr::call("TruncToInt", {scaled}, DType::I64));
+}
 
 std::span<const OpDef> resampleOps() { return kResampleOps; }
 

@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/ops/resample.h"
 #include "engine/support/antialias.h"
 
 namespace cutaway {
@@ -131,12 +132,11 @@ Values withSize(Decomposition& d, std::string_view op) {
     if (d.has("output_size"))
         return d.call(op, {x, d.arg("output_size"), d.flag("align_corners"), Argument(), Argument()});
     if (scales == nullptr || scales->size() != 2) return refuse(d, "needs two scale_factors");
-    std::vector<int64_t> size;
+    SymDims size;
     for (size_t i = 0; i < 2; ++i) {
         const auto scale = (*scales)[i].asReal();
-        if (!scale || !x.size(static_cast<int64_t>(i) + 2).isInt())
-            return refuse(d, "needs sizes and scale_factors that are numbers");
-        size.push_back(static_cast<int64_t>(static_cast<double>(x.size(static_cast<int64_t>(i) + 2).value()) * *scale));
+        if (!scale) return refuse(d, "needs scale_factors that are numbers");
+        size.push_back(scaledSize(x.size(static_cast<int64_t>(i) + 2), *scale));
     }
     return d.call(op, {x, Argument(size), d.flag("align_corners"), (*scales)[0], (*scales)[1]});
 }

@@ -18,6 +18,7 @@ def sizes():
     case("sizes-scale-aligned", lambda a: F.interpolate(a, scale_factor=1.3, mode="bilinear", align_corners=True), image, dynamic=hw, runs=other, train=True)
     case("sizes-scale-1d", lambda a: F.interpolate(a, scale_factor=2.5, mode="linear"), x(1, 2, 6), dynamic={2: AUTO}, runs=[(x(1, 2, 9),)])
     case("sizes-scale-antialias", lambda a: F.interpolate(a, size=(4, 5), mode="bilinear", antialias=True), image, dynamic=hw, runs=other)
+    case("sizes-scale-antialias-half", lambda a: F.interpolate(a, scale_factor=0.6, mode="bicubic", antialias=True), image, dynamic=hw, runs=other)
     case("sizes-int-of-float", lambda a: a[:, :, : int(a.shape[2] * 0.75)], image, dynamic=hw, runs=other)
     case("sizes-round", lambda a: a.new_zeros(round(a.shape[0] / 3)) + a.sum(), x(10), dynamic={0: AUTO}, runs=[(x(13),)])
     case("sizes-sqrt", lambda a: a.reshape(a.shape[0], -1) * (a.shape[1] ** -0.5), x(3, 6), dynamic={1: AUTO}, runs=[(x(3, 9),)])
