@@ -11,9 +11,11 @@ namespace cutaway {
 
 namespace {
 
-/// Whether numbers may stand for tensors: PyTorch's own list, and the prims that are written with ATen operators.
+/// Whether numbers may stand for tensors: PyTorch's own list, and the prims that are written with ATen operators or
+/// elementwise (the fma of a compiled optimizer has a number for its factor).
 bool takesNumbers(const Op& op) {
-    if (op.name().starts_with("prims.") && op.def() && op.def()->expand == Expand::Composite) return true;
+    if (op.name().starts_with("prims.") && op.def() && (op.def()->expand == Expand::Composite || op.is(Tag::Pointwise)))
+        return true;
     constexpr std::string_view kNames[] = {"add",    "sub",         "mul",          "div",  "subtract", "multiply",
                                            "divide", "true_divide", "floor_divide", "copy", "copy_"};
     const Op& row = op.functional() ? *op.functional() : op;

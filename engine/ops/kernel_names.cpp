@@ -1,6 +1,7 @@
 // Names of ATen's kernels and of copies of views, which logs and decomposed graphs hold where a program calls the
 // public operator. All are written with the operators of other files.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
 
@@ -117,9 +118,9 @@ Values convolvedByMode(Decomposition& d) {
 Values convolvedByChannel(Decomposition& d) {
     const Value x = d.in(size_t{0});
     const std::vector<int64_t> none(x.rank() > 2 ? static_cast<size_t>(x.rank() - 2) : 1, 0);
-    if (x.rank() < 3 || !x.size(1).isInt()) return refuse(d, "needs a known number of channels");
+    if (x.rank() < 3) return refuse(d, "needs channels, not " + x.type().text());
     return d.call("aten.convolution.default", {x, d.in(1), d.arg("bias"), d.arg("stride"), d.arg("padding"),
-                                               d.arg("dilation"), false, Argument(none), x.size(1).value()});
+                                               d.arg("dilation"), false, Argument(none), Argument(x.size(1))});
 }
 
 // -- gradients
@@ -151,18 +152,16 @@ struct MarginRows {
     Value x, target;
 };
 Value marginShare(Decomposition& d, const MarginRows& rows) {
-    const double classes = static_cast<double>(rows.x.size(1).asInt().value_or(1));
-    const double examples = static_cast<double>(rows.x.size(0).asInt().value_or(1));
-    const int64_t reduction = d.integerOr("reduction", 1);
-    const Value share = d.in("grad_output") * (1.0 / (reduction == 1 ? classes * examples : classes));
+    const bool mean = d.integerOr("reduction", 1) == 1;
+    const Value share =
+        scaledByCount(d.in("grad_output"), 1.0, mean ? rows.x.size(0) * rows.x.size(1) : rows.x.size(1));
     return share.rank() == 1 ? unsqueeze(share, -1) : share;
 }
-bool areNumbers(const Value& x) { return x.rank() == 2 && x.size(0).isInt() && x.size(1).isInt(); }
 Values multiMarginBackward(Decomposition& d) {
     const Value x = d.in("self");
     MarginRows rows{x.rank() == 1 ? unsqueeze(x, 0) : x, d.in("target")};
     rows.target = reshape(rows.target, {rows.x.size(0), 1});
-    if (!areNumbers(rows.x)) return refuse(d, "needs fixed sizes; set the sizes of the inputs");
+    if (rows.x.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
     if (d.in("grad_output").dtype() != x.dtype()) return refuse(d, "needs a gradient of the scores' dtype");
     const double margin = d.real("margin", 1), p = d.real("p", 1);
     const Value own = d.call("aten.gather.default", {rows.x, int64_t{1}, rows.target});
@@ -181,7 +180,7 @@ Values multilabelMarginBackward(Decomposition& d) {
     const Value x = d.in("self");
     MarginRows rows{x.rank() == 1 ? unsqueeze(x, 0) : x, d.in("target")};
     rows.target = reshape(rows.target, rows.x.sizes());
-    if (!areNumbers(rows.x)) return refuse(d, "needs fixed sizes; set the sizes of the inputs");
+    if (rows.x.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
     if (d.in("grad_output").dtype() != x.dtype()) return refuse(d, "needs a gradient of the scores' dtype");
     if (rows.x.size(1) == SymInt(0)) return refuse(d, "needs classes");
     const Value isTarget = reshape(d.in("is_target"), rows.x.sizes());

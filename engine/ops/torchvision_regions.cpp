@@ -280,6 +280,12 @@ Result<ValueType> inferMaps(const InferContext& c) {
 void addSizes(std::vector<Argument>& arguments, const Value& maps) {
     for (int64_t dim = 0; dim < 4; ++dim) arguments.emplace_back(maps.size(dim));
 }
+/// A backward is linear in the gradient: what comes back to it is the forward of what comes back to the maps.
+void deriveRoiAlignBackward(Derivation& d) {
+    d.input(0) =
+        d.call("torchvision.roi_align.default", {d.dy(), d.in("rois"), d.arg("spatial_scale"), d.arg("pooled_height"),
+                                                 d.arg("pooled_width"), d.arg("sampling_ratio"), d.arg("aligned")});
+}
 void deriveSensitive(Derivation& d, std::string_view op, bool sampled) {
     if (!d.dy(0)) return;
     std::vector<Argument> arguments = {
@@ -294,6 +300,7 @@ constexpr OpDef kRegionOps[] = {
          "torchvision._roi_align_backward.default(Tensor grad, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width, int sampling_ratio, bool aligned) -> Tensor",
      .infer = inferMaps,
      .eval = alignBackward<false>,
+     .derive = deriveRoiAlignBackward,
      .samples =
          "f32[4, 3, 2, 3], f32[4, 5]%, 9.0, 2, 3, 2, 3, 6, 7, -1, False\nf64[3, 2, 3, 2], f64[3, 5]%, 4.0, 3, 2, 1, 2, 5, 5, 2, True"},
     {.schema =

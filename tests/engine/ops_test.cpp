@@ -487,7 +487,6 @@ void OpsTest::refusals_data() {
     row("aten.empty_strided.default", "[2, 3], [1]", "differ in length");
     row("prims.xor_sum.default", "i64[4], [0]", "combine the items with aten.bitwise_xor.Tensor");
     row("prims.maximum_value.default", "torch.float32", "write it in its place");
-    row("prims.fma.default", "f32[2], f32[2], 0.5", "must be a tensor");
     row("aten._assert_tensor_metadata.default", "f32[2], None, None, torch.float64", "asserted float64");
 }
 void OpsTest::refusals() {
