@@ -1,5 +1,7 @@
 // Resampling of planes and volumes to another size. All forms are shorthand for look-ups and arithmetic, so that
 // autograd and fusion need nothing of their own.
+#include "engine/ops/resample.h"
+
 #include <cmath>
 
 #include "engine/ops/build.h"
@@ -7,7 +9,6 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
-#include "engine/ops/resample.h"
 
 namespace cutaway {
 namespace {

@@ -11,6 +11,7 @@ import re
 import sys
 
 import torch
+import torch._inductor.inductor_prims  # noqa: F401  registers prims of the compiler
 
 try:
     import torchao  # noqa: F401  registers operators of the package
