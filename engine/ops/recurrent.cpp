@@ -1,5 +1,7 @@
 // Recurrent layers and cells, unrolled over their steps: the products with the inputs of all steps at once, then step
 // by step the product with the state and the gates.
+#include <algorithm>
+
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/mkldnn.h"
@@ -203,8 +205,8 @@ Result<ValueType> inferLibraryLayer(const InferContext& c) {
     if (x.sizes[0].value() == 0) return c.fail("the sequence has no steps");
     return inferExpanded(c);
 }
-/// In f32 with one rounding at the end, as the library's packed calls. There is no workspace: nothing is
-/// differentiated.
+/// In f32 with one rounding at the end, as the library's packed calls. The workspace is empty: the backward computes
+/// the gates again.
 Values decomposeLibraryLayer(Decomposition& d) {
     const bool bias = d.flag("has_biases");
     const auto operand = [&](std::string_view param) { return widened(d.in(param)); };
@@ -218,7 +220,98 @@ Values decomposeLibraryLayer(Decomposition& d) {
     if (!all) return Value();
     const DType dtype = d.in("input").dtype();
     return {convert(all, dtype), convert(unsqueeze(state.hidden, 0), dtype), convert(unsqueeze(state.cell, 0), dtype),
-            Value()};
+            full(d.builder(), {0}, Scalar(int64_t{0}), DType::U8, d.in("input").type().device)};
+}
+
+/// Steps of a tensor [steps, ...], in the order in which the layer takes them.
+std::vector<Value> stepsOf(Decomposition& d, const Value& x, bool backwards) {
+    std::vector<Value> steps;
+    const int64_t count = x.size(0).value();
+    for (int64_t t = 0; t < count; ++t)
+        steps.push_back(d.call("aten.select.int", {x, int64_t{0}, backwards ? count - 1 - t : t}));
+    return steps;
+}
+Value inOrder(Decomposition& d, std::vector<Value> steps, bool backwards) {
+    if (backwards) std::reverse(steps.begin(), steps.end());
+    return d.call("aten.stack.default", {Argument(std::vector<Argument>(steps.begin(), steps.end())), int64_t{0}});
+}
+/// Through the steps from the last to the first; the gates follow from the operands and the hidden states of all steps.
+Values decomposeLibraryLayerBackward(Decomposition& d) {
+    const auto operand = [&](std::string_view param) { return widened(d.in(param)); };
+    const Value x = operand("input"), output = operand("output"), toGates = operand("weight1"),
+                toState = operand("weight2");
+    const auto* sizes = d.arg("batch_sizes").list();
+    if (d.integerOr("mode", 2) != 2 || d.integerOr("num_layers", 1) != 1 || d.flag("bidirectional") ||
+        (sizes && !sizes->empty()))
+        return refuse(d, "computes one LSTM layer (mode 2) in one direction, of sequences of one length");
+    if (x.rank() != 3 || output.rank() != 3 || toGates.rank() != 2 || toState.rank() != 2)
+        return refuse(d, "needs an input and an output of 3 dims, and matrices of weights");
+    if (!x.size(0).isInt() || x.size(0) == SymInt(0))
+        return refuse(d, "needs a fixed number of steps; set the sizes of the inputs");
+    const bool bias = d.flag("has_biases"), reverse = d.flag("reverse");
+    const int64_t size = d.integerOr("hidden_size", 1);
+    const SymDims stateSizes = {x.size(1), SymInt(size)};
+    const Value hidden = reshape(operand("hx_"), stateSizes), cell = reshape(operand("cx_tmp"), stateSizes);
+    const auto given = [&](std::string_view param) { return d.arg(param).isNone() ? Value() : widened(d.in(param)); };
+    std::vector<Value> before = stepsOf(d, output, reverse);
+    before.insert(before.begin(), hidden);
+    before.pop_back();
+    const Value states = inOrder(d, before, reverse);
+    const Value gates = cellLinear(d, x, toGates, bias ? operand("weight3") : Value()) +
+                        cellLinear(d, states, toState, bias ? operand("weight4") : Value());
+    struct Step {
+        Value in, forget, fresh, out, cellBefore, cell;
+    };
+    std::vector<Step> steps;
+    Value last = cell;
+    for (const Value& gate : stepsOf(d, gates, reverse)) {
+        const std::vector<Value> part = parts(d, "aten.split.Tensor", gate, 4, size);
+        Step step{unary("aten.sigmoid.default", part[0]),
+                  unary("aten.sigmoid.default", part[1]),
+                  unary("aten.tanh.default", part[2]),
+                  unary("aten.sigmoid.default", part[3]),
+                  last,
+                  {}};
+        step.cell = last = step.forget * last + step.in * step.fresh;
+        steps.push_back(step);
+    }
+    const Value none = full(d.builder(), stateSizes, Scalar(0.0), x.dtype(), x.type().device);
+    const Value ofOutput = given("grad_output"), lastHidden = given("grad_hy"), lastCell = given("grad_cy");
+    const std::vector<Value> arriving = ofOutput ? stepsOf(d, ofOutput, reverse) : std::vector<Value>();
+    Value ofHidden = lastHidden ? reshape(lastHidden, stateSizes) : none,
+          ofCell = lastCell ? reshape(lastCell, stateSizes) : none;
+    std::vector<Value> ofGates(steps.size());
+    const auto slope = [](const Value& sigmoid) { return sigmoid - sigmoid * sigmoid; };
+    for (size_t t = steps.size(); t-- > 0;) {
+        const Step& step = steps[t];
+        const Value gradient = arriving.empty() ? ofHidden : ofHidden + arriving[t];
+        const Value squashed = unary("aten.tanh.default", step.cell);
+        const Value through = gradient * step.out;
+        ofCell = ofCell + (through - through * squashed * squashed);
+        const std::vector<Argument> four = {
+            ofCell * step.fresh * slope(step.in), ofCell * step.cellBefore * slope(step.forget),
+            ofCell * step.in - ofCell * step.in * step.fresh * step.fresh, gradient * squashed * slope(step.out)};
+        ofGates[t] = d.call("aten.cat.default", {Argument(four), int64_t{1}});
+        ofHidden = d.call("aten.mm.default", {ofGates[t], toState});
+        ofCell = ofCell * step.forget;
+    }
+    const Value all = inOrder(d, ofGates, reverse);
+    const SymInt rows = x.size(0) * x.size(1), width(4 * size);
+    const Value flat = reshape(all, {rows, width}), columns = permute(flat, {1, 0});
+    const Value ofBias = bias ? sum(flat, {0}, false) : Value();
+    const auto like = [&](const Value& gradient, std::string_view param) {
+        return convert(reshape(gradient, d.in(param).sizes()), d.in(param).dtype());
+    };
+    const auto biasLike = [&](std::string_view param) {
+        return bias ? like(ofBias, param) : unary("aten.zeros_like.default", d.in(param));
+    };
+    return {like(d.call("aten.matmul.default", {all, toGates}), "input"),
+            like(d.call("aten.mm.default", {columns, reshape(x, {rows, x.size(2)})}), "weight1"),
+            like(d.call("aten.mm.default", {columns, reshape(states, {rows, SymInt(size)})}), "weight2"),
+            biasLike("weight3"),
+            biasLike("weight4"),
+            like(ofHidden, "hx_"),
+            like(ofCell, "cx_tmp")};
 }
 
 // -- cells
@@ -312,6 +405,9 @@ f32[3, 2, 3], f32[16, 3], f32[16, 4], f32[16], f32[16], f32[1, 2, 4], f32[1, 2, 
 f32[3, 2, 3], f32[16, 3], f32[16, 4], f32[16, 3], f32[16, 4], f32[1, 2, 4], f32[1, 2, 4], True, [], 2, 4, 1, False, False, False, False
 bf16[2, 1, 3], bf16[16, 3], bf16[16, 4], bf16[16], bf16[16], bf16[1, 1, 4], bf16[1, 1, 4], False, [], 2, 4, 1, True, False, True, False
 )"},
+    cellRow(
+        "aten.mkldnn_rnn_layer_backward.default(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, Tensor hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+        decomposeLibraryLayerBackward, {}),
     cellRow(
         "aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
         decomposeLstmCell,
