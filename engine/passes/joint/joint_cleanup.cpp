@@ -42,14 +42,14 @@ bool isPlainFloat(DType dtype) {
 /// Whether every number of one is a number of the other, too.
 bool holdsAll(DType narrow, DType wide) { return narrow == wide || byteSize(narrow) < byteSize(wide); }
 
-/// Rounding in the middle stays, unless it only undoes what autocast widened: f32 through a half and back may keep its
-/// bits (H-7), as what PyTorch computes in reduced precision. PyTorch 2.11 keeps the last dtype of every chain.
+/// Rounding in the middle stays (H-7): f32 through a half and back has lost its bits, as in eager mode and in PyTorch 2.15.
+/// PyTorch 2.11 keeps the last dtype of every chain.
 std::string_view unlessRoundingMayGo(const Match& m) {
     const auto *first = m["first"].get<DType>(), *last = m["last"].get<DType>();
     if (!first || !last || !isPlainFloat(*first) || !isPlainFloat(*last))
         return "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
     const DType given = m.tensor("x").dtype;
-    if (m.parity() || (given == DType::F32 && *last == DType::F32)) return "";
+    if (m.parity()) return "";
     if (!isPlainFloat(given)) return "{x} is {x:type}, whose numbers {first} rounds (only with parity)";
     // What is rounded to more digits first and then to fewer is off by one digit of the last at most.
     return holdsAll(given, *first) || holdsAll(*last, *first)
