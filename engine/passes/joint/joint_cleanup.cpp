@@ -42,8 +42,8 @@ bool isPlainFloat(DType dtype) {
 /// Whether every number of one is a number of the other, too.
 bool holdsAll(DType narrow, DType wide) { return narrow == wide || byteSize(narrow) < byteSize(wide); }
 
-/// Rounding in the middle stays (H-7): f32 through a half and back has lost its bits, as in eager mode and in PyTorch 2.15.
-/// PyTorch 2.11 keeps the last dtype of every chain.
+/// Rounding in the middle stays (H-7): f32 through a half and back has lost its bits, as in eager mode and in
+/// PyTorch 2.15. PyTorch 2.11 keeps the last dtype of every chain.
 std::string_view unlessRoundingMayGo(const Match& m) {
     const auto *first = m["first"].get<DType>(), *last = m["last"].get<DType>();
     if (!first || !last || !isPlainFloat(*first) || !isPlainFloat(*last))
