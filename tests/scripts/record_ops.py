@@ -17,6 +17,7 @@ sizes 0 and 1, 0-d tensors, negative dims, flipped flags. Written files:
     expansions.txt      the graph that the compiler's decompositions make of each sample of an op that expands
     README.md           how many samples each op has
 """
+import importlib
 import json
 import os
 import pickle
@@ -32,26 +33,11 @@ import torch._inductor.inductor_prims  # noqa: F401  registers prims of the comp
 import torch._inductor.lowering  # noqa: F401  some decompositions look into it
 import torch.onnx.ops  # noqa: F401  registers ONNX's operators
 
-try:
-    import transformers.integrations.moe  # noqa: F401  registers operators of the package
-except ImportError:
-    pass
-try:
-    import executorch.exir  # noqa: F401  registers operators of the package
-except ImportError:
-    pass
-try:
-    import torchao  # noqa: F401  registers operators of the package
-except ImportError:
-    pass
-try:
-    import torchvision  # noqa: F401  registers operators of the package
-except ImportError:
-    pass
-try:
-    import torchaudio  # noqa: F401  registers operators of the package
-except ImportError:
-    pass
+for package in ("transformers.integrations.moe", "executorch.exir", "torchao", "torchvision", "torchaudio"):
+    try:
+        importlib.import_module(package)  # registers operators of the package
+    except ImportError:
+        pass
 
 import op_variants
 from record_joint import SHORT, short_form, type_text
