@@ -54,11 +54,6 @@ Line placesAlong(Decomposition& d, const Value& from, const Value& to, const Sym
 /// With a sampling ratio; without one a region has as many samples as it is large, and the kernel computes it.
 Values roiAlign(Decomposition& d) {
     const Value given = d.in(size_t{0}), boxes = d.in(1);
-    if (given.rank() != 4 || boxes.rank() != 2 || differ(boxes.size(1), SymInt(5)))
-        return refuse(d, "needs maps of 4 dims and regions of 5 numbers, not " + given.type().text() + " and " +
-                             boxes.type().text());
-    if (!isFloating(given.dtype()) || boxes.dtype() != given.dtype())
-        return refuse(d, "needs floating-point maps, and regions of their dtype");
     const auto height = read(d, d.size("pooled_height")), width = read(d, d.size("pooled_width"));
     const auto samples = read(d, d.integer("sampling_ratio"));
     if (!height || !width || !samples) return Value(d.builder(), nullptr);
@@ -211,12 +206,9 @@ Values deformedConvolution(Decomposition& d) {
 // -- the largest elements of regions
 
 Result<ValueType> inferRoiPool(const InferContext& c) {
+    CT_TRY_VOID(checkRegions(c));
     CT_TRY(const TensorType x, c.tensor("input"));
     CT_TRY(const TensorType boxes, c.tensor("rois"));
-    if (x.rank() != 4 || boxes.rank() != 2 || differ(boxes.sizes[1], SymInt(5)))
-        return c.fail("needs maps of 4 dims and regions of 5 numbers, not " + x.text() + " and " + boxes.text());
-    if ((x.dtype != DType::F32 && x.dtype != DType::F64 && x.dtype != DType::F16) || boxes.dtype != x.dtype)
-        return c.fail("needs maps of float32, float64 or float16, and regions of their dtype");
     CT_TRY(const SymInt height, c.size("pooled_height"));
     CT_TRY(const SymInt width, c.size("pooled_width"));
     for (const SymInt& size : {height, width})

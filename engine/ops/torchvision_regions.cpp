@@ -231,12 +231,9 @@ EvalResult poolBySensitivePosition(const EvalContext& c) {
 
 /// [regions, channels, pooled height, pooled width]; channels are divided among the bins in position-sensitive forms.
 Result<TensorType> inferBins(const InferContext& c, bool sensitive) {
+    CT_TRY_VOID(checkRegions(c));
     CT_TRY(const TensorType x, c.tensor("input"));
     CT_TRY(const TensorType boxes, c.tensor("rois"));
-    if (x.rank() != 4 || boxes.rank() != 2 || differ(boxes.sizes[1], SymInt(kNumbersOfRegion)))
-        return c.fail("needs maps of 4 dims and regions of 5 numbers, not " + x.text() + " and " + boxes.text());
-    if ((x.dtype != DType::F32 && x.dtype != DType::F64 && x.dtype != DType::F16) || boxes.dtype != x.dtype)
-        return c.fail("needs maps of float32, float64 or float16, and regions of their dtype");
     CT_TRY(const SymInt height, c.size("pooled_height"));
     CT_TRY(const SymInt width, c.size("pooled_width"));
     for (const SymInt& size : {height, width})
@@ -333,6 +330,15 @@ constexpr OpDef kRegionOps[] = {
 
 }  // namespace
 
+Result<void> checkRegions(const InferContext& c) {
+    CT_TRY(const TensorType x, c.tensor("input"));
+    CT_TRY(const TensorType boxes, c.tensor("rois"));
+    if (x.rank() != 4 || boxes.rank() != 2 || differ(boxes.sizes[1], SymInt(kNumbersOfRegion)))
+        return c.fail("needs maps of 4 dims and regions of 5 numbers, not " + x.text() + " and " + boxes.text());
+    if ((x.dtype != DType::F32 && x.dtype != DType::F64 && x.dtype != DType::F16) || boxes.dtype != x.dtype)
+        return c.fail("needs maps of float32, float64 or float16, and regions of their dtype");
+    return {};
+}
 Result<ValueType> inferRoiAlign(const InferContext& c) {
     CT_TRY(TensorType bins, inferBins(c, false));
     return ValueType(std::move(bins));

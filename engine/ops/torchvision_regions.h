@@ -6,6 +6,8 @@
 
 namespace cutaway {
 
+/// Errors: maps ("input") of other than 4 dims, regions ("rois") of other than 5 numbers, and dtypes without a kernel.
+Result<void> checkRegions(const InferContext& c);
 /// [regions, channels, pooled height, pooled width].
 Result<ValueType> inferRoiAlign(const InferContext& c);
 EvalResult evalRoiAlign(const EvalContext& c);
