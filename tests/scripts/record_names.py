@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the names of all operators of torch.ops.aten, without out= forms, for tests/engine/ops_test.cpp.
+"""Writes the names of all operators of torch.ops.aten, without out= forms, for tests/engine/aten_names_test.cpp.
 
     record_names.py tests/data/ops/aten_names.txt       needs PyTorch; the version used goes into the first line
 """
