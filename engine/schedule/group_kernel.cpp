@@ -109,12 +109,12 @@ void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::ve
 }
 
 /// Sizes may be computed in floats by PyTorch's functions, of which kernels have forms of their own.
-Expr sizeInKernel(const Expr& e) {
+bool isForeign(const Expr& e) {
     const auto isFloat = [](const Expr& each) { return each->dtype == DType::F64; };
-    const bool foreign = e->kind == ExprKind::Call && !isKernelFunction(e->name) &&
-                         (isFloat(e) || std::any_of(e->operands.begin(), e->operands.end(), isFloat));
-    return foreign ? kernelNumber(e) : Expr();
+    return e->kind == ExprKind::Call && !isKernelFunction(e->name) &&
+           (isFloat(e) || std::any_of(e->operands.begin(), e->operands.end(), isFloat));
 }
+Expr sizeInKernel(const Expr& e) { return isForeign(e) ? kernelNumber(e) : Expr(); }
 void useKernelFunctions(Kernel& kernel) {
     const auto changed = [](const SymInt& size) {
         return size.isInt() ? size : SymInt(rewriteShared(size.expr(), sizeInKernel));
@@ -127,7 +127,9 @@ void useKernelFunctions(Kernel& kernel) {
     }
 }
 
-void collectSizes(Kernel& kernel) {
+/// Whether a size is computed by a foreign function.
+bool collectSizes(Kernel& kernel) {
+    bool foreign = false;
     std::set<std::string> all;
     std::vector<Expr> roots;
     for (const Loop& loop : kernel.outer) roots.push_back(loop.size.expr());
@@ -138,8 +140,10 @@ void collectSizes(Kernel& kernel) {
     }
     forEachExpr(roots, [&](const Expr& e) {
         if (e->kind == ExprKind::Symbol) all.insert(e->name);
+        foreign |= isForeign(e);
     });
     kernel.sizes.assign(all.begin(), all.end());
+    return foreign;
 }
 
 }  // namespace
@@ -248,8 +252,7 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     KernelDraft draft = draftKernel(grouping, group);
     BuiltKernel built{std::move(draft.kernel), {}, std::move(draft.problem)};
     if (!built.problem.empty()) return built;
-    useKernelFunctions(built.kernel);
-    collectSizes(built.kernel);
+    if (collectSizes(built.kernel)) useKernelFunctions(built.kernel);
     nameBuffers(built.kernel, draft.loaded, draft.stored, built.bindings);
     return built;
 }
