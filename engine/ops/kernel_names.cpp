@@ -147,50 +147,46 @@ Values rreluBackward(Decomposition& d) {
     return d.call("aten.leaky_relu_backward.default",
                   {d.in(size_t{0}), d.in(1), (lower + upper) / 2, d.arg("self_is_result")});
 }
-/// Rows of scores and of whole targets, also of a single example.
-struct MarginRows {
-    Value x, target;
-};
-Value marginShare(Decomposition& d, const MarginRows& rows) {
+/// Scores as rows, also of a single example.
+Value scoreRows(const Value& x) { return x.rank() == 1 ? unsqueeze(x, 0) : x; }
+Value marginShare(Decomposition& d, const Value& scores) {
     const bool mean = d.integerOr("reduction", 1) == 1;
     const Value share =
-        scaledByCount(d.in("grad_output"), 1.0, mean ? rows.x.size(0) * rows.x.size(1) : rows.x.size(1));
+        scaledByCount(d.in("grad_output"), 1.0, mean ? scores.size(0) * scores.size(1) : scores.size(1));
     return share.rank() == 1 ? unsqueeze(share, -1) : share;
 }
 Values multiMarginBackward(Decomposition& d) {
     const Value x = d.in("self");
-    MarginRows rows{x.rank() == 1 ? unsqueeze(x, 0) : x, d.in("target")};
-    rows.target = reshape(rows.target, {rows.x.size(0), 1});
-    if (rows.x.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
+    const Value scores = scoreRows(x), target = reshape(d.in("target"), {scores.size(0), 1});
+    if (scores.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
     if (d.in("grad_output").dtype() != x.dtype()) return refuse(d, "needs a gradient of the scores' dtype");
     const double margin = d.real("margin", 1), p = d.real("p", 1);
-    const Value own = d.call("aten.gather.default", {rows.x, int64_t{1}, rows.target});
-    const Value z = rows.x - own + margin;
-    const Value other = d.call("aten.ne.Tensor", {iota(d.builder(), rows.x.size(1), x.type().device), rows.target});
+    const Value own = d.call("aten.gather.default", {scores, int64_t{1}, target});
+    const Value z = scores - own + margin;
+    const Value other = d.call("aten.ne.Tensor", {iota(d.builder(), scores.size(1), x.type().device), target});
     const Value counts = d.call("aten.bitwise_and.Tensor", {other, compareScalar("gt", z, 0.0)});
     Value slope = where(counts, p == 1 ? unary("aten.ones_like.default", z) : z * 2.0,
                         full(d.builder(), {}, Scalar(0.0), x.dtype(), x.type().device));
     if (d.has("weight"))
-        slope = slope * d.call("aten.index.Tensor", {d.in("weight"), Argument(std::vector<Argument>{rows.target})});
-    slope = slope * marginShare(d, rows);
-    const Value back = d.call("aten.scatter_add.default", {slope, int64_t{1}, rows.target, -sum(slope, {1}, true)});
+        slope = slope * d.call("aten.index.Tensor", {d.in("weight"), Argument(std::vector<Argument>{target})});
+    slope = slope * marginShare(d, scores);
+    const Value back = d.call("aten.scatter_add.default", {slope, int64_t{1}, target, -sum(slope, {1}, true)});
     return reshape(back, x.sizes());
 }
 Values multilabelMarginBackward(Decomposition& d) {
     const Value x = d.in("self");
-    MarginRows rows{x.rank() == 1 ? unsqueeze(x, 0) : x, d.in("target")};
-    rows.target = reshape(rows.target, rows.x.sizes());
-    if (rows.x.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
+    const Value scores = scoreRows(x), target = reshape(d.in("target"), scores.sizes());
+    if (scores.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
     if (d.in("grad_output").dtype() != x.dtype()) return refuse(d, "needs a gradient of the scores' dtype");
-    if (rows.x.size(1) == SymInt(0)) return refuse(d, "needs classes");
-    const Value isTarget = reshape(d.in("is_target"), rows.x.sizes());
+    if (scores.size(1) == SymInt(0)) return refuse(d, "needs classes");
+    const Value isTarget = reshape(d.in("is_target"), scores.sizes());
     // Labels end at the first that is negative.
     const Value ended =
-        d.call("aten.cumsum.default", {convert(compareScalar("lt", rows.target, int64_t{0}), DType::I64), int64_t{1}});
+        d.call("aten.cumsum.default", {convert(compareScalar("lt", target, int64_t{0}), DType::I64), int64_t{1}});
     const Value listed = compareScalar("eq", ended, int64_t{0});
-    const Value label = d.call("aten.clamp_min.default", {rows.target, int64_t{0}});
-    const Value own = d.call("aten.gather.default", {rows.x, int64_t{1}, label});
-    const Value z = unsqueeze(rows.x, 1) - unsqueeze(own, 2) + 1.0;  // [examples, labels, classes]
+    const Value label = d.call("aten.clamp_min.default", {target, int64_t{0}});
+    const Value own = d.call("aten.gather.default", {scores, int64_t{1}, label});
+    const Value z = unsqueeze(scores, 1) - unsqueeze(own, 2) + 1.0;  // [examples, labels, classes]
     const Value open = compareScalar("eq", unsqueeze(isTarget, 1), 0.0);
     const Value counts =
         d.call("aten.bitwise_and.Tensor",
@@ -198,7 +194,7 @@ Values multilabelMarginBackward(Decomposition& d) {
     const Value slope = convert(counts, x.dtype());
     const Value up = sum(slope, {1}, false);
     const Value both = d.call("aten.scatter_add.default", {up, int64_t{1}, label, -sum(slope, {2}, false)});
-    return reshape(both * marginShare(d, rows), x.sizes());
+    return reshape(both * marginShare(d, scores), x.sizes());
 }
 
 #define CT_CAST(name, dtype)                                                                                        \
