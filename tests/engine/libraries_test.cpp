@@ -409,7 +409,10 @@ class LibrariesTest : public QObject {
     void keepsNan_data() {
         QTest::addColumn<int>("row");
         for (size_t i = 0; i < std::size(kServed); ++i)
-            if (QString(kServed[i].call).contains("pointwise")) QTest::newRow(kServed[i].name) << static_cast<int>(i);
+            if (QString(kServed[i].call).contains("pointwise") &&
+                isFloating(
+                    drawnInputs(*::moduleOf(kServed[i].inputs, kServed[i].call, kServed[i].results), 7)[0].dtype()))
+                QTest::newRow(kServed[i].name) << static_cast<int>(i);
     }
     void keepsNan() {
         QFETCH(int, row);
@@ -417,7 +420,6 @@ class LibrariesTest : public QObject {
         const auto module = ::moduleOf(tested.inputs, tested.call, tested.results);
         const Node& call = callOf(*module);
         std::vector<Tensor> inputs = drawnInputs(*module, 7);
-        if (!isFloating(inputs[0].dtype())) QSKIP("bytes are always numbers");
         for (const double special : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                                      -std::numeric_limits<double>::infinity()}) {
             storeElements(inputs[0].dtype(), inputs[0].data(), 1, 1, &special);
