@@ -14,8 +14,6 @@
 namespace cutaway {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
-
 /// The body of a loop that is still being built. Statements appended to it stand before the loops inside that are open.
 struct BuildingScope {
     Body body;
@@ -26,8 +24,9 @@ struct BuildingScope {
 /// One nest, statement by statement.
 class NestBuilder {
   public:
-    NestBuilder(const Kernel& kernel, const LoopPlan& plan, const std::vector<Expr>& reductions, int firstAxis)
-        : m_kernel(&kernel), m_plan(&plan), m_reductions(&reductions), m_nextAxis(firstAxis) {
+    NestBuilder(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target,
+                const std::vector<Expr>& reductions, int firstAxis)
+        : m_kernel(&kernel), m_plan(&plan), m_target(&target), m_reductions(&reductions), m_nextAxis(firstAxis) {
         m_nest.buffers = kernel.buffers;
         m_nest.sizes = kernel.sizes;
         open({});
@@ -124,7 +123,8 @@ class NestBuilder {
     States allocate(const Expr& reduction) {
         States states;
         const DType body = reduction->operands[0]->dtype;
-        for (const DType type : reducerOf(reduction).stateTypes(body)) states.push_back(m_nest.newVar(type, 1, true));
+        for (const DType type : reducerOf(reduction).stateTypes(body, m_target->sums))
+            states.push_back(m_nest.newVar(type, 1, true));
         append(Alloc{static_cast<int>(reduction->integer), body, states});
         return states;
     }
@@ -182,7 +182,7 @@ class NestBuilder {
         const auto fetch = [&](int buffer, const Expr& index, bool toWrite) {
             if (!index || !reads(index, row) || !affineIn(index, row) || hasLoad(index)) return;
             if (!seen.emplace(buffer, index->hash).second) return;
-            const int64_t line = kLineBytes / byteSize(m_nest.memoryOf(buffer));
+            const int64_t line = m_target->loops.lineBytes / byteSize(m_nest.memoryOf(buffer));
             for (int64_t k = 0; k < m_plan->lanes; k += line) append(Fetch{buffer, sum(index, number(k)), toWrite});
         };
         const std::vector<Loop> first = loopsOf(m_plan->walks[0], *m_kernel, *m_reductions);
@@ -241,6 +241,7 @@ class NestBuilder {
 
     const Kernel* m_kernel;
     const LoopPlan* m_plan;
+    const TargetInfo* m_target;
     const std::vector<Expr>* m_reductions;
     LoopNest m_nest;
     std::vector<std::pair<Expr, int>> m_keeps;  // reductions, and the scratch arrays of their elements
@@ -260,8 +261,11 @@ Kernel withUnique(Kernel kernel, UniqueExprs& exprs) {
 
 class KernelBuilder {
   public:
-    KernelBuilder(const Kernel& kernel, const LoopPlan& plan)
-        : m_kernel(withUnique(kernel, m_exprs)), m_reductions(reductionsOf(m_kernel)), m_plan(&plan) {
+    KernelBuilder(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target)
+        : m_kernel(withUnique(kernel, m_exprs)),
+          m_reductions(reductionsOf(m_kernel)),
+          m_plan(&plan),
+          m_target(&target) {
         for (const int axis : plan.order) m_rows.push_back(loopOf(axis));
     }
 
@@ -277,7 +281,7 @@ class KernelBuilder {
             if (loop.axis == axis) return loop;
         CT_CHECK(false, "a plan orders the kernel's own loops");
     }
-    NestBuilder begin() { return NestBuilder(m_kernel, *m_plan, m_reductions, firstFreeAxis(m_kernel)); }
+    NestBuilder begin() { return NestBuilder(m_kernel, *m_plan, *m_target, m_reductions, firstFreeAxis(m_kernel)); }
     std::string nextName() const {
         return m_kernel.name + (m_lowered.nests.empty() ? "" : "_" + std::to_string(m_lowered.nests.size()));
     }
@@ -453,6 +457,7 @@ class KernelBuilder {
     Kernel m_kernel;
     std::vector<Expr> m_reductions;
     const LoopPlan* m_plan;
+    const TargetInfo* m_target;
     std::vector<Loop> m_rows;
     LoweredKernel m_lowered;
     std::vector<std::pair<Expr, std::vector<int>>> m_stored;
@@ -460,6 +465,8 @@ class KernelBuilder {
 
 }  // namespace
 
-LoweredKernel buildNests(const Kernel& kernel, const LoopPlan& plan) { return KernelBuilder(kernel, plan).build(); }
+LoweredKernel buildNests(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target) {
+    return KernelBuilder(kernel, plan, target).build();
+}
 
 }  // namespace cutaway

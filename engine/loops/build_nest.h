@@ -5,6 +5,6 @@
 
 namespace cutaway {
 
-LoweredKernel buildNests(const Kernel& kernel, const LoopPlan& plan);
+LoweredKernel buildNests(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target);
 
 }  // namespace cutaway

@@ -10,24 +10,11 @@
 namespace cutaway {
 namespace {
 
-/// Instructions of one vector load or store, by the step between lanes; nullopt: each lane has an index of its own.
-double costOfStride(std::optional<int64_t> stride) {
-    if (!stride) return 12;
-    if (*stride == 1) return 1;
-    return *stride == 0 ? 0.5 : 6;
-}
-
 std::optional<int64_t> strideOf(const Expr& index, int axis) {
     const auto affine = affineIn(index, axis);
     return affine ? affine->coefficient.asInt() : std::nullopt;
 }
 
-/// The cost, in instructions, of reading or writing a vector of elements along an axis at these indices.
-double accessCost(const std::vector<Expr>& indices, int axis) {
-    double cost = 0;
-    for (const Expr& index : indices) cost += costOfStride(strideOf(index, axis));
-    return cost;
-}
 std::vector<Expr> loadsUnder(const Expr& value) {
     std::vector<Expr> found;
     forEachExpr({value}, [&](const Expr& e) {
@@ -44,14 +31,10 @@ bool lengthVaries(const Expr& reduction, int axis) {
     return false;
 }
 
-constexpr double kJammedOperations = 256;  // compilers take long for more, and nothing is gained
-constexpr int64_t kLeastAhead = 4096;      // bytes of a row: of less the processor has the next at hand anyway
-constexpr int kChainRegisters = 20;        // of 32 for states; the rest is for what goes into them
-
 class Planner {
   public:
-    Planner(const Kernel& kernel, const LoopTarget& target)
-        : m_kernel(&kernel), m_target(target), m_reductions(reductionsOf(kernel)) {}
+    Planner(const Kernel& kernel, const TargetInfo& target)
+        : m_kernel(&kernel), m_info(&target), m_target(target.loops), m_reductions(reductionsOf(kernel)) {}
 
     LoopPlan choose() {
         for (const Loop& loop : m_kernel->outer) m_plan.order.push_back(loop.axis);
@@ -73,6 +56,18 @@ class Planner {
 
   private:
     // ---- vectors
+    /// Instructions of one vector load or store, by the step between lanes; nullopt: each lane has an index of its own.
+    double costOfStride(std::optional<int64_t> stride) const {
+        if (!stride) return m_target.gatheredCost;
+        if (*stride == 1) return m_target.adjacentCost;
+        return *stride == 0 ? m_target.sameCost : m_target.stridedCost;
+    }
+    /// The cost, in instructions, of reading or writing a vector of elements along an axis at these indices.
+    double accessCost(const std::vector<Expr>& indices, int axis) const {
+        double cost = 0;
+        for (const Expr& index : indices) cost += costOfStride(strideOf(index, axis));
+        return cost;
+    }
     /// The share of a vector's lanes that a loop fills: in a short loop most lanes are idle.
     double filled(const Loop& loop) const {
         const int64_t lanes = m_target.lanes;
@@ -285,13 +280,13 @@ class Planner {
             guarded |= e->operands[0]->kind == ExprKind::Where && reads(e->operands[0], last.axis);
         });
         if (!contiguous || guarded) return;  // blocks are not cut where conditions change
-        int jam = std::min(m_target.jam, kChainRegisters / registers);
+        int jam = std::min(m_target.jam, m_target.stateRegisters / registers);
         if (dear) jam = std::min(jam, 4);  // more does not pay for its instructions
         const auto elements = last.size.asInt();
         if (!elements) jam = std::min(jam, 2);  // there may be few
         const auto fits = [&] {
             return (jam & (jam - 1)) == 0 && elements.value_or(1 << 20) >= int64_t{jam} * m_plan.lanes &&
-                   jam * allOperations() <= kJammedOperations;
+                   jam * allOperations() <= m_info->fusion.jammedOperations;
         };
         while (jam > 1 && !fits()) --jam;
         m_plan.jam = std::max(jam, 1);
@@ -307,7 +302,7 @@ class Planner {
         int count = 0;
         for (const int r : walk.reductions) {
             const Expr& reduction = m_reductions[static_cast<size_t>(r)];
-            for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype))
+            for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype, m_info->sums))
                 count += byteSize(state) == 8 ? 2 : 1;
         }
         return count;
@@ -320,7 +315,7 @@ class Planner {
             for (const int r : walk.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
             const int64_t length = loopsOf(walk, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
             const bool few = length / m_plan.parts < 2 * m_target.chains * m_plan.lanes;
-            const int chains = std::min(m_target.chains, kChainRegisters / registersOf(walk));
+            const int chains = std::min(m_target.chains, m_target.stateRegisters / registersOf(walk));
             if (!waits || computesLong(walk) || few || chains < 2) continue;
             walk.chains = chains;
             m_plan.why.push_back("chains: a step of r" + std::to_string(walk.reductions[0]) +
@@ -336,7 +331,7 @@ class Planner {
                 const Expr& reduction = m_reductions[static_cast<size_t>(r)];
                 const std::vector<Loop> loops = reduceLoops(reduction);
                 if (!costsMuch(reduction->operands[0]) || loops.size() != 1 ||
-                    loops[0].size.asInt().value_or(kMostKept + 1) > kMostKept)
+                    loops[0].size.asInt().value_or(m_target.mostKept + 1) > m_target.mostKept)
                     continue;
                 if (!computedAgain(reduction, loops[0], w + 1)) continue;
                 m_plan.keeps.push_back(r);
@@ -398,7 +393,7 @@ class Planner {
             const auto stride = strideOf(index, last->axis);
             if (!stride || *stride < 0 || *stride > 1) return;
         }
-        int lanes = mostLanes(*m_kernel, m_target);
+        int lanes = mostLanes(*m_kernel, *m_info);
         while (lanes > m_target.lanes && last->size.asInt().value_or(lanes) < lanes) lanes /= 2;
         if (lanes <= m_target.lanes) return;
         m_plan.lanes = lanes;
@@ -451,7 +446,7 @@ class Planner {
             m_plan.walks.size() < 2 || computesLong(m_plan.walks[0]))
             return;
         const int64_t bytes = rowBytes();
-        if (bytes < kLeastAhead || bytes > m_target.aheadBytes) return;
+        if (bytes < m_target.leastAhead || bytes > m_target.aheadBytes) return;
         const auto dear = std::find_if(m_plan.walks.begin() + 1, m_plan.walks.end(),
                                        [&](const Walk& walk) { return computesLong(walk); });
         if (dear == m_plan.walks.end()) return;
@@ -461,13 +456,14 @@ class Planner {
     }
 
     const Kernel* m_kernel;
-    LoopTarget m_target;
+    const TargetInfo* m_info;
+    const LoopTarget& m_target;  // its loops
     std::vector<Expr> m_reductions;
     LoopPlan m_plan;
 };
 
 }  // namespace
 
-LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target) { return Planner(kernel, target).choose(); }
+LoopPlan choosePlan(const Kernel& kernel, const TargetInfo& target) { return Planner(kernel, target).choose(); }
 
 }  // namespace cutaway

@@ -108,12 +108,12 @@ class KernelInterpreter {
         const std::vector<Loop> loops = reduceLoops(e);
         // The reducer's own expressions, over variables that stand for states, element and position.
         std::vector<Expr> vars;
-        const std::vector<DType> types = row.stateTypes(body);
+        const std::vector<DType> types = row.stateTypes(body, DType::F64);  // what it means, on any target
         for (size_t i = 0; i < types.size(); ++i) vars.push_back(Expr::var(static_cast<int>(i), types[i]));
         const Expr element = Expr::var(100, body), at = Expr::var(101, DType::I64);
         const std::vector<Expr> steps = row.step(vars, element, at);
         std::vector<Cell> states;
-        for (const Expr& identity : row.identity(body)) states.push_back(literalCell(identity));
+        for (const Expr& identity : row.identity(types)) states.push_back(literalCell(identity));
         const Tape value = tapeOf(e->operands[0]);
         int64_t position = 0;
         over(loops, 0, [&] {

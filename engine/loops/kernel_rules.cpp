@@ -15,7 +15,7 @@ constexpr KernelRule kRules[] = {
 
 std::span<const KernelRule> kernelRules() { return kRules; }
 
-std::vector<std::string> applyKernelRules(Kernel& kernel, const LoopTarget& target) {
+std::vector<std::string> applyKernelRules(Kernel& kernel, const TargetInfo& target) {
     std::vector<std::string> all;
     for (const KernelRule& rule : kRules)
         for (const std::string& sentence : rule.apply(kernel, target))

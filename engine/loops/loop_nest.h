@@ -156,8 +156,9 @@ struct LoweredKernel {
 struct LoopStep {
     std::string name, text;
 };
-/// With `steps`, the text after each.
-LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps = nullptr);
+/// `target`: the one that the plan was made for. With `steps`, the text after each.
+LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target,
+                         std::vector<LoopStep>* steps = nullptr);
 
 /// Lanes of the expression's value.
 int lanesOf(const LoopNest& nest, const Expr& expr);

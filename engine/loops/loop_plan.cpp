@@ -45,7 +45,7 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
 
 }  // namespace
 
-int mostLanes(const Kernel& kernel, const LoopTarget& target) {
+int mostLanes(const Kernel& kernel, const TargetInfo& target) {
     int widest = 1;
     std::unordered_set<const ExprNode*> seen;
     bool walks = kernel.outer.empty() || !reductionsOf(kernel).empty();
@@ -53,15 +53,20 @@ int mostLanes(const Kernel& kernel, const LoopTarget& target) {
         walks |= !store.inner.empty();
         widen(widest, store.value, seen);
     }
-    return walks || widest > 2 ? target.lanes : std::max(target.lanes, target.narrowBytes / widest);
+    const LoopTarget& loops = target.loops;
+    return walks || widest > 2 ? loops.lanes : std::max(loops.lanes, loops.narrowBytes / widest);
 }
 
 namespace {
 
 class Checker {
   public:
-    Checker(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target)
-        : m_plan(&plan), m_kernel(&kernel), m_target(target), m_reductions(reductionsOf(kernel)) {}
+    Checker(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target)
+        : m_plan(&plan),
+          m_kernel(&kernel),
+          m_info(&target),
+          m_target(target.loops),
+          m_reductions(reductionsOf(kernel)) {}
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
@@ -76,7 +81,7 @@ class Checker {
     std::string vectors() {
         if (m_plan->vectors == VectorOver::Nothing)
             return m_plan->lanes == 1 ? "" : "without vectors there is one lane";
-        const int most = m_plan->vectors == VectorOver::Rows ? mostLanes(*m_kernel, m_target) : m_target.lanes;
+        const int most = m_plan->vectors == VectorOver::Rows ? mostLanes(*m_kernel, *m_info) : m_target.lanes;
         const bool more = m_plan->lanes > m_target.lanes && (m_plan->lanes == most || m_plan->lanes * 2 == most);
         if (m_plan->lanes != m_target.lanes && !more)
             return "vectors have " + std::to_string(m_target.lanes) + " lanes" +
@@ -90,8 +95,8 @@ class Checker {
         return {};
     }
     std::string jam() {
-        if (m_plan->jam < 1 || m_plan->jam > kMostJammed)
-            return "from 1 to " + std::to_string(kMostJammed) + " vectors are jammed";
+        if (m_plan->jam < 1 || m_plan->jam > m_target.mostJammed)
+            return "from 1 to " + std::to_string(m_target.mostJammed) + " vectors are jammed";
         if (m_plan->jam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->walks.empty()))
             return "vectors of rows are jammed into walks";
         return {};
@@ -121,8 +126,8 @@ class Checker {
                 if (s < 0 || static_cast<size_t>(s) >= m_kernel->stores.size() || !stores.insert(s).second)
                     return "walks name each store with inner loops once";
             if (!loopsAreEqual(walk)) return "what shares a walk has equal loops";
-            if (walk.chains < 1 || walk.chains > kMostChains)
-                return "a walk has from 1 to " + std::to_string(kMostChains) + " chains";
+            if (walk.chains < 1 || walk.chains > m_target.mostChains)
+                return "a walk has from 1 to " + std::to_string(m_target.mostChains) + " chains";
             if (walk.chains > 1 && (walk.reductions.empty() || m_plan->vectors != VectorOver::Walks))
                 return "chains are of reductions whose walks are vectors";
         }
@@ -176,8 +181,8 @@ class Checker {
         for (const int r : m_plan->keeps) {
             if (!m_walked.contains(r)) return "what is kept is computed by a walk";
             const std::vector<Loop> loops = reduceLoops(m_reductions[static_cast<size_t>(r)]);
-            if (loops.size() != 1 || loops[0].size.asInt().value_or(kMostKept + 1) > kMostKept)
-                return "what is kept has one loop of at most " + std::to_string(kMostKept) + " elements";
+            if (loops.size() != 1 || loops[0].size.asInt().value_or(m_target.mostKept + 1) > m_target.mostKept)
+                return "what is kept has one loop of at most " + std::to_string(m_target.mostKept) + " elements";
             if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
                 return "rows are kept where one thread walks one row at a time";
         }
@@ -207,7 +212,8 @@ class Checker {
 
     const LoopPlan* m_plan;
     const Kernel* m_kernel;
-    LoopTarget m_target;
+    const TargetInfo* m_info;
+    const LoopTarget& m_target;  // its loops
     std::vector<Expr> m_reductions;
     std::set<int> m_walked;
 };
@@ -313,7 +319,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
 
 }  // namespace
 
-std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target) {
+std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
     return Checker(plan, kernel, target).problem();
 }
 

@@ -25,12 +25,6 @@ enum class VectorOver : uint8_t {
     Walks,  // the innermost loop of every walk
 };
 
-/// More would not stay in registers.
-constexpr int kMostChains = 8;
-constexpr int kMostJammed = 8;
-/// Elements of a row that scratch memory may hold: more would not stay in the cache.
-constexpr int64_t kMostKept = 8192;
-
 struct LoopPlan {
     std::vector<int> order;  // axes of the outer loops, outermost first
     VectorOver vectors = VectorOver::Nothing;
@@ -72,14 +66,14 @@ std::set<int> rowAxes(const LoopPlan& plan);
 
 /// The most lanes that vectors of this kernel may have on the target: more than others where all that is computed,
 /// beside indices, has one or two bytes and nothing is reduced.
-int mostLanes(const Kernel& kernel, const LoopTarget& target);
+int mostLanes(const Kernel& kernel, const TargetInfo& target);
 
 /// Whether all indices keep their values in 32 bits, as far as sizes and bounds are known.
 bool fitsNarrowIndices(const LoopPlan& plan, const Kernel& kernel);
 
-LoopPlan choosePlan(const Kernel& kernel, const LoopTarget& target);
+LoopPlan choosePlan(const Kernel& kernel, const TargetInfo& target);
 /// Why the plan does not compute this kernel on the target; empty if it does.
-std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const LoopTarget& target = {});
+std::string problemOf(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target);
 
 /// One choice a line; reasons are comments. Parses back. Errors name the line.
 std::string text(const LoopPlan& plan);

@@ -47,13 +47,11 @@ void plainDivisions(LoopNest& nest) {
     forEachValueIn(nest.body, [](Expr& e) { e = rewriteShared(e, plainDivision); });
 }
 
-LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, std::vector<LoopStep>* steps) {
-    LoopTarget target;
-    if (plan.lanes > 1) target.lanes = plan.lanes;  // the printer knows which it has
-    target.atomics = plan.atomic;
+LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target,
+                         std::vector<LoopStep>* steps) {
     const std::string problem = problemOf(plan, kernel, target);
     CT_CHECK(problem.empty(), problem.c_str());
-    LoweredKernel lowered = buildNests(kernel, plan);
+    LoweredKernel lowered = buildNests(kernel, plan, target);
     for (LoopNest& nest : lowered.nests) nest.lanes = plan.lanes;
     if (steps) steps->push_back({"build", texts(lowered.nests)});
     for (const NestStep& step : kSteps) {

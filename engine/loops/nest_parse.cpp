@@ -7,6 +7,8 @@
 namespace cutaway {
 namespace {
 
+constexpr int64_t kMostCopies = 64;  // of the statements of a loop
+
 class NestReader {
   public:
     Result<LoopNest> read(std::string_view source) {
@@ -183,11 +185,11 @@ class NestReader {
             word = in.word();
         }
         if (word == "jam") {
-            made.jam = count(in, kMostJammed);
+            made.jam = count(in, kMostCopies);
             word = in.word();
         }
         if (word == "chains") {
-            made.chains = count(in, kMostChains);
+            made.chains = count(in, kMostCopies);
             word = in.word();
         }
         if (word == "whole") {
@@ -267,7 +269,7 @@ class NestReader {
         if (word == "alloc") {
             const auto body = in.takeWord("of") ? dtypeFromAbbreviation(in.word()) : std::nullopt;
             if (!body) return in.fail("the dtype of what is reduced, of f32,");
-            if (reducer(*number).stateTypes(*body).size() != states.size())
+            if (reducer(*number).stateTypes(*body, *body).size() != states.size())
                 return in.say(std::string(reducer(*number).name) + " has another number of states");
             return append(Alloc{*number, *body, std::move(states)});
         }

@@ -93,12 +93,13 @@ Expr varianceSum(const Expr& value, const std::vector<Loop>& loops, int64_t coun
 
 }  // namespace
 
-std::vector<std::string> onePassVariance(Kernel& kernel, const LoopTarget& target) {
+std::vector<std::string> onePassVariance(Kernel& kernel, const TargetInfo& target) {
     std::vector<std::string> said;
+    if (target.sums != DType::F64) return said;  // squares without the mean need more digits than f32 has
     ReductionAxes axes(firstFreeAxis(kernel));
     ReductionRewriter rewriter([&](const Expr& reduction) {
         const std::vector<Loop> loops = reduceLoops(reduction);
-        const int64_t count = longRow(loops, target);
+        const int64_t count = longRow(loops, target.loops);
         const auto deviation = count ? deviationOf(reduction, loops) : std::nullopt;
         if (!deviation || !isMean(*deviation, loops, count) || readsWritten(deviation->value, kernel)) return reduction;
         said.push_back("the variance over " + loopsText(loops) + " is summed beside the mean, " +
@@ -109,13 +110,13 @@ std::vector<std::string> onePassVariance(Kernel& kernel, const LoopTarget& targe
     return said;
 }
 
-std::vector<std::string> onlineSoftmax(Kernel& kernel, const LoopTarget& target) {
+std::vector<std::string> onlineSoftmax(Kernel& kernel, const TargetInfo& target) {
     std::vector<std::string> said;
-    if (!target.onlineSoftmax) return said;
+    if (!target.loops.onlineSoftmax) return said;
     const int sumExp = *reducerByName("sum_exp");
     ReductionRewriter rewriter([&](const Expr& reduction) {
         const std::vector<Loop> loops = reduceLoops(reduction);
-        const int64_t count = longRow(loops, target);
+        const int64_t count = longRow(loops, target.loops);
         const Expr& body = reduction->operands[0];
         if (!count || !isReduction(reduction, ReduceKind::Sum) || body->dtype != DType::F32 ||
             body->kind != ExprKind::Call || body->name != "exp" || body->operands[0]->kind != ExprKind::Sub)

@@ -24,12 +24,14 @@ Expr highest(DType dtype) {
     return Expr::integer(std::numeric_limits<int64_t>::max() >> (64 - 8 * byteSize(dtype)), dtype);
 }
 
-DType wide(DType body) { return body == DType::F32 ? DType::F64 : body; }
+using Types = std::vector<DType>;
+
+DType summed(DType body, DType sums) { return body == DType::F32 ? sums : body; }
 DType same(DType body) { return body; }
 DType toI64(DType) { return DType::I64; }
 DType toBool(DType) { return DType::Bool; }
-States zero(DType body) { return {constantOf(Scalar(int64_t{0}), wide(body))}; }
-States one(DType body) { return {constantOf(Scalar(int64_t{1}), body)}; }
+States zero(const Types& states) { return {constantOf(Scalar(int64_t{0}), states[0])}; }
+States one(const Types& states) { return {constantOf(Scalar(int64_t{1}), states[0])}; }
 
 template <ExprKind kind>
 Expr two(const Expr& a, const Expr& b) {
@@ -74,22 +76,23 @@ States bestMerge(const States& a, const States& b) {
     return {Expr::where(empty, a[0], best[0]), Expr::where(empty, a[1], best[1])};
 }
 template <Expr (*worst)(DType)>
-States nothingSeen(DType body) {
-    return {worst(body), Expr::integer(-1)};
+States nothingSeen(const Types& states) {
+    return {worst(states[0]), Expr::integer(-1)};
 }
 template <Expr (*worst)(DType)>
-States onlyWorst(DType body) {
-    return {worst(body)};
+States onlyWorst(const Types& states) {
+    return {worst(states[0])};
 }
 template <DType (*type)(DType)>
-std::vector<DType> oneState(DType body) {
+Types oneState(DType body, DType) {
     return {type(body)};
 }
-std::vector<DType> valueAndPosition(DType body) { return {body, DType::I64}; }
+Types oneSum(DType body, DType sums) { return {summed(body, sums)}; }
+Types valueAndPosition(DType body, DType) { return {body, DType::I64}; }
 
 // sum(exp(x - max(x))): the largest element so far, and the sum of what has been seen relative to it.
-std::vector<DType> valueAndSum(DType body) { return {body, wide(body)}; }
-States nothingSummed(DType body) { return {lowest(body), constantOf(Scalar(int64_t{0}), wide(body))}; }
+Types valueAndSum(DType body, DType sums) { return {body, summed(body, sums)}; }
+States nothingSummed(const Types& states) { return {lowest(states[0]), constantOf(Scalar(int64_t{0}), states[1])}; }
 Expr isLowest(const Expr& e) { return compare(ExprKind::Eq, e, lowest(e->dtype)); }
 Expr expOf(const Expr& a, const Expr& b) { return call1("exp", two<ExprKind::Sub>(a, b)); }
 States sumExpStep(const States& a, const Expr& value, const Expr&) {
@@ -119,7 +122,7 @@ Expr sumExpResult(const States& states, DType body) {
 
 using K = ExprKind;
 constexpr Reducer kRows[] = {
-    {"sum", oneState<wide>, same, zero, fold<K::Add>, join<K::Add>, first},
+    {"sum", oneSum, same, zero, fold<K::Add>, join<K::Add>, first},
     {"prod", oneState<same>, same, one, fold<K::Mul>, join<K::Mul>, first},
     {"max", oneState<same>, same, onlyWorst<lowest>, fold<K::Max>, join<K::Max>, first, false, true},
     {"min", oneState<same>, same, onlyWorst<highest>, fold<K::Min>, join<K::Min>, first, false, true},

@@ -11,11 +11,11 @@ namespace cutaway {
 
 struct Reducer {
     std::string_view name;
-    /// Of the states for bodies of this dtype. Sums of f32 accumulate in f64.
-    std::vector<DType> (*stateTypes)(DType body);
+    /// Of the states for bodies of this dtype, where f32 is summed in `sums` (TargetInfo).
+    std::vector<DType> (*stateTypes)(DType body, DType sums);
     DType (*resultType)(DType body);
-    /// One expression per state.
-    std::vector<Expr> (*identity)(DType body);
+    /// One expression per state, by the states' dtypes.
+    std::vector<Expr> (*identity)(const std::vector<DType>& states);
     /// The states after `value`, which stands at row-major position `at` (I64) among the reduced elements.
     std::vector<Expr> (*step)(const std::vector<Expr>& states, const Expr& value, const Expr& at);
     std::vector<Expr> (*merge)(const std::vector<Expr>& a, const std::vector<Expr>& b);

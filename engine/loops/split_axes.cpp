@@ -58,8 +58,8 @@ Expr simplified(const Expr& root, IndexSimplifier& indices) {
 
 class Splitter {
   public:
-    Splitter(Kernel& kernel, const LoopTarget& target)
-        : m_kernel(&kernel), m_target(target), m_nextAxis(firstFreeAxis(kernel)) {}
+    Splitter(Kernel& kernel, const TargetInfo& target)
+        : m_kernel(&kernel), m_target(target.loops), m_nextAxis(firstFreeAxis(kernel)) {}
 
     std::vector<std::string> run() {
         splitStores();
@@ -190,6 +190,6 @@ class Splitter {
 
 }  // namespace
 
-std::vector<std::string> splitAxes(Kernel& kernel, const LoopTarget& target) { return Splitter(kernel, target).run(); }
+std::vector<std::string> splitAxes(Kernel& kernel, const TargetInfo& target) { return Splitter(kernel, target).run(); }
 
 }  // namespace cutaway

@@ -1,28 +1,77 @@
 #pragma once
-// The machine for which plans are made, as a value that scheduling passes down: no plan and no nest asks the machine.
+// The machine that a module is compiled for, as a value: a schedule holds it (schedule/decisions.h), and whoever
+// chooses or checks is handed it. Nothing has a target by default, and no constant of one machine stands outside of its
+// row.
 #include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "engine/support/hash.h"
+#include "engine/tensor/dtype.h"
 
 namespace cutaway {
 
+/// What loops cost on a target, and how large it likes them.
 struct LoopTarget {
-    int lanes = 16;        // of a vector loop, whatever the dtypes: wide ones take several registers
-    int narrowBytes = 64;  // of a vector where all elements have one or two bytes; fewer than the lanes: none has more
-    int64_t elementsPerPart = 16384;  // what one part of a split walk has at least; fixed, so that bits do not depend
-                                      // on how many threads there are
-    int maxParts = 64;
-    int64_t rowBytes = 256 << 10;  // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
-    int64_t aheadBytes = 128 << 10;  // rows up to here come into the cache while the one before is computed; 0: none,
-                                     // on GPUs, where other blocks use the memory meanwhile
-    bool onlineSoftmax = false;  // whether long rows scale their sums of exponentials: on CPUs an exponential for each
-                                 // element costs more than reading it again (rows of 16 MiB: 26 without, 28 ms with)
-    int jam = 8;                 // vectors of rows that reductions take side by side: cache lines of a page
-    int chains = 4;              // states of a reduction in registers: as many as an operation takes cycles
-    int tile = 128;              // elements that a transpose reads along memory at once: some cache lines of each page
-    bool atomics = false;        // whether threads may add to one element, in any order: CPUs give the same bits always
-    int indexBits = 64;          // of indices, where all fit: with 32, on an H200, sums of columns gain a tenth, while
-                                 // transposes lose a quarter; CPUs compute addresses in 64 anyway
-    bool direct = true;          // turned in registers; threads of a GPU hand elements to each other in shared memory
+    int lanes;        // of a vector loop, whatever the dtypes: wide ones take several registers
+    int narrowBytes;  // of a vector where all elements have one or two bytes; fewer than the lanes: none has more
+    int64_t elementsPerPart;  // what one part of a split walk has at least; fixed, so that bits do not depend on how
+                              // many threads there are
+    int maxParts;
+    int64_t rowBytes;        // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
+    int64_t leastAhead;      // bytes of rows from which on ...
+    int64_t aheadBytes;      // ... and up to which the next comes into the cache while one is computed; 0: none
+    int64_t lineBytes;       // that come into the cache together
+    bool onlineSoftmax;      // whether long rows scale their sums of exponentials rather than read their elements again
+    int jam, mostJammed;     // vectors of rows that reductions take side by side, and how many a plan may ask for
+    int chains, mostChains;  // states of a reduction in registers, and how many a plan may ask for
+    int stateRegisters;      // for states, of all registers; the rest is for what goes into them
+    int tile;                // elements that a transpose reads along memory at once
+    int64_t mostKept;        // elements of a row that scratch memory may hold
+    bool atomics;            // whether threads may add to one element, in any order: CPUs give the same bits always
+    int indexBits;           // of indices, where all fit
+    bool direct;             // tiles are turned in registers; else threads hand elements to each other in shared memory
+    // Instructions of one vector load or store: elements side by side, one element for all lanes, elements a constant
+    // step apart, and an index for each lane.
+    double adjacentCost, sameCost, stridedCost, gatheredCost;
     bool operator==(const LoopTarget&) const = default;
 };
+
+/// What one kernel may hold, and which values are computed again rather than kept.
+struct FusionLimits {
+    size_t operations;     // with more, compilers take minutes ...
+    size_t buffers;        // ... and what a call passes no longer fits into registers and caches
+    int jammedOperations;  // of jammed vectors together: more takes long to compile, and gains nothing
+    // In units of an addition.
+    int freeCost;   // up to this a value made of constants and indices alone is computed again
+    int cheapCost;  // up to this a value is computed again for each element of a loop: reading it costs as much
+    bool operator==(const FusionLimits&) const = default;
+};
+
+struct TargetInfo {
+    /// Has no default, so that no target has.
+    struct Name {
+        constexpr Name(const char* written) : text(written) {}
+        std::string_view text;
+        bool operator==(const Name&) const = default;
+    };
+    Name name;
+    Device device;
+    int64_t alignment;    // bytes, of each value's memory: whole vectors, and whole cache lines
+    int64_t sharedBytes;  // of scratch memory that all lanes of a nest share; 0: each thread has its own, on its stack
+    DType sums;           // in which f32 is summed
+    /// Of the functions that kernels have (ops/lower.h), those that the target's prelude has not.
+    std::span<const std::string_view> missing;
+    LoopTarget loops;
+    FusionLimits fusion;
+
+    bool hasFunction(std::string_view function) const;
+    /// Over all of it.
+    void addTo(Hasher& hasher) const;
+    bool operator==(const TargetInfo& other) const;
+};
+
+extern const TargetInfo kCpuTarget;   // x86-64 with AVX2 or AVX-512; vectors of 16 lanes suit both
+extern const TargetInfo kH100Target;  // a GPU of compute capability 9.0; tests plan for it, nothing runs on it yet
 
 }  // namespace cutaway

@@ -214,7 +214,9 @@ class ReductionLowerer {
         return result;
     }
     void begin(const Alloc& alloc, Body& body) {
-        const std::vector<Expr> identity = reducer(alloc.reducer).identity(alloc.body);
+        std::vector<DType> types;
+        for (const int state : alloc.states) types.push_back(m_nest->vars[static_cast<size_t>(state)].dtype);
+        const std::vector<Expr> identity = reducer(alloc.reducer).identity(types);
         for (size_t i = 0; i < alloc.states.size(); ++i) body.push_back({Declare{alloc.states[i], identity[i]}});
     }
     void step(const Update& update, Body& body) {

@@ -3,6 +3,7 @@
 #include "engine/libraries/choose.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/schedule.h"
+#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -14,13 +15,24 @@ void add(Hasher& hasher, const SymInt& size) {
 
 }  // namespace
 
-std::shared_ptr<Schedule> copyOfSchedule(const Module& module) {
-    const Schedule* known = Schedule::of(module);
-    return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>();
+const TargetInfo& targetOf(const CompileRequest& request) {
+    switch (request.target) {
+        case Target::Cpu: return kCpuTarget;
+        case Target::Cuda: return kH100Target;
+    }
+    CT_CHECK(false, "each target has a row");
 }
+
+std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequest& request) {
+    const Schedule* known = Schedule::of(module);
+    return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>(targetOf(request));
+}
+
+const TargetInfo& ScheduledProgram::target() const { return Schedule::of(*module)->target; }
 
 Hash128 Schedule::fingerprint() const {
     Hasher hasher;
+    target.addTo(hasher);
     hasher.add(static_cast<uint64_t>(libraries.size()));
     for (const auto& [node, library] : libraries)
         hasher.add(static_cast<uint64_t>(index(node))).add(std::string_view(library));
@@ -42,19 +54,20 @@ Hash128 Schedule::fingerprint() const {
 const Schedule* Schedule::of(const Module& module) { return dynamic_cast<const Schedule*>(module.plan.get()); }
 
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
-    CT_TRY_VOID(checkSchedulable(module));
+    const TargetInfo& target = targetOf(rewriter.request());
+    CT_TRY_VOID(checkSchedulable(module, target));
     const Node* output = module.graph().outputNode();
     if (output == nullptr) return false;
     if (Schedule::of(module)) return rewriter.refuse("begin_schedule", *output, "the graph has a schedule already");
     if (rewriter.begin("begin_schedule", *output, "each call is computed by itself") != Go::Yes) return false;
-    auto schedule = std::make_shared<Schedule>();
+    auto schedule = std::make_shared<Schedule>(target);
     schedule->roundsHalves = fusionOptions(rewriter.request()).roundsHalves;
     module.plan = std::move(schedule);
     return true;
 }
 
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
-    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module, rewriter.request());
     for (const Node& node : module.graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
         const std::string library = libraryFor(node);
@@ -75,7 +88,9 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
 }
 
 std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module) {
-    const std::shared_ptr<Schedule> schedule = copyOfSchedule(*module);
+    const Schedule* known = Schedule::of(*module);
+    CT_CHECK(known, "what stands alone has been scheduled");
+    const auto schedule = std::make_shared<Schedule>(*known);
     schedule->alone = true;
     for (const Node& node : module->graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
@@ -88,7 +103,7 @@ std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>&
 }
 
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter) {
-    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module, rewriter.request());
     if (!schedule->groups.empty()) return false;  // decided before
     Grouping grouping = groupNodes(module.graph(), *schedule, rewriter);
     schedule->decisions = std::move(grouping.decisions);

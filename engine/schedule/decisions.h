@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cutaway/request.h"
 #include "engine/ir/module.h"
+#include "engine/loops/target.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/schedule/space.h"
 
@@ -19,6 +21,9 @@ struct FusionDecision {
 };
 
 struct Schedule final : ModulePlan {
+    explicit Schedule(const TargetInfo& machine) : target(machine) {}
+
+    TargetInfo target;  // for which all of this is decided
     /// Nodes that share a kernel, in graph order. A node that is in none has one to itself.
     struct Group {
         std::vector<NodeId> members;
@@ -32,14 +37,16 @@ struct Schedule final : ModulePlan {
     bool alone = false;         // of a program without the engine beside it; so are those of its bodies
     bool roundsHalves = false;  // kernels round f16 and bf16 after each call, not only where a value is stored
 
-    /// Over the decisions, without their sentences.
+    /// Over the target and the decisions, without their sentences.
     Hash128 fingerprint() const override;
     /// Null if nothing has been decided of the module.
     static const Schedule* of(const Module& module);
 };
 
-/// The module's schedule, to be changed; an empty one if it has none. Snapshots keep theirs.
-std::shared_ptr<Schedule> copyOfSchedule(const Module& module);
+/// The row of the target that is asked for.
+const TargetInfo& targetOf(const CompileRequest& request);
+/// The module's schedule, to be changed; an empty one for the target asked for if it has none. Snapshots keep theirs.
+std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequest& request);
 
 /// An empty schedule: each call by itself. Errors: a call that can be computed by nothing.
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
@@ -53,7 +60,7 @@ Result<bool> viewReshapes(Module& module, Rewriter& rewriter);
 /// Calls that libraries compute. What is left is computed by kernels, or by functions that are slower.
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
 /// The scheduled module for programs without an engine: calls that the engine's own functions compute, being faster, go
-/// to libraries that have them, too.
+/// to libraries that have them, too. It has a schedule already.
 std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module);
 /// Which nodes share a kernel: greedy, in graph order (fusion.h).
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter);

@@ -65,6 +65,9 @@ struct ScheduledProgram {
     std::vector<ScheduledValue> values;  // roots, in order of definition
     /// Of the graphs that calls (cond, while_loop) run, by their names in the module.
     std::map<std::string, std::shared_ptr<const ScheduledProgram>> bodies;
+
+    /// The one of the module's schedule.
+    const TargetInfo& target() const;
 };
 
 }  // namespace cutaway

@@ -254,7 +254,7 @@ void writeOver(Kernel& kernel, std::vector<ValueKey>& bindings, const ValueKey& 
 }
 
 Result<bool> reuseMemory(Module& module, Rewriter& rewriter) {
-    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module);
+    const std::shared_ptr<Schedule> schedule = copyOfSchedule(module, rewriter.request());
     if (!schedule->reuses.empty()) return false;  // decided before
     const auto copy = std::make_shared<Module>(module);
     copy->plan = schedule;

@@ -22,17 +22,26 @@ namespace {
 using Role = NodeFacts::Role;
 
 /// The module with a schedule that no fuel limits; `roundsHalves`: as Schedule has it.
-Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, bool roundsHalves,
-                                                     const Progress& progress) {
-    if (Schedule::of(*module)) return module;
-    auto own = std::make_shared<Module>(*module);
-    CompileRequest options;
-    if (roundsHalves) options.enabledPasses.push_back({"fusion", {{"emulate_precision_casts", "true"}}});
-    for (const auto pass : {eliminateDeadCode, beginSchedule, viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) {
-        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
-        CT_TRY_VOID(pass(*own, rewriter));
+Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, const TargetInfo& target,
+                                                     bool roundsHalves, const Progress& progress) {
+    if (const Schedule* known = Schedule::of(*module)) {
+        if (known->target == target) return module;
+        return unsupported("the schedule is for " + std::string(known->target.name.text) + ", and " +
+                               std::string(target.name.text) + " is wanted",
+                           {}, {"compile the model for the other target"});
     }
-    if (!own->plan) own->plan = std::make_shared<const Schedule>();  // of a graph that returns nothing
+    auto own = std::make_shared<Module>(*module);
+    const CompileRequest options;
+    const auto run = [&](Result<bool> (*pass)(Module&, Rewriter&)) {
+        Rewriter rewriter("schedule", options, {}, progress.cancel.get());
+        return pass(*own, rewriter);
+    };
+    CT_TRY_VOID(run(eliminateDeadCode));
+    CT_TRY_VOID(checkSchedulable(*own, target));
+    auto empty = std::make_shared<Schedule>(target);
+    empty->roundsHalves = roundsHalves;
+    own->plan = std::move(empty);
+    for (const auto pass : {viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) CT_TRY_VOID(run(pass));
     return std::shared_ptr<const Module>(std::move(own));
 }
 
@@ -196,9 +205,10 @@ class Scheduler {
         for (const auto& [name, body] : bodies) {
             if (m_program.bodies.contains(name)) continue;
             CT_TRY(std::shared_ptr<const Module> planned,
-                   scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), m_schedule.roundsHalves, {}));
+                   scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), m_schedule.target,
+                                  m_schedule.roundsHalves, {}));
             if (m_schedule.alone) planned = standingAlone(planned);
-            CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned)));
+            CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned), m_schedule.target));
             m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
         }
         return {};
@@ -209,7 +219,7 @@ class Scheduler {
         if (!built.problem.empty()) return Error{ErrorCode::Internal, built.problem, group.members[0]->name(), {}};
         writeOverOperands(built);
         const std::vector<std::string> rules =
-            m_plans ? applyKernelRules(built.kernel, m_target) : std::vector<std::string>();
+            m_plans ? applyKernelRules(built.kernel, m_schedule.target) : std::vector<std::string>();
         ScheduledCall call;
         call.bindings = std::move(built.bindings);
         call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
@@ -247,7 +257,7 @@ class Scheduler {
         }
         const auto [slot, fresh] = m_kernelOf.emplace(structureKey(kernel), next);
         if (fresh) {
-            LoopPlan plan = choosePlan(kernel, m_target);
+            LoopPlan plan = choosePlan(kernel, m_schedule.target);
             plan.why.insert(plan.why.begin(), rules.begin(), rules.end());
             m_program.kernels.push_back({std::move(kernel), std::move(plan)});
         }
@@ -349,7 +359,6 @@ class Scheduler {
     std::vector<Unit> m_units;
     std::map<std::string, size_t> m_kernelOf;
     std::map<ValueKey, ValueKey> m_over;  // what is written over what
-    LoopTarget m_target;
     SymbolValues m_hints;
 };
 
@@ -383,26 +392,28 @@ Result<void> checkViews(const Graph& graph) {
 
 }  // namespace
 
-Result<void> checkSchedulable(const Module& module) {
+Result<void> checkSchedulable(const Module& module, const TargetInfo& target) {
     CT_TRY_VOID(checkCalls(module, Calls::Computable));
     CT_TRY_VOID(checkViews(module.graph()));
-    const std::vector<NodeFacts> facts = classify(module.graph(), Schedule());
+    const std::vector<NodeFacts> facts = classify(module.graph(), Schedule(target));
     for (const Node& node : module.graph().nodes())
         if (facts[index(node.id())].role == NodeFacts::Role::External) {
             CT_TRY_VOID(checkComputable(node));
             CT_TRY(const auto bodies, bodiesOf(module, node));
-            for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second));
+            for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second, target));
         }
     return {};
 }
 
-Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress) {
-    return scheduledAlike(std::move(module), false, progress);
+Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const TargetInfo& target,
+                                                const Progress& progress) {
+    return scheduledAlike(std::move(module), target, false, progress);
 }
 
-Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
+Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const TargetInfo& target,
+                                        const Progress& progress) {
     return withCheckedSizes("the schedule", {}, [&]() -> Result<ScheduledProgram> {
-        CT_TRY(module, scheduled(std::move(module), progress));
+        CT_TRY(module, scheduled(std::move(module), target, progress));
         CT_TRY_VOID(checkViews(module->graph()));
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
         return Scheduler(std::move(module), true).run();

@@ -6,19 +6,22 @@
 
 namespace cutaway {
 
-/// The module with a schedule: its own, or a new one that no fuel limits.
-Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const Progress& progress = {});
+/// The module with a schedule: its own, or a new one for the target that no fuel limits. Errors: its own is for another
+/// target.
+Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const TargetInfo& target,
+                                                const Progress& progress = {});
 
-/// By the module's schedule (decisions.h), or by one that is made for it. Errors: a call that nothing can compute (no
-/// rule, no library, no reference kernel), named.
-Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress = {});
+/// By the module's schedule (decisions.h), or by one that is made for the target. Errors: a call that nothing can
+/// compute (no rule, no library, no reference kernel), named.
+Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const TargetInfo& target,
+                                        const Progress& progress = {});
 /// Of a module with a schedule, for whoever asks only which call reads and writes what: kernels as they are before the
 /// kernel rules, one a call, without loop plans.
 Result<ScheduledProgram> scheduleCalls(std::shared_ptr<const Module> module);
 
 /// Errors: calls that are not as their operators' schemas say; views that lead out of their memory; a
 /// call that nothing can compute.
-Result<void> checkSchedulable(const Module& module);
+Result<void> checkSchedulable(const Module& module, const TargetInfo& target);
 
 /// Offsets of blocks in one arena such that blocks alive at the same time do not overlap. `begin` and `end` are
 /// inclusive positions; a block of 0 bytes gets a place too. Returns the arena's size. Offsets are multiples of 64.

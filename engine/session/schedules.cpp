@@ -21,6 +21,12 @@ Result<HostProgram> trainingProgramOf(const Module& forward, const Module& backw
     return hostProgramOf(TrainingHalves{ahead.get(), back.get(), std::move(saved)}, printed);
 }
 
+/// That of the graph's schedule; without one that of the compiler which takes it, and there is one for CPUs.
+const TargetInfo& targetFor(const Module& module) {
+    const Schedule* own = Schedule::of(module);
+    return own ? own->target : kCpuTarget;
+}
+
 /// As they are built, by track: with size symbols where one program serves all sizes. Empty where it does not.
 Result<std::map<std::string, Kept>> forAllSizes(const CompileTrace& trace, const Progress& progress) {
     std::map<std::string, Kept> all;
@@ -29,7 +35,8 @@ Result<std::map<std::string, Kept>> forAllSizes(const CompileTrace& trace, const
         symbols |= !freeSymbols(*lastGraph(trace, track.name)).empty();
     if (!symbols) return all;
     for (const ScheduledTrack& track : scheduledTracks(trace)) {
-        auto program = scheduleModule(lastGraph(trace, track.name), progress);
+        const Snapshot graph = lastGraph(trace, track.name);
+        auto program = scheduleModule(graph, targetFor(*graph), progress);
         if (!program) return std::map<std::string, Kept>();
         all[track.name] = std::make_shared<const ScheduledProgram>(std::move(*program));
     }
@@ -104,7 +111,8 @@ Result<std::shared_ptr<const ScheduledProgram>> scheduleOf(Session::State::Run& 
     if (track == "backward") static_cast<void>(withNumbers(run.trace.resultOf("forward"), nullptr, known));
     const auto numbers = withNumbers(module, nullptr, sizes, known);
     // Where sizes have no numbers the kernels still have their loops.
-    CT_TRY(ScheduledProgram program, scheduleModule(numbers ? *numbers : module, progress));
+    CT_TRY(ScheduledProgram program,
+           scheduleModule(numbers ? *numbers : module, targetFor(numbers ? **numbers : *module), progress));
     return kept = std::make_shared<const ScheduledProgram>(std::move(program));
 }
 

@@ -28,8 +28,8 @@ struct Made {
 
 Result<Made> made(const Snapshot& module, const HostPrinting& how, const Progress& progress) {
     Made all;
-    CT_TRY(const Snapshot planned, scheduled(module, progress));
-    CT_TRY(ScheduledProgram scheduled, scheduleModule(standingAlone(planned), progress));
+    CT_TRY(const Snapshot planned, scheduled(module, kCpuTarget, progress));
+    CT_TRY(ScheduledProgram scheduled, scheduleModule(standingAlone(planned), kCpuTarget, progress));
     all.scheduled = std::make_shared<const ScheduledProgram>(std::move(scheduled));
     all.printed = printKernels(*all.scheduled);
     CT_TRY(all.program, hostProgramOf(*all.scheduled, all.printed));

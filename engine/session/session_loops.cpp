@@ -34,9 +34,9 @@ Result<NamedKernels> kernelNamed(Session::State::Run& run, const std::string& na
                  {"cutaway-cli loops MODEL, or the Loops window, lists the kernels of a run"}};
 }
 
-Result<LoopPlan> planFor(const Kernel& kernel, const std::string& written) {
+Result<LoopPlan> planFor(const Kernel& kernel, const TargetInfo& target, const std::string& written) {
     CT_TRY(LoopPlan plan, parsePlan(written));
-    if (const std::string problem = problemOf(plan, kernel); !problem.empty())
+    if (const std::string problem = problemOf(plan, kernel, target); !problem.empty())
         return invalidInput(problem, "the plan of " + kernel.name);
     return plan;
 }
@@ -63,7 +63,7 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
     CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
     // What is wrong with the plan is said before anything is compiled.
     CT_TRY(const NamedKernels named, kernelNamed(run, kernel, progress));
-    CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, written));
+    CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, named.program->target(), written));
     const std::lock_guard turn(run.turn);
     CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
     Snapshot same = module;  // what the chosen program was built from
@@ -132,13 +132,13 @@ Result<KernelLoops> kernelLoops(Session& session, RunId id, const std::string& n
         const Kernel& kernel = named.planned->kernel;
         LoopPlan chosen = named.planned->plan;
         if (plan) {
-            CT_TRY(chosen, planFor(kernel, *plan));
+            CT_TRY(chosen, planFor(kernel, named.program->target(), *plan));
         }
         KernelLoops loops;
         loops.kernel = text(kernel);
         loops.plan = text(chosen);
         std::vector<LoopStep> steps;
-        const LoweredKernel lowered = lowerLoops(kernel, chosen, &steps);
+        const LoweredKernel lowered = lowerLoops(kernel, chosen, named.program->target(), &steps);
         for (LoopStep& step : steps) loops.steps.push_back({std::move(step.name), std::move(step.text)});
         loops.source = printCpp(lowered).source;
         return loops;

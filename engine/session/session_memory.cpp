@@ -132,8 +132,9 @@ class MemoryPlanner {
         std::vector<std::vector<Workspace>> spaces;
         for (const PlannedKernel& planned : m_program.kernels) {
             if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
-            spaces.push_back(planned.plan.parts > 1 ? lowerLoops(planned.kernel, planned.plan).workspace
-                                                    : std::vector<Workspace>());
+            spaces.push_back(planned.plan.parts > 1
+                                 ? lowerLoops(planned.kernel, planned.plan, m_program.target()).workspace
+                                 : std::vector<Workspace>());
         }
         for (size_t at = 0; at < m_program.calls.size(); ++at) {
             const ScheduledCall& call = m_program.calls[at];

@@ -39,7 +39,7 @@ class CompiledKernelsTest : public QObject {
         std::vector<PrintedKernel> printed;
         std::set<int> lanes;
         for (const KernelSample& sample : all) {
-            printed.push_back(printCpp(lowerLoops(sample.kernel, choosePlan(sample.kernel, {}))));
+            printed.push_back(printCpp(lowerLoops(sample.kernel, choosePlan(sample.kernel, kCpuTarget), kCpuTarget)));
             QCOMPARE(printed.back().launches.size(), size_t{1});
             lanes.insert(printed.back().lanes);
         }

@@ -20,20 +20,15 @@ namespace {
 struct CudaSample {
     QString name;
     Kernel kernel;
-    LoopTarget target;
+    TargetInfo target;
     size_t elements;   // of each buffer
     double megabytes;  // that must be read and written; of large ones
 };
 
-LoopTarget gpu(int lanes, int indexBits = 64) {
-    LoopTarget target;
-    target.lanes = lanes;
-    target.tile = 32;
-    target.direct = false;  // threads hand elements to each other
-    target.maxParts = 1024;
-    target.atomics = true;
-    target.indexBits = indexBits;
-    target.aheadBytes = 0;  // other blocks use the memory meanwhile: rows of 4096 take three times as long with it
+TargetInfo gpu(int lanes, int indexBits = 64) {
+    TargetInfo target = kH100Target;
+    target.loops.lanes = lanes;
+    target.loops.indexBits = indexBits;
     return target;
 }
 
@@ -47,9 +42,9 @@ std::vector<CudaSample> cudaSamples(bool large) {
     };
     const int64_t all = large ? n * m : 20 * 1024;
     Kernel online = named("online", softmax(n, m));
-    LoopTarget longRows = gpu(256);
-    longRows.rowBytes = 64;
-    longRows.onlineSoftmax = true;
+    TargetInfo longRows = gpu(256);
+    longRows.loops.rowBytes = 64;
+    longRows.loops.onlineSoftmax = true;
     CT_CHECK(onlineSoftmax(online, longRows).size() == 1, "the rows are long");
     const int64_t joined = large ? n * m / 4 : 150;
     return {{"pointwise", named("pointwise", gelu(n * m)), gpu(256, 32), elements, 2 * one},
@@ -76,7 +71,7 @@ QString prelude(const CudaKernel& kernel) {
 
 CudaKernel printed(const CudaSample& sample) {
     const LoopPlan plan = choosePlan(sample.kernel, sample.target);
-    auto kernel = printCuda(lowerLoops(sample.kernel, plan));
+    auto kernel = printCuda(lowerLoops(sample.kernel, plan, sample.target));
     return kernel ? *kernel : CudaKernel{};
 }
 
@@ -212,7 +207,7 @@ class CudaPrinterTest : public QObject {
         kernel.buffers = {{DType::F16, true}, {DType::F16, false}};
         const Expr half = Expr::load("b1", Expr::axis(0), DType::F16);
         kernel.stores[0].value = Expr::cast(half, DType::F32);
-        const auto refused = printCuda(lowerLoops(kernel, choosePlan(kernel, gpu(32))));
+        const auto refused = printCuda(lowerLoops(kernel, choosePlan(kernel, gpu(32)), gpu(32)));
         QVERIFY(!refused);
         QVERIFY2(refused.error().message.find("f16") != std::string::npos, refused.error().message.c_str());
     }
@@ -221,7 +216,7 @@ class CudaPrinterTest : public QObject {
         for (const CudaSample& sample : cudaSamples(false)) {
             const LoopPlan plan = choosePlan(sample.kernel, sample.target);
             QCOMPARE(problemOf(plan, sample.kernel, sample.target), std::string());
-            const QString wrong = difference(sample.kernel, plan, sample.elements, 7, 3);
+            const QString wrong = difference(sample.kernel, plan, sample.target, sample.elements, 7, 3);
             QVERIFY2(wrong.isEmpty(), qPrintable(sample.name + ": " + wrong));
         }
     }

@@ -112,8 +112,10 @@ class FusionTest : public QObject {
     void aBudgetThatIsSpent() {
         const auto module =
             moduleOf("x: \"f32[64, 128]\"", "a = aten.exp.default(x); b = aten.neg.default(a); return (b,)");
-        QCOMPARE(scheduleModule(scheduled(module, scheduleOnly("tries_per_node:0")))->kernels.size(), size_t{2});
-        QCOMPARE(scheduleModule(scheduled(module, scheduleOnly("tries_per_node:1")))->kernels.size(), size_t{1});
+        QCOMPARE(scheduleModule(scheduled(module, scheduleOnly("tries_per_node:0")), kCpuTarget)->kernels.size(),
+                 size_t{2});
+        QCOMPARE(scheduleModule(scheduled(module, scheduleOnly("tries_per_node:1")), kCpuTarget)->kernels.size(),
+                 size_t{1});
     }
     void figuresOfSymbols() {
         const char* inputs = "s0: \"Sym(s0)\", x: \"f32[s0, 128]\"";
@@ -145,7 +147,7 @@ class FusionTest : public QObject {
                 inputs = *bindInputs(**graph, *cutaway::randomInputs(*session.state().input, 3));
                 expected = *interpret(**graph, inputs);
             }
-            const auto runs = interpretedKernels(true).run(*graph, inputs);
+            const auto runs = interpretedKernels(true, kCpuTarget).run(*graph, inputs);
             QVERIFY2(runs, runs ? "" : runs.error().text().c_str());
             const Verdict verdict = compareOutputs(runs->front().outputs, expected, 1e-5);
             QVERIFY2(!verdict.bad,

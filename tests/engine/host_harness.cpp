@@ -95,7 +95,7 @@ Tensor taken(const CtTensor& tensor) {
 Result<std::unique_ptr<Compiled>> compiled(const Snapshot& module, const std::vector<Tensor>& weights) {
     auto made = std::make_unique<Compiled>();
     CT_TRY(const Snapshot complete, withConstants(*module));
-    CT_TRY(const ScheduledProgram program, scheduleModule(complete ? complete : module));
+    CT_TRY(const ScheduledProgram program, scheduleModule(complete ? complete : module, kCpuTarget));
     const std::vector<PrintedKernel> printed = printKernels(program);
     CT_TRY(made->host, hostProgramOf(program, printed));
     CT_TRY(made->constants, constantsOf(made->host, program));

@@ -21,8 +21,9 @@ class InterpretedKernels final : public KernelCode {
         const std::vector<void*> pointers(buffers, buffers + planned.kernel.buffers.size());
         std::map<std::string, int64_t> named;
         for (size_t i = 0; i < sizes.size(); ++i) named[planned.kernel.sizes[i]] = sizes[i];
-        const KernelFault fault = m_nests ? interpretNests(lowerLoops(planned.kernel, planned.plan), pointers, named, 7)
-                                          : interpretKernel(planned.kernel, pointers, named);
+        const KernelFault fault =
+            m_nests ? interpretNests(lowerLoops(planned.kernel, planned.plan, m_program->target()), pointers, named, 7)
+                    : interpretKernel(planned.kernel, pointers, named);
         return static_cast<int>(fault);
     }
 
@@ -33,14 +34,16 @@ class InterpretedKernels final : public KernelCode {
 
 }  // namespace
 
-Way interpretedKernels(bool nests) {
+Way interpretedKernels(bool nests, const TargetInfo& target) {
     return {nests ? "nests, interpreted" : "kernels, interpreted",
-            [nests](const std::shared_ptr<const Module>& module,
-                    const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
-                CT_TRY(const ScheduledProgram program, scheduleModule(module));
+            [nests, target](const std::shared_ptr<const Module>& module,
+                            const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
+                CT_TRY(const ScheduledProgram program, scheduleModule(module, target));
                 std::vector<PrintedKernel> printed;
                 for (const PlannedKernel& own : program.kernels)
-                    printed.push_back(printCpp(lowerLoops(own.kernel, own.plan)));
+                    // C++ for CPUs tells the host program what it calls; what is called interprets the plan.
+                    printed.push_back(printCpp(lowerLoops(
+                        own.kernel, target == kCpuTarget ? own.plan : choosePlan(own.kernel, kCpuTarget), kCpuTarget)));
                 CT_TRY(HostProgram host, hostProgramOf(program, printed));
                 CT_TRY(std::vector<Tensor> constants, constantsOf(host, program));
                 for (HostStep& step : host.functions[0].steps)

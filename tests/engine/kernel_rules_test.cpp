@@ -30,10 +30,10 @@ QList<RuleCase> readCases() {
 }
 
 /// Rows of the cases are long from 4 000 bytes on, and reading is dear.
-LoopTarget target() {
-    LoopTarget own;
-    own.rowBytes = 4000;
-    own.onlineSoftmax = true;
+TargetInfo target() {
+    TargetInfo own = kCpuTarget;
+    own.loops.rowBytes = 4000;
+    own.loops.onlineSoftmax = true;
     return own;
 }
 const KernelRule* ruleNamed(const QString& name) {
@@ -88,7 +88,7 @@ class KernelRulesTest : public QObject {
         if (after == "unchanged\n") return;
         const QString problem = apart(*before, changed);
         QVERIFY2(problem.isEmpty(), qPrintable(problem));
-        const QString plan = difference(changed, choosePlan(changed, target()), kElements, 3, 1);
+        const QString plan = difference(changed, choosePlan(changed, target()), target(), kElements, 3, 1);
         QVERIFY2(plan.isEmpty(), qPrintable(plan));
     }
     /// Each rule has a case where it fires and one where it does not.
@@ -129,7 +129,8 @@ class KernelRulesTest : public QObject {
         for (const float v : x) squares += (v - sum / 2000) * (v - sum / 2000);
         float y = 0;
         void* const buffers[] = {&y, x.data()};
-        QCOMPARE(interpretNests(lowerLoops(kernel, choosePlan(kernel, {})), buffers, {}), KernelFault::None);
+        QCOMPARE(interpretNests(lowerLoops(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget), buffers, {}),
+                 KernelFault::None);
         if (std::isfinite(squares)) QVERIFY2(std::abs(y - squares) <= 3e-7 * squares, qPrintable(QString::number(y)));
         else QVERIFY(std::isnan(y));
     }
@@ -139,8 +140,8 @@ class KernelRulesTest : public QObject {
             parseKernel("sums(b0: f32!, b1: f32)\n  b0[0] = sum(x2 < 2000: exp(b1[x2] - max(x1 < 2000: b1[x1])))\n");
         QVERIFY2(bool(kernel), kernel ? "" : kernel.error().text().c_str());
         for (const bool dear : {false, true}) {
-            LoopTarget own = target();
-            own.onlineSoftmax = dear;
+            TargetInfo own = target();
+            own.loops.onlineSoftmax = dear;
             Kernel changed = *kernel;
             QCOMPARE(onlineSoftmax(changed, own).size(), size_t{dear});
         }
@@ -170,7 +171,8 @@ class KernelRulesTest : public QObject {
         void *const first[] = {&two, x.data()}, *const second[] = {&one, x.data()}, *const third[] = {&meant, x.data()};
         QCOMPARE(interpretKernel(*before, first, {}), KernelFault::None);
         QCOMPARE(interpretKernel(kernel, third, {}), KernelFault::None);
-        QCOMPARE(interpretNests(lowerLoops(kernel, choosePlan(kernel, {})), second, {}), KernelFault::None);
+        QCOMPARE(interpretNests(lowerLoops(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget), second, {}),
+                 KernelFault::None);
         for (const float own : {one, meant}) {
             if (std::isnan(two)) QVERIFY(std::isnan(own));
             // Rows that rise scale their sum at each element, by an exponential of f32.

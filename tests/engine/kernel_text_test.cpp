@@ -106,7 +106,7 @@ constexpr Graph kGraphs[] = {
 /// The kernels of a graph, as the schedule makes them. None where it is refused.
 std::vector<Kernel> kernelsOf(const std::shared_ptr<const Module>& module) {
     std::vector<Kernel> kernels;
-    if (const auto program = scheduleModule(module))
+    if (const auto program = scheduleModule(module, kCpuTarget))
         for (const PlannedKernel& planned : program->kernels) kernels.push_back(planned.kernel);
     return kernels;
 }

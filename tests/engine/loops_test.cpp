@@ -22,7 +22,7 @@ Expr load(int buffer, const Expr& index, DType dtype = DType::F32) {
 /// Why the plan of this text does not compute the kernel; empty if it does.
 std::string problemOfText(const std::string& text, const Kernel& kernel) {
     const auto plan = parsePlan(text);
-    return plan ? problemOf(*plan, kernel) : plan.error().text();
+    return plan ? problemOf(*plan, kernel, kCpuTarget) : plan.error().text();
 }
 
 std::vector<KernelSample> kernelSamples() {
@@ -106,8 +106,8 @@ class LoopsTest : public QObject {
                                   integers(9, 300, DType::I32),
                                   scatterAdded(100, 40, 64),
                                   integers(2, 1 << 20, DType::I32)};
-        const LoopPlan chosen = choosePlan(kernels[which], {});
-        QCOMPARE(problemOf(chosen, kernels[which]), std::string());
+        const LoopPlan chosen = choosePlan(kernels[which], kCpuTarget);
+        QCOMPARE(problemOf(chosen, kernels[which], kCpuTarget), std::string());
         QString own = QString::fromStdString(text(chosen));
         QVERIFY(which == 1 || own.contains("# vectors: "));
         const auto parsed = parsePlan(text(chosen));
@@ -193,7 +193,7 @@ class LoopsTest : public QObject {
         QFETCH(QString, why);
         const auto parsed = parsePlan(plan.toStdString());
         QVERIFY2(bool(parsed), parsed ? "" : parsed.error().message.c_str());
-        QCOMPARE(QString::fromStdString(problemOf(*parsed, softmax(9, 40))), why);
+        QCOMPARE(QString::fromStdString(problemOf(*parsed, softmax(9, 40), kCpuTarget)), why);
     }
     void lanesOfNarrowElements() {
         const auto problem = [](int lanes, const Kernel& kernel) {
@@ -214,22 +214,22 @@ class LoopsTest : public QObject {
         // Conditions that change within the row: each piece of the loop is cut to the block.
         for (const auto& [width, parts] : {std::pair{80, 9}, std::pair{53, 6}}) {
             const Kernel kernel = beside(40, width, 3);
-            LoopPlan plan = choosePlan(kernel, {});
+            LoopPlan plan = choosePlan(kernel, kCpuTarget);
             plan.block = 48;
-            const LoweredKernel lowered = lowerLoops(kernel, plan);
+            const LoweredKernel lowered = lowerLoops(kernel, plan, kCpuTarget);
             QCOMPARE(lowered.nests[0].range, SymInt(parts));
             const QString own = QString::fromStdString(text(lowered.nests[0]));
             QCOMPARE(own.count("vector 16 for x1"), 3);
             QVERIFY2(!own.contains("Where"), qPrintable(own));
-            const QString wrong = difference(kernel, plan, 400, 1, 0);
+            const QString wrong = difference(kernel, plan, kCpuTarget, 400, 1, 0);
             QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         }
     }
     void narrowIndices() {
         const auto problem = [](int bits, const Kernel& kernel) {
-            LoopPlan plan = choosePlan(kernel, {});
+            LoopPlan plan = choosePlan(kernel, kCpuTarget);
             plan.indexBits = bits;
-            return problemOf(plan, kernel);
+            return problemOf(plan, kernel, kCpuTarget);
         };
         const std::string wide = "an index may need more than 32 bits";
         for (const int bits : {32, 64}) QCOMPARE(problem(bits, transpose(1 << 15, 1 << 15)), std::string());
@@ -244,16 +244,16 @@ class LoopsTest : public QObject {
         sized.outer[0].size = SymInt(Expr::symbol("s0"));
         QCOMPARE(problem(32, sized), wide);
         // Few rows, of which each part of the walk has states.
-        LoopPlan parts = choosePlan(columnSums(1 << 12, 1 << 18), {});
+        LoopPlan parts = choosePlan(columnSums(1 << 12, 1 << 18), kCpuTarget);
         parts.indexBits = 32;
-        QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18)), std::string());
+        QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18), kCpuTarget), std::string());
         parts.parts = 1 << 13;
-        QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18)), wide);
+        QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18), kCpuTarget), wide);
 
         const Kernel kernel = picked(9, 40, "squares");
-        LoopPlan plan = choosePlan(kernel, {});
+        LoopPlan plan = choosePlan(kernel, kCpuTarget);
         plan.indexBits = 32;
-        QCOMPARE(QString::fromStdString(text(lowerLoops(kernel, plan).nests[0])),
+        QCOMPARE(QString::fromStdString(text(lowerLoops(kernel, plan, kCpuTarget).nests[0])),
                  QString("squares(b0: f32!, b1: f32)\n"
                          "  lanes 16\n"
                          "  range 9\n"
@@ -263,11 +263,11 @@ class LoopsTest : public QObject {
                          "    vector 16 for x1 in 0 .. 40:\n"
                          "      b0[t0 + i32(x1) : 1_i32] = "
                          "b1[t0 + i32(checked_index(remainder(ramp(x1)*ramp(x1), 40), 40))]\n"));
-        LoopTarget gpu;
-        gpu.indexBits = 32;
+        TargetInfo gpu = kCpuTarget;
+        gpu.loops.indexBits = 32;
         QCOMPARE(choosePlan(kernel, gpu).indexBits, 32);
         QCOMPARE(choosePlan(bags(7, 5), gpu).indexBits, 64);
-        QCOMPARE(choosePlan(kernel, {}).indexBits, 64);
+        QCOMPARE(choosePlan(kernel, kCpuTarget).indexBits, 64);
     }
     /// Each step reads where all before it have led: the time would double with each if one of them were walked twice.
     void narrowSearches() {
@@ -280,32 +280,32 @@ class LoopsTest : public QObject {
             at = Expr::where(less, Expr::make(ExprKind::Add, {at, Expr::integer(1)}), at);
         }
         kernel.stores[0].value = Expr::load("b2", at, DType::F32);
-        LoopPlan plan = choosePlan(kernel, {});
+        LoopPlan plan = choosePlan(kernel, kCpuTarget);
         plan.indexBits = 32;
-        QCOMPARE(problemOf(plan, kernel), std::string());
-        const QString own = QString::fromStdString(text(lowerLoops(kernel, plan).nests[0]));
+        QCOMPARE(problemOf(plan, kernel, kCpuTarget), std::string());
+        const QString own = QString::fromStdString(text(lowerLoops(kernel, plan, kCpuTarget).nests[0]));
         QCOMPARE(own.count("b2["), 61);
         QVERIFY2(own.contains("i32x16"), qPrintable(own));
     }
     void additions() {
         const Kernel kernel = scatterAdded(9, 4, 20);
-        LoopTarget gpu;
-        gpu.atomics = true;
+        TargetInfo gpu = kCpuTarget;
+        gpu.loops.atomics = true;
         const LoopPlan atomic = choosePlan(kernel, gpu);
         QVERIFY(atomic.atomic);
         QCOMPARE(problemOf(atomic, kernel, gpu), std::string());
-        QCOMPARE(problemOf(atomic, kernel), std::string("threads add at once on GPUs only"));
-        QCOMPARE(lowerLoops(kernel, atomic).nests[0].range, SymInt(9));
-        LoopPlan plan = choosePlan(kernel, {});
-        QCOMPARE(lowerLoops(kernel, plan).nests[0].range, SymInt(1));
+        QCOMPARE(problemOf(atomic, kernel, kCpuTarget), std::string("threads add at once on GPUs only"));
+        QCOMPARE(lowerLoops(kernel, atomic, gpu).nests[0].range, SymInt(9));
+        LoopPlan plan = choosePlan(kernel, kCpuTarget);
+        QCOMPARE(lowerLoops(kernel, plan, kCpuTarget).nests[0].range, SymInt(1));
         plan.tiled = 0;
-        QCOMPARE(problemOf(plan, kernel), std::string("what adds is not tiled"));
+        QCOMPARE(problemOf(plan, kernel, kCpuTarget), std::string("what adds is not tiled"));
         Kernel walks = kernel;
         walks.stores[0].inner = {walks.outer.back()};
         walks.outer.pop_back();
-        plan = choosePlan(walks, {});
+        plan = choosePlan(walks, kCpuTarget);
         plan.parts = 2;
-        QCOMPARE(problemOf(plan, walks), std::string("parts add at once: atomic"));
+        QCOMPARE(problemOf(plan, walks, kCpuTarget), std::string("parts add at once: atomic"));
         QCOMPARE(problemOf(atomic, transpose(3, 3), gpu), std::string("only kernels that add are atomic"));
         Kernel puts = kernel;
         puts.stores[0].adds = false;
@@ -315,14 +315,14 @@ class LoopsTest : public QObject {
         const Kernel kernel = bags(7, 1);
         auto plan = parsePlan("order x1 x0\nvectors rows 16\nwalk r0\n");
         QVERIFY(bool(plan));
-        QCOMPARE(problemOf(*plan, kernel), std::string("vectors over rows need reductions of one length"));
+        QCOMPARE(problemOf(*plan, kernel, kCpuTarget), std::string("vectors over rows need reductions of one length"));
     }
 
     void nestsDoWhatKernelsMean() {
         for (const KernelSample& sample : kernelSamples())
             for (const int64_t chunk : {0, 1, 5, 16}) {
-                const QString wrong =
-                    difference(sample.kernel, choosePlan(sample.kernel, {}), sample.elements, 1, chunk);
+                const QString wrong = difference(sample.kernel, choosePlan(sample.kernel, kCpuTarget), kCpuTarget,
+                                                 sample.elements, 1, chunk);
                 QVERIFY2(wrong.isEmpty(), qPrintable(sample.name + (": " + wrong)));
             }
     }
@@ -335,10 +335,10 @@ class LoopsTest : public QObject {
         for (int round = 0; legal < std::max(2000, qEnvironmentVariableIntValue("CUTAWAY_SEEDS")); ++round) {
             const KernelSample& sample = all[static_cast<size_t>(round) % all.size()];
             const LoopPlan plan = randomPlan(sample.kernel, random);
-            if (!problemOf(plan, sample.kernel).empty()) continue;
+            if (!problemOf(plan, sample.kernel, kCpuTarget).empty()) continue;
             ++legal;
-            const QString wrong =
-                difference(sample.kernel, plan, sample.elements, random(), static_cast<int64_t>(random() % 20));
+            const QString wrong = difference(sample.kernel, plan, kCpuTarget, sample.elements, random(),
+                                             static_cast<int64_t>(random() % 20));
             QVERIFY2(wrong.isEmpty(), qPrintable(QStringLiteral("seed %1, %2: %3").arg(seed).arg(sample.name, wrong)));
             const auto parsed = parsePlan(text(plan));
             QVERIFY(parsed && parsed->sameChoices(plan));
@@ -347,15 +347,15 @@ class LoopsTest : public QObject {
     /// Threads take parts; which ones each takes changes no bit.
     /// Rows of the cache's size whose second walk computes for long.
     void rowsAhead() {
-        const auto ahead = [](const Kernel& kernel) { return choosePlan(kernel, {}).ahead; };
+        const auto ahead = [](const Kernel& kernel) { return choosePlan(kernel, kCpuTarget).ahead; };
         QCOMPARE(ahead(softmax(9, 1 << 10)), 1);
         QCOMPARE(ahead(softmax(999, 1 << 15)), 1);
         QCOMPARE(ahead(softmax(9, 1000)), -1);
         QCOMPARE(ahead(softmax(999, (1 << 15) + 1)), -1);
         QCOMPARE(ahead(rowSumsAdded(9, 5, 2048)), -1);  // one walk
         const Kernel kernel = softmax(9, 2048);
-        const LoopPlan plan = choosePlan(kernel, {});
-        const QString own = QString::fromStdString(text(lowerLoops(kernel, plan).nests[0]));
+        const LoopPlan plan = choosePlan(kernel, kCpuTarget);
+        const QString own = QString::fromStdString(text(lowerLoops(kernel, plan, kCpuTarget).nests[0]));
         const qsizetype walk = own.indexOf("exp(");
         QVERIFY2(own.lastIndexOf("fetch b1[t", walk) > 0 && own.lastIndexOf("fetch b0[t", walk) > 0, qPrintable(own));
         QCOMPARE(own.count("fetch"), 2);
@@ -369,14 +369,14 @@ class LoopsTest : public QObject {
     }
     void bitsDoNotDependOnThreads() {
         const Kernel kernel = softmax(2, 1 << 12);
-        auto plan = choosePlan(kernel, {});
+        auto plan = choosePlan(kernel, kCpuTarget);
         plan.keeps.clear();
         plan.ahead = -1;
         plan.parts = 5;
         std::vector<std::vector<char>> first;
         for (const int64_t chunk : {0, 1, 2, 3}) {
             Memory memory(kernel, size_t{2} << 12, 3);
-            interpretNests(lowerLoops(kernel, plan), memory.pointers, {}, chunk);
+            interpretNests(lowerLoops(kernel, plan, kCpuTarget), memory.pointers, {}, chunk);
             if (first.empty()) first = memory.bytes;
             QVERIFY(memory.bytes == first);
         }
@@ -392,7 +392,7 @@ class LoopsTest : public QObject {
         Memory memory(kernel, 64, 1);
         auto* offsets = static_cast<int64_t*>(memory.pointers[2]);
         for (int i = 0; i < 64; ++i) offsets[i] = i < 16 ? i : i == 16 ? 40 : -1;
-        const LoweredKernel lowered = lowerLoops(kernel, choosePlan(kernel, {}));
+        const LoweredKernel lowered = lowerLoops(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget);
         QCOMPARE(interpretNests(lowered, memory.pointers, {}), KernelFault::IndexOutOfRange);
         offsets[16] = 39;
         QCOMPARE(interpretNests(lowered, memory.pointers, {}), KernelFault::None);
@@ -404,14 +404,14 @@ class LoopsTest : public QObject {
         const Expr value = kernel.stores[0].value;
         kernel.outer = {{0, 3}};
         kernel.stores = {{0, {}, x(0), makeReduce(static_cast<int>(ReduceKind::Sum), {{1, 28}}, value)}};
-        const QString wrong = difference(kernel, choosePlan(kernel, {}), 100, 1, 0);
+        const QString wrong = difference(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget, 100, 1, 0);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
     }
     /// After the split no piece has a condition or a gather.
     void guardsAreSplit() {
         const Kernel kernel = beside(20, 33, 4);
         std::vector<LoopStep> steps;
-        lowerLoops(kernel, choosePlan(kernel, {}), &steps);
+        lowerLoops(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget, &steps);
         const QString split = QString::fromStdString(steps[1].text);
         QCOMPARE(split.count("vector 16 for x1 in "), 3);
         QVERIFY2(!split.contains("Where"), qPrintable(split));
@@ -421,7 +421,7 @@ class LoopsTest : public QObject {
     void windowsArePlainLoads() {
         const Kernel kernel = windows(5, 64);
         std::vector<LoopStep> steps;
-        lowerLoops(kernel, choosePlan(kernel, {}), &steps);
+        lowerLoops(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget, &steps);
         const QString vectors = QString::fromStdString(steps[2].text);
         QVERIFY2(vectors.contains("for x1 in 0 .. 64") && !vectors.contains("ramp("), qPrintable(vectors));
         QVERIFY2(QString::fromStdString(steps.back().text).contains(" : Where("), qPrintable(vectors));
@@ -429,11 +429,11 @@ class LoopsTest : public QObject {
     /// Windows along the vector's axis: all but those that reach over an edge are loads in the step of the windows.
     void windowsAcrossAreSplit() {
         std::vector<LoopStep> steps;
-        lowerLoops(pooled(5, 80, 2), choosePlan(pooled(5, 80, 2), {}), &steps);
+        lowerLoops(pooled(5, 80, 2), choosePlan(pooled(5, 80, 2), kCpuTarget), kCpuTarget, &steps);
         const QString split = QString::fromStdString(steps[1].text);
         QVERIFY2(split.contains("for x1 in 0 .. 1:") && split.contains("for x1 in 1 .. 40:"), qPrintable(split));
         QCOMPARE(split.count("Where"), split.section("for x1 in 1 .. 40:", 0, 0).count("Where"));
-        lowerLoops(pooled(5, 80, 1), choosePlan(pooled(5, 80, 1), {}), &(steps = {}));
+        lowerLoops(pooled(5, 80, 1), choosePlan(pooled(5, 80, 1), kCpuTarget), kCpuTarget, &(steps = {}));
         for (const char* piece : {"for x1 in 0 .. 1:", "for x1 in 1 .. 79:", "for x1 in 79 .. 80:"})
             QVERIFY2(steps[1].text.find(piece) != std::string::npos, steps[1].text.c_str());
     }
@@ -458,7 +458,7 @@ class LoopsTest : public QObject {
     void indicesThatAreKnown() {
         const auto guarded = [](const char* how) {
             std::vector<LoopStep> steps;
-            lowerLoops(picked(5, 64, how), choosePlan(picked(5, 64, how), {}), &steps);
+            lowerLoops(picked(5, 64, how), choosePlan(picked(5, 64, how), kCpuTarget), kCpuTarget, &steps);
             return QString::fromStdString(steps[1].text);
         };
         const QString roll = guarded("roll"), reflect = guarded("reflect"), stairs = guarded("enlarge");
@@ -477,7 +477,7 @@ class LoopsTest : public QObject {
     }
     void stepsAreShown() {
         std::vector<LoopStep> steps;
-        lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), {}), &steps);
+        lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), kCpuTarget), kCpuTarget, &steps);
         QStringList names;
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
         QCOMPARE(names,

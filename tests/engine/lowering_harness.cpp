@@ -276,13 +276,13 @@ Way compiledByAnyPlan(uint32_t seed) {
     return {"any plan",
             [seed](const std::shared_ptr<const Module>& module,
                    const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
-                CT_TRY(const ScheduledProgram program, scheduleModule(module));
+                CT_TRY(const ScheduledProgram program, scheduleModule(module, kCpuTarget));
                 std::mt19937 random(seed);
                 CpuBuildOptions build;
                 for (const PlannedKernel& planned : program.kernels)
                     for (int attempt = 0; attempt < 20; ++attempt) {
                         const LoopPlan plan = randomPlan(planned.kernel, random);
-                        if (!problemOf(plan, planned.kernel).empty()) continue;
+                        if (!problemOf(plan, planned.kernel, kCpuTarget).empty()) continue;
                         build.plans[planned.kernel.name] = plan;
                         break;
                     }
@@ -290,7 +290,9 @@ Way compiledByAnyPlan(uint32_t seed) {
             }};
 }
 
-std::vector<Way> judgedWays() { return {compiledCode(), interpretedKernels(false), interpretedKernels(true)}; }
+std::vector<Way> judgedWays() {
+    return {compiledCode(), interpretedKernels(false, kCpuTarget), interpretedKernels(true, kCpuTarget)};
+}
 
 Result<Way> sanitizedCode(const std::string& folder) {
     CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/ir/module.h"
+#include "engine/loops/target.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway::testing {
@@ -50,8 +51,8 @@ Way pureInterpreter();
 Way compiledCode(std::vector<int> threads = {1, 4});
 /// The same by plans made by chance in place of the chosen ones.
 Way compiledByAnyPlan(uint32_t seed);
-/// The kernels of the schedule as they read, or the nests of their plans, in pieces: no compiler.
-Way interpretedKernels(bool nests);
+/// The kernels of a schedule for the target as they read, or the nests of their plans, in pieces: no compiler.
+Way interpretedKernels(bool nests, const TargetInfo& target);
 /// All that is held to the judge: tests of samples and of random graphs compare each of them.
 std::vector<Way> judgedWays();
 /// Compiled code with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory

@@ -87,7 +87,7 @@ struct ModelKernel {
 void addKernels(const QString& model, const Module& graph, std::set<std::string>& known, std::vector<ModelKernel>& to) {
     auto numbers = std::make_shared<Module>(graph);
     if (!specialize(*numbers, hintedSymbols(*numbers))) return;
-    const auto program = scheduleModule(numbers);
+    const auto program = scheduleModule(numbers, kCpuTarget);
     if (!program) return;
     for (const ScheduledCall& call : program->calls) {
         if (call.kind != CallKind::Kernel) continue;
@@ -133,7 +133,7 @@ class ModelPlansTest : public QObject {
             if (refusing.contains(which)) continue;
             const auto& [model, kernel, counts] = samples[which];
             const LoopPlan plan = randomPlan(kernel, random);
-            if (!problemOf(plan, kernel).empty()) continue;
+            if (!problemOf(plan, kernel, kCpuTarget).empty()) continue;
             const auto numbers = static_cast<uint32_t>(random());
             Numbers meant(kernel, counts, numbers), made(kernel, counts, numbers);
             if (interpretKernel(kernel, meant.pointers, {}) != KernelFault::None) {
@@ -141,7 +141,8 @@ class ModelPlansTest : public QObject {
                 continue;
             }
             ++legal;
-            QCOMPARE(interpretNests(lowerLoops(kernel, plan), made.pointers, {}, static_cast<int64_t>(random() % 20)),
+            QCOMPARE(interpretNests(lowerLoops(kernel, plan, kCpuTarget), made.pointers, {},
+                                    static_cast<int64_t>(random() % 20)),
                      KernelFault::None);
             if (const QString wrong = differing(kernel, counts, meant, made); !wrong.isEmpty())
                 QFAIL(qPrintable(

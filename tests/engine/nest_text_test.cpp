@@ -24,7 +24,7 @@ QString lostNest(const std::string& written) {
 /// The same after each step.
 QString lostNest(const Kernel& kernel, const LoopPlan& plan) {
     std::vector<LoopStep> steps;
-    lowerLoops(kernel, plan, &steps);
+    lowerLoops(kernel, plan, kCpuTarget, &steps);
     for (const LoopStep& step : steps)
         for (const QString& nest : QString::fromStdString(step.text).split("\n\n"))
             if (QString why = lostNest(nest.endsWith('\n') ? nest.toStdString() : nest.toStdString() + "\n");
@@ -34,7 +34,7 @@ QString lostNest(const Kernel& kernel, const LoopPlan& plan) {
 }
 /// Whether nests that were read from text leave the same bytes as those that were written.
 QString runsOtherwise(const Kernel& kernel, const LoopPlan& plan, size_t elements) {
-    const LoweredKernel lowered = lowerLoops(kernel, plan);
+    const LoweredKernel lowered = lowerLoops(kernel, plan, kCpuTarget);
     LoweredKernel reread = lowered;
     for (LoopNest& nest : reread.nests) {
         auto read = parseNest(text(nest));
@@ -178,9 +178,9 @@ class NestTextTest : public QObject {
         for (const int64_t n : {1, 17, 40}) {
             const Kernel kernels[] = {softmax(9, n), transpose(9, n), largest(2, n),    beside(5, n, 3),    bags(7, n),
                                       gelu(n),       gather(n),       columnSums(n, 5), largest(2, 1 << 20)};
-            for (const Kernel& kernel : kernels) QCOMPARE(lostNest(kernel, choosePlan(kernel, {})), QString());
+            for (const Kernel& kernel : kernels) QCOMPARE(lostNest(kernel, choosePlan(kernel, kCpuTarget)), QString());
             for (int i = 0; i < 8; ++i)
-                QCOMPARE(runsOtherwise(kernels[i], choosePlan(kernels[i], {}), size_t{20} << 10), QString());
+                QCOMPARE(runsOtherwise(kernels[i], choosePlan(kernels[i], kCpuTarget), size_t{20} << 10), QString());
         }
     }
     /// What is not shared yet does not make the text grow with every reader.
@@ -191,9 +191,9 @@ class NestTextTest : public QObject {
             value = Expr::make(ExprKind::Add, {call1("exp", value), call1("sin", value)}, DType::F32);
         kernel.stores[0].value = value;
         std::vector<LoopStep> steps;
-        lowerLoops(kernel, choosePlan(kernel, {}), &steps);
+        lowerLoops(kernel, choosePlan(kernel, kCpuTarget), kCpuTarget, &steps);
         for (const LoopStep& step : steps) QVERIFY(step.text.size() < 40000);
-        QCOMPARE(lostNest(kernel, choosePlan(kernel, {})), QString());
+        QCOMPARE(lostNest(kernel, choosePlan(kernel, kCpuTarget)), QString());
     }
     void ofEverySample() {
         int kernels = 0;

@@ -274,7 +274,8 @@ class PortableTest : public QObject {
         QString kinds;
         for (const Text& text : textsOf(op.toStdString())) {
             const auto one = makeCase(requireOp(op.toStdString()), text.arguments, text.operands);
-            const auto planned = one ? scheduled(one->module) : Result<std::shared_ptr<const Module>>(one.error());
+            const auto planned =
+                one ? scheduled(one->module, kCpuTarget) : Result<std::shared_ptr<const Module>>(one.error());
             const auto preview = planned ? previewCpu(standingAlone(*planned)) : Result<BuildInfo>(planned.error());
             if (!preview) continue;
             for (const KernelInfo& kernel : preview->kernels) {
@@ -292,7 +293,7 @@ class PortableTest : public QObject {
         const auto one =
             makeCase(requireOp("aten._grouped_mm.default"), "f32[2, 4, 8], f32[2, 8, 4]", Operands::Stored);
         QVERIFY(one);
-        const auto planned = scheduled(one->module);
+        const auto planned = scheduled(one->module, kCpuTarget);
         QVERIFY(planned);
         const auto beside = previewCpu(*planned), alone = previewCpu(standingAlone(*planned));
         QVERIFY(beside && alone);

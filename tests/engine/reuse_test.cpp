@@ -113,13 +113,13 @@ class ReuseTest : public QObject {
         QFETCH(int, number);
         const ReuseCase& test = kReuses[number];
         const auto module = graphOf(test.body);
-        const auto before = scheduleModule(module);
+        const auto before = scheduleModule(module, kCpuTarget);
         QVERIFY(before);
         QCOMPARE(overs(*before), QString());
         const CompileRequest options;
         Rewriter rewriter("reuse_memory", options);
         QVERIFY(reuseMemory(*module, rewriter));
-        const auto after = scheduleModule(module);
+        const auto after = scheduleModule(module, kCpuTarget);
         QVERIFY(after);
         QCOMPARE(overs(*after), QString(test.over));
         if (QString(test.whyNot) != "*") QCOMPARE(reasons(*before, test.over), QString(test.whyNot));
@@ -214,7 +214,7 @@ class ReuseTest : public QObject {
             Rewriter rewriter("schedule", options);
             QVERIFY(pass(*module, rewriter));
         }
-        const auto scheduled = scheduleModule(module);
+        const auto scheduled = scheduleModule(module, kCpuTarget);
         QVERIFY(scheduled);
         QCOMPARE(overs(*scheduled), over);
         const std::vector<Tensor> inputs = drawnInputs(*module, 11);
@@ -235,7 +235,7 @@ class ReuseTest : public QObject {
             const CompileRequest options;
             Rewriter rewriter("reuse_memory", options, fuel);
             QVERIFY(reuseMemory(*module, rewriter));
-            const auto program = scheduleModule(module);
+            const auto program = scheduleModule(module, kCpuTarget);
             QVERIFY(program);
             QCOMPARE(overs(*program), QStringList({"", "a over m", "a over m, c over a"})[static_cast<int>(fuel)]);
         }
@@ -243,11 +243,11 @@ class ReuseTest : public QObject {
     /// Values in one place are counted once, and none lies where another lives.
     void memory() {
         const auto module = graphOf(kReuses[6].body);
-        const auto before = scheduleModule(module);
+        const auto before = scheduleModule(module, kCpuTarget);
         const CompileRequest options;
         Rewriter rewriter("reuse_memory", options);
         QVERIFY(before && reuseMemory(*module, rewriter));
-        const auto after = scheduleModule(module);
+        const auto after = scheduleModule(module, kCpuTarget);
         QVERIFY(after);
         const auto most = memoryOf(*before), least = memoryOf(*after);
         QVERIFY(most && least);

@@ -163,7 +163,8 @@ class ScheduleTest : public QObject {
         const auto program = scheduleModule(moduleOf(R"(def forward(x: "f32[8]"):
     a = aten.exp.default(x)
     b = aten.relu.default(x)
-    return (b,))"));
+    return (b,))"),
+                                            kCpuTarget);
         QVERIFY(program.has_value());
         QCOMPARE(program->calls.size(), size_t{1});
         QCOMPARE(program->calls[0].nodes.size(), size_t{1});
@@ -220,7 +221,7 @@ class ScheduleTest : public QObject {
         QFETCH(QString, text);
         QFETCH(QString, calls);
         const auto module = moduleOf(text.toStdString());
-        const auto program = scheduleModule(module);
+        const auto program = scheduleModule(module, kCpuTarget);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
         QStringList out;
         for (const ScheduledCall& call : program->calls) {
@@ -239,7 +240,8 @@ class ScheduleTest : public QObject {
     m = aten.mm.default(d, y)
     r = aten.relu.default(m)
     t = aten.sum.dim_IntList(r, [0])
-    return (t, d))"));
+    return (t, d))"),
+                                            kCpuTarget);
         QVERIFY(program.has_value());
         QCOMPARE(program->calls.size(), size_t{3});
         const Schedule* decided = Schedule::of(*program->module);
@@ -271,7 +273,7 @@ class ScheduleTest : public QObject {
             request.fuel = fuel;
             const auto trace = runPipeline(module, request, {}, {});
             QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
-            const auto program = scheduleModule(trace->result());
+            const auto program = scheduleModule(trace->result(), kCpuTarget);
             QVERIFY(program.has_value());
             QString seen;
             for (const ScheduledCall& call : program->calls)
@@ -293,7 +295,7 @@ class ScheduleTest : public QObject {
             if (off) request.disabledPasses = {"fuse_nodes/fuse"};
             const auto trace = runPipeline(module, request, {}, {});
             QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
-            QCOMPARE(scheduleModule(trace->result())->kernels.size(), size_t(off ? 2 : 1));
+            QCOMPARE(scheduleModule(trace->result(), kCpuTarget)->kernels.size(), size_t(off ? 2 : 1));
         }
     }
 };

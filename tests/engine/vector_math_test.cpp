@@ -122,7 +122,7 @@ std::vector<Tensor> computed(const char* type, const Tensor& x) {
         results += std::string("y_") + function.op + ", ";
     }
     const auto module = moduleOf(text + "    return (" + results + ")");
-    const auto schedule = scheduleModule(module);
+    const auto schedule = scheduleModule(module, kCpuTarget);
     for (const ScheduledCall& call : schedule->calls)
         if (call.kind != CallKind::Kernel) throw std::runtime_error("no kernel computes " + call.node->name());
     const auto program = buildCpu(module);

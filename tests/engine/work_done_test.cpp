@@ -36,7 +36,7 @@ QString workOf(const Module& graph) {
     auto numbers = std::make_shared<Module>(graph);
     if (const auto fixed = specialize(*numbers, hintedSymbols(*numbers)); !fixed)
         return QString::fromStdString(fixed.error().text());
-    const auto program = scheduleModule(numbers);
+    const auto program = scheduleModule(numbers, kCpuTarget);
     if (!program) return QString::fromStdString(program.error().text());
     std::map<QString, int> others;
     int kernels = 0;

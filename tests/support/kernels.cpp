@@ -214,11 +214,11 @@ Memory::Memory(const Kernel& kernel, size_t elements, uint32_t seed) {
 }
 
 LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
-    LoopPlan plan = choosePlan(kernel, {});
+    LoopPlan plan = choosePlan(kernel, kCpuTarget);
     std::shuffle(plan.order.begin(), plan.order.end(), random);
     plan.vectors = static_cast<VectorOver>(random() % 3);
     plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
-    if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(16 << random() % 3, mostLanes(kernel, {}));
+    if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(16 << random() % 3, mostLanes(kernel, kCpuTarget));
     plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
     plan.ahead = static_cast<int>(random() % 4) - 1;
@@ -242,10 +242,11 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     return plan;
 }
 
-QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, uint32_t seed, int64_t chunk) {
+QString difference(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements, uint32_t seed,
+                   int64_t chunk) {
     Memory meant(kernel, elements, seed), made(kernel, elements, seed);
     if (interpretKernel(kernel, meant.pointers, {}) != KernelFault::None) return "the kernel failed";
-    if (interpretNests(lowerLoops(kernel, plan), made.pointers, {}, chunk) != KernelFault::None)
+    if (interpretNests(lowerLoops(kernel, plan, target), made.pointers, {}, chunk) != KernelFault::None)
         return "the nests failed";
     for (size_t b = 0; b < kernel.buffers.size(); ++b)
         for (size_t i = 0; i < elements; ++i) {
@@ -262,7 +263,7 @@ QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, 
                     .arg(isFloating(dtype) ? n.real : static_cast<double>(n.whole))
                     .arg(isFloating(dtype) ? m.real : static_cast<double>(m.whole))
                     .arg(QString::fromStdString(text(plan)),
-                         QString::fromStdString(text(lowerLoops(kernel, plan).nests[0])));
+                         QString::fromStdString(text(lowerLoops(kernel, plan, target).nests[0])));
         }
     return {};
 }
@@ -272,7 +273,7 @@ QString firstWrong(const std::function<QString(const PlannedKernel&)>& wrongOf, 
         for (const OpSample& sample : samplesOf(*op)) {
             const auto module = std::make_shared<Module>();
             if (!buildSampleModule(*op, sample.text, *module)) continue;
-            const auto program = scheduleModule(module);
+            const auto program = scheduleModule(module, kCpuTarget);
             if (!program) continue;
             for (const PlannedKernel& planned : program->kernels) {
                 ++count;

@@ -67,6 +67,7 @@ QString firstWrong(const std::function<QString(const PlannedKernel&)>& wrongOf, 
 
 /// Where the plan's nests, in pieces of `chunk` parts, give something else than the kernel means; nothing if they
 /// agree. Other plans sum in other orders, so floats may differ by a few units in the last place.
-QString difference(const Kernel& kernel, const LoopPlan& plan, size_t elements, uint32_t seed, int64_t chunk);
+QString difference(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements, uint32_t seed,
+                   int64_t chunk);
 
 }  // namespace cutaway::testing

@@ -60,7 +60,7 @@ Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopP
         const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
                                      [&](const PlannedKernel& k) { return k.kernel.name == given.first; });
         if (at == program.kernels.end()) return Error{ErrorCode::NotFound, "there is no kernel '" + name + "'", {}, {}};
-        if (const std::string problem = problemOf(plan, at->kernel); !problem.empty())
+        if (const std::string problem = problemOf(plan, at->kernel, program.target()); !problem.empty())
             return invalidInput(problem, "the plan of " + name);
         at->plan = plan;
     }
@@ -70,7 +70,7 @@ Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopP
 Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const std::map<std::string, LoopPlan>& plans,
                                  const Progress& progress) {
     CpuProgram::Part part;
-    CT_TRY(part.program, scheduleModule(std::move(module), progress));
+    CT_TRY(part.program, scheduleModule(std::move(module), kCpuTarget, progress));
     CT_TRY_VOID(replan(part.program, plans));
     progress.say(0.3, "printing kernels");
     CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {

@@ -1,0 +1,110 @@
+#include "engine/loops/target.h"
+
+#include <algorithm>
+
+#include "engine/ops/lower.h"
+
+namespace cutaway {
+namespace {
+
+/// The CUDA prelude has those of CUDA's own header, and no others.
+constexpr std::string_view kNotOnGpus[] = {"digamma", "round_bf16", "round_f16"};
+
+}  // namespace
+
+constinit const TargetInfo kCpuTarget{
+    .name = "cpu",
+    .device = {DeviceType::Cpu},
+    .alignment = 64,
+    .sharedBytes = 0,
+    .sums = DType::F64,  // additions wait for memory in either
+    .missing = {},
+    .loops = {.lanes = 16,
+              .narrowBytes = 64,
+              .elementsPerPart = 16384,
+              .maxParts = 64,
+              .rowBytes = 256 << 10,
+              .leastAhead = 4096,  // of less the processor has the next at hand anyway
+              .aheadBytes = 128 << 10,
+              .lineBytes = 64,
+              .onlineSoftmax = false,  // an exponential for each element costs more than reading it again (rows of
+                                       // 16 MiB: 26 without, 28 ms with)
+              .jam = 8,                // cache lines of a page
+              .mostJammed = 8,
+              .chains = 4,  // as many as an operation takes cycles
+              .mostChains = 8,
+              .stateRegisters = 20,  // of 32
+              .tile = 128,           // some cache lines of each page
+              .mostKept = 8192,      // more would not stay in the cache
+              .atomics = false,
+              .indexBits = 64,  // addresses are computed in 64 anyway
+              .direct = true,
+              .adjacentCost = 1,
+              .sameCost = 0.5,
+              .stridedCost = 6,
+              .gatheredCost = 12},
+    .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .freeCost = 24, .cheapCost = 4},
+};
+
+constinit const TargetInfo kH100Target{
+    .name = "h100",
+    .device = {DeviceType::Cuda, 0},
+    .alignment = 256,         // what the driver's own allocations have
+    .sharedBytes = 48 << 10,  // that arrays of a size known at compile time may take of a block's
+    .sums = DType::F64,       // half as many a second as f32, and memory is slower than both
+    .missing = kNotOnGpus,
+    .loops = {.lanes = 256,  // threads of a block
+              .narrowBytes = 0,
+              .elementsPerPart = 16384,
+              .maxParts = 1024,
+              .rowBytes = 256 << 10,
+              .leastAhead = 4096,
+              .aheadBytes = 0,  // other blocks use the memory meanwhile: rows of 4 096 take three times as long with it
+              .lineBytes = 128,
+              .onlineSoftmax = false,
+              .jam = 8,
+              .mostJammed = 8,
+              .chains = 4,
+              .mostChains = 8,
+              .stateRegisters = 20,
+              .tile = 32,
+              .mostKept = 4096,  // of 8 bytes 32 KiB, beside what lanes join their states in
+              .atomics = true,
+              .indexBits = 64,  // with 32 sums of columns gain a tenth, while transposes lose a quarter (H200)
+              .direct = false,
+              .adjacentCost = 1,
+              .sameCost = 0.5,
+              .stridedCost = 6,
+              .gatheredCost = 12},
+    .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .freeCost = 24, .cheapCost = 4},
+};
+
+bool TargetInfo::hasFunction(std::string_view function) const {
+    return isKernelFunction(function) && std::find(missing.begin(), missing.end(), function) == missing.end();
+}
+
+void TargetInfo::addTo(Hasher& hasher) const {
+    hasher.add(name.text).add(static_cast<int>(device.type)).add(static_cast<int>(device.index));
+    hasher.add(alignment).add(sharedBytes).add(static_cast<int>(sums)).add(static_cast<uint64_t>(missing.size()));
+    for (const std::string_view function : missing) hasher.add(function);
+    // Bound one by one, so that a member that is not hashed does not compile.
+    const auto& [lanes, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes, online,
+                 jam, mostJammed, chains, mostChains, stateRegisters, tile, mostKept, atomics, indexBits, direct,
+                 adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
+    const auto& [operations, buffers, jammedOperations, freeCost, cheapCost] = fusion;
+    hasher.add(lanes).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
+    hasher.add(aheadBytes).add(lineBytes).add(online).add(jam).add(mostJammed).add(chains).add(mostChains);
+    hasher.add(stateRegisters).add(tile).add(mostKept).add(atomics).add(indexBits).add(direct);
+    hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
+    hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(jammedOperations);
+    hasher.add(freeCost).add(cheapCost);
+}
+
+bool TargetInfo::operator==(const TargetInfo& other) const {
+    Hasher own, theirs;
+    addTo(own);
+    other.addTo(theirs);
+    return own.finish() == theirs.finish();
+}
+
+}  // namespace cutaway

@@ -1,0 +1,129 @@
+// Targets as values: what a schedule holds of its machine decides, is hashed, and is checked against.
+#include <QDir>
+#include <QtTest>
+
+#include "cutaway/session.h"
+#include "engine/interpret/interpret.h"
+#include "engine/loops/nest_text.h"
+#include "engine/schedule/lowering.h"
+#include "engine/schedule/schedule.h"
+#include "engine/session/compare_outputs.h"
+#include "engine/session/session_state.h"
+#include "tests/engine/lowering_harness.h"
+#include "tests/support/graph_eval.h"
+#include "tests/support/kernels.h"
+#include "tests/support/suites.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+struct TargetChange {
+    const char* name;
+    void (*make)(TargetInfo& target);
+};
+constexpr std::string_view kNoSine[] = {"sin"};
+const TargetChange kTargetChanges[] = {
+    {"name", [](TargetInfo& t) { t.name = "another"; }},
+    {"device",
+     [](TargetInfo& t) {
+         t.device = {DeviceType::Cuda, 0};
+     }},
+    {"alignment", [](TargetInfo& t) { t.alignment *= 2; }},
+    {"sharedBytes", [](TargetInfo& t) { t.sharedBytes += 1024; }},
+    {"sums", [](TargetInfo& t) { t.sums = DType::F32; }},
+    {"missing", [](TargetInfo& t) { t.missing = kNoSine; }},
+    {"lanes", [](TargetInfo& t) { t.loops.lanes = 8; }},
+    {"indexBits", [](TargetInfo& t) { t.loops.indexBits = 32; }},
+    {"gatheredCost", [](TargetInfo& t) { t.loops.gatheredCost += 1; }},
+    {"direct", [](TargetInfo& t) { t.loops.direct = false; }},
+    {"buffers", [](TargetInfo& t) { t.fusion.buffers = 20; }},
+    {"cheapCost", [](TargetInfo& t) { t.fusion.cheapCost = 0; }},
+};
+
+TargetInfo targetWith(void (*make)(TargetInfo&)) {
+    TargetInfo target = kCpuTarget;
+    make(target);
+    return target;
+}
+
+}  // namespace
+
+class TargetsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void everyMemberDecides() {
+        const Hash128 own = Schedule(kCpuTarget).fingerprint();
+        QVERIFY(own == Schedule(kCpuTarget).fingerprint());
+        QVERIFY(!(own == Schedule(kH100Target).fingerprint()));
+        for (const TargetChange& change : kTargetChanges) {
+            const TargetInfo other = targetWith(change.make);
+            QVERIFY2(!(other == kCpuTarget), change.name);
+            QVERIFY2(!(own == Schedule(other).fingerprint()), change.name);
+        }
+    }
+    void aRequestNamesARow() {
+        CompileRequest request;
+        QVERIFY(targetOf(request) == kCpuTarget);
+        request.target = Target::Cuda;
+        QVERIFY(targetOf(request) == kH100Target);
+    }
+    void schedulesAreOfOneTarget() {
+        const std::shared_ptr<const Module> module = moduleOf(kSine);
+        const auto planned = scheduled(module, kH100Target);
+        QVERIFY2(planned, planned ? "" : planned.error().text().c_str());
+        const auto program = scheduleModule(*planned, kH100Target);
+        QVERIFY(program && program->target() == kH100Target);
+        QCOMPARE(program->kernels[0].plan.lanes, 256);
+        const auto refused = scheduleModule(*planned, kCpuTarget);
+        QVERIFY(!refused);
+        QCOMPARE(QString::fromStdString(refused.error().message),
+                 QString("the schedule is for h100, and cpu is wanted"));
+    }
+    void plansAreOfOneTarget() {
+        const Kernel kernel = softmax(9, 4000);
+        const LoopPlan plan = choosePlan(kernel, kH100Target);
+        QCOMPARE(problemOf(plan, kernel, kH100Target), std::string());
+        QCOMPARE(problemOf(plan, kernel, kCpuTarget), std::string("vectors have 16 lanes"));
+    }
+    void sumsAreInTheTargetsDtype() {
+        Kernel kernel = columnSums(40, 7);
+        const TargetInfo narrow = targetWith([](TargetInfo& t) { t.sums = DType::F32; });
+        const auto nestOf = [&](const TargetInfo& target) {
+            return QString::fromStdString(text(lowerLoops(kernel, choosePlan(kernel, target), target).nests[0]));
+        };
+        QVERIFY(nestOf(kCpuTarget).contains("f64"));
+        QVERIFY2(!nestOf(narrow).contains("f64"), qPrintable(nestOf(narrow)));
+    }
+    void modelsOnAGpu_data() {
+        QTest::addColumn<QString>("path");
+        for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"}))
+            QTest::newRow(qPrintable(file.baseName())) << file.filePath();
+    }
+    /// Down to the nests of the GPU's plans, which are interpreted here.
+    void modelsOnAGpu() {
+        QFETCH(QString, path);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        CompileRequest request;
+        request.passesOnly = true;
+        QVERIFY(session.compile(request));
+        const Snapshot graph = session.state().runs[0].trace.result();
+        const std::vector<Tensor> inputs = *bindInputs(*graph, *cutaway::randomInputs(*session.state().input, 3));
+        const std::vector<Tensor> expected = *interpret(*graph, inputs);
+        const auto runs = interpretedKernels(true, kH100Target).run(graph, inputs);
+        QVERIFY2(runs, runs ? "" : runs.error().text().c_str());
+        const Verdict verdict = compareOutputs(runs->front().outputs, expected, 1e-5);
+        QVERIFY2(!verdict.bad, verdict.detail.c_str());
+    }
+
+  private:
+    static constexpr const char* kSine = R"(def forward(x: "f32[64, 512]"):
+    sin: "f32[64, 512]" = torch.ops.aten.sin.default(x)
+    return (sin,))";
+};
+
+CUTAWAY_SUITE(TargetsTest)
+#include "targets_test.moc"
