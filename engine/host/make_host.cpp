@@ -243,7 +243,7 @@ class Maker {
             const Node* node = graph().find(id);
             if (node == nullptr) continue;
             all.push_back(node->name());
-            if (kernel.checks && probe(*node).checks) checking.push_back(node->name());
+            if (kernel.checks && probe(*node, m_scheduled->target()).checks) checking.push_back(node->name());
         }
         step.node = named(all, kernel.name);
         step.checking = kernel.checks ? named(checking.empty() ? all : checking, kernel.name) : std::string();

@@ -6,8 +6,6 @@
 namespace cutaway {
 namespace {
 
-constexpr int kFreeCost = 24;  // a value made of constants and indices alone is recomputed up to this cost
-
 using Role = NodeFacts::Role;
 
 class Classifier {
@@ -31,7 +29,7 @@ class Classifier {
     /// Kept, because trying a rule builds expressions and a node is asked about for each of its operands.
     const RuleFacts& probed(const Node& node) {
         std::optional<RuleFacts>& known = m_probed[index(node.id())];
-        if (!known) known = probe(node);
+        if (!known) known = probe(node, m_schedule->target);
         return *known;
     }
     bool isLibrarys(const Node& node) const { return m_schedule->libraries.contains(node.id()); }
@@ -81,7 +79,8 @@ class Classifier {
     /// Constants and functions of the index alone: cheaper to compute again than to read, unless a reader needs them in
     /// memory.
     bool isFree(const Node& node, const RuleFacts& rule) {
-        if (rule.reduces || rule.divides || node.type().tuple() || rule.cost > kFreeCost) return false;
+        if (rule.reduces || rule.divides || node.type().tuple() || rule.cost > m_schedule->target.fusion.freeCost)
+            return false;
         for (const Node* input : node.inputs()) {
             const Role role = facts(*rootOf(*input).node).role;
             if (role != Role::Free && role != Role::Symbol) return false;

@@ -75,7 +75,8 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
             if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node));
             continue;
         }
-        if (const LibraryRow* row = libraryRowOf(node); row && row->library == kPortable && probe(node).lowers) {
+        if (const LibraryRow* row = libraryRowOf(node);
+            row && row->library == kPortable && probe(node, schedule->target).lowers) {
             rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
             continue;
         }
@@ -95,7 +96,8 @@ std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>&
     for (const Node& node : module->graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
         std::string library = libraryFor(node, true);
-        if (!library.empty() && !probe(node).lowers) schedule->libraries.emplace(node.id(), std::move(library));
+        if (!library.empty() && !probe(node, schedule->target).lowers)
+            schedule->libraries.emplace(node.id(), std::move(library));
     }
     auto alone = std::make_shared<Module>(*module);
     alone->plan = schedule;

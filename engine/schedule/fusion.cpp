@@ -10,8 +10,6 @@ namespace cutaway {
 namespace {
 
 constexpr size_t kSiblingsTried = 3;
-/// Up to this cost a value may be computed again for each element of a loop: reading it from memory costs as much.
-constexpr int kCheapAgain = 4;
 
 using Role = NodeFacts::Role;
 
@@ -20,6 +18,7 @@ class Grouper {
     Grouper(const Graph& graph, const Schedule& schedule, Rewriter& rewriter)
         : m_graph(&graph), m_rewriter(&rewriter), m_options(fusionOptions(rewriter.request())) {
         m_grouping.facts = classify(graph, schedule);
+        m_grouping.target = &schedule.target;
         m_grouping.roundsHalves = schedule.roundsHalves;
         m_grouping.memory = std::make_shared<const MemoryOrder>(graph);
     }
@@ -246,7 +245,7 @@ class Grouper {
             const auto size = knownNumel(tensorOf({member, 0})->sizes);
             if (size && *size <= *count) cost += facts(*member).rule.cost;
         }
-        if (cost <= kCheapAgain) return {};
+        if (cost <= m_grouping.target->fusion.cheapCost) return {};
         if (*count == 1 || constantAlongLastDim(a, b)) return {};
         return a.name() + " would be computed " + std::to_string(*full / std::max<int64_t>(*count, 1)) +
                " times for each of its elements";
@@ -326,6 +325,7 @@ Grouping groupNodes(const Graph& graph, const Schedule& schedule, Rewriter& rewr
 Grouping groupsOf(const Graph& graph, const Schedule& schedule) {
     Grouping grouping;
     grouping.facts = classify(graph, schedule);
+    grouping.target = &schedule.target;
     grouping.decisions = schedule.decisions;
     grouping.roundsHalves = schedule.roundsHalves;
     grouping.memory = std::make_shared<const MemoryOrder>(graph);

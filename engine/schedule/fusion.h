@@ -52,7 +52,8 @@ struct Grouping {
     std::vector<FusionDecision> decisions;
     /// What has to run before what because one of the two writes to memory.
     std::shared_ptr<const MemoryOrder> memory;
-    bool roundsHalves = false;  // Schedule's
+    const TargetInfo* target = nullptr;  // Schedule's, which is not kept
+    bool roundsHalves = false;           // Schedule's
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
 

@@ -230,12 +230,13 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
     if (!draft.problem.empty()) return draft;
     std::vector<Expr> roots;
     for (const KernelStore& store : draft.kernel.stores) roots.push_back(store.value);
+    const FusionLimits& limits = grouping.target->fusion;
     size_t nodes = 0;
     forEachExpr(roots, [&](const Expr&) { ++nodes; });
-    if (nodes > kMaxExpressionNodes)
-        draft.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
-    if (lowering.loaded().size() + draft.stored.size() > kMaxBuffers)
-        draft.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
+    if (nodes > limits.operations)
+        draft.problem = "the kernel would have more than " + std::to_string(limits.operations) + " operations";
+    if (lowering.loaded().size() + draft.stored.size() > limits.buffers)
+        draft.problem = "the kernel would have more than " + std::to_string(limits.buffers) + " buffers";
     for (const ValueKey& key : lowering.loaded()) {
         // Memory that the kernel itself writes cannot be read in it through a view that has no index rule.
         if (std::find(draft.stored.begin(), draft.stored.end(), key) != draft.stored.end())

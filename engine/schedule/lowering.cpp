@@ -331,19 +331,19 @@ bool dividesByData(const ExprNode& expr) {
 
 /// Why the call cannot be a kernel even by itself; empty if it can.
 std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std::vector<Expr>& values,
-                    const TensorType& result) {
+                    const TensorType& result, const FusionLimits& limits) {
     const size_t buffers = loaded.size() + results;
-    if (buffers > kMaxBuffers)
+    if (buffers > limits.buffers)
         return "it reads and writes " + std::to_string(buffers) + " tensors, and a kernel has at most " +
-               std::to_string(kMaxBuffers);
+               std::to_string(limits.buffers);
     size_t operations = 0;
     bool indexed = false;
     forEachExpr(values, [&](const Expr& e) {
         ++operations;
         indexed |= e->kind == ExprKind::Call && e->name == "checked_index";
     });
-    if (operations > kMaxExpressionNodes)
-        return "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
+    if (operations > limits.operations)
+        return "the kernel would have more than " + std::to_string(limits.operations) + " operations";
     // Where an index is out of range a kernel reads the first element before it fails.
     for (const ValueKey& key : loaded)
         if (indexed && hasNoElements(*tensorOf(key)) && !hasNoElements(result))
@@ -378,7 +378,7 @@ std::string tooFarApart(const RuleFacts& facts, const Node& node, const std::vec
 
 }  // namespace
 
-RuleFacts probe(const Node& node) {
+RuleFacts probe(const Node& node, const TargetInfo& target) {
     RuleFacts facts;
     facts.whyNot = whyNotLowered(node);
     if (!facts.whyNot.empty()) return facts;
@@ -400,15 +400,16 @@ RuleFacts probe(const Node& node) {
         if (!expr) facts.whyNot = "its lowering rule declines this call";
         else if (!lowering.problem().empty()) facts.whyNot = lowering.problem();
         else if (values.push_back(expr); !node.is(Tag::View))
-            facts.whyNot = tooMuch(loaded, values.size(), values, *type);
+            facts.whyNot = tooMuch(loaded, values.size(), values, *type, target.fusion);
         if (!facts.whyNot.empty()) return facts;
         bool reduces = false;
         forEachExpr({expr}, [&](const Expr& e) {
             reduces |= isReduce(e);
             facts.divides |= dividesByData(*e);
             facts.checks |= facts.divides || (e->kind == ExprKind::Call && e->name == "checked_index");
-            if (e->kind == ExprKind::Call && e->name != "checked_index" && !isKernelFunction(e->name))
-                facts.whyNot = "kernels have no function '" + e->name + "'";
+            if (e->kind == ExprKind::Call && e->name != "checked_index" && !target.hasFunction(e->name))
+                facts.whyNot = "kernels have no function '" + e->name + "'" +
+                               (isKernelFunction(e->name) ? " on " + std::string(target.name.text) : "");
         });
         if (!facts.whyNot.empty()) return facts;
         if (reduces && !facts.reduces) describeSpace(facts, node, expr, context.firstRead, type->sizes);

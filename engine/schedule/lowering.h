@@ -11,10 +11,6 @@
 
 namespace cutaway {
 
-/// What one kernel may hold: with more, compilers take minutes, and what a call passes no longer fits into registers
-/// and caches.
-constexpr size_t kMaxExpressionNodes = 4000, kMaxBuffers = 48;
-
 /// What a lowering rule turned out to do, and what computing one element costs, in units of an addition.
 struct RuleFacts {
     bool lowers = false;
@@ -74,8 +70,8 @@ class Lowering {
 
 /// What tests ask for of an operator at this place ("kernel", "fusion", "reuse"): 1 + 2 |value|, or NaN.
 Expr spoiled(const Expr& value, std::string_view place, const Op& op);
-/// Tries the rule of a call with all operands loaded.
-RuleFacts probe(const Node& node);
+/// Tries the rule of a call with all operands loaded, for the target's kernels.
+RuleFacts probe(const Node& node, const TargetInfo& target);
 /// Cost of computing an expression once, shared parts counted once, loads as 1; bodies of reductions count once.
 int costOf(const Expr& expr);
 

@@ -97,6 +97,21 @@ class TargetsTest : public QObject {
         QVERIFY(nestOf(kCpuTarget).contains("f64"));
         QVERIFY2(!nestOf(narrow).contains("f64"), qPrintable(nestOf(narrow)));
     }
+    void missingFunctionsAreNoKernels() {
+        const std::shared_ptr<const Module> module = moduleOf(kSine);
+        const Node* sine = module->graph().outputNode()->inputs()[0];
+        QVERIFY(probe(*sine, kCpuTarget).lowers);
+        const RuleFacts facts = probe(*sine, targetWith([](TargetInfo& t) { t.missing = kNoSine; }));
+        QVERIFY(!facts.lowers);
+        QCOMPARE(QString::fromStdString(facts.whyNot), QString("kernels have no function 'sin' on cpu"));
+    }
+    void kernelsHoldWhatTheTargetSays() {
+        const std::shared_ptr<const Module> module = moduleOf(kSine);
+        const Node* sine = module->graph().outputNode()->inputs()[0];
+        const RuleFacts facts = probe(*sine, targetWith([](TargetInfo& t) { t.fusion.buffers = 1; }));
+        QCOMPARE(QString::fromStdString(facts.whyNot),
+                 QString("it reads and writes 2 tensors, and a kernel has at most 1"));
+    }
     void modelsOnAGpu_data() {
         QTest::addColumn<QString>("path");
         for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"}))
