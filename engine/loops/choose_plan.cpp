@@ -40,6 +40,7 @@ class Planner {
         for (const Loop& loop : m_kernel->outer) m_plan.order.push_back(loop.axis);
         chooseVectors();
         chooseWalks();
+        limitStates();
         chooseJam();
         chooseAtomic();
         chooseParts();
@@ -323,6 +324,18 @@ class Planner {
         }
     }
 
+    // ---- what lanes share
+    bool fitsShared() const {
+        return m_info->sharedBytes == 0 || sharedBytes(m_plan, *m_kernel, *m_info) <= m_info->sharedBytes;
+    }
+    /// Lanes join their states there.
+    void limitStates() {
+        if (fitsShared()) return;
+        m_plan.vectors = VectorOver::Nothing;
+        m_plan.lanes = 1;
+        m_plan.why.push_back("vectors: none, the states of all lanes have no room in what they share");
+    }
+
     // ---- keeps
     void chooseKeeps() {
         if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1) return;
@@ -335,6 +348,10 @@ class Planner {
                     continue;
                 if (!computedAgain(reduction, loops[0], w + 1)) continue;
                 m_plan.keeps.push_back(r);
+                if (!fitsShared()) {
+                    m_plan.keeps.pop_back();
+                    continue;
+                }
                 m_plan.why.push_back("keep: the elements of r" + std::to_string(r) +
                                      " are read again in the row and dear to compute");
             }
@@ -376,6 +393,7 @@ class Planner {
             m_plan.tiled = loop.axis;
             m_plan.tile = m_target.tile;
             m_plan.direct = m_target.direct;
+            while (!fitsShared() && m_plan.tile > 1) m_plan.tile /= 2;
             m_plan.why.push_back("tile: memory is read along " + axisText(loop.axis) + " and written along " +
                                  axisText(last.axis) + ", so tiles are turned in " +
                                  (m_plan.direct ? "registers" : "memory that threads share"));

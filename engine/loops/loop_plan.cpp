@@ -57,6 +57,30 @@ int mostLanes(const Kernel& kernel, const TargetInfo& target) {
     return walks || widest > 2 ? loops.lanes : std::max(loops.lanes, loops.narrowBytes / widest);
 }
 
+int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
+    const std::vector<Expr> reductions = reductionsOf(kernel);
+    int64_t bytes = 0;
+    for (const int r : plan.keeps) {
+        const Expr& kept = reductions[static_cast<size_t>(r)];
+        bytes += reduceLoops(kept)[0].size.asInt().value_or(0) * byteSize(kept->operands[0]->dtype);
+    }
+    if (plan.vectors == VectorOver::Walks)
+        for (const Expr& r : reductions)
+            for (const DType state : reducerOf(r).stateTypes(r->operands[0]->dtype, target.sums))
+                bytes += plan.lanes * byteSize(state);
+    if (plan.tiled < 0 || plan.direct) return bytes;
+    std::vector<Expr> roots;
+    for (const KernelStore& store : kernel.stores) roots.push_back(store.value);
+    forEachExpr(roots, [&](const Expr& e) {
+        if (e->kind != ExprKind::Load) return;
+        const auto along = affineIn(e->operands[0], plan.tiled), across = affineIn(e->operands[0], plan.order.back());
+        if (!along || along->coefficient.asInt() != 1 || !across || across->coefficient.asInt().value_or(2) < 2) return;
+        const int64_t side = std::max(plan.tile, plan.lanes);
+        bytes += 2 * plan.tile * side * byteSize(e->dtype);  // as it is read, and turned
+    });
+    return bytes;
+}
+
 namespace {
 
 class Checker {
@@ -70,9 +94,9 @@ class Checker {
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
-        for (const auto& check :
-             {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs, &Checker::parts,
-              &Checker::tiles, &Checker::keeps, &Checker::additions, &Checker::indices, &Checker::ahead})
+        for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs,
+                                  &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::shared,
+                                  &Checker::additions, &Checker::indices, &Checker::ahead})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -187,6 +211,13 @@ class Checker {
                 return "rows are kept where one thread walks one row at a time";
         }
         return {};
+    }
+
+    std::string shared() {
+        const int64_t most = m_info->sharedBytes, bytes = most > 0 ? sharedBytes(*m_plan, *m_kernel, *m_info) : 0;
+        if (bytes <= most) return {};
+        return "what lanes share takes " + std::to_string(bytes) + " bytes, and " + std::string(m_info->name.text) +
+               " has " + std::to_string(most);
     }
 
     std::string additions() {

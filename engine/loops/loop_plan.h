@@ -68,6 +68,10 @@ std::set<int> rowAxes(const LoopPlan& plan);
 /// beside indices, has one or two bytes and nothing is reduced.
 int mostLanes(const Kernel& kernel, const TargetInfo& target);
 
+/// Bytes of scratch memory that the lanes of a nest share, as far as the plan says: elements that are kept, tiles that
+/// lanes turn, and states that they join.
+int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target);
+
 /// Whether all indices keep their values in 32 bits, as far as sizes and bounds are known.
 bool fitsNarrowIndices(const LoopPlan& plan, const Kernel& kernel);
 

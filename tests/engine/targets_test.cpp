@@ -88,6 +88,32 @@ class TargetsTest : public QObject {
         QCOMPARE(problemOf(plan, kernel, kH100Target), std::string());
         QCOMPARE(problemOf(plan, kernel, kCpuTarget), std::string("vectors have 16 lanes"));
     }
+    /// 4 096 numbers of a row are kept; where there are fewer bytes they are computed again.
+    void lanesShareWhatTheTargetHas() {
+        const Kernel rows = softmax(9, 4096), turned = transpose(512, 512);
+        TargetInfo small = kH100Target;
+        small.sharedBytes = 8 << 10;
+        const LoopPlan wide = choosePlan(rows, kH100Target);
+        QVERIFY(!wide.keeps.empty());
+        QVERIFY(choosePlan(rows, small).keeps.empty());
+        small.sharedBytes = 1 << 10;
+        QCOMPARE(choosePlan(rows, small).lanes, 1);
+        QCOMPARE(difference(rows, choosePlan(rows, small), small, 9 * 4096, 3, 5), QString());
+        small.sharedBytes = 8 << 10;
+        const QString why = QString::fromStdString(problemOf(wide, rows, small));
+        QVERIFY2(why.startsWith("what lanes share takes ") && why.endsWith(" bytes, and h100 has 8192"),
+                 qPrintable(why));
+        for (const TargetInfo& target : {kH100Target, small}) {
+            const LoopPlan plan = choosePlan(turned, target);
+            QVERIFY(plan.tiled >= 0 && !plan.direct);
+            QVERIFY(sharedBytes(plan, turned, target) <= target.sharedBytes);
+            const LoweredKernel lowered = lowerLoops(turned, plan, target);
+            int64_t bytes = 0;
+            for (const Scratch& own : lowered.nests[0].scratch) bytes += own.count * byteSize(own.dtype);
+            QCOMPARE(bytes, sharedBytes(plan, turned, target));
+            QCOMPARE(difference(turned, plan, target, 512 * 512, 3, 5), QString());
+        }
+    }
     void sumsAreInTheTargetsDtype() {
         Kernel kernel = columnSums(40, 7);
         const TargetInfo narrow = targetWith([](TargetInfo& t) { t.sums = DType::F32; });
