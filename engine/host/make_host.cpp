@@ -28,7 +28,7 @@ class Maker {
         CT_TRY_VOID(addResults());
         CT_TRY_VOID(checkSymbols());
         addGuards();
-        placeInSlots(m_function, m_lives, hintedSymbols(*m_scheduled->module));
+        placeInSlots(m_function, m_lives, hintedSymbols(*m_scheduled->module), m_scheduled->target().alignment);
         return std::move(m_function);
     }
 

@@ -23,7 +23,8 @@ SymInt bytesOf(const TensorType& type) {
 
 class Placer {
   public:
-    Placer(HostFunction& function, const SymbolValues& hints) : m_function(&function), m_hints(hints) {}
+    Placer(HostFunction& function, const SymbolValues& hints, int64_t alignment)
+        : m_function(&function), m_hints(hints), m_alignment(alignment) {}
 
     void place(size_t segment, const std::vector<HostLife>& lives) {
         bool numbers = true;
@@ -44,7 +45,7 @@ class Placer {
         for (const HostLife& life : lives)
             blocks.push_back({bytesOf(valueOf(life).type).value(), life.begin, life.end, 0});
         const auto slot = static_cast<int64_t>(m_function->memory.size());
-        m_function->memory.push_back({segment, planMemory(blocks)});
+        m_function->memory.push_back({segment, planMemory(blocks, m_alignment)});
         for (size_t i = 0; i < lives.size(); ++i) {
             valueOf(lives[i]).index = slot;
             valueOf(lives[i]).offset = blocks[i].offset;
@@ -83,12 +84,14 @@ class Placer {
 
     HostFunction* m_function;
     const SymbolValues& m_hints;
+    int64_t m_alignment;
 };
 
 }  // namespace
 
-void placeInSlots(HostFunction& function, const std::vector<HostLife>& lives, const SymbolValues& hints) {
-    Placer placer(function, hints);
+void placeInSlots(HostFunction& function, const std::vector<HostLife>& lives, const SymbolValues& hints,
+                  int64_t alignment) {
+    Placer placer(function, hints, alignment);
     for (size_t segment = 0; segment < function.segments.size(); ++segment) {
         const auto [first, end] = function.stepsOf(segment);
         std::vector<HostLife> own;

@@ -12,7 +12,8 @@ struct HostLife {
 };
 /// Gives the values their slots. Where all sizes of a segment are numbers it has one slot, in which values overlap in
 /// space where they do not in time. Where they are not, values take turns in slots of their own, chosen for the sizes
-/// that `hints` gives: a slot has the bytes of the largest, whatever the sizes are.
-void placeInSlots(HostFunction& function, const std::vector<HostLife>& lives, const SymbolValues& hints);
+/// that `hints` gives: a slot has the bytes of the largest, whatever the sizes are. `alignment`: the target's.
+void placeInSlots(HostFunction& function, const std::vector<HostLife>& lives, const SymbolValues& hints,
+                  int64_t alignment);
 
 }  // namespace cutaway

@@ -8,21 +8,22 @@ namespace cutaway {
 
 namespace {
 
-int64_t rounded(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + 63) / 64 * 64; }
+int64_t rounded(int64_t bytes, int64_t to) { return (std::max<int64_t>(bytes, 1) + to - 1) / to * to; }
 
 constexpr size_t kFewBlocks = 2000;
 
 /// In this order, each into the lowest gap between the blocks that live at the same time.
-int64_t place(std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order) {
+int64_t place(std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order, int64_t alignment) {
     std::vector<size_t> placed;
     int64_t total = 0;
     for (const size_t current : order) {
         MemoryBlock& block = blocks[current];
-        const int64_t need = rounded(block.bytes);
+        const int64_t need = rounded(block.bytes, alignment);
         std::vector<std::pair<int64_t, int64_t>> taken;
         for (const size_t other : placed) {
             const MemoryBlock& b = blocks[other];
-            if (b.begin <= block.end && block.begin <= b.end) taken.emplace_back(b.offset, b.offset + rounded(b.bytes));
+            if (b.begin <= block.end && block.begin <= b.end)
+                taken.emplace_back(b.offset, b.offset + rounded(b.bytes, alignment));
         }
         std::sort(taken.begin(), taken.end());
         int64_t at = 0;
@@ -37,19 +38,19 @@ int64_t place(std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order
     return total;
 }
 
-int64_t livingBytes(const std::vector<MemoryBlock>& blocks, int at) {
+int64_t livingBytes(const std::vector<MemoryBlock>& blocks, int at, int64_t alignment) {
     int64_t live = 0;
     for (const MemoryBlock& block : blocks)
-        if (block.begin <= at && at <= block.end) live = checkedAdd(live, rounded(block.bytes));
+        if (block.begin <= at && at <= block.end) live = checkedAdd(live, rounded(block.bytes, alignment));
     return live;
 }
 
 /// The call at which most bytes live: it is the first of some block.
-int fullestCall(const std::vector<MemoryBlock>& blocks) {
+int fullestCall(const std::vector<MemoryBlock>& blocks, int64_t alignment) {
     int found = 0;
     int64_t most = -1;
     for (const MemoryBlock& block : blocks)
-        if (const int64_t live = livingBytes(blocks, block.begin); live > most) {
+        if (const int64_t live = livingBytes(blocks, block.begin, alignment); live > most) {
             most = live;
             found = block.begin;
         }
@@ -58,7 +59,7 @@ int fullestCall(const std::vector<MemoryBlock>& blocks) {
 
 }  // namespace
 
-int64_t planMemory(std::vector<MemoryBlock>& blocks) {
+int64_t planMemory(std::vector<MemoryBlock>& blocks, int64_t alignment) {
     if (blocks.empty()) return 0;
     std::vector<size_t> order(blocks.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -66,7 +67,7 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
     const int rounds = blocks.size() < 500 ? 8 : 1;
     const auto bytes = [&](size_t i) { return static_cast<double>(blocks[i].bytes); };
     const auto time = [&](size_t i) { return static_cast<double>(blocks[i].end - blocks[i].begin + 1); };
-    const int fullest = fullestCall(blocks);
+    const int fullest = fullestCall(blocks, alignment);
     const std::function<double(size_t)> keys[] = {
         bytes, [&](size_t i) { return bytes(i) * time(i); }, time,
         [&](size_t i) { return -static_cast<double>(blocks[i].begin); },
@@ -80,13 +81,14 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) > key(b); });
         // What ends highest goes first the next time.
         for (int round = 0; round < rounds; ++round) {
-            const int64_t total = place(blocks, order);
+            const int64_t total = place(blocks, order, alignment);
             if (best.empty() || total < least) {
                 best = blocks;
                 least = total;
             }
             const auto highest = std::max_element(order.begin(), order.end(), [&](size_t x, size_t y) {
-                return blocks[x].offset + rounded(blocks[x].bytes) < blocks[y].offset + rounded(blocks[y].bytes);
+                return blocks[x].offset + rounded(blocks[x].bytes, alignment) <
+                       blocks[y].offset + rounded(blocks[y].bytes, alignment);
             });
             if (highest == order.end() || highest == order.begin()) break;
             std::rotate(order.begin(), highest, highest + 1);
@@ -113,10 +115,11 @@ Result<ProgramMemory> memoryOf(const ScheduledProgram& program) {
         blocks.push_back({bytes, value.definedBy, value.memoryUntil, 0});
         memory.bars.push_back({i, blocks.back()});
     }
-    memory.arena = planMemory(blocks);
+    const int64_t alignment = program.target().alignment;
+    memory.arena = planMemory(blocks, alignment);
     for (size_t i = 0; i < blocks.size(); ++i) memory.bars[i].block = blocks[i];
-    memory.peak = fullestCall(blocks);
-    memory.largestLive = livingBytes(blocks, memory.peak);
+    memory.peak = fullestCall(blocks, alignment);
+    memory.largestLive = livingBytes(blocks, memory.peak, alignment);
     return memory;
 }
 

@@ -24,13 +24,14 @@ Result<ScheduledProgram> scheduleCalls(std::shared_ptr<const Module> module);
 Result<void> checkSchedulable(const Module& module, const TargetInfo& target);
 
 /// Offsets of blocks in one arena such that blocks alive at the same time do not overlap. `begin` and `end` are
-/// inclusive positions; a block of 0 bytes gets a place too. Returns the arena's size. Offsets are multiples of 64.
+/// inclusive positions; a block of 0 bytes gets a place too. Returns the arena's size. Offsets are multiples of
+/// the alignment (TargetInfo).
 struct MemoryBlock {
     int64_t bytes = 0;
     int begin = 0, end = 0;
     int64_t offset = 0;
 };
-int64_t planMemory(std::vector<MemoryBlock>& blocks);
+int64_t planMemory(std::vector<MemoryBlock>& blocks, int64_t alignment);
 
 /// The memory of a program's temporaries and results: what kernels and libraries write.
 struct ProgramMemory {
@@ -40,7 +41,7 @@ struct ProgramMemory {
     };
     std::vector<Bar> bars;    // in order of definition, without values that are written over others
     int64_t arena = 0;        // bytes
-    int64_t largestLive = 0;  // bytes that live at once at the peak, in blocks of 64: no plan needs fewer
+    int64_t largestLive = 0;  // bytes that live at once at the peak, in whole alignments: no plan needs fewer
     int peak = 0;             // the call at which they do
 };
 /// Errors: a size that is known only at run time.

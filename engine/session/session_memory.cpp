@@ -180,7 +180,7 @@ class MemoryPlanner {
         for (size_t i = 0; i < m_plan.values.size(); ++i)
             if (takes(i, where))
                 blocks.push_back({m_plan.values[i].bytes, m_plan.values[i].first, m_memory[i].until, 0});
-        const int64_t height = planMemory(blocks);
+        const int64_t height = planMemory(blocks, m_program.target().alignment);
         size_t next = 0;
         for (size_t i = 0; i < m_plan.values.size(); ++i)
             if (takes(i, where)) m_plan.values[i].offset = blocks[next++].offset;

@@ -138,7 +138,7 @@ class ScheduleTest : public QObject {
                 blocks.push_back({below(3000), begin, begin + below(12), 0});
                 sum += blocks.back().bytes + 64;
             }
-            const int64_t total = planMemory(blocks);
+            const int64_t total = planMemory(blocks, 64);
             QVERIFY(total <= sum + 64);
             for (size_t a = 0; a < blocks.size(); ++a) {
                 QCOMPARE(blocks[a].offset % 64, int64_t{0});
@@ -155,7 +155,7 @@ class ScheduleTest : public QObject {
 
     void disjointLifetimesShareMemory() {
         std::vector<MemoryBlock> blocks = {{1000, 0, 1, 0}, {1000, 2, 3, 0}, {1000, 1, 2, 0}};
-        QCOMPARE(planMemory(blocks), int64_t{2048});
+        QCOMPARE(planMemory(blocks, 64), int64_t{2048});
         QCOMPARE(blocks[0].offset, blocks[1].offset);
     }
 
