@@ -28,7 +28,7 @@ class Maker {
         CT_TRY_VOID(addResults());
         CT_TRY_VOID(checkSymbols());
         addGuards();
-        placeInSlots(m_function, m_lives, hintedSymbols(*m_scheduled->module), m_scheduled->target().alignment);
+        placeInSlots(m_function, m_lives, hintedSymbols(*m_scheduled->module), m_scheduled->target->alignment);
         return std::move(m_function);
     }
 
@@ -243,7 +243,7 @@ class Maker {
             const Node* node = graph().find(id);
             if (node == nullptr) continue;
             all.push_back(node->name());
-            if (kernel.checks && probe(*node, m_scheduled->target()).checks) checking.push_back(node->name());
+            if (kernel.checks && probe(*node, *m_scheduled->target).checks) checking.push_back(node->name());
         }
         step.node = named(all, kernel.name);
         step.checking = kernel.checks ? named(checking.empty() ? all : checking, kernel.name) : std::string();

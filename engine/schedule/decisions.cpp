@@ -28,8 +28,6 @@ std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequ
     return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>(targetOf(request));
 }
 
-const TargetInfo& ScheduledProgram::target() const { return Schedule::of(*module)->target; }
-
 Hash128 Schedule::fingerprint() const {
     Hasher hasher;
     target.addTo(hasher);

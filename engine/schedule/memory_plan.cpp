@@ -115,7 +115,7 @@ Result<ProgramMemory> memoryOf(const ScheduledProgram& program) {
         blocks.push_back({bytes, value.definedBy, value.memoryUntil, 0});
         memory.bars.push_back({i, blocks.back()});
     }
-    const int64_t alignment = program.target().alignment;
+    const int64_t alignment = program.target->alignment;
     memory.arena = planMemory(blocks, alignment);
     for (size_t i = 0; i < blocks.size(); ++i) memory.bars[i].block = blocks[i];
     memory.peak = fullestCall(blocks, alignment);

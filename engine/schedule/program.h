@@ -60,14 +60,12 @@ struct PlannedKernel {
 
 struct ScheduledProgram {
     std::shared_ptr<const Module> module;
+    const TargetInfo* target = nullptr;  // of the module's schedule, which it holds
     std::vector<PlannedKernel> kernels;  // each structure once
     std::vector<ScheduledCall> calls;    // in execution order
     std::vector<ScheduledValue> values;  // roots, in order of definition
     /// Of the graphs that calls (cond, while_loop) run, by their names in the module.
     std::map<std::string, std::shared_ptr<const ScheduledProgram>> bodies;
-
-    /// The one of the module's schedule.
-    const TargetInfo& target() const;
 };
 
 }  // namespace cutaway

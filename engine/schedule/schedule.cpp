@@ -77,6 +77,7 @@ class Scheduler {
         : m_plans(plans), m_schedule(*Schedule::of(*module)), m_grouping(groupsOf(module->graph(), m_schedule)) {
         m_hints = hintedSymbols(*module);
         m_program.module = std::move(module);
+        m_program.target = &m_schedule.target;
         for (const FusionDecision& decision : m_grouping.decisions) {
             m_sentences[decision.producer].push_back(&decision);
             m_sentences[decision.consumer].push_back(&decision);

@@ -63,7 +63,7 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
     CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
     // What is wrong with the plan is said before anything is compiled.
     CT_TRY(const NamedKernels named, kernelNamed(run, kernel, progress));
-    CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, named.program->target(), written));
+    CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, *named.program->target, written));
     const std::lock_guard turn(run.turn);
     CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
     Snapshot same = module;  // what the chosen program was built from
@@ -132,13 +132,13 @@ Result<KernelLoops> kernelLoops(Session& session, RunId id, const std::string& n
         const Kernel& kernel = named.planned->kernel;
         LoopPlan chosen = named.planned->plan;
         if (plan) {
-            CT_TRY(chosen, planFor(kernel, named.program->target(), *plan));
+            CT_TRY(chosen, planFor(kernel, *named.program->target, *plan));
         }
         KernelLoops loops;
         loops.kernel = text(kernel);
         loops.plan = text(chosen);
         std::vector<LoopStep> steps;
-        const LoweredKernel lowered = lowerLoops(kernel, chosen, named.program->target(), &steps);
+        const LoweredKernel lowered = lowerLoops(kernel, chosen, *named.program->target, &steps);
         for (LoopStep& step : steps) loops.steps.push_back({std::move(step.name), std::move(step.text)});
         loops.source = printCpp(lowered).source;
         return loops;

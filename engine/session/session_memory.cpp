@@ -133,7 +133,7 @@ class MemoryPlanner {
         for (const PlannedKernel& planned : m_program.kernels) {
             if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
             spaces.push_back(planned.plan.parts > 1
-                                 ? lowerLoops(planned.kernel, planned.plan, m_program.target()).workspace
+                                 ? lowerLoops(planned.kernel, planned.plan, *m_program.target).workspace
                                  : std::vector<Workspace>());
         }
         for (size_t at = 0; at < m_program.calls.size(); ++at) {
@@ -180,7 +180,7 @@ class MemoryPlanner {
         for (size_t i = 0; i < m_plan.values.size(); ++i)
             if (takes(i, where))
                 blocks.push_back({m_plan.values[i].bytes, m_plan.values[i].first, m_memory[i].until, 0});
-        const int64_t height = planMemory(blocks, m_program.target().alignment);
+        const int64_t height = planMemory(blocks, m_program.target->alignment);
         size_t next = 0;
         for (size_t i = 0; i < m_plan.values.size(); ++i)
             if (takes(i, where)) m_plan.values[i].offset = blocks[next++].offset;

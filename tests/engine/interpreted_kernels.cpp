@@ -22,7 +22,7 @@ class InterpretedKernels final : public KernelCode {
         std::map<std::string, int64_t> named;
         for (size_t i = 0; i < sizes.size(); ++i) named[planned.kernel.sizes[i]] = sizes[i];
         const KernelFault fault =
-            m_nests ? interpretNests(lowerLoops(planned.kernel, planned.plan, m_program->target()), pointers, named, 7)
+            m_nests ? interpretNests(lowerLoops(planned.kernel, planned.plan, *m_program->target), pointers, named, 7)
                     : interpretKernel(planned.kernel, pointers, named);
         return static_cast<int>(fault);
     }

@@ -75,7 +75,7 @@ class TargetsTest : public QObject {
         const auto planned = scheduled(module, kH100Target);
         QVERIFY2(planned, planned ? "" : planned.error().text().c_str());
         const auto program = scheduleModule(*planned, kH100Target);
-        QVERIFY(program && program->target() == kH100Target);
+        QVERIFY(program && *program->target == kH100Target);
         QCOMPARE(program->kernels[0].plan.lanes, 256);
         const auto refused = scheduleModule(*planned, kCpuTarget);
         QVERIFY(!refused);

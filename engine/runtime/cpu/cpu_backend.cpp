@@ -60,7 +60,7 @@ Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopP
         const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
                                      [&](const PlannedKernel& k) { return k.kernel.name == given.first; });
         if (at == program.kernels.end()) return Error{ErrorCode::NotFound, "there is no kernel '" + name + "'", {}, {}};
-        if (const std::string problem = problemOf(plan, at->kernel, program.target()); !problem.empty())
+        if (const std::string problem = problemOf(plan, at->kernel, *program.target); !problem.empty())
             return invalidInput(problem, "the plan of " + name);
         at->plan = plan;
     }

@@ -43,7 +43,7 @@ Result<void> addFunction(const ScheduledProgram& scheduled, const std::string& n
 std::vector<PrintedKernel> printKernels(const ScheduledProgram& scheduled) {
     std::vector<PrintedKernel> printed;
     for (const PlannedKernel& planned : scheduled.kernels)
-        printed.push_back(printCpp(lowerLoops(planned.kernel, planned.plan, scheduled.target())));
+        printed.push_back(printCpp(lowerLoops(planned.kernel, planned.plan, *scheduled.target)));
     for (const auto& body : scheduled.bodies)
         for (PrintedKernel& kernel : printKernels(*body.second)) printed.push_back(std::move(kernel));
     return printed;
