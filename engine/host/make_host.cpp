@@ -262,9 +262,9 @@ class Maker {
                     : isHigherOrder(node.op().name()) ? HostStepKind::Functions
                                                       : HostStepKind::Reference;
         step.op = node.op().name();
-        if (const LibraryRow* const row = libraryRowOf(node, true); row && step.kind == HostStepKind::Library)
-            step.library = row->library;
-        if (step.kind == HostStepKind::Reference && hasFinder(step.op)) step.library = kPortable;
+        const LibraryRow* const row =
+            step.kind == HostStepKind::Reference ? finderOf(step.op, *m_scheduled->target) : call.library;
+        if (row != nullptr) step.library = row->library.name;
         if (!step.library.empty())
             for (const Param& param : node.op().schema()->params) step.params.push_back(param.name);
         step.node = node.name();

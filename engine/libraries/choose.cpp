@@ -1,7 +1,6 @@
 #include "engine/libraries/choose.h"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 
 #include "engine/libraries/conditions.h"
@@ -21,52 +20,61 @@ const Rows& rowsNamed(std::string_view op) {
     const auto found = byOp.find(op);
     return found == byOp.end() ? none : found->second;
 }
-/// The rows of a call's operator; for one in place (add_) also the portable rows of its functional form.
-Rows rowsOf(const Node& call) {
-    if (!call.isCall()) return {};
-    Rows rows = rowsNamed(call.op().name());
+/// The device's rows of a call's operator; for one in place (add_) also the portable rows of its functional form.
+Rows rowsOf(const Node& call, const TargetInfo& target) {
+    Rows rows;
+    if (!call.isCall()) return rows;
+    for (const LibraryRow* row : rowsNamed(call.op().name()))
+        if (row->library.device == target.device.type) rows.push_back(row);
     if (const Op* functional = call.op().functional())
-        std::ranges::copy_if(rowsNamed(functional->name()), std::back_inserter(rows),
-                             [](const LibraryRow* row) { return row->library == kPortable; });
+        for (const LibraryRow* row : rowsNamed(functional->name()))
+            if (row->library.device == target.device.type && row->isPortable()) rows.push_back(row);
     return rows;
 }
 }  // namespace
 
-const LibraryRow* libraryRowOf(const Node& call, bool alone) {
-    for (const LibraryRow* row : rowsOf(call)) {
-        if (!row->whyNot(call).empty()) continue;
+std::span<const Library* const> allLibraries() {
+#define CUTAWAY_LIBRARY(constant, ...) &constant,
+    static constexpr const Library* kAll[] = {CUTAWAY_LIBRARIES(CUTAWAY_LIBRARY)};
+#undef CUTAWAY_LIBRARY
+    return kAll;
+}
+
+const LibraryRow* libraryRowOf(const Node& call, const TargetInfo& target, bool alone) {
+    for (const LibraryRow* row : rowsOf(call, target)) {
+        if (!row->whyNot(call, target).empty()) continue;
         if (alone || row->whySlow == nullptr || row->whySlow(call).empty()) return row;
     }
     return nullptr;
 }
 
-bool hasFinder(std::string_view op) {
-    return std::ranges::any_of(rowsNamed(op), [](const LibraryRow* row) { return row->whyNot == whyNotFound; });
+const LibraryRow* finderOf(std::string_view op, const TargetInfo& target) {
+    for (const LibraryRow* row : rowsNamed(op))
+        if (row->library.device == target.device.type && row->whyNot == whyNotFound) return row;
+    return nullptr;
 }
 
-std::string whyNoLibrary(const Node& node) {
+std::string whyNoLibrary(const Node& call, const TargetInfo& target) {
     std::string first;
-    for (const LibraryRow* row : rowsOf(node)) {
-        std::string why = row->whyNot(node);
-        if (why.empty() && row->whySlow) why = row->whySlow(node);
+    for (const LibraryRow* row : rowsOf(call, target)) {
+        std::string why = row->whyNot(call, target);
+        if (why.empty() && row->whySlow) why = row->whySlow(call);
         if (why.empty()) return {};
         if (first.empty()) first = std::move(why);
     }
     return first.empty() ? "no library computes it" : first;
 }
 
-std::string libraryFor(const Node& node, bool alone) {
-    const LibraryRow* const row = libraryRowOf(node, alone);
-    if (row == nullptr) return {};
-    if (row->library == kPortable) return std::string(kPortable) + ": " + node.op().name();
-    return std::string(node.op().baseName()) + " (" + std::string(row->library) + ")";
+std::string libraryText(const LibraryRow& row, const Node& call) {
+    const std::string name(row.library.name);
+    return row.isPortable() ? name + ": " + call.op().name() : std::string(call.op().baseName()) + " (" + name + ")";
 }
 
-bool isCopiedConcatenation(const Node& node) {
+bool isCopiedConcatenation(const Node& node, const TargetInfo& target) {
     if (!node.isCall("aten.cat.default") || node.arg(size_t{0}).list() == nullptr) return false;
     const auto& parts = *node.arg(size_t{0}).list();
     const TensorType* result = node.type().tensor();
-    if (parts.size() <= kMaxParts || result == nullptr) return false;
+    if (parts.size() <= target.fusion.parts || result == nullptr) return false;
     return std::all_of(parts.begin(), parts.end(), [&](const Argument& part) {
         const TensorType* type = part.node() ? part.node()->type().tensor() : nullptr;
         return type && type->dtype == result->dtype && type->sizes.size() == result->sizes.size();

@@ -75,11 +75,11 @@ std::string whyNotPadding(const Node& node) {
 
 }  // namespace
 
-std::string whyNotProduct(const Node& node) {
+std::string whyNotProduct(const Node& node, const TargetInfo&) {
     std::string why = whyNotType(node.type(), "the result");
     return why.empty() ? whyNotOperands(node) : why;
 }
-std::string whyNotConvolution(const Node& node) {
+std::string whyNotConvolution(const Node& node, const TargetInfo&) {
     const Node* input = node.arg("input").node();
     const TensorType* type = input ? input->type().tensor() : nullptr;
     if (type == nullptr || type->sizes.size() < 3 || type->sizes.size() > 5)
@@ -87,8 +87,8 @@ std::string whyNotConvolution(const Node& node) {
     if (std::string why = whyNotPadding(node); !why.empty()) return why;
     return whyNotOperands(node);
 }
-std::string whyNotPacked(const Node& node) {
-    if (std::string why = whyNotProduct(node); !why.empty()) return why;
+std::string whyNotPacked(const Node& node, const TargetInfo& target) {
+    if (std::string why = whyNotProduct(node, target); !why.empty()) return why;
     if (std::string why = whyNotPadding(node); !why.empty()) return why;
     if (node.op().mutates() && isSeenAfterwards(node))
         return "what it writes to is read later under another name, and the library stores its result elsewhere";
@@ -102,7 +102,7 @@ const Node* addedOperand(const Node& convolution) {
         type && own && type->dtype == own->dtype && type->sizes == own->sizes && type->strides == own->strides;
     return function && *function == "add" && alike ? other : nullptr;
 }
-std::string whyNotAttention(const Node& node) {
+std::string whyNotAttention(const Node& node, const TargetInfo&) {
     const auto served = [](DType dtype) { return dtype == DType::F32 || isHalf(dtype); };
     const auto find = [&](std::string_view param) {
         const int at = node.op().schema()->find(param);
@@ -120,13 +120,13 @@ std::string whyNotAttention(const Node& node) {
         return "the gradient of the mask is asked for";
     return {};
 }
-std::string whyNotCopies(const Node& node) {
-    if (isCopiedConcatenation(node)) return {};
-    return "only more than " + std::to_string(kMaxParts) +
+std::string whyNotCopies(const Node& node, const TargetInfo& target) {
+    if (isCopiedConcatenation(node, target)) return {};
+    return "only more than " + std::to_string(target.fusion.parts) +
            " parts of the result's dtype and rank are copied, fewer are chosen between by a kernel";
 }
 
-std::string whyNotPortable(const Node& node) {
+std::string whyNotPortable(const Node& node, const TargetInfo&) {
     std::string why;
     const auto check = [&](const ValueType& type, const std::string& what) {
         const TensorType* tensor = type.tensor();
@@ -161,7 +161,7 @@ std::string whySlowProduct(const Node& node) {
     return {};
 }
 
-std::string whyNotLeft(const Node& node) {
+std::string whyNotLeft(const Node& node, const TargetInfo& target) {
     bool left = false;
     const auto check = [&](const ValueType& type) {
         const TensorType* tensor = type.tensor();
@@ -170,21 +170,21 @@ std::string whyNotLeft(const Node& node) {
     };
     check(node.type());
     for (const Node* input : node.inputs()) check(input->type());
-    return left ? whyNotPortable(node) : "kernels compute it of real numbers";
+    return left ? whyNotPortable(node, target) : "kernels compute it of real numbers";
 }
 
-std::string whyNotFound(const Node&) {
+std::string whyNotFound(const Node&, const TargetInfo&) {
     return "the engine's own function computes or checks sizes that follow from data";
 }
-std::string whyNotBag(const Node& node) {
+std::string whyNotBag(const Node& node, const TargetInfo& target) {
     const bool rowsAlone = std::all_of(node.users().begin(), node.users().end(), [](const Node* user) {
         return user->isCall("operator.getitem") && user->arg(1).asInt() == 0;
     });
-    return rowsAlone ? "of its results the rows alone are read, which a kernel makes" : whyNotPortable(node);
+    return rowsAlone ? "of its results the rows alone are read, which a kernel makes" : whyNotPortable(node, target);
 }
 
-std::string whyNotIndex(const Node& node) {
-    return sizeDependsOnData(node.op(), node.args()) ? whyNotFound(node) : whyNotLeft(node);
+std::string whyNotIndex(const Node& node, const TargetInfo& target) {
+    return sizeDependsOnData(node.op(), node.args()) ? whyNotFound(node, target) : whyNotLeft(node, target);
 }
 
 }  // namespace cutaway

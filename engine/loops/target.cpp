@@ -43,7 +43,7 @@ constinit const TargetInfo kCpuTarget{
               .sameCost = 0.5,
               .stridedCost = 6,
               .gatheredCost = 12},
-    .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .freeCost = 24, .cheapCost = 4},
+    .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .parts = 4, .freeCost = 24, .cheapCost = 4},
 };
 
 constinit const TargetInfo kH100Target{
@@ -76,7 +76,12 @@ constinit const TargetInfo kH100Target{
               .sameCost = 0.5,
               .stridedCost = 6,
               .gatheredCost = 12},
-    .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .freeCost = 24, .cheapCost = 4},
+    .fusion = {.operations = 4000,
+               .buffers = 48,
+               .jammedOperations = 256,
+               .parts = 48,  // as many as buffers: no library copies there
+               .freeCost = 24,
+               .cheapCost = 4},
 };
 
 bool TargetInfo::hasFunction(std::string_view function) const {
@@ -91,13 +96,13 @@ void TargetInfo::addTo(Hasher& hasher) const {
     const auto& [lanes, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes, online,
                  jam, mostJammed, chains, mostChains, stateRegisters, tile, mostKept, atomics, indexBits, direct,
                  adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
-    const auto& [operations, buffers, jammedOperations, freeCost, cheapCost] = fusion;
+    const auto& [operations, buffers, jammedOperations, parts, freeCost, cheapCost] = fusion;
     hasher.add(lanes).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
     hasher.add(aheadBytes).add(lineBytes).add(online).add(jam).add(mostJammed).add(chains).add(mostChains);
     hasher.add(stateRegisters).add(tile).add(mostKept).add(atomics).add(indexBits).add(direct);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(jammedOperations);
-    hasher.add(freeCost).add(cheapCost);
+    hasher.add(static_cast<uint64_t>(parts)).add(freeCost).add(cheapCost);
 }
 
 bool TargetInfo::operator==(const TargetInfo& other) const {

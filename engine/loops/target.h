@@ -42,6 +42,7 @@ struct FusionLimits {
     size_t operations;     // with more, compilers take minutes ...
     size_t buffers;        // ... and what a call passes no longer fits into registers and caches
     int jammedOperations;  // of jammed vectors together: more takes long to compile, and gains nothing
+    size_t parts;          // of a concatenation: kernels choose among them element by element; more are copied
     // In units of an addition.
     int freeCost;   // up to this a value made of constants and indices alone is computed again
     int cheapCost;  // up to this a value is computed again for each element of a loop: reading it costs as much

@@ -1,6 +1,5 @@
 #include "engine/schedule/decisions.h"
 
-#include "engine/libraries/choose.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/schedule.h"
 #include "engine/support/check.h"
@@ -23,6 +22,11 @@ const TargetInfo& targetOf(const CompileRequest& request) {
     CT_CHECK(false, "each target has a row");
 }
 
+const TargetInfo& targetOf(const Module& module, const CompileRequest& request) {
+    const Schedule* const known = Schedule::of(module);
+    return known ? known->target : targetOf(request);
+}
+
 std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequest& request) {
     const Schedule* known = Schedule::of(module);
     return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>(targetOf(request));
@@ -32,8 +36,8 @@ Hash128 Schedule::fingerprint() const {
     Hasher hasher;
     target.addTo(hasher);
     hasher.add(static_cast<uint64_t>(libraries.size()));
-    for (const auto& [node, library] : libraries)
-        hasher.add(static_cast<uint64_t>(index(node))).add(std::string_view(library));
+    for (const auto& [node, row] : libraries)
+        hasher.add(static_cast<uint64_t>(index(node))).add(row->op).add(row->library.name);
     hasher.add(static_cast<uint64_t>(groups.size()));
     for (const Group& group : groups) {
         hasher.add(static_cast<uint64_t>(group.members.size()));
@@ -68,19 +72,18 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
     const std::shared_ptr<Schedule> schedule = copyOfSchedule(module, rewriter.request());
     for (const Node& node : module.graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
-        const std::string library = libraryFor(node);
-        if (library.empty()) {
-            if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node));
+        const LibraryRow* const row = libraryRowOf(node, schedule->target);
+        if (row == nullptr) {
+            if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node, schedule->target));
             continue;
         }
-        if (const LibraryRow* row = libraryRowOf(node);
-            row && row->library == kPortable && probe(node, schedule->target).lowers) {
+        if (row->isPortable() && probe(node, schedule->target).lowers) {
             rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
             continue;
         }
-        const Go go = rewriter.begin("call_library", node, "a library computes it: " + library);
+        const Go go = rewriter.begin("call_library", node, "a library computes it: " + libraryText(*row, node));
         if (go == Go::Stop) break;
-        if (go == Go::Yes) schedule->libraries.emplace(node.id(), library);
+        if (go == Go::Yes) schedule->libraries.emplace(node.id(), row);
     }
     if (rewriter.changed()) module.plan = schedule;
     return rewriter.changed();
@@ -93,9 +96,8 @@ std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>&
     schedule->alone = true;
     for (const Node& node : module->graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
-        std::string library = libraryFor(node, true);
-        if (!library.empty() && !probe(node, schedule->target).lowers)
-            schedule->libraries.emplace(node.id(), std::move(library));
+        const LibraryRow* const row = libraryRowOf(node, schedule->target, true);
+        if (row != nullptr && !probe(node, schedule->target).lowers) schedule->libraries.emplace(node.id(), row);
     }
     auto alone = std::make_shared<Module>(*module);
     alone->plan = schedule;

@@ -7,6 +7,7 @@
 
 #include "cutaway/request.h"
 #include "engine/ir/module.h"
+#include "engine/libraries/choose.h"
 #include "engine/loops/target.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/schedule/space.h"
@@ -29,7 +30,7 @@ struct Schedule final : ModulePlan {
         std::vector<NodeId> members;
         Space space;
     };
-    std::map<NodeId, std::string> libraries;  // calls that a library computes, and what it is: "mm (oneDNN)"
+    std::map<NodeId, const LibraryRow*> libraries;  // calls that a library computes, by which row
     std::vector<Group> groups;
     std::vector<FusionDecision> decisions;  // each yes and no
     /// Values that are written over operands of their kernels; a node and which of its results.
@@ -45,6 +46,8 @@ struct Schedule final : ModulePlan {
 
 /// The row of the target that is asked for.
 const TargetInfo& targetOf(const CompileRequest& request);
+/// The target of the module's schedule; the one asked for if it has none.
+const TargetInfo& targetOf(const Module& module, const CompileRequest& request);
 /// The module's schedule, to be changed; an empty one for the target asked for if it has none. Snapshots keep theirs.
 std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequest& request);
 

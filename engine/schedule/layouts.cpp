@@ -1,6 +1,5 @@
-// The layouts of values between calls. They are free until a call that is no kernel wants one: convolutions of the
-// library read and write channels last at full speed, and any other layout through copies.
-#include "engine/libraries/choose.h"
+// The layouts of values between calls. They are free until a call that is no kernel wants one, which the row of its
+// library says (libraries/choose.h): it reads and writes that one at full speed, and any other through copies.
 #include "engine/ops/alias.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/partition/join_graphs.h"
@@ -12,36 +11,31 @@ namespace cutaway {
 namespace {
 
 constexpr std::string_view kLayoutRule = "channels_last", kSavedRule = "saved_layout";
-constexpr std::string_view kGradients = "aten.convolution_backward.default";
-
-/// Of a convolution its result; of its gradients the first, that of its input.
+/// The first result.
 const TensorType* writtenType(const Node& node) {
-    if (node.isCall("aten.convolution.default")) return node.type().tensor();
-    const TupleType* tuple = node.isCall(kGradients) ? node.type().tuple() : nullptr;
-    return tuple != nullptr && !tuple->empty() ? tuple->front().tensor() : nullptr;
+    const TupleType* const tuple = node.type().tuple();
+    if (tuple == nullptr) return node.type().tensor();
+    return tuple->empty() ? nullptr : tuple->front().tensor();
 }
-bool wantsChannelsLast(const Node& node, Rewriter& rewriter) {
+/// Whether the row that computes the call, null if there is none, wants the first result in a layout that it has not.
+bool wantsLayout(const Node& node, const LibraryRow* row, const TargetInfo& target, Rewriter& rewriter) {
     const Refusing no(rewriter, kLayoutRule, node);
-    const bool gradients = node.isCall(kGradients);
-    if (!node.isCall("aten.convolution.default") && !gradients) return no("it is no convolution");
-    const LibraryRow* const row = libraryRowOf(node);
-    if (row == nullptr) return no(whyNoLibrary(node));
-    if (row->library == kPortable) return no("the function that computes it is as fast in any layout");
-    const TensorType* type = writtenType(node);
-    if (type == nullptr) return no("the gradient of its input is not asked for");
-    if (type->sizes.size() != 4) return no("its result, ", *type, ", has not four dims");
+    if (row == nullptr) return no.watched() && no(whyNoLibrary(node, target));
+    if (!row->layout) return no("its library, ", row->library.name, ", takes any layout");
+    const TensorType* const type = writtenType(node);
+    if (type == nullptr) return no("its first result is not asked for");
+    const std::optional<SymDims> strides = formatStrides(*row->layout, type->sizes);
+    if (!strides) return no("its result, ", *type, ", has no ", name(*row->layout));
     if (!allInts(type->sizes) || !allInts(type->strides))
         return no("its result, ", *type, ", has sizes that are known only at run time");
-    if (type->strides == *formatStrides(MemoryFormat::ChannelsLast, type->sizes))
-        return no("its result lies that way already");
-    return true;
+    return type->strides != *strides || no("its result lies that way already");
 }
 
 /// What the graph returns keeps its strides: whoever called it relies on them. What a forward saves is its backward's,
 /// which takes it as it lies (takeSavedLayouts).
 class Returned {
   public:
-    explicit Returned(Module& module) : m_graph(module.graph()) {
+    Returned(Module& module, const TargetInfo& target) : m_graph(module.graph()), m_target(&target) {
         const std::vector<Argument> outputs = m_graph.outputs();
         for (size_t i = 0; i < outputs.size(); ++i) {
             const bool saved =
@@ -63,13 +57,14 @@ class Returned {
     }
 
   private:
-    /// Gives a weight's gradient with one reader the wanted layout: the library writes any. False: it is none such.
+    /// Gives one of several results, if it has one reader, the wanted layout: of those but the first the library writes
+    /// any. False: it is not such a result.
     bool writeAs(Node& node, const TensorType& type) const {
         Node* const tuple = node.isCall("operator.getitem") ? node.arg(0).node() : nullptr;
-        if (tuple == nullptr || !tuple->isCall(kGradients) || node.users().size() != 1) return false;
-        const LibraryRow* const row = libraryRowOf(*tuple);
+        if (tuple == nullptr || !tuple->type().tuple() || node.users().size() != 1) return false;
+        const LibraryRow* const row = libraryRowOf(*tuple, *m_target);
         const auto item = node.arg(1).asInt();
-        if (row == nullptr || row->library == kPortable || !item || *item < 0) return false;
+        if (row == nullptr || !row->layout || !item || *item < 0) return false;
         TupleType types = *tuple->type().tuple();
         types[static_cast<size_t>(*item)] = type;
         m_graph.setType(*tuple, std::move(types));
@@ -78,24 +73,25 @@ class Returned {
     }
 
     Graph& m_graph;
+    const TargetInfo* m_target;
     std::vector<ValueType> m_types;
 };
 
-TensorType channelsLast(TensorType type) {
-    type.strides = *formatStrides(MemoryFormat::ChannelsLast, type.sizes);
+TensorType laidOut(TensorType type, MemoryFormat layout) {
+    type.strides = *formatStrides(layout, type.sizes);
     return type;
 }
-Result<void> writeChannelsLast(Graph& graph, Node& node, Rewriter& rewriter) {
+Result<void> writeLaidOut(Graph& graph, Node& node, MemoryFormat layout, Rewriter& rewriter) {
     GraphBuilder builder = rewriter.builder(graph, &node, node);
     const Value again = builder.callBound(node.op(), node.args());
     if (builder.error()) return *builder.error();
     if (node.type().tensor() != nullptr) {
-        graph.setType(*again.node(), channelsLast(*node.type().tensor()));
+        graph.setType(*again.node(), laidOut(*node.type().tensor(), layout));
         rewriter.replace(node, *again.node());
         return {};
     }
     TupleType types = *node.type().tuple();
-    types.front() = channelsLast(*types.front().tensor());
+    types.front() = laidOut(*types.front().tensor(), layout);
     graph.setType(*again.node(), types);
     std::vector<Node*> values(types.size());
     for (const Node* reader : node.users())
@@ -110,29 +106,32 @@ Result<void> writeChannelsLast(Graph& graph, Node& node, Rewriter& rewriter) {
 
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
-    const Returned returned(module);
+    const TargetInfo& target = targetOf(module, rewriter.request());
+    const Returned returned(module, target);
     const auto visit = [&](Node& node) -> Result<bool> {
-        if (!wantsChannelsLast(node, rewriter)) return true;
+        const LibraryRow* const row = libraryRowOf(node, target);
+        if (!wantsLayout(node, row, target, rewriter)) return true;
         const Go go = rewriter.begin(kLayoutRule, node, "the library writes channels last without a copy");
         if (go == Go::Stop) return false;
         if (go != Go::Yes) return true;
-        CT_TRY_VOID(writeChannelsLast(graph, node, rewriter));
+        CT_TRY_VOID(writeLaidOut(graph, node, *row->layout, rewriter));
         returned.keep(rewriter);
         return true;
     };
+    const auto hasOneResult = [](const Node* node) { return node->type().tuple() == nullptr; };
     // From the last on: what follows a convolution then takes its layout as it is.
     for (Node* node = graph.last(); node != nullptr;) {
         Node* const previous = node->previous();
-        if (!node->isCall(kGradients)) {
+        if (hasOneResult(node)) {
             CT_TRY(const bool goesOn, visit(*node));
             if (!goesOn) return rewriter.changed();
         }
         node = previous;
     }
-    // Gradients from the first on: by its operands alone one would get its old layout again.
+    // Gradients, several of a call, from the first on: by its operands alone one would get its old layout again.
     // Each takes the readers of its tuple, which stand behind it, along with it.
     std::vector<Node*> gradients = graph.nodeList();
-    std::erase_if(gradients, [](const Node* node) { return !node->isCall(kGradients); });
+    std::erase_if(gradients, hasOneResult);
     for (Node* node : gradients) {
         CT_TRY(const bool goesOn, visit(*node));
         if (!goesOn) break;
@@ -142,7 +141,7 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
 
 Result<bool> takeSavedLayouts(Module& backward, const Module* forward, Rewriter& rewriter) {
     Graph& graph = backward.graph();
-    const Returned returned(backward);
+    const Returned returned(backward, targetOf(backward, rewriter.request()));
     std::vector<size_t> saved;
     std::vector<Argument> outputs;
     if (forward != nullptr) {

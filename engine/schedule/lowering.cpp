@@ -240,9 +240,9 @@ std::string dtypeProblem(const TensorType& type) {
     return {};
 }
 
-std::string whyNotLowered(const Node& node) {
-    if (isCopiedConcatenation(node))
-        return "more than " + std::to_string(kMaxParts) + " parts are copied rather than chosen between";
+std::string whyNotLowered(const Node& node, const TargetInfo& target) {
+    if (isCopiedConcatenation(node, target))
+        return "more than " + std::to_string(target.fusion.parts) + " parts are copied rather than chosen between";
     const OpDef* def = node.op().def();
     if (def == nullptr || !def->lower) return node.op().name() + " has no lowering rule";
     for (const Argument& arg : node.args())
@@ -380,7 +380,7 @@ std::string tooFarApart(const RuleFacts& facts, const Node& node, const std::vec
 
 RuleFacts probe(const Node& node, const TargetInfo& target) {
     RuleFacts facts;
-    facts.whyNot = whyNotLowered(node);
+    facts.whyNot = whyNotLowered(node, target);
     if (!facts.whyNot.empty()) return facts;
     const std::vector<size_t> results = readResults(node);
     std::set<ValueKey> loaded;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/ir/module.h"
+#include "engine/libraries/choose.h"
 #include "engine/loops/loop_plan.h"
 
 namespace cutaway {
@@ -33,10 +34,11 @@ std::optional<int64_t> knownNumel(const SymDims& sizes);
 enum class CallKind : uint8_t { Kernel, Library, Reference };
 struct ScheduledCall {
     CallKind kind = CallKind::Kernel;
-    size_t kernel = 0;               // index into ScheduledProgram::kernels
-    std::vector<ValueKey> bindings;  // of a kernel's buffers, in order
-    const Node* node = nullptr;      // of a library or reference call
-    std::vector<NodeId> nodes;       // computed by it, in graph order
+    size_t kernel = 0;                    // index into ScheduledProgram::kernels
+    std::vector<ValueKey> bindings;       // of a kernel's buffers, in order
+    const Node* node = nullptr;           // of a library or reference call
+    const LibraryRow* library = nullptr;  // of a library call
+    std::vector<NodeId> nodes;            // computed by it, in graph order
     std::vector<std::string> reasons;
     std::string description;  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x", "graphs: cond"
     int64_t bytesRead = 0, bytesWritten = 0, flops = 0;

@@ -4,7 +4,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "engine/libraries/choose.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/schedule/decisions.h"
 #include "engine/schedule/schedule.h"
@@ -134,8 +133,7 @@ class Reuser {
     /// The same of a library's call, over the operand that it names.
     bool decideCall(int at) {
         const ScheduledCall& call = m_program->calls[static_cast<size_t>(at)];
-        const LibraryRow* row = call.kind == CallKind::Library ? libraryRowOf(*call.node, m_schedule->alone) : nullptr;
-        const Node* operand = row && row->over ? row->over(*call.node) : nullptr;
+        const Node* operand = call.library && call.library->over ? call.library->over(*call.node) : nullptr;
         if (operand == nullptr) return true;
         const ValueKey over = rootOf(*operand);
         const Node& node = *m_graph->find(call.node->id());

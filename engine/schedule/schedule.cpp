@@ -170,19 +170,19 @@ class Scheduler {
         call.node = &node;
         call.nodes = {node.id()};
         const auto chosen = m_schedule.libraries.find(node.id());
-        const std::string library = chosen == m_schedule.libraries.end() ? "" : chosen->second;
-        call.kind = library.empty() ? CallKind::Reference : CallKind::Library;
-        const bool portable = library.starts_with("portable");
+        const LibraryRow* const row = chosen == m_schedule.libraries.end() ? nullptr : chosen->second;
+        call.kind = row == nullptr ? CallKind::Reference : CallKind::Library;
+        call.library = row;
         if (m_plans) CT_TRY_VOID(scheduleBodies(node));
         const bool graphs = isHigherOrder(node.op().name());
-        call.description = graphs            ? "graphs: " + std::string(node.op().baseName())
-                           : library.empty() ? "reference: " + node.op().name()
-                           : portable        ? library
-                                             : "library: " + library;
-        if (library.empty()) CT_TRY_VOID(checkComputable(node));
+        call.description = graphs              ? "graphs: " + std::string(node.op().baseName())
+                           : row == nullptr    ? "reference: " + node.op().name()
+                           : row->isPortable() ? libraryText(*row, node)
+                                               : "library: " + libraryText(*row, node);
+        if (row == nullptr) CT_TRY_VOID(checkComputable(node));
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +
-                               (library.empty() || portable ? why : "the library's own kernel is faster"));
+                               (row == nullptr || row->isPortable() ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
             if (const TensorType* tensor = type.tensor())
                 addSaturated(bytes, {elements(tensor->sizes), byteSize(tensor->dtype)});

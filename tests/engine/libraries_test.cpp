@@ -7,6 +7,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/libraries/choose.h"
+#include "engine/runtime/libraries/table.h"
 #include "tests/engine/library_call.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/suites.h"
@@ -374,10 +375,10 @@ class LibrariesTest : public QObject {
         const Row& tested = kServed[row];
         const auto module = ::moduleOf(tested.inputs, tested.call, tested.results);
         const Node& call = callOf(*module);
-        QCOMPARE(QString::fromStdString(whyNoLibrary(call)), QString());
+        QCOMPARE(QString::fromStdString(whyNoLibrary(call, kCpuTarget)), QString());
         std::vector<Tensor> inputs = drawnInputs(*module, 7);
         LibraryCallCase one{call.op().name(),
-                            std::string(libraryRowOf(call)->library),
+                            std::string(libraryRowOf(call, kCpuTarget)->library.name),
                             {call.args().begin(), call.args().end()},
                             {},
                             {}};
@@ -424,7 +425,7 @@ class LibrariesTest : public QObject {
                                      -std::numeric_limits<double>::infinity()}) {
             storeElements(inputs[0].dtype(), inputs[0].data(), 1, 1, &special);
             LibraryCallCase one{call.op().name(),
-                                std::string(libraryRowOf(call)->library),
+                                std::string(libraryRowOf(call, kCpuTarget)->library.name),
                                 {call.args().begin(), call.args().end()},
                                 {},
                                 std::vector<bool>(inputs.size(), false)};
@@ -476,9 +477,18 @@ class LibrariesTest : public QObject {
             tested.insert(std::string_view(row.call).substr(0, std::string_view(row.call).find('(')));
         for (const LibraryRow& row : libraryRows())
             // packed calls: freezing_test and cpu_backend_test; portable functions and quantized layers: portable_test
-            if (!row.op.starts_with("mk") && row.library != "portable" && row.library != "LAPACK" &&
-                row.library != "oneDNN int8")
+            if (!row.op.starts_with("mk") && !row.isPortable() && &row.library != &kLapack &&
+                &row.library != &kOneDnnBytes)
                 QVERIFY2(tested.contains(row.op), std::string(row.op).c_str());
+    }
+
+    /// A library's own file names it as the list does.
+    void listsAgree() {
+        for (const Library* library : allLibraries()) {
+            const CtLibrary* const found = libraryNamed(library->name);
+            QVERIFY2(found != nullptr && found->name == library->name, std::string(library->name).c_str());
+        }
+        QVERIFY(libraryNamed("none") == nullptr);
     }
 
     void refusals_data() {
@@ -488,8 +498,8 @@ class LibrariesTest : public QObject {
     void refusals() {
         QFETCH(int, row);
         const auto module = ::moduleOf(kRefused[row].inputs, kRefused[row].call, 1);
-        QCOMPARE(QString::fromStdString(whyNoLibrary(callOf(*module))), QString(kRefused[row].why));
-        QVERIFY(libraryFor(callOf(*module)).empty());
+        QCOMPARE(QString::fromStdString(whyNoLibrary(callOf(*module), kCpuTarget)), QString(kRefused[row].why));
+        QVERIFY(libraryRowOf(callOf(*module), kCpuTarget) == nullptr);
     }
 };
 

@@ -39,6 +39,7 @@ const TargetChange kTargetChanges[] = {
     {"gatheredCost", [](TargetInfo& t) { t.loops.gatheredCost += 1; }},
     {"direct", [](TargetInfo& t) { t.loops.direct = false; }},
     {"buffers", [](TargetInfo& t) { t.fusion.buffers = 20; }},
+    {"parts", [](TargetInfo& t) { t.fusion.parts = 2; }},
     {"cheapCost", [](TargetInfo& t) { t.fusion.cheapCost = 0; }},
 };
 
@@ -137,6 +138,49 @@ class TargetsTest : public QObject {
         const RuleFacts facts = probe(*sine, targetWith([](TargetInfo& t) { t.fusion.buffers = 1; }));
         QCOMPARE(QString::fromStdString(facts.whyNot),
                  QString("it reads and writes 2 tensors, and a kernel has at most 1"));
+    }
+    /// Rows of libraries are for one device: of these calls the CPU's compute each, and the GPU's none.
+    void librariesAreOfOneDevice_data() {
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<QString>("library");
+        QTest::newRow("oneDNN") << "aten.mm.default(x, x)"
+                                << "library: mm (oneDNN)";
+        QTest::newRow("copies") << "aten.cat.default([x, x, x, x, x])"
+                                << "library: cat (copies)";
+        QTest::newRow("LAPACK") << "aten.linalg_inv_ex.default(x)"
+                                << "library: linalg_inv_ex (LAPACK)";
+        QTest::newRow("portable") << "aten.cumsum.default(x, 0)"
+                                  << "portable: aten.cumsum.default";
+    }
+    void librariesAreOfOneDevice() {
+        QFETCH(QString, call);
+        QFETCH(QString, library);
+        const auto module = moduleOf("x: \"f32[8, 8]\"", "y = " + call.toStdString() + "; return y");
+        for (const TargetInfo& target : {kCpuTarget, kH100Target}) {
+            const auto planned = scheduled(module, target);
+            QVERIFY2(planned, planned ? "" : planned.error().text().c_str());
+            const bool gpu = target == kH100Target;
+            for (const auto& scheduledModule : {*planned, standingAlone(*planned)})
+                QCOMPARE(Schedule::of(*scheduledModule)->libraries.size(), gpu ? size_t{0} : size_t{1});
+            const auto program = scheduleModule(*planned, target);
+            QVERIFY2(program, program ? "" : program.error().text().c_str());
+            for (const ScheduledCall& made : program->calls) {
+                QCOMPARE(made.library != nullptr, !gpu);
+                QCOMPARE(QString::fromStdString(made.description) == library, !gpu);
+            }
+        }
+    }
+    void schedulesAreHashedByTheirRows() {
+        const auto module = moduleOf("x: \"f32[8, 8]\"", "y = aten.mm.default(x, x); return y");
+        Schedule own(kCpuTarget);
+        const Node& call = *module->graph().outputNode()->inputs()[0];
+        const Hash128 none = own.fingerprint();
+        own.libraries.emplace(call.id(), libraryRowOf(call, kCpuTarget));
+        QVERIFY(!(own.fingerprint() == none));
+        const LibraryRow other{.op = "aten.mm.default", .library = kPortable, .whyNot = nullptr};
+        Schedule theirs(kCpuTarget);
+        theirs.libraries.emplace(call.id(), &other);
+        QVERIFY(!(own.fingerprint() == theirs.fingerprint()));
     }
     void modelsOnAGpu_data() {
         QTest::addColumn<QString>("path");

@@ -8,9 +8,8 @@ namespace cutaway {
 namespace {
 
 constexpr CodeRewrite kDropUnread[] = {{"dead node", "Nobody reads it, so nothing has to compute it"}};
-constexpr CodeRewrite kAssignLayouts[] = {{"channels_last",
-                                           "A convolution's result, or its input's gradient, has channels last",
-                                           "aten.convolution.default, aten.convolution_backward.default"}};
+constexpr CodeRewrite kAssignLayouts[] = {
+    {"channels_last", "A call's result has the layout that its library writes without copies", "call"}};
 constexpr CodeRewrite kSavedLayouts[] = {
     {"saved_layout", "A saved value lies in the backward as the forward leaves it", "placeholder"}};
 constexpr CodeRewrite kViewReshapes[] = {
