@@ -5,6 +5,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/backends.h"
 
 namespace cutaway::cli {
 namespace {
@@ -97,7 +98,7 @@ Result<int> runBisect(BisectArguments& arguments) {
     BisectOptions& options = arguments.bisect;
     for (const auto& [name, check] : kBisectChecks)
         if (arguments.check == name) options.check = check;
-    options.backend = arguments.backend == "cpu" ? Backend::Cpu : Backend::Reference;
+    CT_TRY(options.backend, backendNamed(arguments.backend));
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(const BisectReport report, search(arguments));
     if (arguments.json.empty()) printBisect(report, arguments.commands);
@@ -147,7 +148,7 @@ void addBisectOptions(CLI::App& command, Context& context) {
     auto* backend = command
                         .add_option("--backend", arguments->backend,
                                     "For --check numbers, nan and crash: what runs the compiled graph")
-                        ->check(oneOf({"reference", "cpu"}));
+                        ->check(aBackend());
     addLimits(command, *arguments);
     addJson(command, arguments->json);
     arguments->compile.addTo(command);

@@ -6,6 +6,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/gradient_report.h"
 #include "app/cli/json.h"
+#include "cutaway/backends.h"
 #include "cutaway/numerics.h"
 
 namespace cutaway::cli {
@@ -217,8 +218,8 @@ Result<void> resolve(CheckedRunArguments& arguments, bool tolerance) {
                                                                   : Judge::Own;
     if (tolerance && arguments.judge == "strict") return invalidInput("--tolerance has no meaning for --judge strict");
     if (tolerance) arguments.checked.judge.tolerance = arguments.tolerance;
-    if (arguments.backend == "cpu") arguments.checked.backend = Backend::Cpu;
-    if (arguments.backend == "cpu" && !arguments.step.empty())
+    CT_TRY(arguments.checked.backend, backendNamed(arguments.backend));
+    if (arguments.checked.backend == Backend::Cpu && !arguments.step.empty())
         return invalidInput("--backend cpu runs what all steps have made: leave --step out");
     return {};
 }
@@ -255,7 +256,7 @@ void addCheckedRunOptions(CLI::App& command, Context& context) {
         .add_option("--backend", arguments->backend,
                     "What is checked: the interpreter's values, or the compiled CPU code's results; what its kernels "
                     "fuse is never stored")
-        ->check(oneOf({"reference", "cpu"}));
+        ->check(aBackend());
     command
         .add_option("--inputs", arguments->checked.inputsFile,
                     "Input tensors (safetensors); default: the file's sample inputs, else random ones")

@@ -8,6 +8,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/backends.h"
 
 namespace cutaway::cli {
 namespace {
@@ -119,9 +120,7 @@ Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
         return invalidInput("--command is for --check command, not " + arguments.check);
     if (!options.match.empty() && options.check != MinifyCheck::Command)
         return invalidInput("--match is for --check command, not " + arguments.check);
-    options.backend = arguments.backend == "cpu"    ? Backend::Cpu
-                      : arguments.backend == "cuda" ? Backend::Cuda
-                                                    : Backend::Reference;
+    CT_TRY(options.backend, backendNamed(arguments.backend));
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(options.request, arguments.compile.resolved());
     if (!arguments.step.empty()) {
@@ -163,8 +162,7 @@ void addMinifyOptions(CLI::App& command, Context& context) {
     command.add_option("-o,--output", options.folder, "Folder for the result, and for going on after a stop")
         ->type_name("DIR")
         ->required();
-    command.add_option("--backend", arguments->backend, "What runs the compiled graph")
-        ->check(oneOf({"reference", "cpu", "cuda"}));
+    command.add_option("--backend", arguments->backend, "What runs the compiled graph")->check(aBackend());
     command
         .add_option("--inputs", options.inputsFile,
                     "Input tensors (safetensors); default: the file's sample inputs, else random ones")

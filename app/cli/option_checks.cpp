@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cutaway/backends.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
@@ -50,6 +51,17 @@ CLI::Validator oneOf(std::vector<std::string> words) {
         return "takes one of " + all + ", not " + shown(text) + (near.empty() ? "" : "; " + near);
     };
     return CLI::Validator(check, "{" + all + "}", "");
+}
+
+CLI::Validator aBackend() {
+    const auto known = oneOf({std::string(backendName(Backend::Reference)), std::string(backendName(Backend::Cpu))});
+    const auto check = [known](std::string& text) -> std::string {
+        if (text == backendName(Backend::Cuda))
+            return "cuda is not in this version: run with reference or cpu; `compile --device cuda` shows the passes "
+                   "for a GPU";
+        return known(text);
+    };
+    return CLI::Validator(check, "{reference, cpu}", "");
 }
 
 void refuseEmptyValues(CLI::App& app) {

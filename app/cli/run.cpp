@@ -4,6 +4,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/backends.h"
 #include "cutaway/node_names.h"
 #include "cutaway/words.h"
 
@@ -99,18 +100,6 @@ void printCalls(const std::vector<TimedCall>& calls) {
               call.gigabytesPerSecond, call.kernel.c_str(), call.kind.c_str(), call.node.c_str());
 }
 
-/// The backends of `run`. Many will try a GPU first, so it gets a sentence of its own.
-CLI::Validator runBackend() {
-    const auto known = oneOf({"reference", "cpu"});
-    const auto check = [known](std::string& text) -> std::string {
-        if (text == "cuda")
-            return "cuda is not in this version: run with reference or cpu; `compile --device cuda` shows the passes "
-                   "for a GPU";
-        return known(text);
-    };
-    return CLI::Validator(check, "{reference, cpu}", "");
-}
-
 void addRunOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, backend = "reference", json;
@@ -146,7 +135,7 @@ void addRunOptions(CLI::App& command, Context& context) {
                     "With --mode training: such a file to compare with; status 1 where something differs")
         ->type_name("FILE");
     command.add_option("--backend", arguments->backend, "The interpreter, or kernels compiled for the CPU")
-        ->check(runBackend());
+        ->check(aBackend());
     command.add_option("--repeat", arguments->run.repeat, "Timed runs")
         ->type_name("N")
         ->check(wholeNumber(1, kMostRepeats));
@@ -159,7 +148,7 @@ void addRunOptions(CLI::App& command, Context& context) {
     arguments->compile.addTo(command);
     command.callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
-            arguments->run.backend = arguments->backend == "cpu" ? Backend::Cpu : Backend::Reference;
+            CT_TRY(arguments->run.backend, backendNamed(arguments->backend));
             if (arguments->run.cold && arguments->run.backend != Backend::Cpu)
                 return invalidInput("--cold needs --backend cpu: the interpreter is not timed so closely", "");
             if (arguments->calls && arguments->run.backend != Backend::Cpu)

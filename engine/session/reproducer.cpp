@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cutaway/backends.h"
 #include "cutaway/files.h"
 #include "cutaway/guarded.h"
 #include "cutaway/reproducer.h"
@@ -34,8 +35,6 @@ std::string folderOfAll() {
     return store.empty() ? std::string() : (fs::path(store).parent_path() / "repros").string();
 }
 
-std::string_view nameOf(Backend backend) { return backend == Backend::Cpu ? "cpu" : "reference"; }
-
 /// The shortest text that reads back as the same number.
 std::string numberText(double value) {
     char text[32];
@@ -47,7 +46,7 @@ std::string factsOf(const Failure& failure, std::string_view input) {
                       ",\n \"operation\": " + jsonString(failure.operation) +
                       ",\n \"request\": " + jsonString(failure.request.text()) + ",\n \"input\": " + jsonString(input);
     if (failure.run)
-        out += ",\n \"backend\": " + jsonString(nameOf(failure.run->backend)) +
+        out += ",\n \"backend\": " + jsonString(backendName(failure.run->backend)) +
                ",\n \"repeat\": " + std::to_string(failure.run->repeat) + ",\n \"seed\": 0";
     if (failure.bisect)
         out += ",\n \"check\": " + jsonString(nameOf(failure.bisect->check)) +
@@ -134,8 +133,10 @@ Result<Facts> readFacts(const std::string& folder) {
     CT_TRY(facts.error, root.textAt("error", path));
     CT_TRY(const std::string_view request, root.textAt("request", path));
     CT_TRY(facts.request, parseRequest(request));
-    if (const auto backend = root.find("backend"))
-        facts.run.backend = backend->text() == "cpu" ? Backend::Cpu : Backend::Reference;
+    if (root.find("backend")) {
+        CT_TRY(const std::string_view backend, root.textAt("backend", path));
+        CT_TRY(facts.run.backend, backendNamed(backend));
+    }
     if (const auto repeat = root.find("repeat"))
         facts.run.repeat = static_cast<int>(std::clamp<int64_t>(repeat->integer().value_or(1), 1, 1000));
     if (const auto check = root.find("check"))

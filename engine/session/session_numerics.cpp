@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cutaway/backends.h"
 #include "cutaway/guarded.h"
 #include "cutaway/numerics.h"
 #include "engine/numerics/element_reader.h"
@@ -113,8 +114,7 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     if (trace.isSplit())
         return unsupported("compiled code of a training run is compared by a run of it, result by result", {},
                            {"use: cutaway-cli run MODEL --mode training --expect FILE"});
-    if (options.backend != Backend::Cpu)
-        return unsupported("a checked run compares the interpreter or compiled CPU code", {}, {});
+    CT_TRY_VOID(checkBackend(options.backend, trace.request.target));
     CheckedRun run;
     run.place = place;
     run.reference = {place.run, -1, -1};

@@ -1,4 +1,5 @@
 // Running what was compiled, and comparing.
+#include "cutaway/backends.h"
 #include "cutaway/guarded.h"
 #include "engine/autograd/metadata.h"
 #include "engine/interpret/interpret.h"
@@ -13,6 +14,7 @@
 #include "engine/session/ties.h"
 #include "engine/session/training_run.h"
 #include "engine/session/written_values.h"
+#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -61,6 +63,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 Result<void> Session::canRun(RunId id, Backend backend) const {
     return guarded([&]() -> Result<void> {
         CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        CT_TRY_VOID(checkBackend(backend, found->trace.request.target));
         CT_TRY_VOID(backend == Backend::Reference ? checkPasses(found->trace) : checkLowered(found->trace));
         return checkTrainable(*m_state->input, found->trace);
     });
@@ -75,6 +78,7 @@ Result<void> Session::canBuild(RunId id) const {
 
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run * found, run(id));
+    CT_TRY_VOID(checkBackend(options.backend, found->trace.request.target));
     CT_TRY_VOID(checkPasses(found->trace));
     CT_TRY_VOID(checkTrainable(*input, found->trace));
     const std::lock_guard turn(found->turn);
@@ -110,8 +114,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
             }
             break;
         }
-        case Backend::Cuda:
-            return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
+        case Backend::Cuda: CT_CHECK(false, "checkBackend refuses it");
     }
 
     RunReport report;

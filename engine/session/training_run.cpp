@@ -226,9 +226,7 @@ class TrainingRun {
                               const std::vector<Tensor>& inputs, const SymbolValues& known) {
         if (m_options.backend == Backend::Reference)
             return runInterpreted(module, inputs, m_options.repeat, m_progress, known);
-        if (m_options.backend == Backend::Cpu)
-            return runCompiled(m_run, track, given, inputs, m_options, m_progress, known);
-        return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
+        return runCompiled(m_run, track, given, inputs, m_options, m_progress, known);
     }
 
     /// The gradient of a returned input, or of a view of it, goes to it directly, outside of both graphs (A8.5).

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "cutaway/backends.h"
 #include "cutaway/guarded.h"
 #include "engine/passes/pipeline.h"
 #include "engine/session/run_inputs.h"
@@ -28,6 +29,7 @@ class FuelSearch {
           m_check{TrialCheck::Looks::Compiles, options.backend, options.tolerance} {}
 
     Result<BisectReport> run() {
+        CT_TRY_VOID(checkBackend(m_options.backend, m_request.target));
         if (!m_request.plugins.empty())
             return unsupported("passes of plugins cannot be tried in another process", {},
                                {"compile without them, or bisect by numbers"});

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "cutaway/backends.h"
 #include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
 #include "engine/minify/pytorch_minifier.h"
@@ -92,8 +93,7 @@ class Search {
         if (m_options.check == MinifyCheck::Command && m_options.command.empty())
             return invalidInput("minifying by a command needs the command");
         if (m_options.folder.empty()) return invalidInput("minifying needs a folder for the result");
-        if (m_options.backend == Backend::Cuda)
-            return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
+        CT_TRY_VOID(checkBackend(m_options.backend, m_options.request.target));
         for (const std::string& name : m_options.without) {
             const auto all = reduceStrategies();
             if (std::none_of(all.begin(), all.end(), [&](const ReduceStrategy& each) { return each.name == name; }))

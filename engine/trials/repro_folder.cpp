@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cutaway/backends.h"
 #include "cutaway/files.h"
 #include "cutaway/guarded.h"
 #include "cutaway/reproducer.h"
@@ -46,7 +47,7 @@ std::string factsOf(const ReproFolder& repro) {
     return "{\n \"version\": " + std::to_string(kVersion) + ",\n \"operation\": " + jsonString(kOperation) +
            ",\n \"cutaway\": " + jsonString(version()) + ",\n \"request\": " + jsonString(repro.job.request.text()) +
            ",\n \"check\": " + jsonString(repro.command.empty() ? looks : "command") +
-           ",\n \"backend\": " + jsonString(repro.job.check.backend == Backend::Cpu ? "cpu" : "reference") +
+           ",\n \"backend\": " + jsonString(backendName(repro.job.check.backend)) +
            ",\n \"stage\": " + jsonString(repro.job.stage) +
            ",\n \"tolerance\": " + numberText(repro.job.check.tolerance) +
            ",\n \"command\": " + jsonString(repro.command) + ",\n \"match\": " + jsonString(repro.match) +
@@ -163,7 +164,7 @@ Result<ReproFolder> readRepro(const std::string& folder) {
     repro.job.check.pass = repro.signature.pass;
     repro.job.check.namesPass = !repro.signature.pass.empty();
     CT_TRY(const std::string_view backend, root.textAt("backend", path));
-    repro.job.check.backend = backend == "cpu" ? Backend::Cpu : Backend::Reference;
+    CT_TRY(repro.job.check.backend, backendNamed(backend));
     const auto number = [&](const char* key, double fallback) {
         const auto value = root.find(key);
         return value ? value->real().value_or(fallback) : fallback;

@@ -171,7 +171,13 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --device cuda", 0, " passes, ");
         row("cutaway-cli compile two.py --json - --stages-json -", 1, "!cannot both go to stdout");
         row("cutaway-cli compile two.py --mode training --grad nosuch", 1, "!cutaway-cli: no input named 'nosuch'");
-        row("cutaway-cli run two.py --backend cuda", 2, "!cuda is not in this version");
+        for (const char* command : {"run two.py", "minify two.py -o out", "bisect two.py", "checked-run two.py"})
+            row(QStringLiteral("cutaway-cli %1 --backend cuda").arg(command), 2, "!cuda is not in this version");
+        for (const char* command :
+             {"run two.py", "minify two.py -o out --check numbers", "bisect two.py", "checked-run two.py"})
+            row(QStringLiteral("cutaway-cli %1 --device cuda --backend cpu").arg(command), 1,
+                "!the backend cpu runs what is compiled for the CPU, and this is compiled for a GPU");
+        row("cutaway-cli run two.py --device cuda", 0, "");
         for (const char* backend : {"reference", "cpu"})
             row(QStringLiteral("cutaway-cli run " CUTAWAY_SOURCE_DIR
                                "/resources/models/mlp.pt2 --mode training --backend ") +

@@ -126,6 +126,26 @@ class ReproducerTest : public QObject {
         QVERIFY(runReproducer(folder.toStdString())->repeated);
     }
 
+    /// It would run by another one, and find the failure mended.
+    void unknownBackendsAreRefused() {
+        Session session;
+        QVERIFY(session.open(kModel));
+        setFault("pass:decompose:runtime_error");
+        const auto run = session.compile({});
+        QVERIFY(run);
+        const QString folder = folderIn(lastError(session, *run));
+        QFile facts(folder + "/repro.json");
+        QVERIFY(facts.open(QIODevice::ReadOnly));
+        QByteArray json = facts.readAll();
+        facts.close();
+        json.replace("\"operation\":", "\"backend\": \"gpu\", \"operation\":");
+        QVERIFY(facts.open(QIODevice::WriteOnly) && facts.write(json) == json.size());
+        facts.close();
+        const auto refused = runReproducer(folder.toStdString());
+        QVERIFY(!refused);
+        QCOMPARE(refused.error().message, std::string("no backend is called 'gpu'"));
+    }
+
     /// Mistakes of the user's are no failures to be repeated.
     void mistakesHaveNone() {
         Session session;

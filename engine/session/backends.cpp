@@ -1,0 +1,41 @@
+#include "cutaway/backends.h"
+
+namespace cutaway {
+namespace {
+
+struct NamedBackend {
+    Backend backend;
+    std::string_view name;
+};
+constexpr NamedBackend kNamedBackends[] = {
+    {Backend::Reference, "reference"}, {Backend::Cpu, "cpu"}, {Backend::Cuda, "cuda"}};
+
+}  // namespace
+
+std::string_view backendName(Backend backend) {
+    for (const NamedBackend& each : kNamedBackends)
+        if (each.backend == backend) return each.name;
+    return {};
+}
+
+Result<Backend> backendNamed(std::string_view name) {
+    std::string known;
+    for (const NamedBackend& each : kNamedBackends) {
+        if (each.name == name) return each.backend;
+        known += (known.empty() ? "" : ", ") + std::string(each.name);
+    }
+    return Error{ErrorCode::NotFound, "no backend is called '" + std::string(name) + "'", {}, {"there are: " + known}};
+}
+
+Result<void> checkBackend(Backend backend, Target target) {
+    if (backend == Backend::Cuda)
+        return unsupported(
+            "there is no CUDA backend yet", {},
+            {"run with the backend reference or cpu; `compile --device cuda` shows the passes for a GPU"});
+    if (backend == Backend::Cpu && target == Target::Cuda)
+        return unsupported("the backend cpu runs what is compiled for the CPU, and this is compiled for a GPU", {},
+                           {"compile it for the CPU (--device cpu), or run it with the backend reference"});
+    return {};
+}
+
+}  // namespace cutaway
