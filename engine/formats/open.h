@@ -43,6 +43,7 @@ struct OpenedGraph {
     std::unique_ptr<Module> module;
     /// What the file was exported with: one value per placeholder of kind UserInput, in order; empty if there is none.
     std::vector<SavedValue> sampleInputs;
+    std::string noSamples = {};  // why the sample inputs that are in the file are left out; empty: they are not
 };
 
 /// A file that was opened: its graphs, and what else is in it.

@@ -80,33 +80,35 @@ Result<void> flattenAs(const Json& spec, const SavedValue& value, std::vector<Sa
 void readSampleInputs(const ZipArchive& archive, const std::string& entryName, const Json& root, OpenedGraph& graph) {
     const ZipEntry* entry = archive.find(entryName);
     if (entry == nullptr || entry->size == 0) return;
-    auto& remarks = graph.module->origin.remarks;
+    const auto leaveOut = [&](const std::string& why) {
+        graph.noSamples = why;
+        graph.module->origin.remarks.push_back(why);
+    };
     auto source = archive.source(*entry);
-    if (!source) return remarks.push_back("sample inputs cannot be read: " + source.error().text());
+    if (!source) return leaveOut("sample inputs cannot be read: " + source.error().text());
     auto value = readTorchSave(std::move(*source), archive.where() + ": " + entryName, SavedObjects::AsFields);
-    if (!value) return remarks.push_back("sample inputs cannot be read: " + value.error().text());
+    if (!value) return leaveOut("sample inputs cannot be read: " + value.error().text());
     if (value->isNone()) return;
     std::vector<SavedValue> flat;
     const std::unique_ptr<JsonDocument> document = inputSpec(root);
     std::optional<Json> tree;  // [version of the text, spec]
     if (document && document->root.items().size() == 2) tree = Json(document->root.items().at(1).value_unsafe());
     if (!tree && holdsObject(*value))
-        return remarks.push_back("sample inputs cannot be read: they hold objects, and the file has no in_spec");
+        return leaveOut("sample inputs cannot be read: they hold objects, and the file has no in_spec");
     if (!tree) flatten(*value, flat);
     else if (const auto done = flattenAs(*tree, *value, flat); !done)
-        return remarks.push_back("sample inputs cannot be read: " + done.error().text());
+        return leaveOut("sample inputs cannot be read: " + done.error().text());
     std::vector<SavedValue> inputs;
     size_t next = 0;
     for (const InputSpec& spec : graph.module->inputs) {
         if (spec.kind != InputSpec::Kind::UserInput && spec.kind != InputSpec::Kind::ConstantInput) continue;
-        if (next >= flat.size())
-            return remarks.push_back("sample inputs: fewer values than the program has inputs; left out");
+        if (next >= flat.size()) return leaveOut("sample inputs: fewer values than the program has inputs; left out");
         if (spec.kind == InputSpec::Kind::UserInput) inputs.push_back(flat[next]);
         ++next;
     }
     if (next != flat.size())
-        return remarks.push_back("sample inputs: " + std::to_string(flat.size()) + " values for " +
-                                 std::to_string(next) + " inputs; left out");
+        return leaveOut("sample inputs: " + std::to_string(flat.size()) + " values for " + std::to_string(next) +
+                        " inputs; left out");
     graph.sampleInputs = std::move(inputs);
 }
 

@@ -54,6 +54,7 @@ class ReproReader {
         setAttributes(module);
         describeModules(module, functionText(m_text.substr(m_class), "def __init__(self"));
         graph.sampleInputs = sampleInputs();
+        graph.noSamples = m_noSamples;
         for (std::string& remark : m_inputs.remarks) module.origin.remarks.push_back(std::move(remark));
         module.origin.format = description();
         // Scripts of after_aot hold what AOTAutograd and the joint passes have made; those of after_dynamo hold a graph
@@ -215,7 +216,8 @@ class ReproReader {
         return samples;
     }
     std::vector<SavedValue> leaveOut(const ReproInput& input, const std::string& why) {
-        m_inputs.remarks.push_back("sample inputs are left out: '" + input.name + "': " + why);
+        m_noSamples = "sample inputs are left out: '" + input.name + "': " + why;
+        m_inputs.remarks.push_back(m_noSamples);
         return {};
     }
 
@@ -248,6 +250,7 @@ class ReproReader {
     const StorageFinder& m_find;
     size_t m_class = 0;
     ReproInputs m_inputs;
+    std::string m_noSamples;  // OpenedGraph::noSamples
     std::vector<ReproAttribute> m_attributes;
     std::map<std::string, ValueType> m_types;
     std::vector<std::shared_ptr<Storage>> m_storages;

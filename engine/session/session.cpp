@@ -171,18 +171,10 @@ Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& setti
     return error;
 }
 
-/// What was noted about sample inputs that cannot be used; empty if nothing was.
-std::string sampleRemark(const OpenedFile& file) {
-    for (const std::vector<std::string>* remarks :
-         {&file.remarks, &std::as_const(file.graphs.front().module->origin.remarks)})
-        for (const std::string& remark : *remarks)
-            if (remark.find("sample inputs") != std::string::npos) return remark;
-    return {};
-}
-
 /// Turns the symbols that the user set into numbers; sample inputs of other sizes are dropped.
-Result<void> setSizes(Module& module, const SymbolValues& sizes, std::vector<Tensor>& samples) {
+Result<void> setSizes(OpenedGraph& graph, const SymbolValues& sizes, std::vector<Tensor>& samples) {
     if (sizes.empty()) return {};
+    Module& module = *graph.module;
     const std::vector<std::string> symbols = freeSymbols(module);
     for (const auto& [symbol, value] : sizes)
         if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) {
@@ -196,7 +188,8 @@ Result<void> setSizes(Module& module, const SymbolValues& sizes, std::vector<Ten
     CT_TRY_VOID(specialize(module, sizes));
     if (!samples.empty() && !bindInputs(module, samples)) {
         samples.clear();
-        module.origin.remarks.push_back("the file's sample inputs have other sizes than those set, and are left out");
+        graph.noSamples = "the file's sample inputs have other sizes than those set, and are left out";
+        module.origin.remarks.push_back(graph.noSamples);
     }
     return {};
 }
@@ -218,9 +211,9 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
         auto fresh = std::make_unique<State>();
         fresh->sampleInputs = sampleTensors(file.graphs.front().sampleInputs);
         const bool damaged = fresh->sampleInputs.empty() && !file.graphs.front().sampleInputs.empty();
-        CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, fresh->sampleInputs));
+        CT_TRY_VOID(setSizes(file.graphs.front(), settings.sizes, fresh->sampleInputs));
         fresh->noSamples = damaged ? "sample inputs of the file are left out: not all of them are tensors or numbers"
-                                   : sampleRemark(file);
+                                   : file.graphs.front().noSamples;
         fresh->info = describeFile(file);
         fresh->settings = settings;
         fresh->input = std::move(file.graphs.front().module);
@@ -241,7 +234,7 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
     return guarded([&]() -> Result<ModelInfo> {
         CT_TRY(OpenedFile file, openChosen(path, settings));
         std::vector<Tensor> samples;
-        if (!file.graphs.empty()) CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, samples));
+        if (!file.graphs.empty()) CT_TRY_VOID(setSizes(file.graphs.front(), settings.sizes, samples));
         return describeFile(file);
     });
 }
