@@ -15,6 +15,8 @@ struct PrintOptions {
     /// The Python file instead of the short form. Symbols take their hint, else 8; tensors are seeded random floats or
     /// zeros, or the module's own values when there are at most four.
     bool runnable = false;
+    /// Of the runnable form: inputs that inputs.safetensors beside the file has, by their names, are read from it.
+    bool storedInputs = false;
     /// Of the runnable form: what GraphModule.to_folder writes as module.py, a class FxModule whose tensors come from
     /// this state dict. Empty: a file that runs alone.
     std::string stateDict = {};

@@ -34,6 +34,36 @@ def put(module, path, value):
     module.register_buffer(leaf, value)
 )";
 
+/// Reads the inputs of a safetensors file with nothing but PyTorch.
+constexpr std::string_view kStored = R"(
+
+def stored_args():
+    """The inputs of the file beside this one; made-up ones for those that it lacks."""
+    import json
+    import os
+
+    args, names = load_args(), [@NAMES@]
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inputs.safetensors")
+    if not os.path.exists(path):
+        return args
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    dtypes = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+              "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
+              "BOOL": torch.bool, "C64": torch.complex64}
+    for i, name in enumerate(names):
+        entry = header.get(name)
+        if entry is None or entry["dtype"] not in dtypes or not isinstance(args[i], torch.Tensor):
+            continue
+        begin, end = entry["data_offsets"]
+        values = torch.frombuffer(bytearray(data[begin:end]), dtype=dtypes[entry["dtype"]]) if end > begin else None
+        if values is not None:
+            with torch.no_grad():
+                args[i].copy_(values.reshape(entry["shape"]))
+    return args
+)";
+
 constexpr int64_t kExactElements = 4;
 
 std::string pythonDims(const SymDims& dims) {
@@ -98,8 +128,11 @@ class RunnablePrinter {
         line(0, "");
         line(0, "");
         inputs();
+        if (m_options.storedInputs) storedInputs();
         block(
-            "\n\nif __name__ == \"__main__\":\n    module = Repro()\n    with torch.no_grad():\n        results = module(*load_args())\n"
+            "\n\nif __name__ == \"__main__\":\n    module = Repro()\n    with torch.no_grad():\n        results = module(*" +
+            std::string(m_options.storedInputs ? "stored_args" : "load_args") +
+            "())\n"
             "    for result in results if isinstance(results, (tuple, list)) else [results]:\n"
             "        print(getattr(result, \"shape\", result), getattr(result, \"dtype\", \"\"))\n");
         return std::move(m_printed);
@@ -121,6 +154,7 @@ class RunnablePrinter {
     void imports();
     void symbols();
     void inputs();
+    void storedInputs();
     void moduleClass(const Module& module, const std::string& name, size_t indent);
     void constructor(const Module& module, size_t indent);
     static std::string emptyText(const Tensor& tensor);
@@ -270,6 +304,15 @@ void RunnablePrinter::moduleClass(const Module& module, const std::string& name,
         line(0, "");
         moduleClass(*body, key, indent + 4);
     }
+}
+
+void RunnablePrinter::storedInputs() {
+    std::string names;
+    for (const Node* node : m_module.graph().placeholders())
+        names += (names.empty() ? "\"" : ", \"") + node->name() + "\"";
+    std::string text(kStored);
+    text.replace(text.find("@NAMES@"), std::string_view("@NAMES@").size(), names);
+    block(text);
 }
 
 void RunnablePrinter::inputs() {

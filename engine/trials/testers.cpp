@@ -147,36 +147,6 @@ namespace {
 
 constexpr int64_t kMostInputBytes = int64_t{16} << 20;  // that are written beside each file
 
-/// Reads the tensors of a safetensors file with nothing but PyTorch.
-constexpr std::string_view kStored = R"(
-def stored_args():
-    """The inputs of the file beside this one; made-up ones for those that it lacks."""
-    import json
-    import os
-
-    args, names = load_args(), NAMES
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inputs.safetensors")
-    if not os.path.exists(path):
-        return args
-    with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        data = file.read()
-    dtypes = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
-              "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
-              "BOOL": torch.bool, "C64": torch.complex64}
-    for i, name in enumerate(names):
-        entry = header.get(name)
-        if entry is None or entry["dtype"] not in dtypes or not isinstance(args[i], torch.Tensor):
-            continue
-        begin, end = entry["data_offsets"]
-        values = torch.frombuffer(bytearray(data[begin:end]), dtype=dtypes[entry["dtype"]]) if end > begin else None
-        if values is not None:
-            with torch.no_grad():
-                args[i].copy_(values.reshape(entry["shape"]))
-    return args
-
-)";
-
 }  // namespace
 
 Result<std::string> runnableOf(const TrialJob& job) {
@@ -185,19 +155,8 @@ Result<std::string> runnableOf(const TrialJob& job) {
         if (tensor.defined()) module->tensors.insert_or_assign(name, tensor);
     CT_TRY_VOID(checkRunnable(*module));
     PrintOptions print;
-    print.runnable = true;
-    std::string text = printText(*module, print).text;
-    const size_t main = text.find("if __name__ == \"__main__\":");
-    if (main == std::string::npos) return text;
-    std::string names = "[";
-    for (const Node* input : module->graph().placeholders())
-        names += (names.size() > 1 ? ", \"" : "\"") + input->name() + "\"";
-    std::string stored(kStored.substr(1));
-    stored.replace(stored.find("NAMES"), 5, names + "]");
-    text.insert(main, stored + "\n");
-    for (size_t at = main; (at = text.find("*load_args()", at)) != std::string::npos;)
-        text.replace(at, 12, "*stored_args()");
-    return text;
+    print.runnable = print.storedInputs = true;
+    return printText(*module, print).text;
 }
 
 Result<void> writeRunnable(const TrialJob& job, const std::string& file) {
