@@ -94,11 +94,12 @@ bool toldIfThrown(Body&& body) {
     try {
         body();
         return true;
+    } catch (const std::bad_alloc&) {
+        setLibraryError("there is not enough memory");
     } catch (const std::exception& error) {
-        const bool memory = std::string(error.what()) == std::bad_alloc().what();
-        setLibraryError(memory ? "there is not enough memory" : error.what());
-        return false;
+        setLibraryError(error.what());
     }
+    return false;
 }
 
 }  // namespace cutaway
