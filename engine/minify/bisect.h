@@ -13,8 +13,11 @@ namespace cutaway {
 /// The result of testing one graph.
 struct Verdict {
     bool bad = false;
-    std::string detail;  // "largest error 0.25 of 1.5", for the user
+    std::string detail;      // "largest error 0.25 of 1.5", for the user
+    bool otherType = false;  // a result has another dtype or shape
 };
+/// What `detail` says of such a result.
+inline constexpr const char* kOtherType = "another dtype or shape";
 /// An error ends the search: the test itself could not be made.
 using GraphTest = std::function<Result<Verdict>(const Module&)>;
 

@@ -28,15 +28,23 @@ bool checksTypes() {
     return asked;
 }
 
-/// The error says that it is about what the pass left behind, not about what the pass itself had to say.
-Result<void> verifyResult(const Module& module, const VerifyOptions& options) {
+/// Notes in the step that an error is about what the pass left behind, not what the pass itself had to say.
+Result<void> verifyResult(const Module& module, const VerifyOptions& options, Step& step) {
     auto sound = verify(module, options);
-    if (!sound) sound.error().message = std::string(kInvalidResult) + sound.error().message;
+    step.invalidResult = !sound;
     return sound;
 }
 
+void fail(Step& step, const Error& error) {
+    step.info.state = StepState::Failed;
+    step.error = error;
+    Error told = error;
+    if (step.invalidResult) told.message = "leaves an invalid graph: " + told.message;
+    step.info.error = told.text();
+}
+
 Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, const Snapshot& earlier,
-                        Rewriter& rewriter, double& passMilliseconds) {
+                        Rewriter& rewriter, Step& step) {
     const auto start = std::chrono::steady_clock::now();
     // What goes wrong in one pass must not cost the user the session.
     const Result<bool> result = guarded([&]() -> Result<bool> {
@@ -45,7 +53,7 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
         CT_TRY(const bool spoiled, spoilGraph(pass, module, before, rewriter));
         return changed || spoiled;
     });
-    passMilliseconds = millisecondsSince(start);
+    step.info.passMilliseconds = millisecondsSince(start);
     CT_TRY(const bool claimed, result);
     if (claimed != rewriter.changed())
         return Error{ErrorCode::Internal,
@@ -64,7 +72,7 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
         VerifyOptions verifyOptions;
         verifyOptions.functional = pass.functional && !rewriter.outOfFuel();
         verifyOptions.types = verifyOptions.functional && checksTypes();
-        CT_TRY_VOID(verifyResult(module, verifyOptions));
+        CT_TRY_VOID(verifyResult(module, verifyOptions, step));
     }
     return differs;
 }
@@ -97,14 +105,14 @@ Step stepOf(const Pass& pass, const Snapshot& before) {
 }
 
 /// Splits the graph into one for each track, and verifies each.
-Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
+Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before, Rewriter& rewriter, Step& step) {
     return guarded([&]() -> Result<std::vector<Snapshot>> {
         faultPoint("pass", pass.name);
         CT_TRY(const auto modules, pass.split(*before, rewriter));
         if (!modules.empty()) CT_TRY_VOID(spoilGraph(pass, *modules.front(), *before, rewriter));
         std::vector<Snapshot> out;
         for (const std::shared_ptr<Module>& module : modules) {
-            CT_TRY_VOID(verifyResult(*module, {.functional = pass.functional}));
+            CT_TRY_VOID(verifyResult(*module, {.functional = pass.functional}, step));
             out.push_back(module);
         }
         return out;
@@ -114,17 +122,17 @@ Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before,
 Step splitPass(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
     const auto start = std::chrono::steady_clock::now();
     Step step = stepOf(pass, before);
-    const auto made = runSplit(pass, before, rewriter);
+    const auto made = runSplit(pass, before, rewriter, step);
     step.info.milliseconds = step.info.passMilliseconds = millisecondsSince(start);
     step.rewrites = rewriter.done();
     step.answers = rewriter.context().asked();
     step.info.rewrites = static_cast<int>(step.rewrites.size());
-    step.info.state = made ? StepState::Changed : StepState::Failed;
     if (!made) {
-        step.info.error = made.error().text();
-        step.errorCode = made.error().code;
-    } else
-        for (const Snapshot& graph : *made) step.made.emplace_back(std::string(), graph);
+        fail(step, made.error());
+        return step;
+    }
+    step.info.state = StepState::Changed;
+    for (const Snapshot& graph : *made) step.made.emplace_back(std::string(), graph);
     return step;
 }
 
@@ -152,7 +160,7 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     rewriter.knowBodies(*module);
     if (watched)
         if (const Module* body = module->body(watched->body)) rewriter.watch(body->graph(), watched->node);
-    const Result<bool> changed = runChecked(pass, *module, *before, earlier, rewriter, step.info.passMilliseconds);
+    const Result<bool> changed = runChecked(pass, *module, *before, earlier, rewriter, step);
     rewriter.knowBodies(*module);
     step.rewrites = rewriter.done();
     step.answers = rewriter.context().asked();
@@ -162,9 +170,7 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
             {std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     if (!changed) {
-        step.info.state = StepState::Failed;
-        step.info.error = changed.error().text();
-        step.errorCode = changed.error().code;
+        fail(step, changed.error());
         step.info.milliseconds = millisecondsSince(start);
         return step;
     }

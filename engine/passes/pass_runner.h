@@ -11,9 +11,6 @@ namespace cutaway {
 class BodyRound;
 class UserPasses;
 
-/// How the error of a step begins whose pass left a graph that does not verify; what follows is the broken rule.
-inline constexpr std::string_view kInvalidResult = "leaves an invalid graph: ";
-
 /// One pass of a run, with the graphs on both sides. A step that changed nothing shares one snapshot.
 struct Step {
     StepInfo info;
@@ -24,8 +21,9 @@ struct Step {
     std::vector<std::pair<std::string, Snapshot>> made;
     std::vector<RewriteInfo> rewrites;
     std::vector<RuleUse> rules;
-    std::vector<Answer> answers;                // of the services, as the pass asked
-    ErrorCode errorCode = ErrorCode::Internal;  // of info.error
+    std::vector<Answer> answers;  // of the services, as the pass asked
+    Error error;                  // of a failed step; info.error is its text
+    bool invalidResult = false;   // the pass left a graph that does not verify; the error's message is the broken rule
 };
 
 /// A whole run: never changed once it is made. When a pass failed, its step is the last one and carries the error.

@@ -9,6 +9,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/passes/request_names.h"
 #include "engine/passes/whole_program.h"
+#include "engine/rewrite/rewrite_watch.h"
 
 namespace cutaway {
 namespace {
@@ -130,6 +131,7 @@ class Run {
             const PlannedPass one = plan[at];  // rounds add to the plan
             sayProgress(at, plan);
             if (m_progress.cancelled()) return cancelledAt(*one.pass);
+            if (const RewriteWatch* watch = RewriteWatch::current()) watch->begins(one.stage->name, one.pass->name);
             Step step = runOne(one);
             // An interrupted pass has done only some of its rewrites, or failed because it could not do the others.
             if (m_progress.cancelled()) return cancelledAt(*one.pass);

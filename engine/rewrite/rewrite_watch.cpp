@@ -2,11 +2,14 @@
 
 namespace cutaway {
 namespace {
-thread_local const RewriteWatch::Told* t_told = nullptr;
+thread_local const RewriteWatch* t_watch = nullptr;
 }
 
-RewriteWatch::RewriteWatch(Told told) : m_told(std::move(told)), m_before(t_told) { t_told = &m_told; }
-RewriteWatch::~RewriteWatch() { t_told = m_before; }
-const RewriteWatch::Told* RewriteWatch::current() { return t_told; }
+RewriteWatch::RewriteWatch(Told told, Begun begun)
+    : m_told(std::move(told)), m_begun(std::move(begun)), m_before(t_watch) {
+    t_watch = this;
+}
+RewriteWatch::~RewriteWatch() { t_watch = m_before; }
+const RewriteWatch* RewriteWatch::current() { return t_watch; }
 
 }  // namespace cutaway

@@ -1,26 +1,33 @@
 #pragma once
-// Tells of rewrites while a pass makes them, for whoever wants to know in which one a process ended.
+// Tells of passes and of their rewrites while they are made, for whoever wants to know in which one a process ended.
 #include <functional>
 
 #include "cutaway/trace.h"
 
 namespace cutaway {
 
-/// Until the end of the scope `told` is called for each rewrite that a pass begins on this thread.
+/// Until the end of the scope `told` is called for each rewrite that a pass begins on this thread, and `begun` for each
+/// pass of a run.
 class RewriteWatch {
   public:
     using Told = std::function<void(std::string_view pass, const RewriteInfo&)>;
-    explicit RewriteWatch(Told told);
+    using Begun = std::function<void(std::string_view stage, std::string_view pass)>;
+    explicit RewriteWatch(Told told, Begun begun = {});
     ~RewriteWatch();
     RewriteWatch(const RewriteWatch&) = delete;
     RewriteWatch& operator=(const RewriteWatch&) = delete;
 
     /// Of this thread; null: nobody wants to know.
-    static const Told* current();
+    static const RewriteWatch* current();
+    void rewrite(std::string_view pass, const RewriteInfo& info) const { m_told(pass, info); }
+    void begins(std::string_view stage, std::string_view pass) const {
+        if (m_begun) m_begun(stage, pass);
+    }
 
   private:
     Told m_told;
-    const Told* m_before;
+    Begun m_begun;
+    const RewriteWatch* m_before;
 };
 
 }  // namespace cutaway

@@ -67,7 +67,7 @@ void Rewriter::record(std::string_view rule, const Graph& graph, std::string_vie
     if (known != m_bodies.end()) info.body = known->second;
     m_unknown.push_back(known == m_bodies.end() ? &graph : nullptr);
     m_done.push_back(std::move(info));
-    if (const auto* told = RewriteWatch::current()) (*told)(m_pass, m_done.back());
+    if (const RewriteWatch* watch = RewriteWatch::current()) watch->rewrite(m_pass, m_done.back());
     faultPoint("rule", rule, m_pass);
 }
 

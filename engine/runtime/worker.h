@@ -5,8 +5,17 @@
 
 #include "cutaway/jobs.h"
 #include "engine/runtime/message.h"
+#include "engine/runtime/wire.h"
 
 namespace cutaway {
+
+/// A rewrite that a pass makes.
+struct LastRewrite {
+    std::string pass, rule;
+    int index = 0;           // among those of the pass
+    std::string node, body;  // names; body as RewriteInfo's
+    int64_t nodeId = 0;
+};
 
 /// Status of the worker while it works, which its program sees at once.
 class Board {
@@ -14,17 +23,30 @@ class Board {
     static constexpr std::string_view kNotBegun = "start of the worker";
     /// The call that runs now, by its nodes; the error names it if the process dies.
     void at(std::string_view where) {
+        m_inPass.store(false, std::memory_order_relaxed);
         const size_t size = std::min(where.size(), sizeof m_where - 1);
         where.copy(m_where, size);
         m_where[size] = '\0';
     }
+    /// The pass that runs now, "joint/remove_noop_ops".
+    void inPass(std::string_view path) {
+        at(path);
+        m_inPass.store(true, std::memory_order_relaxed);
+    }
     void done(double fraction) { m_fraction.store(fraction, std::memory_order_relaxed); }
 
-    /// The rewrite that a pass makes now, and how many it makes with that.
-    void rewrites(int64_t count, std::string_view last) {
-        const size_t size = std::min(last.size(), sizeof m_rewrite - 1);
-        last.copy(m_rewrite, size);
-        m_rewrite[size] = '\0';
+    /// The rewrite that a pass makes now, and how many it makes with that. One with names that do not fit is left out.
+    void rewrites(int64_t count, const std::optional<LastRewrite>& last) {
+        ByteWriter out;
+        if (last) {
+            for (const std::string* text : {&last->pass, &last->rule, &last->node, &last->body}) out.text(*text);
+            out.pod(last->index);
+            out.pod(last->nodeId);
+        }
+        const bool fits = out.bytes.size() <= sizeof m_rewrite;
+        m_rewriteBytes.store(0, std::memory_order_release);
+        if (fits) out.bytes.copy(m_rewrite, out.bytes.size());
+        m_rewriteBytes.store(fits ? out.bytes.size() : 0, std::memory_order_release);
         m_rewrites.store(count, std::memory_order_relaxed);
     }
 
@@ -40,9 +62,21 @@ class Board {
         m_changed[held + line.size()] = '\0';
     }
 
-    std::string where() const { return std::string(m_where, ::strnlen(m_where, sizeof m_where)); }
+    /// "pass joint/remove_noop_ops" while one runs.
+    std::string where() const { return (isInPass() ? "pass " : "") + held(); }
+    /// Empty where none runs.
+    std::string pass() const { return isInPass() ? held() : std::string(); }
     int64_t rewrites() const { return m_rewrites.load(std::memory_order_relaxed); }
-    std::string lastRewrite() const { return std::string(m_rewrite, ::strnlen(m_rewrite, sizeof m_rewrite)); }
+    std::optional<LastRewrite> lastRewrite() const {
+        const size_t bytes = m_rewriteBytes.load(std::memory_order_acquire);
+        if (bytes == 0) return std::nullopt;
+        ByteReader in(std::string_view(m_rewrite, bytes));
+        LastRewrite last;
+        for (std::string* text : {&last.pass, &last.rule, &last.node, &last.body}) *text = in.text();
+        last.index = in.pod<int>();
+        last.nodeId = in.pod<int64_t>();
+        return in.failed() ? std::nullopt : std::optional(std::move(last));
+    }
     /// Names of passes, in the order of their first change.
     std::vector<std::string> changedPasses() const {
         std::vector<std::string> names;
@@ -56,10 +90,15 @@ class Board {
     double fraction() const { return m_fraction.load(std::memory_order_relaxed); }
 
   private:
+    bool isInPass() const { return m_inPass.load(std::memory_order_relaxed); }
+    std::string held() const { return std::string(m_where, ::strnlen(m_where, sizeof m_where)); }
+
     std::atomic<double> m_fraction{0};
     char m_where[248] = "start of the worker";  // kNotBegun, until it says more
+    std::atomic<bool> m_inPass{false};
     std::atomic<int64_t> m_rewrites{0};
-    char m_rewrite[1016] = "";
+    std::atomic<size_t> m_rewriteBytes{0};
+    char m_rewrite[1016];
     char m_changed[2040] = "";
 };
 

@@ -75,7 +75,7 @@ Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tens
         const std::string which = "output " + std::to_string(i + 1) + ": ";
         if (!actual[i].defined() || !expected[i].defined()) return {true, which + "one of the two is None"};
         const Comparison found = compareOutput(actual[i], expected[i], tolerance);
-        if (!found.sameType) return {true, which + "another dtype or shape"};
+        if (!found.sameType) return {true, which + kOtherType, true};
         if (!found.within) {
             const auto element = worstElement(found, actual[i], expected[i]);
             return {true, which + "largest error " + shortNumber(found.maxAbsoluteError) + " of " +

@@ -103,7 +103,7 @@ class Slots {
             std::string names;
             for (const Step& step : trace.steps) {
                 if (step.info.state == StepState::Failed)
-                    return Error{step.errorCode, step.info.error, "step " + step.info.name, {}};
+                    return Error{step.error.code, step.info.error, "step " + step.info.name, {}};
                 if (slot != slotOf(step.info)) continue;
                 after = step.after;
                 if (step.info.state == StepState::Changed) names += (names.empty() ? "" : ", ") + step.info.name;

@@ -248,7 +248,7 @@ namespace {
 void sayHowToRepeat(CompileTrace& trace) {
     if (!trace.failed()) return;
     Step& step = trace.steps.back();
-    const Error error{step.errorCode, step.info.error, {}, {}};
+    const Error error{step.error.code, step.info.error, {}, {}};
     if (!isReproducible(error)) return;
     step.info.error = withReproducer(error, [&] { return compileFailure(trace.input, trace.request, &trace); }).text();
 }

@@ -1,7 +1,6 @@
 // Bisecting: a recorded run, or a request that is compiled anew for each test.
 #include "cutaway/bisect.h"
 
-#include <charconv>
 #include <limits>
 
 #include "cutaway/backends.h"
@@ -222,25 +221,14 @@ class FuelSearch {
                body->graph().find(m_report.rewrite.nodeId) != nullptr;
     }
     void readLast() {
-        std::string_view text = m_last.lastRewrite;
-        const auto next = [&] {
-            const std::string part(text.substr(0, text.find('\t')));
-            text.remove_prefix(std::min(text.size(), part.size() + 1));
-            return part;
-        };
-        const auto number = [&] {
-            const std::string part = next();
-            int value = 0;
-            std::from_chars(part.data(), part.data() + part.size(), value);
-            return value;
-        };
-        m_pass = next();
-        m_report.step.name = m_pass;
-        m_report.rewrite.index = number();
-        m_report.rewrite.nodeId = static_cast<NodeId>(number());
-        m_report.rewrite.rule = next();
-        m_report.rewrite.node = next();
-        m_report.rewrite.body = next();
+        if (!m_last.lastRewrite) return;
+        const LastRewrite& last = *m_last.lastRewrite;
+        m_pass = m_report.step.name = last.pass;
+        m_report.rewrite.index = last.index;
+        m_report.rewrite.nodeId = static_cast<NodeId>(last.nodeId);
+        m_report.rewrite.rule = last.rule;
+        m_report.rewrite.node = last.node;
+        m_report.rewrite.body = last.body;
     }
 
     Session::State& m_state;

@@ -80,7 +80,8 @@ class Search {
         CT_TRY_VOID(accepted(start, "the whole graph"));
         const auto found = search(start);
         if (found) m_best = *found;
-        else if (found.error().code == ErrorCode::Cancelled || found.error().message == kEnoughTrials) {
+        else if (found.error().code == ErrorCode::Cancelled ||
+                 (found.error().code == ErrorCode::Limit && m_oracle->isUsedUp())) {
             m_report.stopped = true;
             m_report.whyStopped = found.error().message;
         } else return found.error();

@@ -1,7 +1,6 @@
 #include "engine/trials/oracle.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "engine/support/elapsed.h"
 #include "engine/support/hash.h"
@@ -41,12 +40,10 @@ TrialCheck::Looks looksOf(MinifyCheck check) {
 
 /// The calls near which a trial went wrong; of a process that died, the node of its last rewrite, if the graph has it.
 std::vector<std::vector<std::string>> nearOf(const TrialOutcome& outcome, const Module& module) {
-    if (!outcome.near.empty() || outcome.lastRewrite.empty()) return outcome.near;
-    std::vector<std::string> parts;
-    std::istringstream in(outcome.lastRewrite);
-    for (std::string part; std::getline(in, part, '\t');) parts.push_back(part);
-    if (parts.size() < 5 || !module.graph().findByName(parts[4])) return {};
-    return {{parts[4]}};
+    if (!outcome.near.empty() || !outcome.lastRewrite) return outcome.near;
+    const std::string& node = outcome.lastRewrite->node;
+    if (module.graph().findByName(node) == nullptr) return {};
+    return {{node}};
 }
 
 }  // namespace
@@ -104,10 +101,10 @@ bool Oracle::isWanted(const TrialOutcome& outcome) const {
     return outcome.failure && isSameFailure(m_signature, *outcome.failure);
 }
 
-Result<void> Oracle::mayGoOn() const {
+Result<void> Oracle::mayGoOn() {
     if (m_progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
-    if (m_options.maxTrials > 0 && m_trials >= m_options.maxTrials)
-        return Error{ErrorCode::Limit, std::string(kEnoughTrials), {}, {}};
+    m_usedUp = m_options.maxTrials > 0 && m_trials >= m_options.maxTrials;
+    if (m_usedUp) return Error{ErrorCode::Limit, "the number of trials is used up", {}, {}};
     return {};
 }
 

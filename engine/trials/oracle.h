@@ -36,6 +36,8 @@ class Oracle : public Trials {
     const std::vector<std::string>& remarks() const { return m_values.remarks(); }
     int trials() const { return m_trials; }
     int made() const { return m_made; }
+    /// Whether the search was refused another trial, being at its limit: a normal end.
+    bool isUsedUp() const { return m_usedUp; }
     double overheadMilliseconds() const;
     /// Whether the trials need the values of inputs: compiling does not.
     bool usesValues() const;
@@ -46,7 +48,7 @@ class Oracle : public Trials {
     struct Asked;
     Result<TrialOutcome> tryOnce(TrialJob job);
     Result<bool> verdict(const std::string& key, TrialJob job);
-    Result<void> mayGoOn() const;
+    Result<void> mayGoOn();
     /// From now on wrong numbers count as the same failure only if this pass makes them wrong; empty: any pass.
     void nameAs(const std::string& pass);
     std::string keyOf(const TrialJob& job) const;
@@ -64,12 +66,10 @@ class Oracle : public Trials {
     std::string m_detail;
     std::vector<std::vector<std::string>> m_near;  // of the whole graph's trial
     int m_trials = 0, m_made = 0;
+    bool m_usedUp = false;
     std::unordered_map<std::string, bool> m_answered;  // in this search; lookups only
     std::vector<double> m_overhead;                    // milliseconds
     TesterPool m_pool;                                 // last: its threads end first
 };
-
-/// Message of the error that ends a search at its limit of trials; callers treat it as a normal end.
-constexpr std::string_view kEnoughTrials = "the number of trials is used up";
 
 }  // namespace cutaway

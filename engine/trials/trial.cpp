@@ -55,17 +55,6 @@ std::string opAt(const Module& module, const std::string& where) {
     return node && node->isCall() ? node->op().name() : std::string();
 }
 
-/// "joint/remove_noop_ops"; the name alone where several stages have such a pass.
-std::string passPath(const std::string& name) {
-    const Stage* only = nullptr;
-    for (const StagePass& each : pipeline()) {
-        if (each.pass->name != name) continue;
-        if (only && only != each.stage) return name;
-        only = each.stage;
-    }
-    return only ? std::string(only->name) + "/" + name : name;
-}
-
 /// What a trial may keep of values: a part of the memory that is left.
 int64_t shareOfMemory() {
     const auto available = availableMemory();
@@ -82,7 +71,7 @@ class Trial {
         state.sampleInputs = std::move(inputs);
         state.info = describeModel("trial", *module);
         m_request = request;
-        m_progress.report = [this](double, const std::string& what) { say(what); };
+        m_progress.report = [this](double, const std::string& what) { m_board.at(what); };
     }
 
     TrialOutcome run() {
@@ -101,13 +90,6 @@ class Trial {
     }
 
   private:
-    /// The place for whoever finds this process dead: "pass pointless_view".
-    void say(const std::string& what) {
-        const size_t comma = what.find(", ");
-        const bool pass = what.starts_with("pass ") && comma != std::string::npos;
-        m_board.at(pass ? "pass " + passPath(what.substr(comma + 2)) : what);
-    }
-
     Result<Session::State::Run*> compile() {
         // Without kernels there is no need of a schedule.
         CompileRequest request = m_request;
@@ -126,18 +108,14 @@ class Trial {
 
     static TrialOutcome failedStep(const CompileTrace& trace) {
         const Step& step = trace.steps.back();
-        std::string error = step.info.error.substr(0, step.info.error.find('\n'));
+        const std::string error = step.error.message.substr(0, step.error.message.find('\n'));
         const std::string pass = step.info.stage + "/" + step.info.name;
-        // "where: what": the place is a name, which differs between graphs that fail alike.
-        std::string op;
-        if (const size_t colon = error.find(": "); colon != std::string::npos && error.find(' ') > colon) {
-            op = opAt(*step.before, error.substr(0, colon));
-            error = error.substr(colon + 2);
-        }
-        if (error.starts_with(kInvalidResult))
-            return bad(FailureKind::InvalidGraph, error.substr(kInvalidResult.size()), pass, op);
-        if (step.errorCode == ErrorCode::Limit) return outOfMemory(error, pass);
-        const FailureKind kind = step.info.stage == kSchedule.name ? FailureKind::Build : FailureKind::PassError;
+        // The place is a name, which differs between graphs that fail alike.
+        const std::string op = opAt(*step.before, step.error.where);
+        if (step.error.code == ErrorCode::Limit && !step.invalidResult) return outOfMemory(error, pass);
+        const FailureKind kind = step.invalidResult                  ? FailureKind::InvalidGraph
+                                 : step.info.stage == kSchedule.name ? FailureKind::Build
+                                                                     : FailureKind::PassError;
         return bad(kind, error, pass, op);
     }
 
@@ -227,10 +205,9 @@ class Trial {
 
     TrialOutcome wrong(const Verdict& verdict, std::string pass) {
         const bool finite = m_check.looks != Looks::Numbers;
-        const bool otherType = verdict.detail.find("another dtype or shape") != std::string::npos;
-        TrialOutcome outcome = bad(
-            finite ? FailureKind::NonFinite : FailureKind::Numbers,
-            finite ? "the passes make it" : (otherType ? "another dtype or shape" : "other numbers"), std::move(pass));
+        TrialOutcome outcome =
+            bad(finite ? FailureKind::NonFinite : FailureKind::Numbers,
+                finite ? "the passes make it" : (verdict.otherType ? kOtherType : "other numbers"), std::move(pass));
         outcome.detail = verdict.detail;
         outcome.near = std::move(m_near);
         return outcome;
@@ -342,7 +319,11 @@ namespace {
 class RewritesOnBoard {
   public:
     explicit RewritesOnBoard(Board& board)
-        : m_board(board), m_watch([this](std::string_view pass, const RewriteInfo& rewrite) { note(pass, rewrite); }) {
+        : m_board(board),
+          m_watch([this](std::string_view pass, const RewriteInfo& rewrite) { note(pass, rewrite); },
+                  [this](std::string_view stage, std::string_view pass) {
+                      m_board.inPass(std::string(stage) + "/" + std::string(pass));
+                  }) {
         m_board.rewrites(0, {});
     }
 
@@ -352,11 +333,8 @@ class RewritesOnBoard {
             return row.pass->name == pass && (row.pass->required || row.stage->required);
         });
         if (m_limit ? m_limit->pass != pass : required) return;
-        std::string text(pass);
-        for (const std::string& part : {std::to_string(rewrite.index), std::to_string(index(rewrite.nodeId)),
-                                        rewrite.rule, rewrite.node, rewrite.body})
-            text += "\t" + part;
-        m_board.rewrites(++m_count, text);
+        m_board.rewrites(++m_count, LastRewrite{std::string(pass), rewrite.rule, rewrite.index, rewrite.node,
+                                                rewrite.body, static_cast<int64_t>(index(rewrite.nodeId))});
     }
     Board& m_board;
     std::optional<PassFuel> m_limit = askedPassFuel();

@@ -36,7 +36,7 @@ struct TrialOutcome {
     double milliseconds = 0;                  // of the work itself
     int64_t rewrites = 0;                     // of those that fuel counts, even if the process died
     std::vector<std::string> changed;         // names of passes that changed the graph, even if the process died
-    std::string lastRewrite;                  // the last, tab-separated: pass, index, node id, rule, node, body
+    std::optional<LastRewrite> lastRewrite;   // the last of those
     /// Names of calls near which it went wrong, most likely group first; empty: not known.
     std::vector<std::vector<std::string>> near = {};
 };

@@ -16,14 +16,14 @@ constexpr double kLook = 0.1;    // seconds between two checks for cancellation
 constexpr double kPatience = 5;  // seconds that the server may take beside the trial's own limit
 
 /// The signature of a process that ended without an answer.
-TrialOutcome died(FailureKind kind, const std::string& how, const std::string& where, const std::string& words) {
+TrialOutcome died(FailureKind kind, const std::string& how, const Board& board, const std::string& words) {
     TrialOutcome outcome;
     FailureSignature signature;
     signature.kind = kind;
     signature.message = normalisedMessage(how);
-    if (where.starts_with("pass ")) signature.pass = where.substr(5);
+    signature.pass = board.pass();
     outcome.failure = signature;
-    outcome.detail = how + " (" + where + ")" + (words.empty() ? "" : ": " + words);
+    outcome.detail = how + " (" + board.where() + ")" + (words.empty() ? "" : ": " + words);
     return outcome;
 }
 
@@ -103,20 +103,19 @@ Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimi
     }
     if (!line) return line.error();
     if (stopped) return Error{ErrorCode::Cancelled, "the trial was stopped", {}, {}};
-    const std::string where = board.where();
     if (*line == "time") {
-        TrialOutcome outcome = died(FailureKind::Hang, "took longer than the limit", where, {});
+        TrialOutcome outcome = died(FailureKind::Hang, "took longer than the limit", board, {});
         outcome.milliseconds = limits.seconds * 1000;
         return outcome;
     }
     if (line->starts_with("signal ")) {
         const int signal = numberIn(std::string_view(*line).substr(7)).value_or(0);
-        return died(FailureKind::Crash, std::string("was ended by a signal: ") + ::strsignal(signal), where,
+        return died(FailureKind::Crash, std::string("was ended by a signal: ") + ::strsignal(signal), board,
                     lastWords());
     }
-    if (*line == "memory") return died(FailureKind::Memory, std::string(kTooMuchMemory), where, {});
+    if (*line == "memory") return died(FailureKind::Memory, std::string(kTooMuchMemory), board, {});
     if (*line != "exit 0")
-        return died(FailureKind::Crash, "ended by itself with another status than 0", where, lastWords());
+        return died(FailureKind::Crash, "ended by itself with another status than 0", board, lastWords());
     CT_TRY(const Message reply, readMessage(m_reply, kBoardBytes));
     return readOutcome(reply.text);
 }

@@ -143,6 +143,23 @@ class WorkerTest : public QObject {
     Q_OBJECT
 
   private slots:
+    void boardsSayWhatRuns() {
+        Board board;
+        QCOMPARE(board.where(), std::string(Board::kNotBegun));
+        board.inPass("joint/decompose");
+        QCOMPARE(board.where(), std::string("pass joint/decompose"));
+        QCOMPARE(board.pass(), std::string("joint/decompose"));
+        board.at("pass 3 of 9, decompose");
+        QCOMPARE(board.pass(), std::string());
+        QVERIFY(!board.lastRewrite());
+        board.rewrites(3, LastRewrite{"decompose", "a\trule", 2, "relu", "body", 7});
+        const auto last = board.lastRewrite();
+        QVERIFY(last && last->pass == "decompose" && last->rule == "a\trule" && last->index == 2);
+        QVERIFY(last->node == "relu" && last->body == "body" && last->nodeId == 7);
+        board.rewrites(4, LastRewrite{"decompose", std::string(5000, 'r'), 3, "relu", "", 8});
+        QVERIFY(!board.lastRewrite() && board.rewrites() == 4);
+    }
+
     void sameNumbers_data() {
         QTest::addColumn<QString>("text");
         for (const Case& test : kCases) QTest::newRow(test.name) << test.text;
