@@ -24,26 +24,18 @@ constexpr size_t kLettersPerFile = 100'000;  // of kernels: a compiler's time gr
 bool startsWith(std::string_view text, std::string_view begin) { return text.rfind(begin, 0) == 0; }
 
 /// Whether a program that calls these libraries needs the file. Headers include each other, so all of them do.
-bool isNeeded(std::string_view path, const std::vector<std::string>& libraries) {
+bool isNeeded(std::string_view path, const Libraries& called) {
     if (startsWith(path, "engine/exporting/")) return false;
-    const auto calls = [&](const char* library) {
-        return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
+    if (path.ends_with(".h")) return true;
+    const auto isOf = [&](const Library* library) {
+        return std::any_of(library->files.begin(), library->files.end(),
+                           [&](std::string_view begin) { return startsWith(path, "engine/" + std::string(begin)); });
     };
-    const std::string_view file = path.substr(path.rfind('/') + 1);
-    if (path.ends_with(".cpp") && (startsWith(file, "dense_") || file == "linear.cpp" || file == "lapack.cpp"))
-        return calls("LAPACK");
-    if (path.ends_with(".h") || startsWith(path, "engine/runtime/exported/") || startsWith(path, "engine/support/"))
-        return true;
-    // Rows of attention are converted as portable functions convert theirs.
-    if (file == "elements.cpp" && calls("attention")) return true;
-    // Quantized layers that the library refuses are portable functions; LAPACK is called as those are.
-    if (startsWith(path, "engine/runtime/portable/") || file == "portable.cpp")
-        return calls("portable") || calls("oneDNN int8") || calls("LAPACK");
-    if (file == "onednn_quantized.cpp") return calls("oneDNN int8");
-    if (startsWith(file, "onednn")) return calls("oneDNN") || calls("oneDNN int8");
-    if (startsWith(file, "attention")) return calls("attention");
-    if (file == "copies.cpp") return calls("copies");
-    return !libraries.empty();
+    if (std::any_of(called.begin(), called.end(), isOf)) return true;
+    const auto all = allLibraries();
+    // What is no library's own is for all of them, or for every program.
+    return std::none_of(all.begin(), all.end(), isOf) &&
+           (!called.empty() || !startsWith(path, "engine/runtime/libraries/"));
 }
 
 /// The path of the library that this program has the function of: without development files -l`name` finds nothing.
@@ -148,9 +140,9 @@ class Writer {
         from.includes = {place("src")};
         if (!archive.empty()) from.linked = {archive, "-Wl,--exclude-libs,ALL"};
         from.linked.push_back("-Wl,-z,defs");
-        if (needsOneDnn(m_libraries))
+        if (areLinkedWith(m_libraries, LinkedWith::OneDnn))
             from.linked.push_back(pathOf(reinterpret_cast<const void*>(&dnnl_version), "dnnl"));
-        if (needsLapack(m_libraries)) {
+        if (areLinkedWith(m_libraries, LinkedWith::Lapack)) {
             from.linked.push_back(pathOf(reinterpret_cast<const void*>(&lapack::dgetrf_), "lapack"));
             from.linked.push_back(pathOf(reinterpret_cast<const void*>(&lapack::dgemm_), "blas"));
         }
@@ -160,7 +152,8 @@ class Writer {
 
     fs::path m_folder;
     const ExportContents* m_contents;
-    std::vector<std::string> m_libraries, m_kernels, m_sources;
+    Libraries m_libraries;
+    std::vector<std::string> m_kernels, m_sources;
     ExportedFolder m_made;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/exporting/export_texts.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cutaway/version.h"
 #include "engine/exporting/carried_files.h"
@@ -37,24 +38,6 @@ std::string withoutOwnIncludes(std::string_view text) {
     return kept;
 }
 
-/// A library's function in runtime/libraries/table.h, and what it stands on.
-enum class StandsOn { Nothing, OneDnn, Lapack };
-struct Carried {
-    const char *name, *function;
-    StandsOn on = StandsOn::Nothing;
-};
-constexpr Carried kLibraries[] = {{"oneDNN", "oneDnnLibrary", StandsOn::OneDnn},
-                                  {"oneDNN int8", "oneDnnBytesLibrary", StandsOn::OneDnn},
-                                  {"copies", "copiesLibrary"},
-                                  {"attention", "attentionLibrary", StandsOn::OneDnn},
-                                  {"LAPACK", "lapackLibrary", StandsOn::Lapack},
-                                  {"portable", "portableLibrary"}};
-bool needs(const std::vector<std::string>& libraries, StandsOn what) {
-    return std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](const Carried& each) {
-        return each.on == what && std::find(libraries.begin(), libraries.end(), each.name) != libraries.end();
-    });
-}
-
 std::string dimsText(const SymDims& dims) {
     std::string all;
     for (const SymInt& dim : dims)
@@ -77,17 +60,19 @@ std::string listText(const std::vector<std::string>& rows) {
 
 }  // namespace
 
-bool needsOneDnn(const std::vector<std::string>& libraries) { return needs(libraries, StandsOn::OneDnn); }
-bool needsLapack(const std::vector<std::string>& libraries) { return needs(libraries, StandsOn::Lapack); }
+bool areLinkedWith(const Libraries& libraries, LinkedWith what) {
+    return std::any_of(libraries.begin(), libraries.end(), [&](const Library* each) { return each->linked == what; });
+}
 
-std::vector<std::string> librariesOf(const HostProgram& program) {
-    std::vector<std::string> names;
+Libraries librariesOf(const HostProgram& program) {
+    std::set<std::string_view> called;
     for (const HostFunction& function : program.functions)
         for (const HostStep& step : function.steps)
-            if (!step.library.empty() && std::find(names.begin(), names.end(), step.library) == names.end())
-                names.push_back(step.library);
-    std::sort(names.begin(), names.end());
-    return names;
+            if (!step.library.empty()) called.insert(step.library);
+    Libraries libraries;
+    for (const Library* each : allLibraries())
+        if (called.contains(each->name)) libraries.push_back(each);
+    return libraries;
 }
 
 std::string headerText(const std::string& name) {
@@ -96,23 +81,22 @@ std::string headerText(const std::string& name) {
 }
 std::string mainText(const std::string& name) { return fromTemplate("main.c", name); }
 
-std::string openText(const std::string& name, const std::vector<std::string>& libraries) {
+std::string openText(const std::string& name, const Libraries& libraries) {
     std::string text =
         "#include \"engine/runtime/exported/open.h\"\n\n#include <cstring>\n\n"
         "#include \"engine/runtime/libraries/table.h\"\n\nnamespace {\nconst CtLibrary* library(const char* name) {\n";
-    for (const Carried& each : kLibraries)
-        if (std::find(libraries.begin(), libraries.end(), each.name) != libraries.end())
-            text += std::string("    if (std::strcmp(name, \"") + each.name +
-                    "\") == 0) return &cutaway::" + each.function + "();\n";
+    for (const Library* each : libraries)
+        text += "    if (std::strcmp(name, \"" + std::string(each->name) +
+                "\") == 0) return &cutaway::" + std::string(each->function) + "();\n";
     text += "    static_cast<void>(name);\n    return nullptr;\n}\n" +
             std::string("const CtHost kHost = {CT_PROGRAM_VERSION, sizeof(CtHost), library};\n}  // namespace\n\n");
     return text + fromTemplate("open.cpp", name);
 }
 
-std::string cmakeText(const std::string& name, const std::vector<std::string>& libraries,
-                      const std::vector<std::string>& options) {
+std::string cmakeText(const std::string& name, const Libraries& libraries, const std::vector<std::string>& options) {
     std::string text = fromTemplate("CMakeLists.txt", name), all;
-    const bool oneDnn = needsOneDnn(libraries), lapack = needsLapack(libraries);
+    const bool oneDnn = areLinkedWith(libraries, LinkedWith::OneDnn);
+    const bool lapack = areLinkedWith(libraries, LinkedWith::Lapack);
     for (const std::string& option : options) all += (all.empty() ? "" : ";") + option;
     text = replaced(text, "@OPTIONS@", all);
     std::string needed, linked;
@@ -156,10 +140,13 @@ std::string manifestText(const ExportedProgram& exported) {
                           (symbol.dim < 0 ? "" : ", \"dim\": " + std::to_string(symbol.dim)) +
                           ", \"least\": " + std::to_string(symbol.least) +
                           (symbol.most ? ", \"most\": " + std::to_string(*symbol.most) : "") + "}");
-    for (const std::string& name : librariesOf(program))
-        libraries.push_back("{\"name\": " + jsonString(name) +
-                            (name.rfind("oneDNN", 0) == 0 ? ", \"version\": " + jsonString(oneDnnVersion()) : "") +
-                            "}");
+    Libraries called = librariesOf(program);
+    std::sort(called.begin(), called.end(), [](const Library* a, const Library* b) { return a->name < b->name; });
+    for (const Library* each : called) {
+        const char* const version = versionOfLibrary(each->name);
+        libraries.push_back("{\"name\": " + jsonString(std::string(each->name)) +
+                            (version ? ", \"version\": " + jsonString(version) : "") + "}");
+    }
     for (const std::string& file : exported.files) files.push_back(jsonString(file));
     size_t kernels = 0, calls = 0;
     for (const HostFunction& function : program.functions)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/host/host_program.h"
+#include "engine/libraries/choose.h"
 
 namespace cutaway {
 
@@ -15,21 +16,18 @@ struct ExportedProgram {
     const HostProgram* program = nullptr;
 };
 
-/// Names of the libraries that the program's steps call, each once.
-std::vector<std::string> librariesOf(const HostProgram& program);
-/// Whether one of them stands on oneDNN.
-bool needsOneDnn(const std::vector<std::string>& libraries);
-/// Whether one of them stands on LAPACK and BLAS.
-bool needsLapack(const std::vector<std::string>& libraries);
+using Libraries = std::vector<const Library*>;
+/// The libraries that the program's steps call, each once, in the order of the list.
+Libraries librariesOf(const HostProgram& program);
+bool areLinkedWith(const Libraries& libraries, LinkedWith what);
 
 /// The program's header: the interface of libraries, of programs, and its own functions.
 std::string headerText(const std::string& name);
 std::string mainText(const std::string& name);
 /// The source of the header's functions that the printed program lacks (templates/open.cpp.in).
-std::string openText(const std::string& name, const std::vector<std::string>& libraries);
+std::string openText(const std::string& name, const Libraries& libraries);
 /// `options`: those that kernels are compiled with.
-std::string cmakeText(const std::string& name, const std::vector<std::string>& libraries,
-                      const std::vector<std::string>& options);
+std::string cmakeText(const std::string& name, const Libraries& libraries, const std::vector<std::string>& options);
 std::string manifestText(const ExportedProgram& program);
 
 }  // namespace cutaway

@@ -308,7 +308,7 @@ class ExportTest : public QObject {
         QVERIFY(exported(other, "sums"));
         QVERIFY(cutaway::readFile(in("sums/CMakeLists.txt").toStdString())->find("LAPACK") == std::string::npos);
         QVERIFY(!QFile::exists(in("sums/src/engine/support/dense_matrix.cpp")));
-        QVERIFY(!QFile::exists(in("sums/src/engine/runtime/portable/linear.cpp")));
+        QVERIFY(!QFile::exists(in("sums/src/engine/runtime/libraries/lapack_functions.cpp")));
     }
 
     void refusals_data() {

@@ -1,4 +1,4 @@
-// Linear algebra as a library: each call runs the function of its operator (portable/linear.cpp), which calls LAPACK.
+// Linear algebra as a library: each call runs the function of its operator (lapack_functions.cpp), which calls LAPACK.
 #include <algorithm>
 
 #include "engine/runtime/libraries/library_plan.h"

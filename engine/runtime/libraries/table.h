@@ -1,21 +1,21 @@
 #pragma once
-// The libraries of this machine's processor, by the names that the rows of libraries/choose.h give them.
+// The libraries by their names, made of the list in libraries/library_list.h.
 #include <string_view>
 
 #include "engine/libraries/library.h"
+#include "engine/libraries/library_list.h"
 #include "engine/runtime/libraries/library_plan.h"
 
 namespace cutaway {
 
 /// Null if there is none of that name.
 const CtLibrary* libraryNamed(std::string_view name);
+/// The version of what is behind the library, "3.0.0"; null where it is our own, or there is none of that name.
+const char* versionOfLibrary(std::string_view name);
 
-const CtLibrary& oneDnnLibrary();       // products, convolutions and their gradients
-const CtLibrary& oneDnnBytesLibrary();  // quantized layers
-const CtLibrary& copiesLibrary();       // concatenations
-const CtLibrary& attentionLibrary();    // our own
-const CtLibrary& lapackLibrary();       // linear algebra
-const CtLibrary& portableLibrary();     // operators as plain C++ (runtime/portable): the slowest, for every dtype
+#define CUTAWAY_LIBRARY(constant, function, ...) const CtLibrary& function();
+CUTAWAY_LIBRARIES(CUTAWAY_LIBRARY)
+#undef CUTAWAY_LIBRARY
 
 /// Throws a refusal if there is no function for the call.
 std::unique_ptr<LibraryPlan> planPortable(const CtCall& call, int threads, CtNeeds& needs);
