@@ -1,6 +1,7 @@
 #pragma once
 // Runs kernels and nests without a compiler: the judges of everything behind them. A kernel is run as it reads, element
 // by element, whatever its plan; nests are run statement by statement, in vectors, as they would be printed.
+#include <functional>
 #include <map>
 #include <span>
 
@@ -17,5 +18,13 @@ KernelFault interpretKernel(const Kernel& kernel, std::span<void* const> buffers
 /// them. Workspace is made and filled with what is no value.
 KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> buffers,
                            const std::map<std::string, int64_t>& sizes, int64_t chunk = 0);
+/// The same as a GPU runs them: each lane is a thread, which goes by itself from barrier to barrier. Which lane is
+/// next, and how many blocks there are, is made by chance from the seed, so that what is handed from lane to lane
+/// without a barrier is found.
+KernelFault interpretLanes(const LoweredKernel& kernel, std::span<void* const> buffers,
+                           const std::map<std::string, int64_t>& sizes, uint32_t seed);
+/// Calls run(buffers) with the kernel's buffers and its workspace, which is made and filled with what is no value.
+void withWorkspace(const LoweredKernel& kernel, std::span<void* const> buffers,
+                   const std::map<std::string, int64_t>& sizes, const std::function<void(std::span<void* const>)>& run);
 
 }  // namespace cutaway

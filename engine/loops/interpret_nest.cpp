@@ -123,6 +123,13 @@ class NestInterpreter {
                     for (size_t k = 0; k < own.size(); ++k) moved[k] = own[(k + first) % own.size()];
                     return moved;
                 }
+                if (e->name == "lanes_xor") {
+                    const Lanes own = evaluate(e->operands[0]);
+                    const auto apart = static_cast<size_t>(one(e->operands[1]).whole);
+                    Lanes other = own;
+                    for (size_t k = 0; k < own.size(); ++k) other[k] = own[k ^ apart];
+                    return other;
+                }
                 if (e->name == "lane") return {lane(evaluate(e->operands[0]), one(e->operands[1]).whole)};
                 break;
             default: break;
@@ -176,8 +183,9 @@ class NestInterpreter {
 
 }  // namespace
 
-KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> buffers,
-                           const std::map<std::string, int64_t>& sizes, int64_t chunk) {
+void withWorkspace(const LoweredKernel& kernel, std::span<void* const> buffers,
+                   const std::map<std::string, int64_t>& sizes,
+                   const std::function<void(std::span<void* const>)>& run) {
     std::vector<void*> all(buffers.begin(), buffers.end());
     std::vector<std::vector<double>> memory;
     for (const Workspace& space : kernel.workspace) {
@@ -187,14 +195,22 @@ KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> b
                             std::numeric_limits<double>::quiet_NaN());
         all.push_back(memory.back().data());
     }
+    run(all);
+}
+
+KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> buffers,
+                           const std::map<std::string, int64_t>& sizes, int64_t chunk) {
     KernelFault fault = KernelFault::None;
-    for (const LoopNest& nest : kernel.nests) {
-        NestInterpreter interpreter(nest, all, sizes);
-        const int64_t range = interpreter.range(), step = chunk > 0 ? chunk : std::max<int64_t>(range, 1);
-        for (int64_t begin = 0; begin < range; begin += step)
-            if (const KernelFault own = interpreter.run(begin, std::min(range, begin + step)); own != KernelFault::None)
-                fault = own;
-    }
+    withWorkspace(kernel, buffers, sizes, [&](std::span<void* const> all) {
+        for (const LoopNest& nest : kernel.nests) {
+            NestInterpreter interpreter(nest, all, sizes);
+            const int64_t range = interpreter.range(), step = chunk > 0 ? chunk : std::max<int64_t>(range, 1);
+            for (int64_t begin = 0; begin < range; begin += step)
+                if (const KernelFault own = interpreter.run(begin, std::min(range, begin + step));
+                    own != KernelFault::None)
+                    fault = own;
+        }
+    });
     return fault;
 }
 

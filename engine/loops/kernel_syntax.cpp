@@ -45,7 +45,8 @@ std::optional<int> numberAfter(char letter, std::string_view word) {
 }
 
 bool isNestFunction(std::string_view name) {
-    constexpr std::string_view kNames[] = {"ramp", "active", "lane", "lanes_from", "quotient", "remainder"};
+    constexpr std::string_view kNames[] = {"ramp",      "active",   "lane",     "lanes_from",
+                                           "lanes_xor", "quotient", "remainder"};
     return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 

@@ -9,9 +9,11 @@
 //   active(x)          which lanes of the vector loop over x stand for elements; all but in the last step
 //   lane(v, k)         lane k of a vector
 //   lanes_from(v, k)   lanes k, k + 1, ... of a vector; behind its last, its first
+//   lanes_xor(v, k)    of each lane the one whose number differs in the bits of k: within a warp
 // An operation has the lanes of its operands; scalars among them are spread. Lanes that are not active are computed but
 // neither loaded nor stored, and no fault is reported for them.
 #include <array>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -131,6 +133,8 @@ struct LoopNest {
     std::vector<Scratch> scratch;
     Body body;
     int lanes = 1;     // of its vector loops
+    int warp = 0;      // lanes that hand values to each other in registers (LoopTarget)
+    int threads = 1;   // that its lanes are, each some that lie side by side
     SymInt range = 1;  // steps of the loop over parts, in elements
 
     /// Where a load or store goes.
@@ -162,6 +166,9 @@ LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const Targe
 
 /// Lanes of the expression's value.
 int lanesOf(const LoopNest& nest, const Expr& expr);
+/// Where lanes are threads: before which statement which vectors go to memory that all of them read, since the
+/// statement, or one behind it in the same body, reads lanes of them (`lane`, `lanes_from`) as they are by then.
+std::map<const Stmt*, std::vector<int>> sharedBefore(const Body& body);
 /// Calls visit for every statement, outer ones first.
 void forEachStmt(const Body& body, const std::function<void(const Stmt&)>& visit);
 

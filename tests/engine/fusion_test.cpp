@@ -147,7 +147,7 @@ class FusionTest : public QObject {
                 inputs = *bindInputs(**graph, *cutaway::randomInputs(*session.state().input, 3));
                 expected = *interpret(**graph, inputs);
             }
-            const auto runs = interpretedKernels(true, kCpuTarget).run(*graph, inputs);
+            const auto runs = interpretedKernels(Interpreted::Nests, kCpuTarget).run(*graph, inputs);
             QVERIFY2(runs, runs ? "" : runs.error().text().c_str());
             const Verdict verdict = compareOutputs(runs->front().outputs, expected, 1e-5);
             QVERIFY2(!verdict.bad,

@@ -11,7 +11,8 @@ namespace {
 
 class InterpretedKernels final : public KernelCode {
   public:
-    InterpretedKernels(const ScheduledProgram& program, bool nests) : m_program(&program), m_nests(nests) {}
+    InterpretedKernels(const ScheduledProgram& program, Interpreted how, uint32_t seed)
+        : m_program(&program), m_how(how), m_seed(seed) {}
 
     /// The first launch runs all of the kernel.
     int run(size_t kernel, size_t launch, void* const* buffers, const std::vector<int64_t>& sizes, int64_t begin,
@@ -21,23 +22,26 @@ class InterpretedKernels final : public KernelCode {
         const std::vector<void*> pointers(buffers, buffers + planned.kernel.buffers.size());
         std::map<std::string, int64_t> named;
         for (size_t i = 0; i < sizes.size(); ++i) named[planned.kernel.sizes[i]] = sizes[i];
-        const KernelFault fault =
-            m_nests ? interpretNests(lowerLoops(planned.kernel, planned.plan, *m_program->target), pointers, named, 7)
-                    : interpretKernel(planned.kernel, pointers, named);
+        if (m_how == Interpreted::Kernels) return static_cast<int>(interpretKernel(planned.kernel, pointers, named));
+        const LoweredKernel lowered = lowerLoops(planned.kernel, planned.plan, *m_program->target);
+        const KernelFault fault = m_how == Interpreted::Nests ? interpretNests(lowered, pointers, named, 7)
+                                                              : interpretLanes(lowered, pointers, named, m_seed);
         return static_cast<int>(fault);
     }
 
   private:
     const ScheduledProgram* m_program;
-    bool m_nests;
+    Interpreted m_how;
+    uint32_t m_seed;
 };
 
 }  // namespace
 
-Way interpretedKernels(bool nests, const TargetInfo& target) {
-    return {nests ? "nests, interpreted" : "kernels, interpreted",
-            [nests, target](const std::shared_ptr<const Module>& module,
-                            const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
+Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed) {
+    constexpr const char* kNames[] = {"kernels, interpreted", "nests, interpreted", "lanes, interpreted"};
+    return {kNames[static_cast<size_t>(how)],
+            [how, seed, target](const std::shared_ptr<const Module>& module,
+                                const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
                 CT_TRY(const ScheduledProgram program, scheduleModule(module, target));
                 std::vector<PrintedKernel> printed;
                 for (const PlannedKernel& own : program.kernels)
@@ -49,7 +53,7 @@ Way interpretedKernels(bool nests, const TargetInfo& target) {
                 for (HostStep& step : host.functions[0].steps)
                     if (step.kind == HostStepKind::Library) step.kind = HostStepKind::Reference;
                 const auto loaded = std::make_shared<LoadedProgram>(
-                    std::move(host), std::make_unique<InterpretedKernels>(program, nests), std::move(constants),
+                    std::move(host), std::make_unique<InterpretedKernels>(program, how, seed), std::move(constants),
                     std::vector<std::vector<Tensor>>{inputs}, ProgramOptions{.threads = 1});
                 Board board;
                 CT_TRY(HostRun run, HostContext(loaded, 0).run(inputs, 0, board));

@@ -291,7 +291,8 @@ Way compiledByAnyPlan(uint32_t seed) {
 }
 
 std::vector<Way> judgedWays() {
-    return {compiledCode(), interpretedKernels(false, kCpuTarget), interpretedKernels(true, kCpuTarget)};
+    return {compiledCode(), interpretedKernels(Interpreted::Kernels, kCpuTarget),
+            interpretedKernels(Interpreted::Nests, kCpuTarget)};
 }
 
 Result<Way> sanitizedCode(const std::string& folder) {

@@ -51,8 +51,13 @@ Way pureInterpreter();
 Way compiledCode(std::vector<int> threads = {1, 4});
 /// The same by plans made by chance in place of the chosen ones.
 Way compiledByAnyPlan(uint32_t seed);
-/// The kernels of a schedule for the target as they read, or the nests of their plans, in pieces: no compiler.
-Way interpretedKernels(bool nests, const TargetInfo& target);
+enum class Interpreted : uint8_t {
+    Kernels,  // as they read
+    Nests,    // of their plans, in pieces
+    Lanes,    // the nests as a GPU runs them, with lanes in an order made by chance from the seed
+};
+/// The kernels of a schedule for the target: no compiler.
+Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed = 0);
 /// All that is held to the judge: tests of samples and of random graphs compare each of them.
 std::vector<Way> judgedWays();
 /// Compiled code with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory

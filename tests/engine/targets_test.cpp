@@ -198,7 +198,7 @@ class TargetsTest : public QObject {
         const Snapshot graph = session.state().runs[0].trace.result();
         const std::vector<Tensor> inputs = *bindInputs(*graph, *cutaway::randomInputs(*session.state().input, 3));
         const std::vector<Tensor> expected = *interpret(*graph, inputs);
-        const auto runs = interpretedKernels(true, kH100Target).run(graph, inputs);
+        const auto runs = interpretedKernels(Interpreted::Nests, kH100Target).run(graph, inputs);
         QVERIFY2(runs, runs ? "" : runs.error().text().c_str());
         const Verdict verdict = compareOutputs(runs->front().outputs, expected, 1e-5);
         QVERIFY2(!verdict.bad, verdict.detail.c_str());
