@@ -1,67 +1,35 @@
 #include "engine/codegen/cuda_printer.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "engine/codegen/cpp_expr.h"
 #include "engine/codegen/cpp_operation.h"
+#include "engine/codegen/cuda_prelude.h"
 #include "engine/expr/expr_parse.h"
+#include "engine/ops/lower.h"
 #include "engine/support/check.h"
+#include "engine/support/hash.h"
 
 namespace cutaway {
 namespace {
 
-// Names that operations of generated C++ use, in the words of CUDA.
-constexpr std::string_view kPrelude = R"(#define FN static __device__ __forceinline__
-#define __builtin_inff() __int_as_float(0x7f800000)
-#define __builtin_nanf(s) __int_as_float(0x7fc00000)
-#define __builtin_inf() __longlong_as_double(0x7ff0000000000000LL)
-#define __builtin_nan(s) __longlong_as_double(0x7ff8000000000000LL)
-#define __builtin_fabsf fabsf
-#define __builtin_fabs fabs
-#define __builtin_signbit(x) signbit(x)
-template <class F, class T> FN F fromInt(T x) { return (F)x; }
-FN long checkedIndex(long i, long n, int* fault) { if (i < 0 || i >= n) { *fault = 1; return 0; } return i; }
-template <class T> FN T divTrunc(T a, T b, int* fault) {
-    if (b == 0) { *fault = 2; return 0; }
-    return T(-1) < T(0) && b == T(-1) ? T(0) - a : a / b;
-}
-template <class T> FN T divFloor(T a, T b, int* fault) { const T q = divTrunc(a, b, fault); return q - T(b != 0 && (a < 0) != (b < 0) && q * b != a); }
-template <class T> FN T modFloor(T a, T b, int* fault) { return b == 0 ? divTrunc(a, b, fault) : a - divFloor(a, b, fault) * b; }
-template <class T> FN T minS(T a, T b) { return a != a ? a : b < a || b != b ? b : a; }
-template <class T> FN T maxS(T a, T b) { return a != a ? a : b > a || b != b ? b : a; }
-FN float floorDivF(float a, float b) { return floorf(a / b); }
-FN double floorDivF(double a, double b) { return floor(a / b); }
-FN float floorModF(float a, float b) { const float m = fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
-FN double floorModF(double a, double b) { const double m = fmod(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
-template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
-template <class T> FN T shr(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(a < 0 ? -1 : 0) : T(a >> b); }
-FN void add(float* p, float v) { atomicAdd(p, v); }
-FN void add(double* p, double v) { atomicAdd(p, v); }
-FN void add(int* p, int v) { atomicAdd(p, v); }
-FN void add(unsigned* p, unsigned v) { atomicAdd(p, v); }
-FN void add(long* p, long v) { atomicAdd((unsigned long long*)p, (unsigned long long)v); }
-FN void add(unsigned long* p, unsigned long v) { atomicAdd((unsigned long long*)p, (unsigned long long)v); }
-#define UNARY(N, F) FN float f_##N(float x) { return F##f(x); } FN double f_##N(double x) { return F(x); }
-UNARY(exp, exp) UNARY(exp2, exp2) UNARY(expm1, expm1) UNARY(log, log) UNARY(log2, log2) UNARY(log10, log10)
-UNARY(log1p, log1p) UNARY(sqrt, sqrt) UNARY(sin, sin) UNARY(cos, cos) UNARY(tan, tan) UNARY(asin, asin)
-UNARY(acos, acos) UNARY(atan, atan) UNARY(sinh, sinh) UNARY(cosh, cosh) UNARY(tanh, tanh) UNARY(asinh, asinh)
-UNARY(acosh, acosh) UNARY(atanh, atanh) UNARY(erf, erf) UNARY(erfc, erfc) UNARY(lgamma, lgamma) UNARY(erfinv, erfinv)
-UNARY(floor, floor) UNARY(ceil, ceil) UNARY(trunc, trunc) UNARY(round, rint)
-FN float f_rsqrt(float x) { return 1.f / sqrtf(x); }
-FN double f_rsqrt(double x) { return 1. / sqrt(x); }
-FN float f_sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
-FN double f_sigmoid(double x) { return 1. / (1. + exp(-x)); }
-#define BINARY(N) FN float f_##N(float x, float y) { return N##f(x, y); } FN double f_##N(double x, double y) { return N(x, y); }
-BINARY(pow) BINARY(atan2) BINARY(fmod) BINARY(hypot) BINARY(copysign) BINARY(nextafter)
-)";
+/// Stands for a function's name until its text is known.
+constexpr std::string_view kCudaName = "@";
+constexpr int kWarp = 32;                   // threads that hand values to each other in registers
+constexpr int64_t kStaticBytes = 48 << 10;  // of shared memory, that arrays of fixed sizes may take
+
+int threadsOf(const LoopNest& nest) { return nest.threads > 1 ? nest.threads : nest.lanes; }
 
 class CudaPrinter {
   public:
     explicit CudaPrinter(const LoopNest& nest) : m_nest(&nest) {
         for (size_t i = 0; i < nest.sizes.size(); ++i) m_sizes.emplace(nest.sizes[i], "n" + std::to_string(i));
     }
-    std::string print() {
+    /// The function; what it calls goes to `helpers`.
+    std::string print(std::set<std::string>& helpers) {
         line("const int k = threadIdx.x;");
         for (size_t i = 0; i < m_nest->buffers.size(); ++i) {
             const KernelBuffer& buffer = m_nest->buffers[i];
@@ -75,22 +43,37 @@ class CudaPrinter {
                 line("const double n" + number + " = __longlong_as_double(s[" + number + "]);");
             else line("const long n" + number + " = s[" + number + "];");
         }
-        for (size_t i = 0; i < m_nest->scratch.size(); ++i)
-            line("__shared__ " + cppMemoryType(m_nest->scratch[i].dtype) + " " + bufferName(~static_cast<int>(i)) +
-                 "[" + std::to_string(m_nest->scratch[i].count) + "];");
+        for (size_t i = 0; i < m_nest->scratch.size(); ++i) {
+            const Scratch& own = m_nest->scratch[i];
+            array(bufferName(~static_cast<int>(i)), cppMemoryType(own.dtype), own.count, byteSize(own.dtype));
+        }
+        shareVectors();
         body(m_nest->body);
-        return "extern \"C\" __global__ void " + m_nest->name +
-               "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + m_shared + m_text + "}\n";
+        for (const std::string& helper : m_helpers)
+            CT_CHECK(hasCudaHelper(helper), ("kernels for GPUs have no helper " + helper).c_str());
+        helpers.merge(m_helpers);
+        const std::string faults = m_checks > 0 ? "    int* const fault = faults;\n" : "";
+        return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threadsOf(*m_nest)) + ") " +
+               std::string(kCudaName) + "(void* const* p, const long* s, long begin, long end, int* faults) {\n" +
+               faults + arrays() + m_text + "}\n";
     }
+
+    /// Bytes that a launch asks for beside arrays of fixed sizes.
+    int64_t dynamicBytes() const { return m_sharedBytes > kStaticBytes ? m_sharedBytes : 0; }
 
   private:
     void line(const std::string& code) { m_text += std::string(m_depth * 4, ' ') + code + "\n"; }
     void body(const Body& statements) {
-        for (const Stmt& stmt : statements) std::visit([&](const auto& own) { on(own); }, stmt.node);
+        for (const Stmt& stmt : statements) {
+            if (const auto shared = m_before.find(&stmt); shared != m_before.end()) share(shared->second);
+            std::visit([&](const auto& own) { on(own); }, stmt.node);
+        }
     }
     static std::string x(int axis) { return "x" + std::to_string(axis); }
     static std::string t(int var) { return "t" + std::to_string(var); }
     std::string lanes() const { return std::to_string(m_nest->lanes); }
+    /// Lanes that one thread has, side by side.
+    int perThread() const { return m_nest->threads > 1 ? m_nest->lanes / m_nest->threads : 1; }
 
     void on(const For& loop) {
         const bool parts = loop.map == Map::Parts;
@@ -106,9 +89,71 @@ class CudaPrinter {
         line("for (long " + axis + " = " + from + "; " + axis + " < " + last + "; " + axis + " += " + step + ") {");
         ++m_depth;
         if (loop.lanes > 1) line("const int n = (int)min((long)" + lanes() + ", " + last + " - " + axis + ");");
-        body(loop.body);
+        if (loop.lanes > 1 && perThread() > 1) side(loop.body);
+        else if (loop.lanes > 1) oneLane(loop.body);
+        else body(loop.body);
         --m_depth;
         line("}");
+    }
+    /// What the lane m_lane does. Lanes that stand for no element compute with zeros, and report nothing.
+    void oneLane(const Body& statements) {
+        const size_t begin = m_text.size();
+        const int checks = m_checks;
+        body(statements);
+        if (m_checks > checks)
+            m_text.insert(
+                begin, std::string(m_depth * 4, ' ') + "int* const fault = " + m_lane + " < n ? faults : (int*)0;\n");
+    }
+    /// Lanes side by side: what lies side by side in memory, too, is read before and written behind all of them.
+    void side(const Body& statements) {
+        const std::string count = std::to_string(perThread());
+        Body vectors;
+        std::vector<Expr> loads;
+        std::vector<const Store*> stores;
+        const bool plain = std::all_of(statements.begin(), statements.end(), [](const Stmt& stmt) {
+            return std::holds_alternative<Let>(stmt.node) || std::holds_alternative<Store>(stmt.node);
+        });
+        for (const Stmt& stmt : statements) {
+            const auto* let = std::get_if<Let>(&stmt.node);
+            if (plain && let && lanesOf(*m_nest, let->value) == 1) body({stmt});
+            else vectors.push_back(stmt);
+        }
+        for (Stmt& stmt : vectors) {
+            if (!plain) break;
+            forEachValue(stmt, [&](const Expr& value) { findBeside(value, loads); });
+            if (const auto* store = std::get_if<Store>(&stmt.node))
+                if (store->how == StoreHow::Puts && store->step && store->step.asInt() == 1) stores.push_back(store);
+        }
+        line("const int m = n - k * " + count + ";");
+        const auto declare = [&](const std::string& name, DType dtype) {
+            line("__align__(16) " + cppMemoryType(dtype) + " " + name + "[" + count + "];");
+        };
+        for (const Expr& e : loads) {
+            const std::string name = "w" + std::to_string(m_next++);
+            declare(name, e->dtype);
+            line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(e) + " + (" + value(e->operands[0]) +
+                 " + k * " + count + "), m);");
+            m_wide.emplace_back(e, name);
+        }
+        for (const Store* store : stores) {
+            const std::string name = "w" + std::to_string(m_next++);
+            declare(name, m_nest->memoryOf(store->buffer));
+            m_wideStores.emplace(store, name);
+        }
+        line("#pragma unroll");
+        line("for (int j = 0; j < " + count + "; ++j) {");
+        ++m_depth;
+        line("const int l = k * " + count + " + j;");
+        m_lane = "l";
+        oneLane(vectors);
+        m_lane = "k";
+        --m_depth;
+        line("}");
+        for (const Store* store : stores)
+            line(helper("wide", "writeWide") + "(" + bufferName(store->buffer) + " + (" + value(store->index) +
+                 " + k * " + count + "), " + m_wideStores.at(store) + ", m);");
+        m_wide.clear();
+        m_wideStores.clear();
     }
     void on(const If& branch) {
         line("if (" + value(branch.condition) + ") {");
@@ -121,8 +166,6 @@ class CudaPrinter {
     void on(const Let& let) { define("const ", let.var, let.value); }
     void on(const Declare& own) { define("", own.var, own.value); }
     void define(const std::string& prefix, int var, const Expr& expr) {
-        if (expr->kind == ExprKind::Call && (expr->name == "lane" || expr->name == "lanes_from"))
-            share(expr->operands[0]);
         line(prefix + cppValueType(m_nest->vars[static_cast<size_t>(var)].dtype) + " " + t(var) + " = " + value(expr) +
              ";");
     }
@@ -138,8 +181,9 @@ class CudaPrinter {
             const std::string first = side.index.asInt() == 0 ? "" : value(side.index) + " + ";
             return bufferName(side.buffer) + "[" + first + i + " * " + value(side.step) + " + " + j + "]";
         };
-        line("for (int e = k; e < " + value(turn.rows) + " * " + columns + "; e += " + lanes() + ") " +
-             element(turn.to, column, row) + " = " + element(turn.from, row, column) + ";");
+        line("for (int e = k; e < " + value(turn.rows) + " * " + columns +
+             "; e += " + std::to_string(threadsOf(*m_nest)) + ") " + element(turn.to, column, row) + " = " +
+             element(turn.from, row, column) + ";");
     }
     template <class S>
     void on(const S&) {
@@ -147,23 +191,105 @@ class CudaPrinter {
     }
     void on(const Store& store) {
         const Expr at = store.index;
+        const DType memory = m_nest->memoryOf(store.buffer);
         const bool spread = store.step || lanesOf(*m_nest, at) > 1;
-        const std::string step = store.step ? " + k * (" + value(store.step) + ")" : "";
-        const std::string element = bufferName(store.buffer) + "[" + value(at) + step + "]";
-        const std::string which = spread ? "if (k < n) " : "if (k == 0) ";
-        if (store.how == StoreHow::Puts) return line(which + element + " = " + value(store.value) + ";");
-        // Lanes may have one index, whatever other blocks do.
-        line(which + "add(&" + element + ", " + value(store.value) + ");");
+        const std::string step = store.step ? " + " + m_lane + " * (" + value(store.step) + ")" : "";
+        std::string buffer = bufferName(store.buffer), place = value(at) + step;
+        const std::string stored = value(store.value);
+        std::string which = "if (" + m_lane + (spread ? " < n) " : " == 0) ");
+        if (const auto wide = m_wideStores.find(&store); wide != m_wideStores.end()) {
+            buffer = wide->second;
+            place = "j";
+            which.clear();
+        }
+        if (store.how != StoreHow::Puts) {
+            // Lanes may have one index, whatever other blocks do.
+            CT_CHECK(!isHalf(memory) && memory != DType::Bool, "kernels do not add to halves and bools");
+            return line(which + helper("add", "add") + "(" + buffer + " + (" + place + "), " + stored + ");");
+        }
+        if (isHalf(memory))
+            return line(which + helper("mem_" + cppMemorySuffix(memory), "wr_" + cppMemorySuffix(memory)) + "(" +
+                        buffer + " + (" + place + "), " + stored + ");");
+        line(which + buffer + "[" + place + "] = " + stored + ";");
     }
 
-    /// Puts the lanes of a vector, one of each thread, into shared memory for all threads of the block.
-    void share(const Expr& vector) {
-        const std::string own = "s" + std::to_string(vector->integer);
-        if (m_isShared.insert(vector->integer).second)
-            m_shared += "    __shared__ " + cppValueType(vector->dtype) + " " + own + "[" + lanes() + "];\n";
+    /// Loads of elements that lie side by side, but for those that a condition of all lanes may leave out.
+    void findBeside(const Expr& e, std::vector<Expr>& loads) const {
+        const bool beside = e->kind == ExprKind::Load && e->operands.size() == 2 &&
+                            e->operands[1]->kind == ExprKind::Int && e->operands[1]->integer == 1;
+        if (beside && std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
+        const bool chosen = e->kind == ExprKind::Where && lanesOf(*m_nest, e->operands[0]) == 1;
+        for (size_t i = 0; i < (chosen ? 1 : e->operands.size()); ++i) findBeside(e->operands[i], loads);
+    }
+
+    // ---- what lanes share
+    /// An array that the block shares.
+    void array(const std::string& name, const std::string& type, int64_t count, int bytes) {
+        const int64_t offset = (m_sharedBytes + 15) / 16 * 16;
+        m_arrays.push_back({name, type, count, offset});
+        m_sharedBytes = offset + count * bytes;
+    }
+    /// Arrays for vectors whose lanes others read: an element for each, or for each warp.
+    void shareVectors() {
+        m_before = sharedBefore(m_nest->body);
+        std::map<int64_t, bool> warps;  // by vector: whether only first lanes of warps are read
+        LoopNest copy = *m_nest;
+        forEachValueIn(copy.body, [&](const Expr& value) {
+            forEachExpr({value}, [&](const Expr& e) {
+                if (e->kind != ExprKind::Call || (e->name != "lane" && e->name != "lanes_from")) return;
+                const bool first =
+                    e->name == "lane" && e->operands[1]->kind == ExprKind::Int && e->operands[1]->integer % kWarp == 0;
+                const auto known = warps.emplace(e->operands[0]->integer, first).first;
+                known->second &= first;
+            });
+        });
+        if (m_nest->lanes <= kWarp) {
+            m_before.clear();  // registers do
+            return;
+        }
+        for (const auto& [vector, first] : warps) {
+            if (first) m_ofWarps.insert(vector);
+            const DType dtype = m_nest->vars[static_cast<size_t>(vector)].dtype;
+            array(place(vector), cppValueType(dtype), m_nest->lanes / (first ? kWarp : 1),
+                  byteSize(computeTypeOf(dtype)));
+        }
+    }
+    static std::string place(int64_t vector) { return "s" + std::to_string(vector); }
+    void share(const std::vector<int>& vectors) {
         line("__syncthreads();");
-        line(own + "[k] = " + value(vector) + ";");
+        for (const int vector : vectors) {
+            if (m_ofWarps.contains(vector))
+                line("if ((k & 31) == 0) " + place(vector) + "[k >> 5] = " + t(vector) + ";");
+            else line(place(vector) + "[k] = " + t(vector) + ";");
+        }
         line("__syncthreads();");
+    }
+    /// Another lane's element of a vector.
+    std::string across(const Expr& e) {
+        const int64_t vector = e->operands[0]->integer;
+        const int count = m_nest->lanes;
+        const std::string mask = count >= kWarp ? "0xffffffffu" : std::to_string((1u << count) - 1) + "u";
+        std::string lane = value(e->operands[1]);
+        if (e->name == "lanes_from") lane = "(k + " + lane + ") % " + lanes();
+        if (e->name == "lanes_xor" || count <= kWarp)
+            return (e->name == "lanes_xor" ? "__shfl_xor_sync(" : "__shfl_sync(") + mask + ", " +
+                   value(e->operands[0]) + ", " + lane + ")";
+        if (m_ofWarps.contains(vector)) lane = std::to_string(e->operands[1]->integer / kWarp);
+        return place(vector) + "[" + lane + "]";
+    }
+    /// Declarations of all arrays, in one piece of a size that the launch gives where there is more than blocks have
+    /// otherwise.
+    std::string arrays() const {
+        std::string text;
+        if (dynamicBytes() > 0) text += "    extern __shared__ __align__(16) unsigned char shared[];\n";
+        for (const auto& [name, type, count, offset] : m_arrays) {
+            if (dynamicBytes() == 0)
+                text += "    __shared__ " + type + " " + name + "[" + std::to_string(count) + "];\n";
+            else
+                text += "    " + type + "* const " + name + " = (" + type + "*)(shared + " + std::to_string(offset) +
+                        ");\n";
+        }
+        return text;
     }
 
     std::string value(const Expr& e) {
@@ -177,16 +303,15 @@ class CudaPrinter {
             case ExprKind::Load: return load(e);
             case ExprKind::Call:
                 if (e->name == "ramp")
-                    return (e->dtype == DType::I32 ? "((int)" : "(") + value(e->operands[0]) + " + k)";
-                if (e->name == "active") return "(k < n)";
-                if (e->name == "lane")
-                    return "s" + std::to_string(e->operands[0]->integer) + "[" + value(e->operands[1]) + "]";
-                if (e->name == "lanes_from")
-                    return "s" + std::to_string(e->operands[0]->integer) + "[(k + " + value(e->operands[1]) + ") % " +
-                           lanes() + "]";
+                    return (e->dtype == DType::I32 ? "((int)" : "(") + value(e->operands[0]) + " + " + m_lane + ")";
+                if (e->name == "active") return "(" + m_lane + " < n)";
+                if (e->name == "lane" || e->name.starts_with("lanes_")) return across(e);
                 break;
             default: break;
         }
+        if (e->kind == ExprKind::Cast && toInteger(*e))
+            return helper("to_int", "to_" + cppValueSuffix(e->dtype)) + "(" + value(e->operands[0]) + ")";
+        m_checks += mayFault(*e);
         std::vector<Code> in;
         for (const Expr& operand : e->operands) {
             const std::string own = value(operand);
@@ -194,41 +319,89 @@ class CudaPrinter {
         }
         return cppOperation(e, in, false, m_helpers);
     }
-    std::string load(const Expr& e) {
-        const bool boolean = e->dtype == DType::Bool;
+    /// Numbers that an integer does not hold become what eager PyTorch makes of them on GPUs, not on CPUs.
+    static bool toInteger(const ExprNode& cast) {
+        return isFloating(cast.operands[0]->dtype) && !isFloating(cast.dtype) && cast.dtype != DType::Bool;
+    }
+    static bool mayFault(const ExprNode& e) {
+        const bool divides = e.kind == ExprKind::Div || e.kind == ExprKind::FloorDiv || e.kind == ExprKind::Mod;
+        return (divides && !isFloating(e.operands[0]->dtype)) ||
+               (e.kind == ExprKind::Call && e.name == "checked_index");
+    }
+    std::string helper(const std::string& needed, const std::string& name) {
+        m_helpers.insert(needed);
+        return name;
+    }
+    /// A buffer, which view.dtype may read as another type than the one that was written.
+    std::string bufferAs(const Expr& e) const {
         const std::string type = cppMemoryType(e->dtype);
-        const std::string buffer =
-            type == cppMemoryType(m_nest->memoryOf(e)) ? e->name : "((const " + type + "*)" + e->name + ")";
-        const std::string step = e->operands.size() == 2 ? " + k * (" + value(e->operands[1]) + ")" : "";
-        const std::string element = buffer + "[" + value(e->operands[0]) + step + "]" + (boolean ? " != 0" : "");
-        const bool spread = e->operands.size() == 2 || lanesOf(*m_nest, e->operands[0]) > 1;
-        return spread ? "(k < n ? " + element + " : (" + cppValueType(e->dtype) + ")0)" : "(" + element + ")";
+        return type == cppMemoryType(m_nest->memoryOf(e)) ? e->name : "((const " + type + "*)" + e->name + ")";
+    }
+    std::string load(const Expr& e) {
+        const std::string suffix = cppMemorySuffix(e->dtype);
+        const auto element = [&](const std::string& buffer, const std::string& place) {
+            if (!isHalf(e->dtype)) return buffer + "[" + place + "]" + (e->dtype == DType::Bool ? " != 0" : "");
+            return helper("mem_" + suffix, "rd_" + suffix) + "(" + buffer + " + (" + place + "))";
+        };
+        for (const auto& [wide, name] : m_wide)
+            if (wide == e) return "(" + element(name, "j") + ")";
+        const bool along = e->operands.size() == 2;
+        const std::string step = along ? " + " + m_lane + " * (" + value(e->operands[1]) + ")" : "";
+        const std::string own = element(bufferAs(e), value(e->operands[0]) + step);
+        const bool spread = along || lanesOf(*m_nest, e->operands[0]) > 1;
+        return spread ? "(" + m_lane + " < n ? " + own + " : (" + cppValueType(e->dtype) + ")0)" : "(" + own + ")";
     }
 
     const LoopNest* m_nest;
     std::unordered_map<std::string, std::string> m_sizes;
-    std::set<std::string> m_helpers;  // all in the prelude
-    std::string m_text, m_shared;
-    std::set<int64_t> m_isShared;  // vectors with an array of their own
+    std::set<std::string> m_helpers;
+    std::string m_text;
+    struct SharedArray {
+        std::string name, type;
+        int64_t count, offset;
+    };
+    std::vector<SharedArray> m_arrays;
+    int64_t m_sharedBytes = 0;
+    std::map<const Stmt*, std::vector<int>> m_before;  // vectors that are shared before a statement
+    std::set<int64_t> m_ofWarps;                       // of which those have an element for each warp
     size_t m_depth = 1;
-    int m_next = 0;
+    std::string m_lane = "k";
+    std::vector<std::pair<Expr, std::string>> m_wide;  // loads of the lanes of a thread, and where they are
+    std::map<const Store*, std::string> m_wideStores;
+    int m_next = 0, m_checks = 0;  // operations that report faults
 };
 
 }  // namespace
 
-Result<CudaKernel> printCuda(const LoweredKernel& kernel) {
+CudaKernel printCuda(const LoweredKernel& kernel) {
     CudaKernel printed;
-    printed.source = "// Generated by Cutaway.\n" + std::string(kPrelude);
     printed.workspace = kernel.workspace;
+    std::vector<std::string> texts;
+    Hasher content;
     for (const LoopNest& nest : kernel.nests) {
-        for (const KernelBuffer& buffer : nest.buffers)
-            if (isHalf(buffer.dtype))
-                return unsupported("CUDA kernels over " + std::string(info(buffer.dtype).abbreviation), nest.name,
-                                   {"run it on the CPU"});
-        printed.source += "\n" + CudaPrinter(nest).print();
-        printed.launches.push_back({nest.name, nest.range, nest.lanes});
+        CudaPrinter printer(nest);
+        texts.push_back(printer.print(printed.helpers));
+        printed.launches.push_back({"", nest.range, threadsOf(nest), printer.dynamicBytes()});
+        content.add(std::string_view(texts.back()));
+    }
+    const std::string base = "k" + content.finish().hex();
+    for (size_t i = 0; i < texts.size(); ++i) {
+        const LoopNest& nest = kernel.nests[i];
+        const std::string function = base + (i == 0 ? "" : "_" + std::to_string(i));
+        texts[i].replace(texts[i].find(kCudaName), kCudaName.size(), function);
+        printed.launches[i].function = function;
+        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + texts[i];
     }
     return printed;
+}
+
+std::string cudaFile(const std::vector<CudaKernel>& kernels) {
+    std::set<std::string> helpers, defined;  // kernels that do the same have one name
+    for (const CudaKernel& kernel : kernels) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
+    std::string file = "// Generated by Cutaway.\n" + cudaPrelude(helpers);
+    for (const CudaKernel& kernel : kernels)
+        if (kernel.launches.empty() || defined.insert(kernel.launches[0].function).second) file += "\n" + kernel.source;
+    return file;
 }
 
 }  // namespace cutaway

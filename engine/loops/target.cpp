@@ -5,13 +5,6 @@
 #include "engine/ops/lower.h"
 
 namespace cutaway {
-namespace {
-
-/// The CUDA prelude has those of CUDA's own header, and no others.
-constexpr std::string_view kNotOnGpus[] = {"digamma", "round_bf16", "round_f16"};
-
-}  // namespace
-
 constinit const TargetInfo kCpuTarget{
     .name = "cpu",
     .device = {DeviceType::Cpu},
@@ -52,7 +45,7 @@ constinit const TargetInfo kH100Target{
     .alignment = 256,         // what the driver's own allocations have
     .sharedBytes = 48 << 10,  // that arrays of a size known at compile time may take of a block's
     .sums = DType::F64,       // half as many a second as f32, and memory is slower than both
-    .missing = kNotOnGpus,
+    .missing = {},
     .loops = {.lanes = 256,  // threads of a block
               .narrowBytes = 0,
               .elementsPerPart = 16384,

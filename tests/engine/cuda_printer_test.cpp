@@ -6,8 +6,10 @@
 #include <QtTest>
 #include <random>
 
+#include "engine/codegen/cuda_prelude.h"
 #include "engine/loops/interpret.h"
 #include "engine/loops/kernel_rules.h"
+#include "engine/loops/nest_text.h"
 #include "engine/support/check.h"
 #include "tests/support/kernels.h"
 #include "tests/support/suites.h"
@@ -60,20 +62,10 @@ std::vector<CudaSample> cudaSamples(bool large) {
              static_cast<double>(joined) * 3 * 1.25 * 2 * 4 / 1e6}};
 }
 
-QString functions(const CudaKernel& kernel) {
-    const QString all = QString::fromStdString(kernel.source);
-    return all.mid(all.indexOf("extern \"C\" __global__"));
-}
-QString prelude(const CudaKernel& kernel) {
-    const QString all = QString::fromStdString(kernel.source);
-    return all.left(all.indexOf("extern \"C\" __global__"));
-}
-
 CudaKernel printed(const CudaSample& sample) {
-    const LoopPlan plan = choosePlan(sample.kernel, sample.target);
-    auto kernel = printCuda(lowerLoops(sample.kernel, plan, sample.target));
-    return kernel ? *kernel : CudaKernel{};
+    return printCuda(lowerLoops(sample.kernel, choosePlan(sample.kernel, sample.target), sample.target));
 }
+QString functions(const CudaSample& sample) { return QString::fromStdString(printed(sample).source); }
 
 QString bytesOf(const std::vector<char>& bytes) {
     QStringList words;
@@ -88,7 +80,7 @@ QString bytesOf(const std::vector<char>& bytes) {
 /// One kernel as an entry of the program's table, with its data.
 QString entry(const CudaSample& sample, int number, bool large) {
     const CudaKernel kernel = printed(sample);
-    QString text = functions(kernel), launches, sizes, workspace;
+    QString text = QString::fromStdString(kernel.source), launches, sizes, workspace;
     for (const CudaKernel::Launch& launch : kernel.launches)
         launches += QStringLiteral("{(const void*)%1, %2, %3},")
                         .arg(QString::fromStdString(launch.function))
@@ -198,37 +190,84 @@ class CudaPrinterTest : public QObject {
   private slots:
     void lanesMeetInSharedMemory() {
         CudaSample sample{"rows", softmax(3, 40), gpu(64), 120, 0};
-        const QString text = functions(printed(sample));
+        const QString text = functions(sample);
         QVERIFY(text.contains("__shared__ float s"));
         QVERIFY(text.contains("__syncthreads();"));
     }
-    void halvesAreRefusedByName() {
+    void everyFunctionHasAHelper() {
+        for (const char* name :
+             {"exp",   "exp2", "expm1", "log",    "log2",   "log10",    "log1p",    "sqrt",  "rsqrt", "sin",
+              "cos",   "tan",  "asin",  "acos",   "atan",   "sinh",     "cosh",     "tanh",  "asinh", "acosh",
+              "atanh", "erf",  "erfc",  "erfinv", "lgamma", "digamma",  "sigmoid",  "floor", "ceil",  "trunc",
+              "round", "pow",  "atan2", "fmod",   "hypot",  "copysign", "nextafter"}) {
+            QVERIFY2(kH100Target.hasFunction(name), name);
+            QVERIFY2(hasCudaHelper(std::string("f_") + name), name);
+        }
+        QVERIFY(!hasCudaHelper("f_bessel"));
+        QVERIFY_THROWS_EXCEPTION(InternalError, (void)cudaPrelude({"f_bessel"}));
+    }
+    void programsHaveEachKernelOnce() {
+        const CudaKernel own = printed({"one", gelu(300), gpu(256), 0, 0});
+        Kernel renamed = gelu(300);
+        renamed.name = "two";
+        const CudaKernel same = printed({"two", renamed, gpu(256), 0, 0}),
+                         other = printed({"", gelu(301), gpu(256), 0, 0});
+        QCOMPARE(same.launches[0].function, own.launches[0].function);
+        const QString file = QString::fromStdString(cudaFile({own, same, other}));
+        QCOMPARE(file.count("extern \"C\" __global__"), 2);
+        QCOMPARE(file.count("FN float f_erf(float x)"), 1);
+    }
+    /// Without a barrier lanes find what others have not stored yet, whichever comes first.
+    void lanesThatDoNotWaitAreFound() {
+        const auto wrongWith = [](const std::string& between) {
+            const auto nest = parseNest(
+                "race(b0: f32!, b1: f32)\n  lanes 64\n  scratch c0: f32[64]\n"
+                "  vector 64 for x0 in 0 .. 64:\n    c0[x0 : 1] = b1[x0 : 1]\n" +
+                between + "  vector 64 for x1 in 0 .. 64:\n    b0[x1 : 1] = c0[63 - x1 : -1]\n");
+            CT_CHECK(bool(nest), nest ? "" : nest.error().message.c_str());
+            std::vector<float> to(64), from(64);
+            for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+            void* const buffers[] = {to.data(), from.data()};
+            interpretLanes({{*nest}, {}}, buffers, {}, 3);
+            int wrong = 0;
+            for (size_t i = 0; i < to.size(); ++i) wrong += to[i] != static_cast<float>(63 - i);
+            return wrong;
+        };
+        QCOMPARE(wrongWith("  barrier\n"), 0);
+        QVERIFY(wrongWith("") > 0);
+    }
+    void halvesAreFloatsInRegisters() {
         Kernel kernel = transpose(4, 4);
-        kernel.buffers = {{DType::F16, true}, {DType::F16, false}};
-        const Expr half = Expr::load("b1", Expr::axis(0), DType::F16);
-        kernel.stores[0].value = Expr::cast(half, DType::F32);
-        const auto refused = printCuda(lowerLoops(kernel, choosePlan(kernel, gpu(32)), gpu(32)));
-        QVERIFY(!refused);
-        QVERIFY2(refused.error().message.find("f16") != std::string::npos, refused.error().message.c_str());
+        kernel.buffers = {{DType::F16, true}, {DType::BF16, false}};
+        const Expr half = Expr::load("b1", Expr::axis(0), DType::BF16);
+        kernel.stores[0].value = Expr::cast(half, DType::F32) + Expr::real(1, DType::F32);
+        const CudaKernel own = printed({"halves", kernel, gpu(32), 16, 0});
+        const QString text = QString::fromStdString(own.source);
+        QVERIFY2(text.contains("rd_bf16(b1 + (") && text.contains("wr_f16(b0 + ("), qPrintable(text));
+        QVERIFY(own.helpers.contains("mem_f16") && own.helpers.contains("mem_bf16"));
     }
     /// The nests of a GPU's plans, interpreted: what is left to the printer is statement by statement.
     void gpuPlansDoWhatKernelsMean() {
         for (const CudaSample& sample : cudaSamples(false)) {
             const LoopPlan plan = choosePlan(sample.kernel, sample.target);
             QCOMPARE(problemOf(plan, sample.kernel, sample.target), std::string());
-            const QString wrong = difference(sample.kernel, plan, sample.target, sample.elements, 7, 3);
+            TargetInfo target = sample.target;
+            target.sums = DType::F64;  // as kernels sum that are interpreted
+            const QString wrong = difference(sample.kernel, plan, target, sample.elements, 7, 3);
             QVERIFY2(wrong.isEmpty(), qPrintable(sample.name + ": " + wrong));
         }
     }
     void program() {
-        QString text = kHeader, added;
+        QString added, entries;
         int number = 0;
+        std::set<std::string> helpers;
         for (const bool large : {false, true})
             for (const CudaSample& sample : cudaSamples(large)) {
-                if (number == 0) text += prelude(printed(sample));
+                helpers.merge(printed(sample).helpers);
                 added += QStringLiteral("    add%1(all);\n").arg(number);
-                text += entry(sample, number++, large);
+                entries += entry(sample, number++, large);
             }
+        QString text = kHeader + QString::fromStdString(cudaPrelude(helpers)) + entries;
         text += "static void addAll(std::vector<Case>& all) {\n" + added + "}\n" + kMain;
         QVERIFY(text.count("extern \"C\" __global__") >= 16);
         const QString folder = qEnvironmentVariable("CUTAWAY_CUDA_FOLDER");

@@ -100,31 +100,61 @@ Result<Nvrtc> Nvrtc::load() {
                                           "compiles kernels for the GPU"));
     Nvrtc nvrtc{};
     library.bind(nvrtc.createProgram, "nvrtcCreateProgram");
+    library.bind(nvrtc.destroyProgram, "nvrtcDestroyProgram");
     library.bind(nvrtc.compileProgram, "nvrtcCompileProgram");
     library.bind(nvrtc.getProgramLogSize, "nvrtcGetProgramLogSize");
     library.bind(nvrtc.getProgramLog, "nvrtcGetProgramLog");
     library.bind(nvrtc.getPtxSize, "nvrtcGetPTXSize");
     library.bind(nvrtc.getPtx, "nvrtcGetPTX");
+    library.bind(nvrtc.getCubinSize, "nvrtcGetCUBINSize");
+    library.bind(nvrtc.getCubin, "nvrtcGetCUBIN");
+    library.bind(nvrtc.getVersion, "nvrtcVersion");
     if (!library.missing().empty()) return missingFunction(library);
     return nvrtc;
 }
 
-Result<std::string> Nvrtc::compile(const std::string& source, int capability) const {
+namespace {
+
+using ResultSize = int (*)(void*, size_t*);
+using ResultText = int (*)(void*, char*);
+
+/// What the compiler makes of the source, of the kind that the two functions give.
+Result<std::string> compiledBy(const Nvrtc& nvrtc, const std::string& source, const std::vector<std::string>& options,
+                               ResultSize sizeOf, ResultText textOf) {
     void* program = nullptr;
-    const std::string architecture = "--gpu-architecture=compute_" + std::to_string(capability);
-    const char* const options[] = {architecture.c_str()};
+    std::vector<const char*> words;
+    for (const std::string& option : options) words.push_back(option.c_str());
     size_t size = 0;
-    if (createProgram(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr) == 0 &&
-        compileProgram(program, 1, options) == 0 && getPtxSize(program, &size) == 0) {
-        std::string ptx(size, '\0');
-        if (getPtx(program, ptx.data()) == 0) return ptx;
-    }
-    std::string log;
-    if (program && getProgramLogSize(program, &size) == 0) {
+    std::string made, log;
+    bool done = nvrtc.createProgram(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr) == 0 &&
+                nvrtc.compileProgram(program, static_cast<int>(words.size()), words.data()) == 0 &&
+                sizeOf(program, &size) == 0;
+    if (done) {
+        made.resize(size);
+        done = textOf(program, made.data()) == 0;
+    } else if (program && nvrtc.getProgramLogSize(program, &size) == 0) {
         log.resize(size);
-        getProgramLog(program, log.data());
+        nvrtc.getProgramLog(program, log.data());
     }
+    if (program) nvrtc.destroyProgram(&program);
+    if (done) return made;
     return Error{ErrorCode::ToolFailed, "the kernels for the GPU do not compile: " + log, "", {}};
+}
+
+}  // namespace
+
+Result<std::string> Nvrtc::compile(const std::string& source, int capability) const {
+    return compiledBy(*this, source, {"--gpu-architecture=compute_" + std::to_string(capability)}, getPtxSize, getPtx);
+}
+
+Result<std::string> Nvrtc::cubin(const std::string& source, const std::vector<std::string>& options) const {
+    return compiledBy(*this, source, options, getCubinSize, getCubin);
+}
+
+std::string Nvrtc::version() const {
+    int major = 0, minor = 0;
+    getVersion(&major, &minor);
+    return std::to_string(major) + "." + std::to_string(minor);
 }
 
 }  // namespace cutaway::cuda

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "cutaway/result.h"
 
@@ -94,15 +95,23 @@ struct CublasLt {
 
 struct Nvrtc {
     int (*createProgram)(void**, const char*, const char*, int, const char* const*, const char* const*);
+    int (*destroyProgram)(void**);
     int (*compileProgram)(void*, int, const char* const*);
     int (*getProgramLogSize)(void*, size_t*);
     int (*getProgramLog)(void*, char*);
     int (*getPtxSize)(void*, size_t*);
     int (*getPtx)(void*, char*);
+    int (*getCubinSize)(void*, size_t*);
+    int (*getCubin)(void*, char*);
+    int (*getVersion)(int*, int*);
 
     static Result<Nvrtc> load();
     /// PTX of the source for devices of this capability (90). Error: the compiler's own words.
     Result<std::string> compile(const std::string& source, int capability) const;
+    /// Machine code by these options (cudaOptions). Error: the compiler's own words.
+    Result<std::string> cubin(const std::string& source, const std::vector<std::string>& options) const;
+    /// "13.0".
+    std::string version() const;
 };
 
 }  // namespace cutaway::cuda
