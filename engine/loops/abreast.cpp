@@ -43,8 +43,9 @@ class Abreast {
                 continue;
             }
             // Lanes are joined when all chains are in the first.
-            if (const auto* let = std::get_if<Let>(&stmt.node);
-                let && let->value->kind == ExprKind::Call && let->value->name == "lanes_from" && !allocs.empty()) {
+            if (const auto* let = std::get_if<Let>(&stmt.node); let && let->value->kind == ExprKind::Call &&
+                                                                let->value->name.starts_with("lanes_") &&
+                                                                !allocs.empty()) {
                 for (const Alloc& alloc : allocs) joinChains(alloc, result);
                 allocs.clear();
             }

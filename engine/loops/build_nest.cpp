@@ -448,7 +448,8 @@ class KernelBuilder {
                     Expr::load(bufferName(buffers[i]), at, builder.nest().vars[static_cast<size_t>(states[i])].dtype));
             builder.open({part});
             builder.append(std::move(merge));
-            builder.closeInto({part, number(0), number(m_plan->parts), 1, Map::Serial, {}});
+            const bool spread = m_target->loops.warp > 0 && m_plan->vectors == VectorOver::Walks;
+            builder.closeInto({part, number(0), number(m_plan->parts), spread ? m_plan->lanes : 1, Map::Serial, {}});
             builder.conclude(reduction, states);
         }
     }

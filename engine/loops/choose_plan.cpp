@@ -241,8 +241,11 @@ class Planner {
         const bool vector = m_plan.vectors == VectorOver::Rows;
         const int64_t together =
             vector ? std::min(int64_t{m_plan.lanes} * m_plan.jam, m_kernel->outer.back().size.value()) : 1;
-        const int64_t parts = std::min(longest / std::max<int64_t>(m_target.elementsPerPart / together, 1),
-                                       static_cast<int64_t>(m_target.maxParts / *rows));
+        int64_t parts = std::min(longest / std::max<int64_t>(m_target.elementsPerPart / together, 1),
+                                 static_cast<int64_t>(m_target.maxParts / *rows));
+        // A thread that has a row joins all its parts, one after the other: as many as elements of one.
+        if (vector && m_target.warp > 0)
+            parts = std::min(parts, static_cast<int64_t>(std::sqrt(static_cast<double>(longest))));
         if (parts < 2) return;
         m_plan.parts = static_cast<int>(parts);
         m_plan.why.push_back("parts: " + std::to_string(static_cast<int64_t>(*rows)) +
@@ -411,11 +414,20 @@ class Planner {
             const auto stride = strideOf(index, last->axis);
             if (!stride || *stride < 0 || *stride > 1) return;
         }
-        int lanes = mostLanes(*m_kernel, *m_info);
-        while (lanes > m_target.lanes && last->size.asInt().value_or(lanes) < lanes) lanes /= 2;
-        if (lanes <= m_target.lanes) return;
-        m_plan.lanes = lanes;
-        m_plan.why.push_back("lanes: elements are narrow, so that " + std::to_string(lanes) + " fill a register");
+        // A thread has as many neighbours as it reads at once, while all threads have some and few have none.
+        const bool threads = m_target.warp > 0;
+        if (threads && adds(*m_kernel)) return;
+        int& lanes = m_plan.lanes = mostLanes(*m_kernel, *m_info);
+        const int64_t length = last->size.asInt().value_or(threads ? 0 : lanes);
+        const auto fits = [&] {
+            const bool full = threads ? length % lanes == 0 || length >= 8 * lanes : length >= lanes;
+            return full && (!threads || blocksOfRows().value_or(0) * 2 >= m_target.maxParts);
+        };
+        while (lanes > m_target.lanes && !fits()) lanes /= 2;
+        const std::string more = std::to_string(threads ? lanes / m_target.lanes : lanes);
+        if (lanes > m_target.lanes)
+            m_plan.why.push_back(threads ? "lanes: a thread has " + more + " that lie side by side"
+                                         : "lanes: elements are narrow, so that " + more + " fill a register");
     }
 
     // ---- blocks

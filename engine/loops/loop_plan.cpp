@@ -45,6 +45,8 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
 
 }  // namespace
 
+constexpr int kBytesOfThread = 16;  // that a thread of a GPU reads at once
+
 int mostLanes(const Kernel& kernel, const TargetInfo& target) {
     int widest = 1;
     std::unordered_set<const ExprNode*> seen;
@@ -54,8 +56,21 @@ int mostLanes(const Kernel& kernel, const TargetInfo& target) {
         widen(widest, store.value, seen);
     }
     const LoopTarget& loops = target.loops;
+    if (loops.warp > 0) {
+        int narrowest = 16;
+        for (const KernelBuffer& buffer : kernel.buffers) narrowest = std::min(narrowest, byteSize(buffer.dtype));
+        return walks ? loops.lanes : loops.lanes * std::clamp(kBytesOfThread / narrowest, 1, 8);
+    }
     return walks || widest > 2 ? loops.lanes : std::max(loops.lanes, loops.narrowBytes / widest);
 }
+
+namespace {
+/// Bytes in which lanes join a state: what each warp of several has.
+int64_t bytesOfStates(int lanes, int bytes, int warp) {
+    if (warp == 0 || lanes <= warp) return 0;
+    return (int64_t{lanes} / warp * bytes + 15) / 16 * 16;
+}
+}  // namespace
 
 int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
     const std::vector<Expr> reductions = reductionsOf(kernel);
@@ -67,7 +82,7 @@ int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
     if (plan.vectors == VectorOver::Walks)
         for (const Expr& r : reductions)
             for (const DType state : reducerOf(r).stateTypes(r->operands[0]->dtype, target.sums))
-                bytes += plan.lanes * byteSize(state);
+                bytes += bytesOfStates(plan.lanes, byteSize(state), target.loops.warp);
     if (plan.tiled < 0 || plan.direct) return bytes;
     std::vector<Expr> roots;
     for (const KernelStore& store : kernel.stores) roots.push_back(store.value);
@@ -106,7 +121,9 @@ class Checker {
         if (m_plan->vectors == VectorOver::Nothing)
             return m_plan->lanes == 1 ? "" : "without vectors there is one lane";
         const int most = m_plan->vectors == VectorOver::Rows ? mostLanes(*m_kernel, *m_info) : m_target.lanes;
-        const bool more = m_plan->lanes > m_target.lanes && (m_plan->lanes == most || m_plan->lanes * 2 == most);
+        const bool halved = m_target.warp > 0 ? m_plan->tiled < 0 && m_plan->lanes < most && most % m_plan->lanes == 0
+                                              : m_plan->lanes * 2 == most;
+        const bool more = m_plan->lanes > m_target.lanes && (m_plan->lanes == most || halved);
         if (m_plan->lanes != m_target.lanes && !more)
             return "vectors have " + std::to_string(m_target.lanes) + " lanes" +
                    (most > m_target.lanes ? " or " + std::to_string(most) : "");

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/loops/build_nest.h"
 #include "engine/loops/index.h"
 #include "engine/loops/nest_text.h"
@@ -52,7 +54,11 @@ LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const Targe
     const std::string problem = problemOf(plan, kernel, target);
     CT_CHECK(problem.empty(), problem.c_str());
     LoweredKernel lowered = buildNests(kernel, plan, target);
-    for (LoopNest& nest : lowered.nests) nest.lanes = plan.lanes;
+    for (LoopNest& nest : lowered.nests) {
+        nest.lanes = plan.lanes;
+        nest.warp = target.loops.warp;
+        if (nest.warp > 0) nest.threads = std::min(plan.lanes, target.loops.lanes);
+    }
     if (steps) steps->push_back({"build", texts(lowered.nests)});
     for (const NestStep& step : kSteps) {
         if (step.wanted && !step.wanted(plan)) continue;

@@ -5,6 +5,7 @@
 #include "engine/ops/lower.h"
 
 namespace cutaway {
+
 constinit const TargetInfo kCpuTarget{
     .name = "cpu",
     .device = {DeviceType::Cpu},
@@ -13,6 +14,7 @@ constinit const TargetInfo kCpuTarget{
     .sums = DType::F64,  // additions wait for memory in either
     .missing = {},
     .loops = {.lanes = 16,
+              .warp = 0,
               .narrowBytes = 64,
               .elementsPerPart = 16384,
               .maxParts = 64,
@@ -42,11 +44,12 @@ constinit const TargetInfo kCpuTarget{
 constinit const TargetInfo kH100Target{
     .name = "h100",
     .device = {DeviceType::Cuda, 0},
-    .alignment = 256,         // what the driver's own allocations have
-    .sharedBytes = 48 << 10,  // that arrays of a size known at compile time may take of a block's
-    .sums = DType::F64,       // half as many a second as f32, and memory is slower than both
+    .alignment = 256,          // what the driver's own allocations have
+    .sharedBytes = 227 << 10,  // that a block may have
+    .sums = DType::F32,        // of lanes and parts, whose sums are short
     .missing = {},
     .loops = {.lanes = 256,  // threads of a block
+              .warp = 32,
               .narrowBytes = 0,
               .elementsPerPart = 16384,
               .maxParts = 1024,
@@ -86,11 +89,11 @@ void TargetInfo::addTo(Hasher& hasher) const {
     hasher.add(alignment).add(sharedBytes).add(static_cast<int>(sums)).add(static_cast<uint64_t>(missing.size()));
     for (const std::string_view function : missing) hasher.add(function);
     // Bound one by one, so that a member that is not hashed does not compile.
-    const auto& [lanes, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes, online,
-                 jam, mostJammed, chains, mostChains, stateRegisters, tile, mostKept, atomics, indexBits, direct,
-                 adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
+    const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes,
+                 online, jam, mostJammed, chains, mostChains, stateRegisters, tile, mostKept, atomics, indexBits,
+                 direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, jammedOperations, parts, freeCost, cheapCost] = fusion;
-    hasher.add(lanes).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
+    hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
     hasher.add(aheadBytes).add(lineBytes).add(online).add(jam).add(mostJammed).add(chains).add(mostChains);
     hasher.add(stateRegisters).add(tile).add(mostKept).add(atomics).add(indexBits).add(direct);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);

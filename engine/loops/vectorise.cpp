@@ -29,9 +29,13 @@ class Vectoriser {
             change(stmt);
             result.push_back(std::move(stmt));
             if (!loop || m_axis >= 0) continue;
+            std::vector<Alloc> joined;
             for (const Alloc& alloc : allocs)
-                if (m_widened.contains(alloc.states[0]) && !m_joined.contains(alloc.states[0]))
-                    joinLanes(alloc, result);
+                if (m_widened.contains(alloc.states[0]) && m_joined.insert(alloc.states[0]).second)
+                    joined.push_back(alloc);
+            if (m_nest->warp > 0) joinWarps(joined, result);
+            else
+                for (const Alloc& alloc : joined) joinLanes(alloc, result);
         }
         body = std::move(result);
     }
@@ -96,6 +100,14 @@ class Vectoriser {
     void on(Merge& merge) {
         for (Expr& with : merge.with) with = vector(with);
         rename(merge.states);
+        if (m_axis < 0 || m_widened.contains(merge.states[0])) return;
+        widen(merge.states);
+        // Inactive lanes leave the states as they are.
+        std::vector<DType> types;
+        for (const int state : merge.states) types.push_back(m_nest->vars[static_cast<size_t>(state)].dtype);
+        const std::vector<Expr> identity = reducer(merge.reducer).identity(types);
+        const Expr active = Expr::call("active", {Expr::axis(m_axis)}, DType::Bool);
+        for (size_t i = 0; i < merge.with.size(); ++i) merge.with[i] = Expr::where(active, merge.with[i], identity[i]);
     }
     void on(Store& store) {
         store.value = vector(store.value);
@@ -116,24 +128,48 @@ class Vectoriser {
     /// After the loop: merges the lanes of vector states by halves until one is left, with fewer dependent steps than
     /// lane by lane. Variables of one lane take the place of the vectors.
     void joinLanes(const Alloc& alloc, Body& body) {
-        m_joined.insert(alloc.states[0]);
         CT_CHECK((m_lanes & (m_lanes - 1)) == 0, "lanes are halved until one is left");
-        for (int apart = m_lanes / 2; apart > 0; apart /= 2) {
-            Merge merge{alloc.reducer, alloc.states, {}};
-            for (const int state : alloc.states) {
-                const Expr vector = m_nest->var(state);
-                const int other = m_nest->newVar(vector->dtype, m_lanes);
-                body.push_back({Let{other, Expr::call("lanes_from", {vector, Expr::integer(apart)}, vector->dtype)}});
-                merge.with.push_back(m_nest->var(other));
-            }
-            body.push_back({std::move(merge)});
-        }
+        for (int apart = m_lanes / 2; apart > 0; apart /= 2)
+            mergeWith(alloc, "lanes_from", apart, m_lanes, alloc.states, body);
         for (const int state : alloc.states) {
             const Expr vector = m_nest->var(state);
             const int one = m_nest->newVar(vector->dtype, 1, true);
             body.push_back({Declare{one, Expr::call("lane", {vector, Expr::integer(0)}, vector->dtype)}});
             m_scalarOf.emplace(state, one);
         }
+    }
+
+    /// The same where lanes are threads: warps by themselves, in registers, then what each warp has by every thread.
+    void joinWarps(const std::vector<Alloc>& allocs, Body& body) {
+        CT_CHECK((m_lanes & (m_lanes - 1)) == 0, "lanes are halved until one is left");
+        const int warp = std::min(m_nest->warp, m_lanes);
+        for (const Alloc& alloc : allocs)
+            for (int apart = warp / 2; apart > 0; apart /= 2)
+                mergeWith(alloc, "lanes_xor", apart, m_lanes, alloc.states, body);
+        for (const Alloc& alloc : allocs)
+            for (const int state : alloc.states) {
+                const Expr vector = m_nest->var(state);
+                const int one = m_nest->newVar(vector->dtype, 1, true);
+                body.push_back({Declare{one, Expr::call("lane", {vector, Expr::integer(0)}, vector->dtype)}});
+                m_scalarOf.emplace(state, one);
+            }
+        for (const Alloc& alloc : allocs) {
+            std::vector<int> ones = alloc.states;
+            rename(ones);
+            for (int lane = warp; lane < m_lanes; lane += warp) mergeWith(alloc, "lane", lane, 1, ones, body);
+        }
+    }
+    /// Merges into `states` what the function gives of the vectors of the reduction.
+    void mergeWith(const Alloc& alloc, const char* function, int argument, int lanes, const std::vector<int>& states,
+                   Body& body) {
+        Merge merge{alloc.reducer, states, {}};
+        for (const int state : alloc.states) {
+            const Expr vector = m_nest->var(state);
+            const int other = m_nest->newVar(vector->dtype, lanes);
+            body.push_back({Let{other, Expr::call(function, {vector, Expr::integer(argument)}, vector->dtype)}});
+            merge.with.push_back(m_nest->var(other));
+        }
+        body.push_back({std::move(merge)});
     }
 
     Expr renamed(const Expr& e) const {

@@ -188,11 +188,20 @@ class CudaPrinterTest : public QObject {
     Q_OBJECT
 
   private slots:
+    /// Warps by themselves, in registers; what each of them has meets in shared memory, between two barriers for all.
     void lanesMeetInSharedMemory() {
-        CudaSample sample{"rows", softmax(3, 40), gpu(64), 120, 0};
+        const CudaSample sample{"rows", softmax(3, 400), gpu(128), 1200, 0};
         const QString text = functions(sample);
-        QVERIFY(text.contains("__shared__ float s"));
-        QVERIFY(text.contains("__syncthreads();"));
+        QVERIFY2(text.contains("__shfl_xor_sync(0xffffffffu, t") && text.contains("[4];\n"), qPrintable(text));
+        const LoopNest nest =
+            lowerLoops(sample.kernel, choosePlan(sample.kernel, sample.target), sample.target).nests[0];
+        int64_t walks = 0;
+        forEachStmt(nest.body, [&](const Stmt& stmt) {
+            const auto* loop = std::get_if<For>(&stmt.node);
+            walks += loop != nullptr && loop->lanes > 1;
+        });
+        QCOMPARE(text.count("__syncthreads();"), 2 * (walks - 1));  // the last one stores
+        QVERIFY(!functions({"warp", softmax(3, 40), gpu(32), 120, 0}).contains("__syncthreads"));
     }
     void everyFunctionHasAHelper() {
         for (const char* name :
@@ -205,6 +214,22 @@ class CudaPrinterTest : public QObject {
         }
         QVERIFY(!hasCudaHelper("f_bessel"));
         QVERIFY_THROWS_EXCEPTION(InternalError, (void)cudaPrelude({"f_bessel"}));
+    }
+    void largeArraysAreOfTheLaunch() {
+        CudaSample sample{"kept", softmax(9, 16000), gpu(256), 9 * 16000, 0};
+        QCOMPARE(printed(sample).launches[0].sharedBytes, int64_t{0});
+        sample.target.loops.mostKept = 16000;
+        const CudaKernel kernel = printed(sample);
+        QVERIFY2(kernel.launches[0].sharedBytes >= 64000, qPrintable(QString::fromStdString(kernel.source)));
+        QVERIFY(kernel.source.find("extern __shared__") != std::string::npos);
+        QVERIFY(kernel.source.find("    float* const c0 = (float*)(shared + 0);") != std::string::npos);
+    }
+    void neighboursAreReadAtOnce() {
+        const CudaKernel many = printed({"many", gelu(1 << 22), gpu(256), 0, 0});
+        QCOMPARE(many.launches[0].threads, 256);
+        QVERIFY(many.source.find("(long)blockIdx.x * 1024;") != std::string::npos);
+        QVERIFY(many.helpers.contains("wide"));
+        QVERIFY(!printed({"few", gelu(1 << 12), gpu(256), 0, 0}).helpers.contains("wide"));
     }
     void programsHaveEachKernelOnce() {
         const CudaKernel own = printed({"one", gelu(300), gpu(256), 0, 0});

@@ -97,7 +97,8 @@ class TargetsTest : public QObject {
         const LoopPlan wide = choosePlan(rows, kH100Target);
         QVERIFY(!wide.keeps.empty());
         QVERIFY(choosePlan(rows, small).keeps.empty());
-        small.sharedBytes = 1 << 10;
+        small.sharedBytes = 64;
+        small.sums = DType::F64;  // as kernels sum that are interpreted
         QCOMPARE(choosePlan(rows, small).lanes, 1);
         QCOMPARE(difference(rows, choosePlan(rows, small), small, 9 * 4096, 3, 5), QString());
         small.sharedBytes = 8 << 10;
@@ -187,7 +188,7 @@ class TargetsTest : public QObject {
         for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"}))
             QTest::newRow(qPrintable(file.baseName())) << file.filePath();
     }
-    /// Down to the nests of the GPU's plans, which are interpreted here.
+    /// Down to the nests of the GPU's plans, which are interpreted here, in vectors and as threads.
     void modelsOnAGpu() {
         QFETCH(QString, path);
         Session session;
@@ -198,10 +199,12 @@ class TargetsTest : public QObject {
         const Snapshot graph = session.state().runs[0].trace.result();
         const std::vector<Tensor> inputs = *bindInputs(*graph, *cutaway::randomInputs(*session.state().input, 3));
         const std::vector<Tensor> expected = *interpret(*graph, inputs);
-        const auto runs = interpretedKernels(Interpreted::Nests, kH100Target).run(graph, inputs);
-        QVERIFY2(runs, runs ? "" : runs.error().text().c_str());
-        const Verdict verdict = compareOutputs(runs->front().outputs, expected, 1e-5);
-        QVERIFY2(!verdict.bad, verdict.detail.c_str());
+        for (const Interpreted how : {Interpreted::Nests, Interpreted::Lanes}) {
+            const auto runs = interpretedKernels(how, kH100Target, 5).run(graph, inputs);
+            QVERIFY2(runs, runs ? "" : runs.error().text().c_str());
+            const Verdict verdict = compareOutputs(runs->front().outputs, expected, 1e-5);
+            QVERIFY2(!verdict.bad, verdict.detail.c_str());
+        }
     }
 
   private:
