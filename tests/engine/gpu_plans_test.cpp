@@ -1,0 +1,122 @@
+// Kernels as they are planned for a GPU, without one: of every recorded sample of every op with a lowering rule the
+// nests, interpreted in vectors and lane by lane in an order made by chance, and the printed program, which NVRTC
+// compiles where it is there. It takes long, so that of each op some samples do: CUTAWAY_SAMPLES=N takes more, and
+// CUTAWAY_SAMPLES=all every one. CUTAWAY_SEED starts the order elsewhere, CUTAWAY_OPS=TEXT takes only ops whose names
+// hold it.
+#include <QtTest>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "engine/codegen/cuda_prelude.h"
+#include "engine/codegen/cuda_printer.h"
+#include "engine/runtime/cuda/library.h"
+#include "engine/schedule/schedule.h"
+#include "tests/engine/lowering_samples.h"
+#include "tests/support/op_record.h"
+#include "tests/support/suites.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+constexpr size_t kPerGpuGraph = 100, kPerProgram = 64, kUsualKernels = 2;
+
+/// Sums in f64, as the judge's are, so that an order of its own changes little.
+TargetInfo judgedTarget() {
+    TargetInfo target = kH100Target;
+    target.sums = DType::F64;
+    return target;
+}
+
+void failWhereWrong(const std::vector<std::string>& wrong, const std::vector<LoweringCase>& cases) {
+    for (size_t i = 0; i < cases.size(); ++i)
+        if (!wrong[i].empty()) QTest::qFail(("\n" + cases[i].name + "\n    " + wrong[i]).c_str(), __FILE__, __LINE__);
+}
+
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+class GpuPlansTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void initTestCase() {
+        const auto record = readOpRecord();
+        QVERIFY2(record, record ? "" : record.error().text().c_str());
+        const std::string only = qgetenv("CUTAWAY_OPS").toStdString();
+        for (const Op* op : loweredOps()) {
+            const auto found = record->find(op->name());
+            if (found == record->end() || op->name().find(only) == std::string::npos) continue;
+            for (const RecordedSample& sample : found->second)
+                if (auto one = makeCase(*op, sample.text, Operands::Stored)) m_cases.push_back(std::move(*one));
+        }
+        QVERIFY(!m_cases.empty());
+    }
+    void vectorsAgreeWithTheJudge() {
+        failWhereWrong(wrongOf(interpretedKernels(Interpreted::Nests, judgedTarget()), m_cases, kPerGpuGraph), m_cases);
+    }
+    /// What lanes hand to each other without a barrier, and what one reads of another's state, comes out otherwise.
+    void lanesAgreeInAnyOrder() {
+        const auto begin = std::chrono::steady_clock::now();
+        const auto seed = static_cast<uint32_t>(qEnvironmentVariableIsSet("CUTAWAY_SEED")
+                                                    ? qEnvironmentVariableIntValue("CUTAWAY_SEED")
+                                                    : static_cast<int>(std::random_device{}() % 100000));
+        qInfo("CUTAWAY_SEED=%u", seed);
+        failWhereWrong(wrongOf(interpretedKernels(Interpreted::Lanes, judgedTarget(), seed), m_cases, kPerGpuGraph),
+                       m_cases);
+        qInfo("%zu calls in %.0f s", m_cases.size(), secondsSince(begin));
+    }
+    void compilerTakesAll() {
+        const auto nvrtc = cuda::Nvrtc::load();
+        if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
+        const auto begin = std::chrono::steady_clock::now();
+        std::vector<CudaKernel> kernels;
+        std::set<std::string> names;
+        std::map<std::string, size_t> taken;  // kernels of each op
+        const QByteArray wanted = qgetenv("CUTAWAY_SAMPLES");
+        const size_t most = wanted == "all" ? SIZE_MAX : wanted.isEmpty() ? kUsualKernels : wanted.toULong();
+        for (const LoweringCase& one : m_cases) {
+            size_t& own = taken[one.name.substr(0, one.name.find('('))];
+            if (own >= most) continue;
+            const auto program = scheduleModule(one.module, kH100Target);
+            QVERIFY2(program, program ? "" : program.error().text().c_str());
+            for (const PlannedKernel& planned : program->kernels) {
+                CudaKernel kernel = printCuda(lowerLoops(planned.kernel, planned.plan, kH100Target));
+                if (kernel.launches.empty() || !names.insert(kernel.launches[0].function).second) continue;
+                kernels.push_back(std::move(kernel));
+                ++own;
+            }
+        }
+        std::vector<std::string> wrong((kernels.size() + kPerProgram - 1) / kPerProgram);
+        std::atomic<size_t> next{0};
+        const auto work = [&] {
+            for (size_t i; (i = next.fetch_add(1)) < wrong.size();) {
+                const auto first = kernels.begin() + static_cast<std::ptrdiff_t>(i * kPerProgram);
+                const auto last =
+                    kernels.begin() + static_cast<std::ptrdiff_t>(std::min(kernels.size(), (i + 1) * kPerProgram));
+                const auto cubin = nvrtc->cubin(cudaFile({first, last}), cudaOptions(90));
+                if (!cubin) wrong[i] = cubin.error().text();
+            }
+        };
+        std::thread other(work);
+        work();
+        other.join();
+        for (const std::string& own : wrong)
+            if (!own.empty()) QTest::qFail(own.c_str(), __FILE__, __LINE__);
+        qInfo("NVRTC %s compiled %zu kernels in %.0f s", nvrtc->version().c_str(), kernels.size(), secondsSince(begin));
+    }
+
+  private:
+    std::vector<LoweringCase> m_cases;
+};
+
+CUTAWAY_SUITE(GpuPlansTest)
+#include "gpu_plans_test.moc"
