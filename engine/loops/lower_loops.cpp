@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "engine/loops/build_nest.h"
 #include "engine/loops/index.h"
@@ -12,9 +13,10 @@ namespace {
 struct NestStep {
     std::string_view name;
     void (*run)(LoopNest&);
-    bool (*wanted)(const LoopPlan&) = nullptr;  // null: always
+    bool (*wanted)(const LoopPlan&, const TargetInfo&) = nullptr;  // null: always
 };
-bool hasNarrowIndices(const LoopPlan& plan) { return plan.indexBits == 32; }
+bool hasNarrowIndices(const LoopPlan& plan, const TargetInfo&) { return plan.indexBits == 32; }
+bool lanesAreThreads(const LoopPlan&, const TargetInfo& target) { return target.loops.warp > 0; }
 
 /// In this order. None of them chooses: what can be chosen is in the plan.
 constexpr NestStep kSteps[] = {
@@ -26,6 +28,7 @@ constexpr NestStep kSteps[] = {
     {"divisions", plainDivisions},
     {"indices", narrowIndices, hasNarrowIndices},
     {"share", shareValues},
+    {"waits", waitToStore, lanesAreThreads},
 };
 
 Expr plainDivision(const Expr& e) {
@@ -45,6 +48,43 @@ std::string texts(const std::vector<LoopNest>& nests) {
 
 }  // namespace
 
+namespace {
+
+/// A store by one thread for all: not along the lanes.
+const Store* storeForAll(const LoopNest& nest, const Stmt& stmt) {
+    const auto* store = std::get_if<Store>(&stmt.node);
+    return store && !store->step && lanesOf(nest, store->index) == 1 ? store : nullptr;
+}
+void waitIn(const LoopNest& nest, const std::set<int>& read, Body& body) {
+    Body result;
+    for (Stmt& stmt : body) {
+        if (auto* loop = std::get_if<For>(&stmt.node)) waitIn(nest, read, loop->body);
+        if (auto* branch = std::get_if<If>(&stmt.node)) waitIn(nest, read, branch->body);
+        const Store* const store = storeForAll(nest, stmt);
+        if (store && read.contains(store->buffer)) result.push_back({Barrier{}});
+        result.push_back(std::move(stmt));
+    }
+    body = std::move(result);
+}
+
+}  // namespace
+
+void waitToStore(LoopNest& nest) {
+    if (nest.lanes == 1) return;
+    std::set<int> read;
+    forEachStmt(nest.body, [&](const Stmt& own) {
+        if (storeForAll(nest, own)) return;  // its thread alone reads
+        Stmt stmt = own;
+        forEachValue(stmt, [&](const Expr& value) {
+            forEachExpr({value}, [&](const Expr& e) {
+                if (e->kind == ExprKind::Load && e->operands.size() == 1 && lanesOf(nest, e->operands[0]) == 1)
+                    read.insert(bufferOf(e));
+            });
+        });
+    });
+    waitIn(nest, read, nest.body);
+}
+
 void plainDivisions(LoopNest& nest) {
     forEachValueIn(nest.body, [](Expr& e) { e = rewriteShared(e, plainDivision); });
 }
@@ -61,7 +101,7 @@ LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const Targe
     }
     if (steps) steps->push_back({"build", texts(lowered.nests)});
     for (const NestStep& step : kSteps) {
-        if (step.wanted && !step.wanted(plan)) continue;
+        if (step.wanted && !step.wanted(plan, target)) continue;
         for (LoopNest& nest : lowered.nests) step.run(nest);
         if (steps) steps->push_back({std::string(step.name), texts(lowered.nests)});
     }

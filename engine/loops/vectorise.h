@@ -25,6 +25,8 @@ void plainDivisions(LoopNest& nest);
 void narrowIndices(LoopNest& nest);
 /// Each value once: what is read again, or does not change in a loop, becomes a variable where it is first known.
 void shareValues(LoopNest& nest);
+/// Where lanes are threads, one that stores for all of them waits until all have read what stands there.
+void waitToStore(LoopNest& nest);
 
 /// The expression `further` on along the axis of a vector loop, with other variables in place of those in `vars`.
 Expr movedAlong(const Expr& expr, int axis, const Expr& further, const std::map<int, int>& vars);

@@ -3,6 +3,7 @@
 // compiles where it is there. It takes long, so that of each op some samples do: CUTAWAY_SAMPLES=N takes more, and
 // CUTAWAY_SAMPLES=all every one. CUTAWAY_SEED starts the order elsewhere, CUTAWAY_OPS=TEXT takes only ops whose names
 // hold it.
+#include <QDir>
 #include <QtTest>
 #include <atomic>
 #include <chrono>
@@ -11,11 +12,14 @@
 #include <set>
 #include <thread>
 
+#include "cutaway/session.h"
 #include "engine/codegen/cuda_prelude.h"
 #include "engine/codegen/cuda_printer.h"
 #include "engine/runtime/cuda/library.h"
 #include "engine/schedule/schedule.h"
+#include "engine/session/session_state.h"
 #include "tests/engine/lowering_samples.h"
+#include "tests/support/kernels.h"
 #include "tests/support/op_record.h"
 #include "tests/support/suites.h"
 
@@ -74,10 +78,54 @@ class GpuPlansTest : public QObject {
                        m_cases);
         qInfo("%zu calls in %.0f s", m_cases.size(), secondsSince(begin));
     }
+    /// Plans made by chance, with one warp and with several.
+    void anyLegalPlanDoes() {
+        const auto seed = static_cast<uint32_t>(qEnvironmentVariableIntValue("CUTAWAY_SEED"));
+        qInfo("seed %u", seed);
+        std::mt19937 random(seed);
+        const std::vector<KernelSample> all = kernelSamples();
+        TargetInfo target = kH100Target;
+        target.sums = DType::F64;  // as kernels sum that are interpreted
+        int legal = 0;
+        for (int round = 0; legal < std::max(100, qEnvironmentVariableIntValue("CUTAWAY_SEEDS")); ++round) {
+            const KernelSample& sample = all[static_cast<size_t>(round) % all.size()];
+            target.loops.lanes = random() % 2 ? 64 : 16;
+            const LoopPlan plan = randomPlan(sample.kernel, random, target);
+            if (!problemOf(plan, sample.kernel, target).empty()) continue;
+            ++legal;
+            const QString wrong = differenceOfLanes(sample.kernel, plan, target, sample.elements, random());
+            QVERIFY2(wrong.isEmpty(), qPrintable(QStringLiteral("seed %1, %2: %3").arg(seed).arg(sample.name, wrong)));
+        }
+    }
+    /// One thread stores for all what others still have to read.
+    void allLanesReadBeforeOneStores() {
+        Kernel kernel;
+        kernel.name = "over";
+        kernel.buffers = {{DType::F32, true}, {DType::F32, true}, {DType::F32, false}};
+        kernel.outer = {{0, 7}};
+        const Expr at = Expr::axis(0) * num(90) + Expr::axis(1), own = Expr::load("b0", Expr::axis(0), DType::F32);
+        const Expr element = Expr::load("b2", at, DType::F32);
+        kernel.stores = {{1, {{1, 90}}, at, element * own}, {0, {}, Expr::axis(0), own + constantLike(own, 1)}};
+        TargetInfo target = kH100Target;
+        target.loops.lanes = 64;
+        const LoopPlan plan = choosePlan(kernel, target);
+        QCOMPARE(plan.vectors, VectorOver::Walks);
+        const LoweredKernel lowered = lowerLoops(kernel, plan, target);
+        int barriers = 0;
+        forEachStmt(lowered.nests[0].body,
+                    [&](const Stmt& stmt) { barriers += std::holds_alternative<Barrier>(stmt.node); });
+        QCOMPARE(barriers, 1);
+        for (uint32_t seed = 0; seed < 5; ++seed)
+            QCOMPARE(differenceOfLanes(kernel, plan, target, 7 * 90, seed), QString());
+        LoopPlan direct = choosePlan(transpose(128, 128), target);
+        QVERIFY(direct.tiled >= 0);
+        direct.direct = true;
+        QCOMPARE(problemOf(direct, transpose(128, 128), target),
+                 std::string("only one thread turns tiles where they lie"));
+    }
     void compilerTakesAll() {
         const auto nvrtc = cuda::Nvrtc::load();
         if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
-        const auto begin = std::chrono::steady_clock::now();
         std::vector<CudaKernel> kernels;
         std::set<std::string> names;
         std::map<std::string, size_t> taken;  // kernels of each op
@@ -95,6 +143,43 @@ class GpuPlansTest : public QObject {
                 ++own;
             }
         }
+        // Plans that small samples do not have: lanes side by side, jammed, parts, tiles.
+        std::mt19937 random(1);
+        const std::vector<KernelSample> samples = kernelSamples();
+        const size_t before = kernels.size();
+        for (size_t round = 0; kernels.size() < before + 100; ++round) {
+            const KernelSample& sample = samples[round % samples.size()];
+            const LoopPlan plan = randomPlan(sample.kernel, random, kH100Target);
+            if (problemOf(plan, sample.kernel, kH100Target).empty())
+                kernels.push_back(printCuda(lowerLoops(sample.kernel, plan, kH100Target)));
+        }
+        QVERIFY(std::any_of(kernels.begin(), kernels.end(),
+                            [](const CudaKernel& kernel) { return kernel.helpers.contains("wide"); }));
+        compile(*nvrtc, kernels);
+    }
+    /// All kernels of the models that come with the program.
+    void compilerTakesModels() {
+        const auto nvrtc = cuda::Nvrtc::load();
+        if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
+        std::vector<CudaKernel> kernels;
+        for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"})) {
+            Session session;
+            QVERIFY(session.open(file.filePath().toStdString()));
+            CompileRequest request;
+            request.passesOnly = true;
+            QVERIFY(session.compile(request));
+            const auto program = scheduleModule(session.state().runs[0].trace.result(), kH100Target);
+            QVERIFY2(program, program ? "" : program.error().text().c_str());
+            for (const PlannedKernel& planned : program->kernels)
+                kernels.push_back(printCuda(lowerLoops(planned.kernel, planned.plan, kH100Target)));
+        }
+        QVERIFY(kernels.size() > 10);
+        compile(*nvrtc, kernels);
+    }
+
+  private:
+    static void compile(const cuda::Nvrtc& nvrtc, const std::vector<CudaKernel>& kernels) {
+        const auto begin = std::chrono::steady_clock::now();
         std::vector<std::string> wrong((kernels.size() + kPerProgram - 1) / kPerProgram);
         std::atomic<size_t> next{0};
         const auto work = [&] {
@@ -102,7 +187,7 @@ class GpuPlansTest : public QObject {
                 const auto first = kernels.begin() + static_cast<std::ptrdiff_t>(i * kPerProgram);
                 const auto last =
                     kernels.begin() + static_cast<std::ptrdiff_t>(std::min(kernels.size(), (i + 1) * kPerProgram));
-                const auto cubin = nvrtc->cubin(cudaFile({first, last}), cudaOptions(90));
+                const auto cubin = nvrtc.cubin(cudaFile({first, last}), cudaOptions(90));
                 if (!cubin) wrong[i] = cubin.error().text();
             }
         };
@@ -111,10 +196,8 @@ class GpuPlansTest : public QObject {
         other.join();
         for (const std::string& own : wrong)
             if (!own.empty()) QTest::qFail(own.c_str(), __FILE__, __LINE__);
-        qInfo("NVRTC %s compiled %zu kernels in %.0f s", nvrtc->version().c_str(), kernels.size(), secondsSince(begin));
+        qInfo("NVRTC %s compiled %zu kernels in %.0f s", nvrtc.version().c_str(), kernels.size(), secondsSince(begin));
     }
-
-  private:
     std::vector<LoweringCase> m_cases;
 };
 

@@ -25,41 +25,6 @@ std::string problemOfText(const std::string& text, const Kernel& kernel) {
     return plan ? problemOf(*plan, kernel, kCpuTarget) : plan.error().text();
 }
 
-std::vector<KernelSample> kernelSamples() {
-    std::vector<KernelSample> all;
-    for (const int64_t n : {1, 15, 16, 17, 40, 150}) {
-        const auto elements = static_cast<size_t>(n * 9);
-        all.push_back({"softmax", softmax(9, n), elements});
-        all.push_back({"transpose", transpose(9, n), elements});
-        all.push_back({"transpose", transpose(n, 9), elements});
-        all.push_back({"largest", largest(9, n), elements});
-    }
-    all.push_back({"beside", beside(5, 20, 3), size_t{100}});
-    all.push_back({"beside", beside(16, 16, 0), size_t{100}});
-    for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
-    for (const int64_t n : {1, 2, 16, 33, 70})
-        for (const int64_t step : {1, 2, 3}) all.push_back({"pooled", pooled(5, n, step), static_cast<size_t>(5 * n)});
-    for (const int64_t n : {3, 16, 17, 33, 70})
-        for (const char* how : {"roll", "reflect", "enlarge", "squares"})
-            all.push_back({how, picked(5, n, how), static_cast<size_t>(5 * n)});
-    for (const int64_t n : {1, 31, 32, 33, 63, 64, 65, 150})
-        for (const DType dtype : {DType::I8, DType::U8, DType::I16})
-            all.push_back({"integers", integers(3, n, dtype), static_cast<size_t>(3 * n)});
-    for (const int64_t n : {1, 16, 40})
-        all.push_back({"added", rowSumsAdded(5, n, 7), static_cast<size_t>(5 * n + 35)});
-    for (const int64_t n : {1, 16, 40, 150}) {
-        all.push_back({"columns", columnSums(9, n), static_cast<size_t>(n * 9)});
-        all.push_back({"bordered", bordered(9, n), static_cast<size_t>(n * 9)});
-    }
-    for (const int64_t dims : {1, 16, 37}) {
-        all.push_back({"scatter", scatterAdded(23, 5, dims), static_cast<size_t>(23 * dims)});
-        all.push_back({"scatter", scatterAdded(40, 64, dims), static_cast<size_t>(64 * dims)});
-    }
-    all.push_back({"bags", bags(7, 19), size_t{2000}});
-    all.push_back({"bags", bags(7, 3), size_t{2000}});
-    return all;
-}
-
 }  // namespace
 
 class LoopsTest : public QObject {

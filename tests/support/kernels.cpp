@@ -198,6 +198,41 @@ Kernel gather(int64_t count) {
     return kernel;
 }
 
+std::vector<KernelSample> kernelSamples() {
+    std::vector<KernelSample> all;
+    for (const int64_t n : {1, 15, 16, 17, 40, 150}) {
+        const auto elements = static_cast<size_t>(n * 9);
+        all.push_back({"softmax", softmax(9, n), elements});
+        all.push_back({"transpose", transpose(9, n), elements});
+        all.push_back({"transpose", transpose(n, 9), elements});
+        all.push_back({"largest", largest(9, n), elements});
+    }
+    all.push_back({"beside", beside(5, 20, 3), size_t{100}});
+    all.push_back({"beside", beside(16, 16, 0), size_t{100}});
+    for (const int64_t n : {1, 16, 37}) all.push_back({"windows", windows(5, n), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {1, 2, 16, 33, 70})
+        for (const int64_t step : {1, 2, 3}) all.push_back({"pooled", pooled(5, n, step), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {3, 16, 17, 33, 70})
+        for (const char* how : {"roll", "reflect", "enlarge", "squares"})
+            all.push_back({how, picked(5, n, how), static_cast<size_t>(5 * n)});
+    for (const int64_t n : {1, 31, 32, 33, 63, 64, 65, 150})
+        for (const DType dtype : {DType::I8, DType::U8, DType::I16})
+            all.push_back({"integers", integers(3, n, dtype), static_cast<size_t>(3 * n)});
+    for (const int64_t n : {1, 16, 40})
+        all.push_back({"added", rowSumsAdded(5, n, 7), static_cast<size_t>(5 * n + 35)});
+    for (const int64_t n : {1, 16, 40, 150}) {
+        all.push_back({"columns", columnSums(9, n), static_cast<size_t>(n * 9)});
+        all.push_back({"bordered", bordered(9, n), static_cast<size_t>(n * 9)});
+    }
+    for (const int64_t dims : {1, 16, 37}) {
+        all.push_back({"scatter", scatterAdded(23, 5, dims), static_cast<size_t>(23 * dims)});
+        all.push_back({"scatter", scatterAdded(40, 64, dims), static_cast<size_t>(64 * dims)});
+    }
+    all.push_back({"bags", bags(7, 19), size_t{2000}});
+    all.push_back({"bags", bags(7, 3), size_t{2000}});
+    return all;
+}
+
 Memory::Memory(const Kernel& kernel, size_t elements, uint32_t seed) {
     std::mt19937 random(seed);
     for (const KernelBuffer& buffer : kernel.buffers) {
@@ -213,12 +248,13 @@ Memory::Memory(const Kernel& kernel, size_t elements, uint32_t seed) {
     for (auto& own : bytes) pointers.push_back(own.data());
 }
 
-LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
-    LoopPlan plan = choosePlan(kernel, kCpuTarget);
+LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo& target) {
+    LoopPlan plan = choosePlan(kernel, target);
+    const int lanes = target.loops.lanes;
     std::shuffle(plan.order.begin(), plan.order.end(), random);
     plan.vectors = static_cast<VectorOver>(random() % 3);
-    plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : 16;
-    if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(16 << random() % 3, mostLanes(kernel, kCpuTarget));
+    plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : lanes;
+    if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(lanes << random() % 3, mostLanes(kernel, target));
     plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
     plan.ahead = static_cast<int>(random() % 4) - 1;
@@ -242,12 +278,14 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random) {
     return plan;
 }
 
-QString difference(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements, uint32_t seed,
-                   int64_t chunk) {
+namespace {
+
+using RunNests = std::function<KernelFault(const LoweredKernel&, std::span<void* const>)>;
+QString differenceBy(const RunNests& run, const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target,
+                     size_t elements, uint32_t seed) {
     Memory meant(kernel, elements, seed), made(kernel, elements, seed);
     if (interpretKernel(kernel, meant.pointers, {}) != KernelFault::None) return "the kernel failed";
-    if (interpretNests(lowerLoops(kernel, plan, target), made.pointers, {}, chunk) != KernelFault::None)
-        return "the nests failed";
+    if (run(lowerLoops(kernel, plan, target), made.pointers) != KernelFault::None) return "the nests failed";
     for (size_t b = 0; b < kernel.buffers.size(); ++b)
         for (size_t i = 0; i < elements; ++i) {
             const auto at = static_cast<int64_t>(i);
@@ -266,6 +304,23 @@ QString difference(const Kernel& kernel, const LoopPlan& plan, const TargetInfo&
                          QString::fromStdString(text(lowerLoops(kernel, plan, target).nests[0])));
         }
     return {};
+}
+
+}  // namespace
+
+QString difference(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements, uint32_t seed,
+                   int64_t chunk) {
+    const auto run = [&](const LoweredKernel& lowered, std::span<void* const> buffers) {
+        return interpretNests(lowered, buffers, {}, chunk);
+    };
+    return differenceBy(run, kernel, plan, target, elements, seed);
+}
+QString differenceOfLanes(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements,
+                          uint32_t seed) {
+    const auto run = [&](const LoweredKernel& lowered, std::span<void* const> buffers) {
+        return interpretLanes(lowered, buffers, {}, seed);
+    };
+    return differenceBy(run, kernel, plan, target, elements, seed);
 }
 
 QString firstWrong(const std::function<QString(const PlannedKernel&)>& wrongOf, int& count) {

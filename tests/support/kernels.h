@@ -51,6 +51,9 @@ struct KernelSample {
     size_t elements;
 };
 
+/// Those above in many sizes.
+std::vector<KernelSample> kernelSamples();
+
 /// Memory for every buffer: numbers from the seed where a kernel reads, -7 where it writes.
 struct Memory {
     std::vector<std::vector<char>> bytes;
@@ -59,7 +62,7 @@ struct Memory {
 };
 
 /// A plan made by chance; most are legal.
-LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random);
+LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo& target = kCpuTarget);
 
 /// What `wrongOf` says of the first kernel of the ops' samples of which it says something, with the sample's name;
 /// `count`: how many kernels it was asked of.
@@ -69,5 +72,8 @@ QString firstWrong(const std::function<QString(const PlannedKernel&)>& wrongOf, 
 /// agree. Other plans sum in other orders, so floats may differ by a few units in the last place.
 QString difference(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements, uint32_t seed,
                    int64_t chunk);
+/// The same of the nests as a GPU runs them (interpretLanes).
+QString differenceOfLanes(const Kernel& kernel, const LoopPlan& plan, const TargetInfo& target, size_t elements,
+                          uint32_t seed);
 
 }  // namespace cutaway::testing
