@@ -12,9 +12,6 @@
 namespace cutaway {
 namespace {
 
-/// Stands for a function's name until its text is known.
-constexpr std::string_view kPlaceholder = "@";
-
 class CppPrinter {
   public:
     explicit CppPrinter(const LoopNest& nest) : m_nest(&nest) {
@@ -23,7 +20,7 @@ class CppPrinter {
     }
 
     /// The function; what it calls goes to `helpers`.
-    std::string print(std::set<std::string>& helpers) {
+    std::string print(const std::string& function, std::set<std::string>& helpers) {
         for (size_t i = 0; i < m_nest->buffers.size(); ++i) {
             const KernelBuffer& buffer = m_nest->buffers[i];
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
@@ -42,7 +39,7 @@ class CppPrinter {
                  "[" + std::to_string(m_nest->scratch[i].count) + "];");
         body(m_nest->body);
         helpers.merge(m_helpers);
-        return "extern \"C\" void " + std::string(kPlaceholder) +
+        return "extern \"C\" void " + function +
                "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + m_text + "}\n";
     }
 
@@ -251,22 +248,16 @@ class CppPrinter {
 
 PrintedKernel printCpp(const LoweredKernel& kernel) {
     PrintedKernel printed;
-    printed.workspace = kernel.workspace;
-    std::vector<std::string> texts;
     Hasher content;
-    for (const LoopNest& nest : kernel.nests) {
-        if (nest.lanes > 1) printed.lanes = nest.lanes;
-        texts.push_back(CppPrinter(nest).print(printed.helpers));
-        content.add(std::string_view(texts.back()));
-    }
-    const std::string base = "k" + content.finish().hex();
-    for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t i = 0; i < kernel.nests.size(); ++i) {
         const LoopNest& nest = kernel.nests[i];
-        const std::string function = base + (i == 0 ? "" : "_" + std::to_string(i));
-        texts[i].replace(texts[i].find(kPlaceholder), kPlaceholder.size(), function);
-        printed.launches.push_back({function, nest.range});
-        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + texts[i];
+        if (nest.lanes > 1) printed.lanes = nest.lanes;
+        printed.functions.push_back(kernel.functionOf(i));
+        const std::string text = CppPrinter(nest).print(printed.functions.back(), printed.helpers);
+        content.add(std::string_view(text));
+        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + text;
     }
+    printed.content = content.finish().hex();
     return printed;
 }
 
@@ -279,8 +270,7 @@ std::string cppFile(const std::vector<PrintedKernel>& kernels) {
     for (const auto& [lanes, own] : helpers) {
         file += "namespace lanes" + std::to_string(lanes) + " {\n" + cppPrelude(lanes, own);
         for (const PrintedKernel& kernel : kernels)
-            if (kernel.lanes == lanes &&
-                (kernel.launches.empty() || defined.insert(kernel.launches[0].function).second))
+            if (kernel.lanes == lanes && (kernel.functions.empty() || defined.insert(kernel.functions[0]).second))
                 file += "\n" + kernel.source;
         file += "}\n#undef W\n";
     }

@@ -15,15 +15,11 @@
 namespace cutaway {
 
 struct PrintedKernel {
-    struct Launch {
-        std::string function;  // named after what it does: the same in every program
-        SymInt range;          // steps of its loop over parts
-    };
-    std::vector<Launch> launches;      // one after the other
-    std::vector<Workspace> workspace;  // buffers after the kernel's own
-    std::string source;                // the functions alone
-    int lanes = 16;                    // of its vectors
-    std::set<std::string> helpers;     // for cppPrelude
+    std::vector<std::string> functions;  // one after the other
+    std::string source;                  // the functions alone
+    std::string content;                 // of them a hash, in which kernels' names have no part
+    int lanes = 16;                      // of its vectors
+    std::set<std::string> helpers;       // for cppPrelude
 };
 PrintedKernel printCpp(const LoweredKernel& kernel);
 

@@ -381,8 +381,8 @@ class FunctionPrinter {
         const int64_t time = std::max(step.flops / kKernelOperationsPerNanosecond, step.bytes / kBytesPerNanosecond);
         for (const HostKernel::Launch& launch : kernel.launches)
             line("    if (const int f = c.launch(" + launch.function + ", b, n, " + size(launch.range) + ", " +
-                 integer(time) + ")) return c.failed(f, " + quoted(step.checking.empty() ? step.node : step.checking) +
-                 ");");
+                 std::to_string(launch.unit) + ", " + integer(time) + ")) return c.failed(f, " +
+                 quoted(step.checking.empty() ? step.node : step.checking) + ");");
         line("}");
     }
     void printCall(size_t number, const HostStep& step) {

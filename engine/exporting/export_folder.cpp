@@ -125,7 +125,7 @@ class Writer {
             return {};
         };
         for (const PrintedKernel& kernel : *m_contents->printed) {
-            if (kernel.launches.empty() || !known.insert(kernel.launches[0].function).second) continue;
+            if (kernel.functions.empty() || !known.insert(kernel.functions[0]).second) continue;
             letters += kernel.source.size();
             file.push_back(kernel);
             if (letters > kLettersPerFile) CT_TRY_VOID(finish());

@@ -68,6 +68,8 @@ struct HostKernel {
     struct Launch {
         std::string function;  // named after what it does
         SymInt range;          // steps of its loop over parts
+        int64_t unit = 1;      // steps that stay together (LoopNest::unit)
+        int lanes = 1;         // of its vectors: on GPUs the threads of a block
     };
     std::vector<Launch> launches;
     std::vector<std::string> sizes;    // size symbols that it reads

@@ -136,6 +136,7 @@ struct LoopNest {
     int warp = 0;      // lanes that hand values to each other in registers (LoopTarget)
     int threads = 1;   // that its lanes are, each some that lie side by side
     SymInt range = 1;  // steps of the loop over parts, in elements
+    int64_t unit = 1;  // elements of the range that its lanes take at once: more than one where that loop is a vector's
 
     /// Where a load or store goes.
     DType memoryOf(const Expr& load) const;
@@ -154,6 +155,14 @@ struct Workspace {
 struct LoweredKernel {
     std::vector<LoopNest> nests;  // run one after the other
     std::vector<Workspace> workspace;
+    /// Named after what it does on its target: the same in every program. Empty until it has been lowered.
+    std::string function = {};
+    bool checks = false;  // an index or a divisor may come from data: it may fail
+
+    /// That of one of its nests.
+    std::string functionOf(size_t nest) const {
+        return function + (nest == 0 ? std::string() : "_" + std::to_string(nest));
+    }
 };
 
 /// A step on the way from kernel and plan to nests, as the loop window shows it.

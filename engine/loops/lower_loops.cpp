@@ -40,6 +40,28 @@ Expr plainDivision(const Expr& e) {
     return Expr::call(e->kind == ExprKind::Mod ? "remainder" : "quotient", {dividend, e->operands[1]}, DType::I64);
 }
 
+/// What the runtime is told of the nests beside their statements.
+void noteFacts(LoweredKernel& lowered, const TargetInfo& target) {
+    Hasher content;
+    content.add(target.name.text);
+    for (LoopNest& nest : lowered.nests) {
+        forEachStmt(nest.body, [&](const Stmt& stmt) {
+            const auto* const loop = std::get_if<For>(&stmt.node);
+            if (loop != nullptr && loop->map == Map::Parts) nest.unit = std::max<int64_t>(nest.unit, loop->lanes);
+        });
+        std::vector<Expr> values;
+        forEachValueIn(nest.body, [&](const Expr& e) { values.push_back(e); });
+        forEachExpr(values, [&](const Expr& e) {
+            const bool division = e->kind == ExprKind::Div || e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod;
+            lowered.checks |= (division && !isFloating(e->operands[0]->dtype)) ||
+                              (e->kind == ExprKind::Call && e->name == "checked_index");
+        });
+        // Kernels that do the same share a function, whatever their names.
+        content.add(std::string_view(text(nest)).substr(nest.name.size()));
+    }
+    lowered.function = "k" + content.finish().hex();
+}
+
 std::string texts(const std::vector<LoopNest>& nests) {
     std::string all;
     for (const LoopNest& nest : nests) all += (all.empty() ? "" : "\n") + text(nest);
@@ -105,6 +127,7 @@ LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const Targe
         for (LoopNest& nest : lowered.nests) step.run(nest);
         if (steps) steps->push_back({std::string(step.name), texts(lowered.nests)});
     }
+    noteFacts(lowered, target);
     return lowered;
 }
 

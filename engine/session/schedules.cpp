@@ -1,7 +1,7 @@
 #include "engine/session/schedules.h"
 
 #include "engine/host/bind_host.h"
-#include "engine/runtime/cpu/host_package.h"
+#include "engine/host/make_program.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/execution.h"
 #include "engine/support/checked.h"
@@ -16,9 +16,7 @@ using Kept = std::shared_ptr<const ScheduledProgram>;
 Result<HostProgram> trainingProgramOf(const Module& forward, const Module& backward, const Kept& ahead,
                                       const Kept& back) {
     CT_TRY(std::vector<int64_t> saved, savedResults(forward, backward));
-    std::vector<PrintedKernel> printed = printKernels(*ahead), more = printKernels(*back);
-    printed.insert(printed.end(), more.begin(), more.end());
-    return hostProgramOf(TrainingHalves{ahead.get(), back.get(), std::move(saved)}, printed);
+    return hostProgramOf(TrainingHalves{ahead.get(), back.get(), std::move(saved)});
 }
 
 /// That of the graph's schedule; without one that of the compiler which takes it, and there is one for CPUs.

@@ -31,8 +31,9 @@ Result<Made> made(const Snapshot& module, const HostPrinting& how, const Progres
     CT_TRY(const Snapshot planned, scheduled(module, kCpuTarget, progress));
     CT_TRY(ScheduledProgram scheduled, scheduleModule(standingAlone(planned), kCpuTarget, progress));
     all.scheduled = std::make_shared<const ScheduledProgram>(std::move(scheduled));
-    all.printed = printKernels(*all.scheduled);
-    CT_TRY(all.program, hostProgramOf(*all.scheduled, all.printed));
+    const std::vector<LoweredKernel> kernels = lowerKernels(*all.scheduled);
+    for (const LoweredKernel& kernel : kernels) all.printed.push_back(printCpp(kernel));
+    CT_TRY(all.program, hostProgramOf(*all.scheduled, kernels));
     CT_TRY(all.source, printHost(all.program, how));
     return all;
 }

@@ -37,10 +37,13 @@ class CompiledKernelsTest : public QObject {
     void giveWhatTheyMean() {
         const std::vector<KernelSample> all = samples();
         std::vector<PrintedKernel> printed;
+        std::vector<int64_t> ranges;
         std::set<int> lanes;
         for (const KernelSample& sample : all) {
-            printed.push_back(printCpp(lowerLoops(sample.kernel, choosePlan(sample.kernel, kCpuTarget), kCpuTarget)));
-            QCOMPARE(printed.back().launches.size(), size_t{1});
+            const LoweredKernel lowered = lowerLoops(sample.kernel, choosePlan(sample.kernel, kCpuTarget), kCpuTarget);
+            printed.push_back(printCpp(lowered));
+            QCOMPARE(lowered.nests.size(), size_t{1});
+            ranges.push_back(lowered.nests[0].range.value());
             lanes.insert(printed.back().lanes);
         }
         QCOMPARE(lanes, (std::set<int>{16, 32, 64}));
@@ -55,12 +58,12 @@ class CompiledKernelsTest : public QObject {
         using Function = void (*)(void* const*, const long*, long, long, int*);
         for (size_t i = 0; i < all.size(); ++i) {
             const KernelSample& sample = all[i];
-            const auto run = reinterpret_cast<Function>(dlsym(loaded, printed[i].launches[0].function.c_str()));
+            const auto run = reinterpret_cast<Function>(dlsym(loaded, printed[i].functions[0].c_str()));
             QVERIFY2(run, qPrintable(sample.name));
             Memory meant(sample.kernel, sample.elements, 3), made(sample.kernel, sample.elements, 3);
             QCOMPARE(interpretKernel(sample.kernel, meant.pointers, {}), KernelFault::None);
             int fault = 0;
-            run(made.pointers.data(), nullptr, 0, printed[i].launches[0].range.value(), &fault);
+            run(made.pointers.data(), nullptr, 0, ranges[i], &fault);
             QCOMPARE(fault, 0);
             QVERIFY2(meant.bytes == made.bytes, qPrintable(sample.name));
         }

@@ -96,13 +96,15 @@ Result<std::unique_ptr<Compiled>> compiled(const Snapshot& module, const std::ve
     auto made = std::make_unique<Compiled>();
     CT_TRY(const Snapshot complete, withConstants(*module));
     CT_TRY(const ScheduledProgram program, scheduleModule(complete ? complete : module, kCpuTarget));
-    const std::vector<PrintedKernel> printed = printKernels(program);
-    CT_TRY(made->host, hostProgramOf(program, printed));
+    const std::vector<LoweredKernel> kernels = lowerKernels(program);
+    std::vector<PrintedKernel> printed;
+    for (const LoweredKernel& kernel : kernels) printed.push_back(printCpp(kernel));
+    CT_TRY(made->host, hostProgramOf(program, kernels));
     CT_TRY(made->constants, constantsOf(made->host, program));
     CT_TRY(BuiltKernels built, buildKernels(printed, {made->folder.path().toStdString(), {}, nullptr}));
     made->libraries = std::move(built.libraries);
     CT_TRY(auto code, CompiledKernels::load(made->host, made->libraries));
-    CT_TRY(HostProgram own, hostProgramOf(program, printed));
+    CT_TRY(HostProgram own, hostProgramOf(program, kernels));
     made->loaded = std::make_shared<LoadedProgram>(std::move(own), std::move(code), made->constants,
                                                    std::vector<std::vector<Tensor>>{weights}, ProgramOptions{});
     return made;

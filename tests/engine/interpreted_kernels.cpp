@@ -1,5 +1,4 @@
 // Kernels and nests of a schedule, interpreted: no compiler and no library has a part in what they give.
-#include "engine/codegen/cpp_printer.h"
 #include "engine/loops/interpret.h"
 #include "engine/runtime/cpu/host_context.h"
 #include "engine/runtime/cpu/host_package.h"
@@ -15,13 +14,12 @@ class InterpretedKernels final : public KernelCode {
         : m_program(&program), m_how(how), m_seed(seed) {}
 
     /// The first launch runs all of the kernel.
-    int run(size_t kernel, size_t launch, void* const* buffers, const std::vector<int64_t>& sizes, int64_t begin,
-            int64_t) const override {
-        if (launch > 0 || begin > 0) return 0;
-        const PlannedKernel& planned = m_program->kernels[kernel];
-        const std::vector<void*> pointers(buffers, buffers + planned.kernel.buffers.size());
+    int launch(const KernelLaunch& what) const override {
+        if (what.launch > 0) return 0;
+        const PlannedKernel& planned = m_program->kernels[what.kernel];
+        const std::vector<void*> pointers(what.buffers, what.buffers + planned.kernel.buffers.size());
         std::map<std::string, int64_t> named;
-        for (size_t i = 0; i < sizes.size(); ++i) named[planned.kernel.sizes[i]] = sizes[i];
+        for (size_t i = 0; i < planned.kernel.sizes.size(); ++i) named[planned.kernel.sizes[i]] = what.sizes[i];
         if (m_how == Interpreted::Kernels) return static_cast<int>(interpretKernel(planned.kernel, pointers, named));
         const LoweredKernel lowered = lowerLoops(planned.kernel, planned.plan, *m_program->target);
         const KernelFault fault = m_how == Interpreted::Nests ? interpretNests(lowered, pointers, named, 7)
@@ -43,12 +41,7 @@ Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed)
             [how, seed, target](const std::shared_ptr<const Module>& module,
                                 const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
                 CT_TRY(const ScheduledProgram program, scheduleModule(module, target));
-                std::vector<PrintedKernel> printed;
-                for (const PlannedKernel& own : program.kernels)
-                    // C++ for CPUs tells the host program what it calls; what is called interprets the plan.
-                    printed.push_back(printCpp(lowerLoops(
-                        own.kernel, target == kCpuTarget ? own.plan : choosePlan(own.kernel, kCpuTarget), kCpuTarget)));
-                CT_TRY(HostProgram host, hostProgramOf(program, printed));
+                CT_TRY(HostProgram host, hostProgramOf(program));
                 CT_TRY(std::vector<Tensor> constants, constantsOf(host, program));
                 for (HostStep& step : host.functions[0].steps)
                     if (step.kind == HostStepKind::Library) step.kind = HostStepKind::Reference;

@@ -73,17 +73,13 @@ class Builder {
                                  .add(std::string_view(compiler))
                                  .add(cppVectors())
                                  .add(std::string_view(cppPrelude(kernel.lanes, kernel.helpers)))
-                                 .add(std::string_view(functionOf(kernel)))
+                                 .add(std::string_view(kernel.content))
                                  .finish()
                                  .hex());
             if (auto kept = m_how.store->find(m_keys.back())) m_built.libraries[i] = std::move(*kept);
             else m_missing.push_back(i);
         }
         return {};
-    }
-    /// Named after what it does.
-    static std::string functionOf(const PrintedKernel& kernel) {
-        return kernel.launches.empty() ? std::string() : kernel.launches[0].function;
     }
     std::string pathOf(size_t shard) const { return m_how.folder + "/kernels" + std::to_string(shard); }
     Result<CompiledLibrary> compile(const Shard& shard, size_t number) const {

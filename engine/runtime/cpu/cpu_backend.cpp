@@ -21,7 +21,8 @@ namespace cutaway {
 /// One graph of the program: it has one, or for training two.
 struct CpuProgram::Part {
     ScheduledProgram program;
-    std::vector<PrintedKernel> printed;
+    std::vector<LoweredKernel> kernels;  // until the host program is made
+    std::vector<PrintedKernel> printed;  // until they are compiled
     BuildInfo info;
     size_t function = 0;
 };
@@ -74,7 +75,8 @@ Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const std
     CT_TRY_VOID(replan(part.program, plans));
     progress.say(0.3, "printing kernels");
     CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
-        part.printed = printKernels(part.program);
+        part.kernels = lowerKernels(part.program);
+        for (const LoweredKernel& kernel : part.kernels) part.printed.push_back(printCpp(kernel));
         return {};
     }));
     part.info.source = cppFile(part.printed);
@@ -103,8 +105,11 @@ Result<std::shared_ptr<const CpuProgram::State>> compiled(CpuProgram::State stat
         state.folder.emplace(std::move(temporary));
     }
     std::vector<PrintedKernel> printed;
-    for (const CpuProgram::Part& part : state.parts)
-        printed.insert(printed.end(), part.printed.begin(), part.printed.end());
+    for (CpuProgram::Part& part : state.parts) {
+        std::move(part.printed.begin(), part.printed.end(), std::back_inserter(printed));
+        part.printed.clear();
+        part.kernels.clear();
+    }
     CT_TRY_VOID(writeFile(folder + "/graph.cpp", cppFile(printed)));
     KernelBuild build{folder, {options.compiler, options.timeoutSeconds}, nullptr};
     if (options.store != "off") build.store = KernelCache::open(options.store);
@@ -131,7 +136,7 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     if (complete) module = complete;
     CpuProgram::State state;
     CT_TRY(CpuProgram::Part part, prepare(std::move(module), options.plans, progress));
-    CT_TRY(state.host->program, hostProgramOf(part.program, part.printed));
+    CT_TRY(state.host->program, hostProgramOf(part.program, part.kernels));
     CT_TRY(state.host->constants, heldConstantsOf(state.host->program, part.program));
     state.parts.push_back(std::move(part));
     CT_TRY(auto shared, compiled(std::move(state), options, progress));
@@ -148,9 +153,9 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
         state.parts.push_back(std::move(part));
     }
     const TrainingHalves halves{&state.parts[0].program, &state.parts[1].program, std::move(saved)};
-    std::vector<PrintedKernel> printed = state.parts[0].printed;
-    printed.insert(printed.end(), state.parts[1].printed.begin(), state.parts[1].printed.end());
-    CT_TRY(state.host->program, hostProgramOf(halves, printed));
+    std::vector<LoweredKernel> kernels = std::move(state.parts[0].kernels);
+    std::move(state.parts[1].kernels.begin(), state.parts[1].kernels.end(), std::back_inserter(kernels));
+    CT_TRY(state.host->program, hostProgramOf(halves, kernels));
     CT_TRY(state.host->constants, heldConstantsOf(state.host->program, halves));
     state.parts[1].function = *functionNamed(state.host->program, kBackwardFunction);
     CT_TRY(auto shared, compiled(std::move(state), options, progress));

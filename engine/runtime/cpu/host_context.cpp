@@ -1,6 +1,5 @@
 #include "engine/runtime/cpu/host_context.h"
 
-#include <atomic>
 #include <chrono>
 #include <numeric>
 
@@ -302,18 +301,12 @@ class HostContext::Values final : public ValueSource {
             for (size_t i = 0; i < step.buffers.size(); ++i)
                 own.pointers[i] = const_cast<void*>(value(step.buffers[i]).data());
         own.located = true;
-        std::atomic<int> fault{0};
-        // Ranges that are not split are rows; a split loop over elements keeps whole vectors together.
-        for (size_t i = 0; i < numbers.ranges.size() && fault.load() == 0; ++i) {
-            const int64_t range = numbers.ranges[i], unit = range >= 256 ? 64 : 1;
-            m_program->pool().run(range, unit, m_program->threadsFor(numbers), [&](int64_t begin, int64_t end) {
-                const int failed =
-                    m_program->code().run(step.kernel, i, own.pointers.data(), numbers.sizes, begin, end);
-                if (failed != 0) fault.store(failed, std::memory_order_relaxed);
-            });
-        }
-        if (fault.load() == 1) return invalidInput("an index that comes from data is out of range", step.checking);
-        if (fault.load() != 0) return invalidInput("integer division by zero", step.checking);
+        int fault = 0;
+        for (size_t i = 0; i < numbers.ranges.size() && fault == 0; ++i)
+            fault = m_program->code().launch({step.kernel, i, own.pointers.data(), numbers.sizes.data(),
+                                              numbers.ranges[i], &m_program->pool(), m_program->threadsFor(numbers)});
+        if (fault == 1) return invalidInput("an index that comes from data is out of range", step.checking);
+        if (fault != 0) return invalidInput("integer division by zero", step.checking);
         return {};
     }
 

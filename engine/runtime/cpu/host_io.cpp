@@ -28,6 +28,8 @@ class Writer {
         each(kernel.launches, [&](const HostKernel::Launch& launch) {
             m_out.text(launch.function);
             writeSize(m_out, launch.range);
+            m_out.pod(launch.unit);
+            m_out.pod(launch.lanes);
         });
         each(kernel.sizes, [&](const std::string& size) { m_out.text(size); });
         each(kernel.workspace, [&](const Workspace& space) {
@@ -159,6 +161,8 @@ class Reader {
             auto& launch = kernel.launches.emplace_back();
             launch.function = m_in.text();
             launch.range = readSize(m_in);
+            launch.unit = m_in.pod<int64_t>();
+            launch.lanes = m_in.pod<int>();
         });
         m_in.each([&] { kernel.sizes.emplace_back(m_in.text()); });
         m_in.each([&] {

@@ -2,7 +2,18 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "engine/runtime/cpu/thread_pool.h"
+
 namespace cutaway {
+namespace {
+
+/// Elements that threads take together at least, where these are vectors: two threads never write to one cache line.
+constexpr int64_t kUnit = 64;
+
+}  // namespace
 
 Result<std::unique_ptr<CompiledKernels>> CompiledKernels::load(const HostProgram& program,
                                                                const std::vector<std::string>& libraries) {
@@ -22,7 +33,8 @@ Result<std::unique_ptr<CompiledKernels>> CompiledKernels::load(const HostProgram
             void* const function = ::dlsym(handle, launch.function.c_str());
             if (function == nullptr)
                 return Error{ErrorCode::ToolFailed, "the compiled library has no " + launch.function, path, {}};
-            functions.push_back(reinterpret_cast<Function>(function));
+            functions.push_back(
+                {reinterpret_cast<Function>(function), launch.unit > 1 ? std::max(kUnit, launch.unit) : 1});
         }
     }
     return code;
@@ -32,11 +44,15 @@ CompiledKernels::~CompiledKernels() {
     for (const auto& [path, handle] : m_handles) ::dlclose(handle);
 }
 
-int CompiledKernels::run(size_t kernel, size_t launch, void* const* buffers, const std::vector<int64_t>& sizes,
-                         int64_t begin, int64_t end) const {
-    int fault = 0;
-    m_functions[kernel][launch](buffers, sizes.data(), begin, end, &fault);
-    return fault;
+int CompiledKernels::launch(const KernelLaunch& what) const {
+    const Entry& entry = m_functions[what.kernel][what.launch];
+    std::atomic<int> fault{0};
+    what.pool->run(what.range, entry.unit, what.threads, [&](int64_t begin, int64_t end) {
+        int failed = 0;
+        entry.run(what.buffers, what.sizes, begin, end, &failed);
+        if (failed != 0) fault.store(failed, std::memory_order_relaxed);
+    });
+    return fault.load();
 }
 
 }  // namespace cutaway

@@ -9,13 +9,24 @@
 
 namespace cutaway {
 
+class ThreadPool;
+
+/// One function of a kernel over its whole range.
+struct KernelLaunch {
+    size_t kernel = 0, launch = 0;
+    void* const* buffers = nullptr;  // of the kernel, then its workspaces
+    const int64_t* sizes = nullptr;  // values of HostKernel::sizes
+    int64_t range = 0;
+    const ThreadPool* pool = nullptr;  // lent by who runs it, so many threads of it
+    int threads = 1;
+};
+
 /// Re-entrant.
 class KernelCode {
   public:
     virtual ~KernelCode() = default;
-    /// Part [begin, end) of a launch. Returns 0, or 1 for an index from data out of range, 2 for a division by zero.
-    virtual int run(size_t kernel, size_t launch, void* const* buffers, const std::vector<int64_t>& sizes,
-                    int64_t begin, int64_t end) const = 0;
+    /// Returns 0, or 1 for an index from data out of range, 2 for a division by zero.
+    virtual int launch(const KernelLaunch& what) const = 0;
 };
 
 /// Compiled kernels.
@@ -28,14 +39,18 @@ class CompiledKernels final : public KernelCode {
     ~CompiledKernels() override;
     CompiledKernels(const CompiledKernels&) = delete;
     CompiledKernels& operator=(const CompiledKernels&) = delete;
-    int run(size_t kernel, size_t launch, void* const* buffers, const std::vector<int64_t>& sizes, int64_t begin,
-            int64_t end) const override;
+    /// Splits the range among the threads.
+    int launch(const KernelLaunch& what) const override;
 
   private:
     using Function = void (*)(void* const*, const int64_t*, int64_t, int64_t, int*);
     CompiledKernels() = default;
     std::map<std::string, void*> m_handles;  // by path
-    std::vector<std::vector<Function>> m_functions;
+    struct Entry {
+        Function run = nullptr;
+        int64_t unit = 1;  // steps that one thread takes at least
+    };
+    std::vector<std::vector<Entry>> m_functions;
 };
 
 }  // namespace cutaway

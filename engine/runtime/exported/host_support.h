@@ -260,7 +260,9 @@ class Frame {
         return counts || fail(name, "its sizes are negative for these inputs") == 0;
     }
     /// Runs one function of a kernel over all parts of its loop; gives its fault (codegen/cpp_printer.h), 0 for none.
-    int launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t range, int64_t nanoseconds) {
+    /// `unit`: steps of the loop that stay together.
+    int launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t range, int64_t unit,
+               int64_t nanoseconds) {
         if (range <= 0) return 0;
         struct State {
             Kernel kernel;
@@ -275,9 +277,9 @@ class Frame {
             s.kernel(s.buffers, s.sizes, begin, end, &failed);
             if (failed != 0) s.fault.store(failed, std::memory_order_relaxed);
         };
-        // Whole vectors stay together.
+        // Threads that share vectors' ranges write to no cache line together.
         if (lent.threads <= 1) body(&state, 0, range);
-        else lent.run(&lent, range, range >= 256 ? 64 : 1, body, &state);
+        else lent.run(&lent, range, unit > 1 ? std::max<int64_t>(unit, 64) : 1, body, &state);
         return state.fault.load();
     }
     /// Of a kernel that failed: where its code is, and which nodes read indices or divisors from data.
