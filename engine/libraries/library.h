@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_LIBRARY_VERSION 5
+#define CT_LIBRARY_VERSION 6
 #define CT_MAX_RANK 16
 
 /* Element types; the numbers are part of the interface. */
@@ -92,6 +92,7 @@ typedef struct CtParallel {
                 void (*body)(void* state, int64_t begin, int64_t end), void* state);
     CtRandom* random;   /* of the run; null: its calls draw nothing */
     CtResults* results; /* null: the call's results have their memory */
+    void* stream;       /* of the device on which operands and results lie: work is enqueued there; null: the host's */
 } CtParallel;
 
 typedef struct CtNeeds {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "engine/support/check.h"
 #include "engine/support/checked.h"
 #include "engine/support/machine.h"
 #include "engine/support/out_of_memory.h"
@@ -77,7 +78,16 @@ Result<std::shared_ptr<Storage>> Storage::forOneUse(const std::shared_ptr<Storag
     return once;
 }
 
+std::shared_ptr<Storage> Storage::foreign(void* address, size_t bytes, std::shared_ptr<const void> owner) {
+    auto storage = std::make_shared<Storage>();
+    storage->m_foreign = static_cast<std::byte*>(address);
+    storage->m_size = bytes;
+    storage->m_owner = std::move(owner);
+    return storage;
+}
+
 std::byte* Storage::loadOrThrow() const {
+    CT_CHECK(m_foreign == nullptr, "the host reads no memory of a device");
     if (const auto loaded = load(); !loaded) throw UnreadableData(loaded.error());
     return m_data.load(std::memory_order_acquire);
 }

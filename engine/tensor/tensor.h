@@ -38,6 +38,12 @@ class Storage {
     /// Memory that `fetch` fills when the bytes are first asked for, so that opening a model costs its graph, not its
     /// weights. Read-only as a view is; aligned as memory of our own is.
     static std::shared_ptr<Storage> deferred(size_t bytes, Fetch fetch);
+    /// Memory of another device than the host, at its address there, which `owner` keeps. Its bytes are copied by the
+    /// device (runtime/device_memory.h): data() throws InternalError.
+    static std::shared_ptr<Storage> foreign(void* address, size_t bytes, std::shared_ptr<const void> owner);
+    bool isForeign() const { return m_foreign != nullptr; }
+    /// Where its first byte lies on the device that has it; of the host's as data().
+    std::byte* address() const { return m_foreign != nullptr ? m_foreign : bytes(); }
 
     /// Has the bytes at hand from now on. Errors are those of a deferred storage's `fetch`; a later call tries again.
     Result<void> load() const;
@@ -62,7 +68,7 @@ class Storage {
     };
     std::byte* bytes() const {
         std::byte* at = m_data.load(std::memory_order_acquire);
-        return at != nullptr || m_pending == nullptr ? at : loadOrThrow();
+        return at != nullptr || (m_pending == nullptr && m_foreign == nullptr) ? at : loadOrThrow();
     }
     std::byte* loadOrThrow() const;
 
@@ -70,6 +76,7 @@ class Storage {
     mutable std::atomic<std::byte*> m_data{nullptr};
     size_t m_size = 0;
     bool m_readOnly = false;
+    std::byte* m_foreign = nullptr;
     mutable std::shared_ptr<const void> m_owner;
     std::unique_ptr<Pending> m_pending;
 };
@@ -120,6 +127,8 @@ class Tensor {
     /// Address of the first element.
     void* data() { return m_storage->data() + m_offset * byteSize(m_dtype); }
     const void* data() const { return m_storage->data() + m_offset * byteSize(m_dtype); }
+    /// The same on whichever device has it.
+    void* address() const { return m_storage->address() + m_offset * byteSize(m_dtype); }
     template <class T>
     T* as() {
         return static_cast<T*>(data());

@@ -14,7 +14,7 @@ class InterpretedKernels final : public KernelCode {
         : m_program(&program), m_how(how), m_seed(seed) {}
 
     /// The first launch runs all of the kernel.
-    int launch(const KernelLaunch& what) const override {
+    Result<int> launch(const KernelLaunch& what) const override {
         if (what.launch > 0) return 0;
         const PlannedKernel& planned = m_program->kernels[what.kernel];
         const std::vector<void*> pointers(what.buffers, what.buffers + planned.kernel.buffers.size());
@@ -35,22 +35,34 @@ class InterpretedKernels final : public KernelCode {
 
 }  // namespace
 
-Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed) {
+Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed,
+                       const std::shared_ptr<DeviceMemory>& device) {
     constexpr const char* kNames[] = {"kernels, interpreted", "nests, interpreted", "lanes, interpreted"};
     return {kNames[static_cast<size_t>(how)],
-            [how, seed, target](const std::shared_ptr<const Module>& module,
+            [how, seed, target, device](const std::shared_ptr<const Module>& module,
                                 const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
                 CT_TRY(const ScheduledProgram program, scheduleModule(module, target));
                 CT_TRY(HostProgram host, hostProgramOf(program));
                 CT_TRY(std::vector<Tensor> constants, constantsOf(host, program));
                 for (HostStep& step : host.functions[0].steps)
                     if (step.kind == HostStepKind::Library) step.kind = HostStepKind::Reference;
+                std::vector<std::vector<Tensor>> weights{inputs};
+                const std::shared_ptr<DeviceMemory> memory = device ? device : hostMemory();
+                if (!memory->isHost())
+                    for (std::vector<Tensor>* const all : {&constants, &weights[0]})
+                        for (Tensor& tensor : *all)
+                            if (tensor.defined()) {
+                                CT_TRY(tensor, onDevice(*memory, tensor));
+                            }
                 const auto loaded = std::make_shared<LoadedProgram>(
                     std::move(host), std::make_unique<InterpretedKernels>(program, how, seed), std::move(constants),
-                    std::vector<std::vector<Tensor>>{inputs}, ProgramOptions{.threads = 1});
+                    std::move(weights), ProgramOptions{.threads = 1}, memory);
                 Board board;
-                CT_TRY(HostRun run, HostContext(loaded, 0).run(inputs, 0, board));
-                return std::vector<WayRun>{{"once", std::move(run.outputs)}};
+                HostContext context(loaded, 0);
+                CT_TRY(HostRun run, context.run(inputs, 0, board));
+                if (memory->isHost()) return std::vector<WayRun>{{"once", std::move(run.outputs)}};
+                CT_TRY(HostRun again, context.run(inputs, 2, board));
+                return std::vector<WayRun>{{"once", std::move(run.outputs)}, {"again", std::move(again.outputs)}};
             }};
 }
 

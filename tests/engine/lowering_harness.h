@@ -11,6 +11,9 @@
 #include "engine/loops/target.h"
 #include "engine/tensor/tensor.h"
 
+namespace cutaway {
+class DeviceMemory;
+}
 namespace cutaway::testing {
 
 /// How far from the judge a float may be. Integers, bools and what is only moved must be equal.
@@ -56,8 +59,9 @@ enum class Interpreted : uint8_t {
     Nests,    // of their plans, in pieces
     Lanes,    // the nests as a GPU runs them, with lanes in an order made by chance from the seed
 };
-/// The kernels of a schedule for the target: no compiler.
-Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed = 0);
+/// The kernels of a schedule for the target: no compiler. `device`: where values lie; null: in the host's memory.
+Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed = 0,
+                       const std::shared_ptr<DeviceMemory>& device = nullptr);
 /// All that is held to the judge: tests of samples and of random graphs compare each of them.
 std::vector<Way> judgedWays();
 /// Compiled code with the address and undefined-behaviour sanitizers of g++ in the generated code, each value in memory

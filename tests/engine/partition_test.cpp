@@ -55,7 +55,7 @@ CompileRequest training(std::vector<std::pair<std::string, std::string>> setting
 Result<CompileTrace> split(const Snapshot& graph, CompileRequest request) {
     request.onlyStage = "partition";
     CT_TRY(CompileTrace trace, runPipeline(graph, request));
-    if (trace.failed()) return Error{trace.steps.back().errorCode, trace.steps.back().info.error, {}, {}};
+    if (trace.failed()) return Error{trace.steps.back().error.code, trace.steps.back().info.error, {}, {}};
     return trace;
 }
 QString saved(const CompileTrace& trace) {

@@ -8,7 +8,7 @@ ConstantMemory::ConstantMemory(const std::vector<Tensor>& constants) {
     std::vector<Piece> all;
     for (const Tensor& tensor : constants) {
         if (!tensor.defined() || tensor.numel() == 0) continue;
-        auto* const begin = static_cast<std::byte*>(const_cast<void*>(tensor.data()));
+        auto* const begin = static_cast<std::byte*>(tensor.address());
         all.push_back({begin, begin + extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype())});
     }
     std::sort(all.begin(), all.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });

@@ -41,10 +41,10 @@ class HostContext {
   private:
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board, bool inPlace, bool cold);
 
-    class Values;
+    class Steps;
     std::shared_ptr<LoadedProgram> m_program;
     size_t m_function;
-    std::unique_ptr<Values> m_values;
+    std::unique_ptr<Steps> m_steps;
 };
 
 /// Memory that ends with the tensor's last element, which begins at the offset.

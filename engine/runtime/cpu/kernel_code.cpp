@@ -44,7 +44,7 @@ CompiledKernels::~CompiledKernels() {
     for (const auto& [path, handle] : m_handles) ::dlclose(handle);
 }
 
-int CompiledKernels::launch(const KernelLaunch& what) const {
+Result<int> CompiledKernels::launch(const KernelLaunch& what) const {
     const Entry& entry = m_functions[what.kernel][what.launch];
     std::atomic<int> fault{0};
     what.pool->run(what.range, entry.unit, what.threads, [&](int64_t begin, int64_t end) {

@@ -19,14 +19,16 @@ struct KernelLaunch {
     int64_t range = 0;
     const ThreadPool* pool = nullptr;  // lent by who runs it, so many threads of it
     int threads = 1;
+    int* fault = nullptr;  // DeviceMemory::faults, that of the step
 };
 
 /// Re-entrant.
 class KernelCode {
   public:
     virtual ~KernelCode() = default;
-    /// Returns 0, or 1 for an index from data out of range, 2 for a division by zero.
-    virtual int launch(const KernelLaunch& what) const = 0;
+    /// Returns 0, or 1 for an index from data out of range, 2 for a division by zero, unless there is a word for that;
+    /// then it may return before all is done. Errors: the device's.
+    virtual Result<int> launch(const KernelLaunch& what) const = 0;
 };
 
 /// Compiled kernels.
@@ -40,7 +42,7 @@ class CompiledKernels final : public KernelCode {
     CompiledKernels(const CompiledKernels&) = delete;
     CompiledKernels& operator=(const CompiledKernels&) = delete;
     /// Splits the range among the threads.
-    int launch(const KernelLaunch& what) const override;
+    Result<int> launch(const KernelLaunch& what) const override;
 
   private:
     using Function = void (*)(void* const*, const int64_t*, int64_t, int64_t, int*);

@@ -96,13 +96,15 @@ std::vector<Tensor> LoadedProgram::all(const std::vector<Tensor>& constants,
 }
 
 LoadedProgram::LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> code, std::vector<Tensor> constants,
-                             std::vector<std::vector<Tensor>> weights, const ProgramOptions& options)
+                             std::vector<std::vector<Tensor>> weights, const ProgramOptions& options,
+                             std::shared_ptr<DeviceMemory> device)
     : m_program(std::move(program)),
       m_code(std::move(code)),
       m_constants(std::move(constants)),
       m_weights(std::move(weights)),
       m_memory(all(m_constants, m_weights)),
       m_pool(options.threads),
+      m_device(std::move(device)),
       m_splitSmall(options.splitSmall) {
     for (size_t f = 0; f < m_program.functions.size(); ++f) {
         eachReadPlainly(f, 0, m_program.functions[f].steps.size(),
@@ -136,7 +138,7 @@ const std::byte* LoadedProgram::constantAt(size_t function, int64_t number, cons
         value = &own.values[static_cast<size_t>(number)];
     }
     const Tensor tensor = value->constant ? constant(function, *value) : Tensor();
-    return tensor.defined() ? static_cast<const std::byte*>(tensor.data()) + offset : nullptr;
+    return tensor.defined() ? static_cast<const std::byte*>(tensor.address()) + offset : nullptr;
 }
 
 Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t function, size_t segment,

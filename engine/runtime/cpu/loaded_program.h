@@ -9,6 +9,7 @@
 #include "engine/runtime/cpu/constant_memory.h"
 #include "engine/runtime/cpu/kernel_code.h"
 #include "engine/runtime/cpu/thread_pool.h"
+#include "engine/runtime/device_memory.h"
 #include "engine/runtime/libraries/planned_call.h"
 
 namespace cutaway {
@@ -36,8 +37,10 @@ class LoadedProgram {
   public:
     /// `constants`: in the order of the program's. `weights`: of each function its parameters that are constant, at
     /// their places; the rest is undefined. All are read where they lie, with the strides that the program says.
+    /// They lie in the memory of `device`.
     LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> code, std::vector<Tensor> constants,
-                  std::vector<std::vector<Tensor>> weights, const ProgramOptions& options);
+                  std::vector<std::vector<Tensor>> weights, const ProgramOptions& options,
+                  std::shared_ptr<DeviceMemory> device = hostMemory());
 
     /// From now on memory of constants is given back once libraries have packed them and nothing else reads them; that
     /// a parameter is returned as it is does not count (HostContext::runInPlace). Sizes that come later may want it
@@ -52,6 +55,7 @@ class LoadedProgram {
     const HostProgram& program() const { return m_program; }
     const KernelCode& code() const { return *m_code; }
     const ThreadPool& pool() const { return m_pool; }
+    DeviceMemory& device() const { return *m_device; }
     /// Threads that a step gets.
     int threadsFor(const BoundStep& step) const;
     /// A constant, or a constant parameter of the function; undefined for all other values.
@@ -94,6 +98,7 @@ class LoadedProgram {
     ForgetBytes m_forget;
     bool m_lacking = false;
     ThreadPool m_pool;
+    std::shared_ptr<DeviceMemory> m_device;
     bool m_splitSmall;
     std::mutex m_mutex;
     std::list<Kept> m_kept;  // the latest first

@@ -70,11 +70,14 @@ inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
         auto context = std::make_unique<CtContext>();
         context->program = program;
         context->parallel = {
-            nullptr, 1,
+            nullptr,
+            1,
             [](const CtParallel*, int64_t range, int64_t, void (*body)(void*, int64_t, int64_t), void* state) {
                 if (range > 0) body(state, 0, range);
             },
-            nullptr, nullptr};
+            nullptr,
+            nullptr,
+            nullptr};
         if (parallel != nullptr) context->parallel = *parallel;
         const Code& code = *program->code;
         for (size_t f = 0; f < code.functions.size(); ++f)
