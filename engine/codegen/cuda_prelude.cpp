@@ -16,6 +16,7 @@ constexpr std::string_view kCudaBase = R"(#define FN static __device__ __forcein
 #define __builtin_fabsf fabsf
 #define __builtin_fabs fabs
 #define __builtin_signbit(x) signOf(x)
+template <class T, int kCount> struct List { T v[kCount]; };
 FN int signOf(float x) { return __float_as_int(x) < 0; }
 FN int signOf(double x) { return __double_as_longlong(x) < 0; }
 )";
@@ -232,7 +233,8 @@ std::string cudaPrelude(const std::set<std::string>& helpers) {
 }
 
 std::vector<std::string> cudaOptions(int capability) {
-    return {"--gpu-architecture=sm_" + std::to_string(capability), "--fmad=false", "--disable-warnings"};
+    return {"--gpu-architecture=sm_" + std::to_string(capability), "--fmad=false", "--disable-warnings",
+            "--split-compile=0"};
 }
 
 }  // namespace cutaway

@@ -16,8 +16,6 @@
 namespace cutaway {
 namespace {
 
-/// Stands for a function's name until its text is known.
-constexpr std::string_view kCudaName = "@";
 constexpr int kWarp = 32;                   // threads that hand values to each other in registers
 constexpr int64_t kStaticBytes = 48 << 10;  // of shared memory, that arrays of fixed sizes may take
 
@@ -29,19 +27,19 @@ class CudaPrinter {
         for (size_t i = 0; i < nest.sizes.size(); ++i) m_sizes.emplace(nest.sizes[i], "n" + std::to_string(i));
     }
     /// The function; what it calls goes to `helpers`.
-    std::string print(std::set<std::string>& helpers) {
+    std::string print(const std::string& function, std::set<std::string>& helpers) {
         line("const int k = threadIdx.x;");
         for (size_t i = 0; i < m_nest->buffers.size(); ++i) {
             const KernelBuffer& buffer = m_nest->buffers[i];
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
-            line(type + " __restrict__ " + bufferName(static_cast<int>(i)) + " = (" + type + ")p[" + std::to_string(i) +
-                 "];");
+            line(type + " __restrict__ " + bufferName(static_cast<int>(i)) + " = (" + type + ")p.v[" +
+                 std::to_string(i) + "];");
         }
         for (size_t i = 0; i < m_nest->sizes.size(); ++i) {
             const std::string number = std::to_string(i);
             if (symbolDType(m_nest->sizes[i]) == DType::F64)
-                line("const double n" + number + " = __longlong_as_double(s[" + number + "]);");
-            else line("const long n" + number + " = s[" + number + "];");
+                line("const double n" + number + " = __longlong_as_double(s.v[" + number + "]);");
+            else line("const long n" + number + " = s.v[" + number + "];");
         }
         for (size_t i = 0; i < m_nest->scratch.size(); ++i) {
             const Scratch& own = m_nest->scratch[i];
@@ -53,15 +51,19 @@ class CudaPrinter {
             CT_CHECK(hasCudaHelper(helper), ("kernels for GPUs have no helper " + helper).c_str());
         helpers.merge(m_helpers);
         const std::string faults = m_checks > 0 ? "    int* const fault = faults;\n" : "";
-        return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threadsOf(*m_nest)) + ") " +
-               std::string(kCudaName) + "(void* const* p, const long* s, long begin, long end, int* faults) {\n" +
-               faults + arrays() + m_text + "}\n";
+        const auto list = [](size_t count) { return std::to_string(std::max<size_t>(count, 1)); };
+        const std::string shared = isDynamic() ? "extern \"C\" __device__ const int " + function +
+                                                     "_shared = " + std::to_string(m_sharedBytes) + ";\n"
+                                               : "";
+        return shared + "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threadsOf(*m_nest)) + ") " +
+               function + "(const __grid_constant__ List<void*, " + list(m_nest->buffers.size()) +
+               "> p, const __grid_constant__ List<long, " + list(m_nest->sizes.size()) +
+               "> s, long begin, long end, int* faults) {\n" + faults + arrays() + m_text + "}\n";
     }
 
-    /// Bytes that a launch asks for beside arrays of fixed sizes.
-    int64_t dynamicBytes() const { return m_sharedBytes > kStaticBytes ? m_sharedBytes : 0; }
-
   private:
+    /// Whether a launch asks for its shared memory.
+    bool isDynamic() const { return m_sharedBytes > kStaticBytes; }
     void line(const std::string& code) { m_text += std::string(m_depth * 4, ' ') + code + "\n"; }
     void body(const Body& statements) {
         for (const Stmt& stmt : statements) {
@@ -281,10 +283,9 @@ class CudaPrinter {
     /// otherwise.
     std::string arrays() const {
         std::string text;
-        if (dynamicBytes() > 0) text += "    extern __shared__ __align__(16) unsigned char shared[];\n";
+        if (isDynamic()) text += "    extern __shared__ __align__(16) unsigned char shared[];\n";
         for (const auto& [name, type, count, offset] : m_arrays) {
-            if (dynamicBytes() == 0)
-                text += "    __shared__ " + type + " " + name + "[" + std::to_string(count) + "];\n";
+            if (!isDynamic()) text += "    __shared__ " + type + " " + name + "[" + std::to_string(count) + "];\n";
             else
                 text += "    " + type + "* const " + name + " = (" + type + "*)(shared + " + std::to_string(offset) +
                         ");\n";
@@ -373,34 +374,26 @@ class CudaPrinter {
 
 }  // namespace
 
-CudaKernel printCuda(const LoweredKernel& kernel) {
-    CudaKernel printed;
-    printed.workspace = kernel.workspace;
-    std::vector<std::string> texts;
+PrintedKernel printCuda(const LoweredKernel& kernel) {
+    PrintedKernel printed;
     Hasher content;
-    for (const LoopNest& nest : kernel.nests) {
-        CudaPrinter printer(nest);
-        texts.push_back(printer.print(printed.helpers));
-        printed.launches.push_back({"", nest.range, threadsOf(nest), printer.dynamicBytes()});
-        content.add(std::string_view(texts.back()));
-    }
-    const std::string base = "k" + content.finish().hex();
-    for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t i = 0; i < kernel.nests.size(); ++i) {
         const LoopNest& nest = kernel.nests[i];
-        const std::string function = base + (i == 0 ? "" : "_" + std::to_string(i));
-        texts[i].replace(texts[i].find(kCudaName), kCudaName.size(), function);
-        printed.launches[i].function = function;
-        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + texts[i];
+        printed.functions.push_back(kernel.functionOf(i));
+        const std::string text = CudaPrinter(nest).print(printed.functions.back(), printed.helpers);
+        content.add(std::string_view(text));
+        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + text;
     }
+    printed.content = content.finish().hex();
     return printed;
 }
 
-std::string cudaFile(const std::vector<CudaKernel>& kernels) {
+std::string cudaFile(const std::vector<PrintedKernel>& kernels) {
     std::set<std::string> helpers, defined;  // kernels that do the same have one name
-    for (const CudaKernel& kernel : kernels) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
+    for (const PrintedKernel& kernel : kernels) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
     std::string file = "// Generated by Cutaway.\n" + cudaPrelude(helpers);
-    for (const CudaKernel& kernel : kernels)
-        if (kernel.launches.empty() || defined.insert(kernel.launches[0].function).second) file += "\n" + kernel.source;
+    for (const PrintedKernel& kernel : kernels)
+        if (kernel.functions.empty() || defined.insert(kernel.functions[0]).second) file += "\n" + kernel.source;
     return file;
 }
 

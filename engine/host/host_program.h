@@ -69,7 +69,7 @@ struct HostKernel {
         std::string function;  // named after what it does
         SymInt range;          // steps of its loop over parts
         int64_t unit = 1;      // steps that stay together (LoopNest::unit)
-        int lanes = 1;         // of its vectors: on GPUs the threads of a block
+        int threads = 1;       // of a block, on GPUs
     };
     std::vector<Launch> launches;
     std::vector<std::string> sizes;    // size symbols that it reads
@@ -151,6 +151,7 @@ struct HostFunction {
     }
 };
 struct HostProgram {
+    Device device;  // on which it runs
     std::vector<HostKernel> kernels;
     std::vector<std::string> constants;  // their names
     std::vector<HostFunction> functions;

@@ -12,7 +12,7 @@ HostKernel kernelOf(const Kernel& kernel, const std::string& name, const Lowered
     HostKernel own{name, {}, kernel.sizes, lowered.workspace, {}, lowered.checks};
     for (size_t i = 0; i < lowered.nests.size(); ++i) {
         const LoopNest& nest = lowered.nests[i];
-        own.launches.push_back({lowered.functionOf(i), nest.range, nest.unit, nest.lanes});
+        own.launches.push_back({lowered.functionOf(i), nest.range, nest.unit, nest.threads});
     }
     for (const KernelBuffer& buffer : kernel.buffers) own.written.push_back(buffer.written);
     return own;
@@ -64,6 +64,7 @@ std::vector<LoweredKernel> lowerKernels(const ScheduledProgram& scheduled) {
 
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::vector<LoweredKernel>& kernels) {
     HostProgram program;
+    program.device = scheduled.target->device;
     size_t next = 0;
     CT_TRY_VOID(addFunction(scheduled, kRunFunction, kernels, next, program));
     return program;
@@ -71,6 +72,7 @@ Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::
 
 Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vector<LoweredKernel>& kernels) {
     HostProgram program;
+    program.device = halves.forward->target->device;
     size_t next = 0;
     CT_TRY_VOID(addFunction(*halves.forward, kForwardFunction, kernels, next, program));
     // A saved input of the forward stays where it is.

@@ -79,6 +79,24 @@ std::string whyNotProduct(const Node& node, const TargetInfo&) {
     std::string why = whyNotType(node.type(), "the result");
     return why.empty() ? whyNotOperands(node) : why;
 }
+std::string whyNotDenseProduct(const Node& node, const TargetInfo&) {
+    const TensorType* result = node.type().tensor();
+    const auto served = [](DType dtype) { return dtype == DType::F64 || dtype == DType::F32 || isHalf(dtype); };
+    if (result == nullptr || !served(result->dtype)) return "it multiplies float64, float32, float16 and bfloat16";
+    for (const Argument& arg : node.args()) {
+        const TensorType* type = arg.node() ? arg.node()->type().tensor() : nullptr;
+        if (type == nullptr) continue;
+        if (type->dtype != result->dtype) return "'" + arg.node()->name() + "' has another dtype than the result";
+        if (type->rank() < 2) continue;  // what is added
+        const SymInt &row = type->strides[static_cast<size_t>(type->rank()) - 2], &column = type->strides.back();
+        const auto dense = [](const SymInt& step, const SymInt& size) {
+            return step == SymInt(1) || size == SymInt(1);
+        };
+        if (!dense(row, type->sizes[static_cast<size_t>(type->rank()) - 2]) && !dense(column, type->sizes.back()))
+            return "neither rows nor columns of '" + arg.node()->name() + "' are dense";
+    }
+    return {};
+}
 std::string whyNotConvolution(const Node& node, const TargetInfo&) {
     const Node* input = node.arg("input").node();
     const TensorType* type = input ? input->type().tensor() : nullptr;

@@ -9,7 +9,8 @@
    - copies: concatenations
    - attention: our own; its rows are converted as portable functions convert theirs
    - LAPACK: linear algebra, called as portable functions are
-   - portable: operators as plain C++, the slowest, for every dtype */
+   - portable: operators as plain C++, the slowest, for every dtype
+   - cuBLASLt: products on NVIDIA GPUs, loaded at run time */
 // clang-format off
 #define CUTAWAY_LIBRARIES(row)                                                                                     \
     row(kOneDnn, oneDnnLibrary, "oneDNN", Cpu, OneDnn, oneDnnVersion, "runtime/libraries/onednn")                  \
@@ -21,6 +22,7 @@
     row(kLapack, lapackLibrary, "LAPACK", Cpu, Lapack, nullptr, "runtime/libraries/lapack",                        \
         "runtime/libraries/portable", "runtime/portable/", "support/dense_")                                       \
     row(kPortable, portableLibrary, "portable", Cpu, Nothing, nullptr, "runtime/libraries/portable",               \
-        "runtime/portable/")
+        "runtime/portable/")                                                                                       \
+    row(kCublasLt, cublasLtLibrary, "cuBLASLt", Cuda, Nothing, nullptr, "runtime/cuda/cublaslt")
 // clang-format on
 #endif

@@ -9,10 +9,7 @@ bool isTraining(const CompileRequest& request) { return request.mode == Mode::Tr
 bool isFreezing(const CompileRequest& request) {
     return request.freeze || request.onlyStage == kLayout.name || request.onlyStage == kFreeze.name;
 }
-/// A graph for a GPU has no kernels yet.
-bool isScheduled(const CompileRequest& request) {
-    return (request.target == Target::Cpu && !request.passesOnly) || request.onlyStage == kSchedule.name;
-}
+bool isScheduled(const CompileRequest& request) { return !request.passesOnly || request.onlyStage == kSchedule.name; }
 
 }  // namespace
 

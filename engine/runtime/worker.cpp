@@ -14,6 +14,7 @@
 #include "cutaway/program.h"
 #include "engine/runtime/checked.h"
 #include "engine/runtime/cpu/program_worker.h"
+#include "engine/runtime/cuda/requests.h"
 #include "engine/runtime/reference.h"
 #include "engine/runtime/sent_constants.h"
 #include "engine/runtime/worker_pool.h"
@@ -142,7 +143,9 @@ Result<Worker> Worker::start(const WorkerOptions& options, bool lasting) {
     ProcessOptions process;
     process.argv = {worker, "serve"};
     process.wallSeconds = 0;
-    process.addressSpaceBytes = options.memoryBytes > 0 ? options.memoryBytes : addressSpaceLimit();
+    process.addressSpaceBytes = options.device            ? 0
+                                : options.memoryBytes > 0 ? options.memoryBytes
+                                                          : addressSpaceLimit();
     if (options.threads > 0) process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options.threads));
     if (faultsAsked()) process.environment.emplace_back("CUTAWAY_FAULT", askedFaults());
     CT_TRY(ChildProcess child, lasting ? startLasting(process) : ChildProcess::start(process));
@@ -293,6 +296,8 @@ Result<Message> perform(WorkerTask task, const SharedMemory& memory, const Share
         case WorkerTask::Unload: return answerUnload();
         case WorkerTask::Reference: return answerReference(request, board);
         case WorkerTask::Checked: return answerChecked(request, board);
+        case WorkerTask::FindCuda: return answerFindCuda();
+        case WorkerTask::CompileCuda: return answerCompileCuda(request);
         case WorkerTask::Fetched: break;
     }
     return invalidInput("cutaway-worker of this version does not know the task");

@@ -103,12 +103,22 @@ class Board {
 };
 
 /// Fetched is no request: large results have been read where they lie, and are wanted no longer.
-enum class WorkerTask : uint8_t { Load, Compiled, Unload, Reference, Checked, Fetched };
+enum class WorkerTask : uint8_t {
+    Load,
+    Compiled,
+    Unload,
+    Reference,
+    Checked,
+    Fetched,
+    FindCuda,
+    CompileCuda,
+};
 
 struct WorkerOptions {
     int threads = 0;            // of libraries; 0 = one per core
     double timeoutSeconds = 0;  // 0 = no limit
     int64_t memoryBytes = 0;    // address space; 0 = as much as the machine has left
+    bool device = false;        // it uses a GPU, whose driver reserves more address space than any limit lets it
     /// What the worker says while it works (tell), at once.
     std::function<void(std::string_view)> told = {};
     /// Results, by their places, that stay in the worker until their bytes are asked for, or until another request

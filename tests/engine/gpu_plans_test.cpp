@@ -126,7 +126,7 @@ class GpuPlansTest : public QObject {
     void compilerTakesAll() {
         const auto nvrtc = cuda::Nvrtc::load();
         if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
-        std::vector<CudaKernel> kernels;
+        std::vector<PrintedKernel> kernels;
         std::set<std::string> names;
         std::map<std::string, size_t> taken;  // kernels of each op
         const QByteArray wanted = qgetenv("CUTAWAY_SAMPLES");
@@ -137,8 +137,8 @@ class GpuPlansTest : public QObject {
             const auto program = scheduleModule(one.module, kH100Target);
             QVERIFY2(program, program ? "" : program.error().text().c_str());
             for (const PlannedKernel& planned : program->kernels) {
-                CudaKernel kernel = printCuda(lowerLoops(planned.kernel, planned.plan, kH100Target));
-                if (kernel.launches.empty() || !names.insert(kernel.launches[0].function).second) continue;
+                PrintedKernel kernel = printCuda(lowerLoops(planned.kernel, planned.plan, kH100Target));
+                if (kernel.functions.empty() || !names.insert(kernel.functions[0]).second) continue;
                 kernels.push_back(std::move(kernel));
                 ++own;
             }
@@ -154,14 +154,14 @@ class GpuPlansTest : public QObject {
                 kernels.push_back(printCuda(lowerLoops(sample.kernel, plan, kH100Target)));
         }
         QVERIFY(std::any_of(kernels.begin(), kernels.end(),
-                            [](const CudaKernel& kernel) { return kernel.helpers.contains("wide"); }));
+                            [](const PrintedKernel& kernel) { return kernel.helpers.contains("wide"); }));
         compile(*nvrtc, kernels);
     }
     /// All kernels of the models that come with the program.
     void compilerTakesModels() {
         const auto nvrtc = cuda::Nvrtc::load();
         if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
-        std::vector<CudaKernel> kernels;
+        std::vector<PrintedKernel> kernels;
         for (const QFileInfo& file : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryInfoList({"*.pt2"})) {
             Session session;
             QVERIFY(session.open(file.filePath().toStdString()));
@@ -178,7 +178,7 @@ class GpuPlansTest : public QObject {
     }
 
   private:
-    static void compile(const cuda::Nvrtc& nvrtc, const std::vector<CudaKernel>& kernels) {
+    static void compile(const cuda::Nvrtc& nvrtc, const std::vector<PrintedKernel>& kernels) {
         const auto begin = std::chrono::steady_clock::now();
         std::vector<std::string> wrong((kernels.size() + kPerProgram - 1) / kPerProgram);
         std::atomic<size_t> next{0};

@@ -2,6 +2,9 @@
 
 #include <thread>
 
+#include "engine/codegen/cuda_prelude.h"
+#include "engine/codegen/cuda_printer.h"
+#include "engine/support/elapsed.h"
 #include "engine/support/files.h"
 #include "engine/support/hash.h"
 #include "engine/support/threads.h"
@@ -11,6 +14,8 @@ namespace {
 
 /// Letters of source that are worth a compiler of their own: starting one and reading the helpers costs as much.
 constexpr size_t kSmallestShard = 4000;
+/// What is compiled for where there is no GPU: that of the target.
+constexpr int kCapability = 90;
 
 struct Shard {
     std::vector<size_t> kernels;
@@ -44,7 +49,9 @@ class Builder {
         CT_TRY_VOID(findKept());
         if (m_missing.empty()) return std::move(m_built);
         m_progress.say(0.5, "compiling " + std::to_string(m_missing.size()) + " kernels");
-        const std::vector<Shard> shards = shardsOf(m_kernels, m_missing);
+        // NVRTC splits a program itself, and starting another costs more than a kernel.
+        const std::vector<Shard> shards =
+            m_how.gpu ? std::vector<Shard>{{m_missing, 0}} : shardsOf(m_kernels, m_missing);
         std::vector<Result<CompiledLibrary>> done(shards.size(), CompiledLibrary{});
         std::vector<std::thread> others;
         for (size_t i = 1; i < shards.size(); ++i) others.emplace_back([&, i] { done[i] = compile(shards[i], i); });
@@ -54,7 +61,7 @@ class Builder {
             CT_TRY(const CompiledLibrary compiled, std::move(done[i]));
             m_built.log += compiled.command + "\n" + compiled.log;
             m_built.seconds = std::max(m_built.seconds, compiled.seconds);
-            take(shards[i], pathOf(i) + ".so");
+            take(shards[i], pathOf(i) + (m_how.gpu ? ".cubin" : ".so"));
         }
         return std::move(m_built);
     }
@@ -66,13 +73,14 @@ class Builder {
             for (size_t i = 0; i < m_kernels.size(); ++i) m_missing.push_back(i);
             return {};
         }
-        CT_TRY(const std::string compiler, compilerIdentity(m_how.compiler));
+        CT_TRY(const std::string compiler, identity());
         for (size_t i = 0; i < m_kernels.size(); ++i) {
             const PrintedKernel& kernel = m_kernels[i];
             m_keys.push_back(Hasher()
                                  .add(std::string_view(compiler))
-                                 .add(cppVectors())
-                                 .add(std::string_view(cppPrelude(kernel.lanes, kernel.helpers)))
+                                 .add(m_how.gpu ? std::string_view() : cppVectors())
+                                 .add(std::string_view(m_how.gpu ? cudaPrelude(kernel.helpers)
+                                                                 : cppPrelude(kernel.lanes, kernel.helpers)))
                                  .add(std::string_view(kernel.content))
                                  .finish()
                                  .hex());
@@ -82,9 +90,25 @@ class Builder {
         return {};
     }
     std::string pathOf(size_t shard) const { return m_how.folder + "/kernels" + std::to_string(shard); }
+    int capability() const { return m_how.gpu->capability > 0 ? m_how.gpu->capability : kCapability; }
+    Result<std::string> identity() const {
+        if (!m_how.gpu) return compilerIdentity(m_how.compiler);
+        std::string command = "NVRTC " + m_how.gpu->compiler;
+        for (const std::string& option : cudaOptions(capability())) command += " " + option;
+        return command;
+    }
+    Result<CompiledLibrary> compileOnGpu(const std::vector<PrintedKernel>& own, const std::string& path) const {
+        const auto start = std::chrono::steady_clock::now();
+        CT_TRY_VOID(writeFile(path + ".cu", cudaFile(own)));
+        CT_TRY(const std::string code, compileCuda(cudaFile(own), cudaOptions(capability()), m_progress));
+        CT_TRY_VOID(writeFile(path + ".cubin", code));
+        CT_TRY(const std::string command, identity());
+        return CompiledLibrary{command, "", millisecondsSince(start) / 1000};
+    }
     Result<CompiledLibrary> compile(const Shard& shard, size_t number) const {
         std::vector<PrintedKernel> own;
         for (const size_t kernel : shard.kernels) own.push_back(m_kernels[kernel]);
+        if (m_how.gpu) return compileOnGpu(own, pathOf(number));
         CT_TRY_VOID(writeFile(pathOf(number) + ".cpp", cppFile(own)));
         return compileCpp(pathOf(number) + ".cpp", pathOf(number) + ".so", m_how.compiler, m_progress);
     }

@@ -4,6 +4,7 @@
 #include "engine/cache/kernel_cache.h"
 #include "engine/codegen/cpp_printer.h"
 #include "engine/runtime/cpu/compiler.h"
+#include "engine/runtime/cuda/requests.h"
 
 namespace cutaway {
 
@@ -11,6 +12,7 @@ struct KernelBuild {
     std::string folder;  // where sources and libraries go
     CompilerOptions compiler;
     std::shared_ptr<KernelCache> store;  // null: nothing is looked up or kept
+    std::optional<CudaFound> gpu = {};   // NVRTC compiles, for this GPU; without one for the target's (sm_90)
 };
 struct BuiltKernels {
     std::vector<std::string> libraries;  // of each kernel its path

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/codegen/cpp_printer.h"
+#include "engine/codegen/cuda_printer.h"
 #include "engine/host/bind_host.h"
 #include "engine/host/make_host.h"
 #include "engine/interpret/constants.h"
@@ -68,18 +69,21 @@ Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopP
     return {};
 }
 
-Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const std::map<std::string, LoopPlan>& plans,
+bool onGpu(const ScheduledProgram& program) { return program.target->device.type == DeviceType::Cuda; }
+
+Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
                                  const Progress& progress) {
     CpuProgram::Part part;
-    CT_TRY(part.program, scheduleModule(std::move(module), kCpuTarget, progress));
-    CT_TRY_VOID(replan(part.program, plans));
+    CT_TRY(part.program, scheduleModule(std::move(module), *options.target, progress));
+    CT_TRY_VOID(replan(part.program, options.plans));
     progress.say(0.3, "printing kernels");
     CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
         part.kernels = lowerKernels(part.program);
-        for (const LoweredKernel& kernel : part.kernels) part.printed.push_back(printCpp(kernel));
+        for (const LoweredKernel& kernel : part.kernels)
+            part.printed.push_back(onGpu(part.program) ? printCuda(kernel) : printCpp(kernel));
         return {};
     }));
-    part.info.source = cppFile(part.printed);
+    part.info.source = onGpu(part.program) ? cudaFile(part.printed) : cppFile(part.printed);
     for (const ScheduledCall& call : part.program.calls) {
         KernelInfo info;
         info.name = call.kind == CallKind::Kernel ? part.program.kernels[call.kernel].kernel.name : call.node->name();
@@ -110,8 +114,12 @@ Result<std::shared_ptr<const CpuProgram::State>> compiled(CpuProgram::State stat
         part.printed.clear();
         part.kernels.clear();
     }
-    CT_TRY_VOID(writeFile(folder + "/graph.cpp", cppFile(printed)));
+    const bool gpu = onGpu(state.parts.front().program);
+    CT_TRY_VOID(writeFile(folder + (gpu ? "/graph.cu" : "/graph.cpp"), gpu ? cudaFile(printed) : cppFile(printed)));
     KernelBuild build{folder, {options.compiler, options.timeoutSeconds}, nullptr};
+    if (gpu) {
+        CT_TRY(build.gpu, findCuda(progress));
+    }
     if (options.store != "off") build.store = KernelCache::open(options.store);
     CT_TRY(BuiltKernels built, buildKernels(printed, build, progress));
     state.host->libraries = std::move(built.libraries);
@@ -135,7 +143,7 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     CT_TRY(const Snapshot complete, withDeferredConstants(*module));
     if (complete) module = complete;
     CpuProgram::State state;
-    CT_TRY(CpuProgram::Part part, prepare(std::move(module), options.plans, progress));
+    CT_TRY(CpuProgram::Part part, prepare(std::move(module), options, progress));
     CT_TRY(state.host->program, hostProgramOf(part.program, part.kernels));
     CT_TRY(state.host->constants, heldConstantsOf(state.host->program, part.program));
     state.parts.push_back(std::move(part));
@@ -149,7 +157,7 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
     CpuProgram::State state;
     for (std::shared_ptr<const Module>* half : {&forward, &backward}) {
         CT_TRY(const Snapshot complete, withDeferredConstants(**half));
-        CT_TRY(CpuProgram::Part part, prepare(complete ? complete : *half, {}, progress));
+        CT_TRY(CpuProgram::Part part, prepare(complete ? complete : *half, options, progress));
         state.parts.push_back(std::move(part));
     }
     const TrainingHalves halves{&state.parts[0].program, &state.parts[1].program, std::move(saved)};

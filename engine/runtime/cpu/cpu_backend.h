@@ -11,6 +11,7 @@
 #include "cutaway/session.h"
 #include "engine/ir/module.h"
 #include "engine/loops/loop_plan.h"
+#include "engine/loops/target.h"
 #include "engine/runtime/worker.h"
 #include "engine/tensor/tensor.h"
 
@@ -19,6 +20,8 @@ namespace cutaway {
 struct HostProgram;
 
 struct CpuBuildOptions {
+    /// What graphs that have no schedule yet are scheduled for; others have one.
+    const TargetInfo* target = &kCpuTarget;
     std::string compiler;  // empty = found in the system
     double timeoutSeconds = 300;
     std::string folder;                          // where source and library go and stay; empty = a temporary one

@@ -8,6 +8,7 @@ namespace {
 class Writer {
   public:
     std::string run(const HostProgram& program) {
+        m_out.pod(program.device);
         each(program.kernels, [&](const HostKernel& kernel) { write(kernel); });
         each(program.constants, [&](const std::string& name) { m_out.text(name); });
         each(program.functions, [&](const HostFunction& function) { write(function); });
@@ -29,7 +30,7 @@ class Writer {
             m_out.text(launch.function);
             writeSize(m_out, launch.range);
             m_out.pod(launch.unit);
-            m_out.pod(launch.lanes);
+            m_out.pod(launch.threads);
         });
         each(kernel.sizes, [&](const std::string& size) { m_out.text(size); });
         each(kernel.workspace, [&](const Workspace& space) {
@@ -127,6 +128,7 @@ class Reader {
 
     Result<HostProgram> run() {
         HostProgram program;
+        program.device = m_in.pod<Device>();
         m_in.each([&] { read(program.kernels.emplace_back()); });
         m_in.each([&] { program.constants.emplace_back(m_in.text()); });
         m_in.each([&] { read(program.functions.emplace_back(), program); });
@@ -162,7 +164,7 @@ class Reader {
             launch.function = m_in.text();
             launch.range = readSize(m_in);
             launch.unit = m_in.pod<int64_t>();
-            launch.lanes = m_in.pod<int>();
+            launch.threads = m_in.pod<int>();
         });
         m_in.each([&] { kernel.sizes.emplace_back(m_in.text()); });
         m_in.each([&] {

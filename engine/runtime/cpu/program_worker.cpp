@@ -2,10 +2,12 @@
 
 #include <deque>
 #include <future>
+#include <tuple>
 
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/cpu/host_context.h"
 #include "engine/runtime/cpu/host_io.h"
+#include "engine/runtime/cuda/requests.h"
 #include "engine/runtime/wire.h"
 #include "engine/runtime/worker_pool.h"
 #include "engine/support/elapsed.h"
@@ -69,7 +71,7 @@ ProgramWorker::ProgramWorker(std::shared_ptr<const HostPackage> package)
     : m_package(std::move(package)), m_bytes(serialize(m_package->program)) {}
 
 ProgramWorker::~ProgramWorker() {
-    if (!m_worker || m_threads > 0 || !m_worker->running()) return;
+    if (!m_worker || m_threads > 0 || onDevice() || !m_worker->running()) return;
     m_worker->unload();
     if (m_worker->running()) giveWorker(std::move(*m_worker));
 }
@@ -141,7 +143,9 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     // Limits hold for a whole process, and faults are asked of it when it starts.
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
         const auto start = std::chrono::steady_clock::now();
-        CT_TRY(Worker own, Worker::start({options.threads, options.timeoutSeconds, options.memoryBytes}, false));
+        WorkerOptions how{options.threads, options.timeoutSeconds, options.memoryBytes};
+        how.device = onDevice();
+        CT_TRY(Worker own, Worker::start(how, false));
         ResultMemory memory;
         CT_TRY_VOID(load({own, memory}, function, inputs, results, options, progress));
         const double loaded = millisecondsSince(start);
@@ -174,8 +178,10 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
                                                       const Progress& progress) {
     const auto start = std::chrono::steady_clock::now();
     if (!m_worker) {
-        if (options.threads > 0) {
-            CT_TRY(m_worker, Worker::start({options.threads, options.timeoutSeconds}, true));
+        if (options.threads > 0 || onDevice()) {
+            WorkerOptions how{options.threads, options.timeoutSeconds};
+            how.device = onDevice();
+            CT_TRY(m_worker, Worker::start(how, true));
         } else {
             CT_TRY(TakenWorker taken, takeWorker());
             m_worker.emplace(std::move(taken.worker));
@@ -228,6 +234,32 @@ ForgetBytes forgetting(const SharedMemory& memory, const Message& request) {
         };
 }
 
+/// Constants and weights onto the device, what lies in one place once; their own memory is given back.
+Result<void> upload(DeviceMemory& device, std::vector<Tensor>& constants, std::vector<std::vector<Tensor>>& weights,
+                    const ForgetBytes& forget) {
+    std::map<std::tuple<const void*, DType, Dims, Dims>, Tensor> known;
+    std::map<std::byte*, size_t> ranges;  // that nothing reads any more
+    const auto one = [&](Tensor& tensor) -> Result<void> {
+        if (!tensor.defined()) return {};
+        Tensor& made = known[{tensor.data(), tensor.dtype(), tensor.sizes(), tensor.strides()}];
+        if (!made.defined()) {
+            CT_TRY(made, onDevice(device, tensor));
+            const auto bytes = extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype());
+            size_t& range = ranges[static_cast<std::byte*>(tensor.data())];
+            range = std::max(range, static_cast<size_t>(bytes));
+        }
+        tensor = made;
+        return {};
+    };
+    for (Tensor& tensor : constants) CT_TRY_VOID(one(tensor));
+    for (std::vector<Tensor>& own : weights)
+        for (Tensor& tensor : own) CT_TRY_VOID(one(tensor));
+    CT_TRY_VOID(device.wait());
+    if (forget)
+        for (const auto& [begin, bytes] : ranges) forget({begin, bytes});
+    return {};
+}
+
 }  // namespace
 
 Result<Message> answerUnload() {
@@ -266,14 +298,23 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     touchPages(request.bytes);
     const ForgetBytes forget = forgetting(memory, request);
     layOut(program, request.tensors, weights, forget);
-    CT_TRY(auto code, CompiledKernels::load(program, libraries));
+    const bool onGpu = program.device.type == DeviceType::Cuda;
+    std::shared_ptr<DeviceMemory> device = hostMemory();
+    std::unique_ptr<KernelCode> code;
+    if (onGpu) {
+        CT_TRY(device, cudaMemory());
+        CT_TRY(code, cudaKernels(program, libraries));
+        CT_TRY_VOID(upload(*device, request.tensors, weights, forget));
+    } else {
+        CT_TRY(code, CompiledKernels::load(program, libraries));
+    }
     // Without symbols, and where no data says more, all is known before the first run.
     std::vector<size_t> known;
     for (size_t f = 0; f < weights.size(); ++f)
         if ((f == function || !weights[f].empty()) && program.functions[f].symbols.empty()) known.push_back(f);
     made.program = std::make_shared<LoadedProgram>(std::move(program), std::move(code), std::move(request.tensors),
-                                                   std::move(weights), options);
-    if (forget && !keepAll) made.program->forgetPacked(forget);
+                                                   std::move(weights), options, std::move(device));
+    if (forget && !keepAll && !onGpu) made.program->forgetPacked(forget);
     for (const size_t f : known) CT_TRY_VOID(made.program->prepare(f, 0, {}, nullptr));
     held() = std::move(made);
     forgetCode();  // of what loads

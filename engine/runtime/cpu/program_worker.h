@@ -44,6 +44,8 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
                             const CpuRunOptions& options, const Progress& progress);
     /// The weights of each function, from the inputs of one: a backward has those that it shares with the forward.
     std::vector<std::vector<Tensor>> weightsOf(size_t function, const std::vector<Tensor>& inputs) const;
+    /// Such a process has no limit of memory, and waits for no other program.
+    bool onDevice() const { return m_package->program.device.type != DeviceType::Cpu; }
     bool isLoaded(size_t function) const { return function < m_loaded.size() && m_loaded[function]; }
     void keepAlive();
 

@@ -41,7 +41,6 @@ void addRates(CudaFacts& facts, double partsTimesGigahertz, int capability) {
 Result<Device> Device::open() {
     Device device;
     CT_TRY(device.m_driver, Driver::load());
-    CT_TRY(device.m_lt, CublasLt::load());
     const Driver& driver = device.m_driver;
     CT_TRY_VOID(driver.check(driver.init(0), "cuInit"));
     CT_TRY_VOID(driver.check(driver.deviceGet(&device.m_device, 0), "cuDeviceGet"));
@@ -51,7 +50,15 @@ Result<Device> Device::open() {
     CT_TRY(const int64_t major, device.attribute(kCapabilityMajor));
     CT_TRY(const int64_t minor, device.attribute(kCapabilityMinor));
     device.m_capability = static_cast<int>(major * 10 + minor);
+    char name[256] = {};
+    CT_TRY_VOID(driver.check(driver.deviceGetName(name, sizeof name, device.m_device), "cuDeviceGetName"));
+    device.m_name = name;
     return device;
+}
+
+Result<void> Device::openProducts() {
+    CT_TRY(m_lt, CublasLt::load());
+    return {};
 }
 
 Result<int64_t> Device::attribute(int number) const {
@@ -62,9 +69,7 @@ Result<int64_t> Device::attribute(int number) const {
 
 Result<CudaFacts> Device::facts() const {
     CudaFacts facts;
-    char name[256] = {};
-    CT_TRY_VOID(m_driver.check(m_driver.deviceGetName(name, sizeof name, m_device), "cuDeviceGetName"));
-    facts.name = name;
+    facts.name = m_name;
     int version = 0;
     CT_TRY_VOID(m_driver.check(m_driver.driverGetVersion(&version), "cuDriverGetVersion"));
     facts.versions = "driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +

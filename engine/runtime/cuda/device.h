@@ -9,9 +9,12 @@ class Device {
   public:
     /// Errors: no driver, no GPU.
     static Result<Device> open();
+    /// Loads cuBLASLt. Error: it is not there.
+    Result<void> openProducts();
     /// Figures from PyTorch 2.11's sources: a data sheet where it has the device's name, else clocks and counts.
     Result<CudaFacts> facts() const;
     Result<int64_t> attribute(int number) const;
+    const std::string& name() const { return m_name; }
     const Driver& driver() const { return m_driver; }
     const CublasLt& lt() const { return m_lt; }
     int capability() const { return m_capability; }  // 90
@@ -20,6 +23,7 @@ class Device {
     Driver m_driver{};
     CublasLt m_lt{};
     int m_device = 0, m_capability = 0;
+    std::string m_name;
 };
 
 constexpr int kClockRate = 13, kMultiprocessors = 16, kMemoryClockRate = 36, kMemoryBusWidth = 37, kL2CacheSize = 38,

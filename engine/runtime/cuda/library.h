@@ -17,6 +17,8 @@ struct Stream;
 struct Event;
 struct LoadedModule;
 struct Function;
+struct Graph;
+struct GraphExec;
 
 /// A shared library that stays open until the program ends.
 class Library {
@@ -49,14 +51,28 @@ struct Driver {
     int (*ctxSynchronize)();
     int (*memAlloc)(DevicePtr*, size_t);
     int (*memFree)(DevicePtr);
+    int (*memGetInfo)(size_t*, size_t*);
     int (*memsetD8Async)(DevicePtr, unsigned char, size_t, Stream*);
+    int (*memcpyHtoDAsync)(DevicePtr, const void*, size_t, Stream*);
+    int (*memcpyDtoHAsync)(void*, DevicePtr, size_t, Stream*);
+    int (*streamCreate)(Stream**, unsigned);
+    int (*streamSynchronize)(Stream*);
+    int (*streamBeginCapture)(Stream*, int);
+    int (*streamEndCapture)(Stream*, Graph**);
+    int (*graphInstantiate)(GraphExec**, Graph*, unsigned long long);
+    int (*graphLaunch)(GraphExec*, Stream*);
+    int (*graphExecDestroy)(GraphExec*);
+    int (*graphDestroy)(Graph*);
     int (*eventCreate)(Event**, unsigned);
     int (*eventDestroy)(Event*);
     int (*eventRecord)(Event*, Stream*);
     int (*eventSynchronize)(Event*);
     int (*eventElapsedTime)(float*, Event*, Event*);
     int (*moduleLoadData)(LoadedModule**, const void*);
+    int (*moduleUnload)(LoadedModule*);
     int (*moduleGetFunction)(Function**, LoadedModule*, const char*);
+    int (*moduleGetGlobal)(DevicePtr*, size_t*, LoadedModule*, const char*);
+    int (*funcSetAttribute)(Function*, int, int);
     int (*launchKernel)(Function*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream*,
                         void**, void**);
     int (*getErrorString)(int, const char**);
@@ -81,6 +97,9 @@ struct CublasLt {
     size_t (*getVersion)();
     int (*create)(void**);
     int (*matmulDescCreate)(void**, int, int);
+    int (*matmulDescDestroy)(void*);
+    int (*matrixLayoutDestroy)(void*);
+    int (*matmulPreferenceDestroy)(void*);
     int (*matmulDescSetAttribute)(void*, int, const void*, size_t);
     int (*matrixLayoutCreate)(void**, int, uint64_t, uint64_t, int64_t);
     int (*matrixLayoutSetAttribute)(void*, int, const void*, size_t);

@@ -2,9 +2,42 @@
 #include <cstdio>
 #include <string_view>
 
+#include "engine/runtime/cpu/kernel_code.h"
+#include "engine/runtime/cuda/cublaslt.h"
 #include "engine/runtime/cuda/cuda_device.h"
+#include "engine/runtime/cuda/requests.h"
+#include "engine/runtime/libraries/library_plan.h"
+#include "engine/runtime/wire.h"
 
 namespace cutaway {
+namespace {
+
+Error withoutCuda() {
+    return unsupported("this build of Cutaway has no CUDA runtime", {}, {"configure it with CUTAWAY_CUDA=ON"});
+}
+
+}  // namespace
+
+Result<Message> answerFindCuda() {
+    ByteWriter out;
+    const std::string none, why = withoutCuda().text();
+    for (const std::string* text : {&none, &why, &none, &why}) out.text(*text);
+    out.pod(0);
+    Message reply;
+    reply.text = std::move(out.bytes);
+    return reply;
+}
+const CtLibrary& cublasLtLibrary() {
+    static const CtLibrary library = makeLibrary<+[](const CtCall&, int, CtNeeds&) -> std::unique_ptr<LibraryPlan> {
+        throw LibraryRefusal(withoutCuda().message);
+    }>("cuBLASLt");
+    return library;
+}
+Result<Message> answerCompileCuda(const Message&) { return withoutCuda(); }
+Result<std::shared_ptr<DeviceMemory>> cudaMemory() { return withoutCuda(); }
+Result<std::unique_ptr<KernelCode>> cudaKernels(const HostProgram&, const std::vector<std::string>&) {
+    return withoutCuda();
+}
 
 int cudaWorkerMain() {
     constexpr std::string_view kWhy = "this build of Cutaway has no CUDA runtime; configure it with CUTAWAY_CUDA=ON";

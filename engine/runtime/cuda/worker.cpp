@@ -43,6 +43,7 @@ class Answers {
     Result<const cuda::Device*> device() {
         if (!m_device) {
             CT_TRY(cuda::Device opened, cuda::Device::open());
+            CT_TRY_VOID(opened.openProducts());
             m_device.emplace(std::move(opened));
         }
         return &*m_device;

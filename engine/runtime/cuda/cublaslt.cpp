@@ -1,0 +1,290 @@
+#include "engine/runtime/cuda/cublaslt.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "engine/runtime/cuda/memory.h"
+#include "engine/runtime/libraries/call_reader.h"
+#include "engine/runtime/libraries/library_plan.h"
+#include "engine/tensor/dtype.h"
+
+namespace cutaway {
+namespace {
+
+// Values of cuBLASLt's public enumerations.
+constexpr int kComputeFloat = 68, kComputeDouble = 70;
+constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kEpilogueBias = 4;
+constexpr int kBatchCount = 5, kBatchStride = 6;
+constexpr int kMaxWorkspace = 1, kMinAlignmentA = 5;  // B, C and D follow
+/// Of each call, as PyTorch gives it on recent devices.
+constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr size_t kBestAlignment = 256;
+
+struct Types {
+    int data, compute, scale;
+};
+Types typesOf(DType dtype) {
+    switch (dtype) {
+        case DType::F32: return {0, kComputeFloat, 0};
+        case DType::F64: return {1, kComputeDouble, 1};
+        case DType::F16: return {2, kComputeFloat, 0};
+        case DType::BF16: return {14, kComputeFloat, 0};
+        default: throw LibraryRefusal("it multiplies f64, f32, f16 and bf16");
+    }
+}
+
+/// A matrix of rows by columns, or several of them, in elements.
+struct Matrix {
+    int64_t rows = 1, columns = 1, rowStep = 1, columnStep = 1, batch = 1, batchStep = 0;
+
+    Matrix() = default;
+    explicit Matrix(const CtTensor& tensor) {
+        if (tensor.rank < 2 || tensor.rank > 3) throw LibraryRefusal("it multiplies matrices, alone or in a batch");
+        const int last = tensor.rank - 1;
+        rows = tensor.sizes[last - 1];
+        columns = tensor.sizes[last];
+        rowStep = tensor.strides[last - 1];
+        columnStep = tensor.strides[last];
+        if (tensor.rank == 3) {
+            batch = tensor.sizes[0];
+            batchStep = tensor.strides[0];
+        }
+    }
+    Matrix turned() const {
+        Matrix other = *this;
+        std::swap(other.rows, other.columns);
+        std::swap(other.rowStep, other.columnStep);
+        return other;
+    }
+    /// The distance of columns where they lie dense, column after column; none where they do not.
+    std::optional<int64_t> lead() const {
+        if (rowStep != 1 && rows != 1) return std::nullopt;
+        if (columns == 1) return std::max<int64_t>(rows, 1);
+        return columnStep >= rows ? std::optional(columnStep) : std::nullopt;
+    }
+};
+
+void check(int status, const char* call) {
+    if (status != 0) throw LibraryRefusal(std::string(call) + " failed with status " + std::to_string(status));
+}
+
+/// The process's handle.
+struct Opened {
+    const cuda::CublasLt* lt = nullptr;
+    void* handle = nullptr;
+};
+const Opened& opened() {
+    static const Opened known = [] {
+        auto memory = cuda::Memory::ofProcess();
+        if (!memory) throw LibraryRefusal(memory.error().message);
+        auto lt = (*memory)->products();
+        if (!lt) throw LibraryRefusal(lt.error().message);
+        Opened made{*lt, nullptr};
+        check(made.lt->create(&made.handle), "cublasLtCreate");
+        return made;
+    }();
+    return known;
+}
+
+/// An operand as cuBLASLt walks it: column-major, as it is or turned.
+struct Seen {
+    void* layout = nullptr;
+    bool turned = false;
+};
+
+class ProductPlan final : public LibraryPlan {
+  public:
+    ProductPlan(const CtCall& call, CtNeeds& needs) : m_reader(call) {
+        const bool batched = m_reader.find("batch1") != nullptr, plain = m_reader.find("beta") == nullptr;
+        m_a = m_reader.operand(batched ? "batch1" : plain ? "self" : "mat1").value();
+        m_b = m_reader.operand(batched ? "batch2" : "mat2").value();
+        const CtTensor& out = call.results[0];
+        m_dtype = static_cast<DType>(out.dtype);
+        m_types = typesOf(m_dtype);
+        Matrix a(call.operands[m_a]), b(call.operands[m_b]), d(out);
+        m_empty = d.rows == 0 || d.columns == 0 || d.batch == 0;
+        if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is no product");
+        if (!plain) {
+            m_alpha = m_reader.real("alpha").value_or(1);
+            m_beta = m_reader.real("beta").value_or(1);
+        }
+        std::optional<Matrix> c;
+        if (!plain && m_beta != 0) c = addend(call, d);
+        // The library's results are column-major; a row-major one is the turned product's.
+        if (!d.lead() || (d.turned().lead() && d.columnStep == 1 && d.columns > 1)) {
+            std::swap(a, b);
+            std::swap(m_a, m_b);
+            a = a.turned();
+            b = b.turned();
+            d = d.turned();
+            if (c) c = c->turned();
+            m_biasFits = m_bias && !m_biasByRow;
+        } else {
+            m_biasFits = m_bias && m_biasByRow;
+        }
+        if (m_bias && !m_biasFits) throw LibraryRefusal("it adds one number for each column");
+        if (m_empty) return;
+        const Opened& own = opened();
+        check(own.lt->matmulDescCreate(&m_product, m_types.compute, m_types.scale), "cublasLtMatmulDescCreate");
+        m_left = seen(a, kTransA);
+        m_right = seen(b, kTransB);
+        m_out = layout(d, d.lead());
+        if (c && !c->lead()) throw LibraryRefusal("what is added lies in another order than the result");
+        m_added = c ? layout(*c, c->lead()) : m_out;
+        if (m_bias) set(kEpilogue, kEpilogueBias);
+        needs.scratch = kWorkspace + kBestAlignment;
+    }
+
+    ~ProductPlan() override {
+        if (m_product == nullptr) return;
+        const cuda::CublasLt& lt = *opened().lt;
+        for (void* const made : m_layouts) lt.matrixLayoutDestroy(made);
+        lt.matmulDescDestroy(m_product);
+    }
+
+    void run(const LibraryRun& given) const override {
+        if (m_empty) return;
+        const Opened& own = opened();
+        const auto at = [&](int operand) { return given.operands[operand].data; };
+        void* const out = given.results[0].data;
+        const void* const added = m_c ? at(*m_c) : out;
+        // The descriptor holds the bias's address, and found algorithms are shared.
+        const std::lock_guard lock(m_mutex);
+        if (m_bias) {
+            const void* const bias = at(*m_bias);
+            set(kBiasPointer, bias);
+        }
+        const cuda::MatmulAlgo& algo = algorithmFor({at(m_a), at(m_b), added, out});
+        const float alpha = static_cast<float>(m_alpha), beta = m_c ? static_cast<float>(m_beta) : 0.f;
+        const double alphaDouble = m_alpha, betaDouble = m_c ? m_beta : 0.;
+        const bool wide = m_dtype == DType::F64;
+        const auto scratch = reinterpret_cast<uintptr_t>(given.scratch);
+        auto* const workspace =
+            reinterpret_cast<void*>((scratch + kBestAlignment - 1) / kBestAlignment * kBestAlignment);
+        check(own.lt->matmul(own.handle, m_product, wide ? static_cast<const void*>(&alphaDouble) : &alpha, at(m_a),
+                             m_left.layout, at(m_b), m_right.layout,
+                             wide ? static_cast<const void*>(&betaDouble) : &beta, added, m_added, out, m_out, &algo,
+                             workspace, kWorkspace, static_cast<cuda::Stream*>(given.parallel->stream)),
+              "cublasLtMatmul");
+    }
+
+  private:
+    template <class T>
+    void set(int attribute, const T& value) const {
+        check(opened().lt->matmulDescSetAttribute(m_product, attribute, &value, sizeof value),
+              "cublasLtMatmulDescSetAttribute");
+    }
+    void* layout(const Matrix& matrix, std::optional<int64_t> lead) {
+        const cuda::CublasLt& lt = *opened().lt;
+        void* made = nullptr;
+        check(lt.matrixLayoutCreate(&made, m_types.data, static_cast<uint64_t>(matrix.rows),
+                                    static_cast<uint64_t>(matrix.columns), *lead),
+              "cublasLtMatrixLayoutCreate");
+        m_layouts.push_back(made);
+        if (matrix.batch > 1) {
+            const auto count = static_cast<int32_t>(matrix.batch);
+            check(lt.matrixLayoutSetAttribute(made, kBatchCount, &count, sizeof count),
+                  "cublasLtMatrixLayoutSetAttribute");
+            check(lt.matrixLayoutSetAttribute(made, kBatchStride, &matrix.batchStep, sizeof matrix.batchStep),
+                  "cublasLtMatrixLayoutSetAttribute");
+        }
+        return made;
+    }
+    Seen seen(const Matrix& matrix, int attribute) {
+        if (const auto lead = matrix.lead()) return {layout(matrix, lead), false};
+        const Matrix turned = matrix.turned();
+        const auto lead = turned.lead();
+        if (!lead) throw LibraryRefusal("neither rows nor columns of an operand are dense");
+        constexpr int kTransposed = 1;
+        set(attribute, kTransposed);
+        return {layout(turned, lead), true};
+    }
+    /// What is added: a matrix of the result's sizes, or none where it is one number for each column or row.
+    std::optional<Matrix> addend(const CtCall& call, const Matrix& out) {
+        const int number = m_reader.operand("self").value();
+        const CtTensor& self = call.operands[number];
+        const auto fromBack = [&](int d, const int64_t* of, int64_t missing) {
+            return self.rank > d ? of[self.rank - 1 - d] : missing;
+        };
+        const int64_t columns = fromBack(0, self.sizes, 1), rows = fromBack(1, self.sizes, 1),
+                      batch = fromBack(2, self.sizes, 1);
+        const int64_t columnStep = fromBack(0, self.strides, 0), rowStep = fromBack(1, self.strides, 0);
+        const bool oneForColumn = rows == 1 || rowStep == 0, oneForRow = columns == 1 || columnStep == 0;
+        const bool once = batch == 1 || fromBack(2, self.strides, 0) == 0;
+        if (m_beta == 1 && once && oneForColumn && columns == out.columns && columnStep == 1) {
+            m_bias = number;
+            m_biasByRow = false;
+            return std::nullopt;
+        }
+        if (m_beta == 1 && once && oneForRow && rows == out.rows && rowStep == 1) {
+            m_bias = number;
+            m_biasByRow = true;
+            return std::nullopt;
+        }
+        if (rows != out.rows || columns != out.columns || (oneForColumn && rows > 1) || (oneForRow && columns > 1))
+            throw LibraryRefusal("what it adds is a row or has the result's sizes");
+        Matrix added = out;
+        added.rowStep = rowStep;
+        added.columnStep = columnStep;
+        added.batchStep = batch == out.batch ? fromBack(2, self.strides, 0) : 0;
+        m_c = number;
+        return added;
+    }
+    /// For addresses that are multiples of the same powers of two.
+    const cuda::MatmulAlgo& algorithmFor(const std::array<const void*, 4>& places) const {
+        std::array<uint32_t, 4> alignments{};
+        for (size_t i = 0; i < places.size(); ++i) {
+            const auto at = reinterpret_cast<uintptr_t>(places[i]);
+            alignments[i] = static_cast<uint32_t>(std::min<uintptr_t>(at & (~at + 1), kBestAlignment));
+        }
+        if (const auto known = m_algorithms.find(alignments); known != m_algorithms.end()) return known->second;
+        const Opened& own = opened();
+        void* preference = nullptr;
+        check(own.lt->matmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+        const uint64_t workspace = kWorkspace;
+        check(own.lt->matmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace),
+              "cublasLtMatmulPreferenceSetAttribute");
+        for (size_t i = 0; i < alignments.size(); ++i)
+            check(own.lt->matmulPreferenceSetAttribute(preference, kMinAlignmentA + static_cast<int>(i), &alignments[i],
+                                                       sizeof alignments[i]),
+                  "cublasLtMatmulPreferenceSetAttribute");
+        cuda::MatmulHeuristic found{};
+        int count = 0;
+        check(own.lt->matmulAlgoGetHeuristic(own.handle, m_product, m_left.layout, m_right.layout, m_added, m_out,
+                                             preference, 1, &found, &count),
+              "cublasLtMatmulAlgoGetHeuristic");
+        own.lt->matmulPreferenceDestroy(preference);
+        if (count == 0) throw LibraryRefusal("it has no algorithm for this product");
+        return m_algorithms.emplace(alignments, found.algo).first->second;
+    }
+
+    CallReader m_reader;
+    int m_a = 0, m_b = 0;
+    DType m_dtype = DType::F32;
+    Types m_types{};
+    double m_alpha = 1, m_beta = 1;
+    std::optional<int> m_c, m_bias;
+    bool m_biasByRow = false, m_biasFits = false, m_empty = false;
+    void *m_product = nullptr, *m_out = nullptr, *m_added = nullptr;
+    Seen m_left, m_right;
+    std::vector<void*> m_layouts;
+    mutable std::mutex m_mutex;
+    mutable std::map<std::array<uint32_t, 4>, cuda::MatmulAlgo> m_algorithms;  // by alignments
+};
+
+std::unique_ptr<LibraryPlan> planCublasLt(const CtCall& call, int, CtNeeds& needs) {
+    return std::make_unique<ProductPlan>(call, needs);
+}
+
+}  // namespace
+
+const CtLibrary& cublasLtLibrary() {
+    static const CtLibrary library = makeLibrary<planCublasLt>("cuBLASLt");
+    return library;
+}
+
+}  // namespace cutaway

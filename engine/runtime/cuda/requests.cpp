@@ -1,0 +1,41 @@
+#include "engine/runtime/cuda/requests.h"
+
+#include <mutex>
+#include <optional>
+
+#include "engine/runtime/wire.h"
+
+namespace cutaway {
+
+Result<CudaFound> findCuda(const Progress& progress) {
+    static std::mutex mutex;
+    static std::optional<CudaFound> known;
+    const std::lock_guard lock(mutex);
+    if (known) return *known;
+    WorkerOptions options;
+    options.timeoutSeconds = 60;
+    options.device = true;
+    CT_TRY(Worker worker, Worker::start(options, false));
+    CT_TRY(const Message reply, worker.ask(WorkerTask::FindCuda, "the search for a GPU", {}, {}, options, progress));
+    worker.end();
+    CudaFound found;
+    ByteReader in(reply.text);
+    for (std::string* text : {&found.device, &found.whyNoDevice, &found.compiler, &found.whyNoCompiler})
+        *text = in.text();
+    found.capability = in.pod<int>();
+    if (in.failed()) return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", {}, {}};
+    return *(known = std::move(found));
+}
+
+Result<std::string> compileCuda(const std::string& source, const std::vector<std::string>& options,
+                                const Progress& progress) {
+    ByteWriter out;
+    out.text(source);
+    out.count(options.size());
+    for (const std::string& option : options) out.text(option);
+    constexpr double kSeconds = 300;
+    CT_TRY(const Message reply, askWorker(WorkerTask::CompileCuda, "NVRTC", out.bytes, {}, {0, kSeconds}, progress));
+    return reply.text;
+}
+
+}  // namespace cutaway
