@@ -13,6 +13,7 @@
 #include "app/guarded_application.h"
 #include "app/start_timer.h"
 #include "app/step_timer.h"
+#include "cutaway/backends.h"
 #include "cutaway/program.h"
 #include "cutaway/step_key.h"
 #include "cutaway/version.h"
@@ -96,10 +97,10 @@ class Guide : public QObject {
         } else if (m_state == 2 && m_order.kernels && !m_window.controller().runs().empty()) {
             const Run& run = m_window.controller().runs().back();
             RunOptions options;
-            options.backend = Backend::Cpu;
+            options.backend = compiledBackend(run.options.target);
             options.repeat = 20;
             m_window.controller().run(run.id, options);
-            m_window.controller().build(run.id, Target::Cpu);  // after it: the kernels then have their times
+            m_window.controller().build(run.id, run.options.target);  // after it: the kernels then have their times
         } else if (m_state == 3) {
             if (m_order.list) return printSteps();
             arrange();

@@ -98,7 +98,7 @@ Result<int> runBisect(BisectArguments& arguments) {
     BisectOptions& options = arguments.bisect;
     for (const auto& [name, check] : kBisectChecks)
         if (arguments.check == name) options.check = check;
-    CT_TRY(options.backend, backendNamed(arguments.backend));
+    CT_TRY(options.backend, arguments.compile.backend(arguments.backend));
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(const BisectReport report, search(arguments));
     if (arguments.json.empty()) printBisect(report, arguments.commands);

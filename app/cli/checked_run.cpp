@@ -218,9 +218,9 @@ Result<void> resolve(CheckedRunArguments& arguments, bool tolerance) {
                                                                   : Judge::Own;
     if (tolerance && arguments.judge == "strict") return invalidInput("--tolerance has no meaning for --judge strict");
     if (tolerance) arguments.checked.judge.tolerance = arguments.tolerance;
-    CT_TRY(arguments.checked.backend, backendNamed(arguments.backend));
-    if (arguments.checked.backend == Backend::Cpu && !arguments.step.empty())
-        return invalidInput("--backend cpu runs what all steps have made: leave --step out");
+    CT_TRY(arguments.checked.backend, arguments.compile.backend(arguments.backend));
+    if (arguments.checked.backend != Backend::Reference && !arguments.step.empty())
+        return invalidInput("--backend " + arguments.backend + " runs what all steps have made: leave --step out");
     return {};
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "app/cli/setting_words.h"
+#include "cutaway/backends.h"
 #include "cutaway/settings.h"
 #include "cutaway/words.h"
 
@@ -132,6 +133,12 @@ void CompileArguments::addRulesTo(CLI::App& command) {
             addOption(command, setting, words);
 }
 Result<CompileRequest> CompileArguments::resolved() const { return parseRequest(words); }
+Result<Backend> CompileArguments::backend(std::string_view name) {
+    CT_TRY(const Backend backend, backendNamed(name));
+    const bool said = std::find(words.begin(), words.end(), "--device") != words.end();
+    if (backend == Backend::Cuda && !said) words.insert(words.end(), {"--device", "cuda"});
+    return backend;
+}
 std::string CompileArguments::given(const CLI::App& command) {
     for (const CLI::Option* option : command.get_options())
         if (option->get_group() == kCompiling && option->count() > 0) return option->get_name();

@@ -33,6 +33,8 @@ struct CompileArguments {
     /// The options that give rules, alone.
     void addRulesTo(CLI::App& command);
     Result<CompileRequest> resolved() const;
+    /// The backend of that name; with a GPU's, what is compiled is compiled for a GPU unless --device says otherwise.
+    Result<Backend> backend(std::string_view name);
     /// The first of its options that the user has given, "" without one: for commands that do not always compile.
     static std::string given(const CLI::App& command);
 };

@@ -120,7 +120,7 @@ Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
         return invalidInput("--command is for --check command, not " + arguments.check);
     if (!options.match.empty() && options.check != MinifyCheck::Command)
         return invalidInput("--match is for --check command, not " + arguments.check);
-    CT_TRY(options.backend, backendNamed(arguments.backend));
+    CT_TRY(options.backend, arguments.compile.backend(arguments.backend));
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(options.request, arguments.compile.resolved());
     if (!arguments.step.empty()) {

@@ -12,7 +12,7 @@ CLI::Validator wholeNumber(int64_t least, int64_t most);
 CLI::Validator shareOrNumber();
 /// One of these words; refused with the one that may have been meant.
 CLI::Validator oneOf(std::vector<std::string> words);
-/// A backend that runs something: "reference" or "cpu". Many try a GPU first, so that gets a sentence of its own.
+/// The name of a backend.
 CLI::Validator aBackend();
 /// Refuses empty values of every option of every command: none of them means anything.
 void refuseEmptyValues(CLI::App& app);

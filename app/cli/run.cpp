@@ -61,8 +61,8 @@ struct TimedCall {
     double milliseconds = 0, gigabytesPerSecond = 0, percent = 0;
 };
 /// Calls of the compiled program as last timed, from the slowest on.
-Result<std::vector<TimedCall>> timedCalls(Compiled& compiled) {
-    CT_TRY(const BuildInfo build, compiled.session.build(compiled.run, Target::Cpu));
+Result<std::vector<TimedCall>> timedCalls(Compiled& compiled, Target target) {
+    CT_TRY(const BuildInfo build, compiled.session.build(compiled.run, target));
     double all = 0;
     for (const KernelInfo& kernel : build.kernels) all += kernel.microseconds;
     std::vector<TimedCall> calls;
@@ -134,31 +134,35 @@ void addRunOptions(CLI::App& command, Context& context) {
         .add_option("--expect-gradients", arguments->run.expectGradientsFile,
                     "With --mode training: such a file to compare with; status 1 where something differs")
         ->type_name("FILE");
-    command.add_option("--backend", arguments->backend, "The interpreter, or kernels compiled for the CPU")
+    command
+        .add_option("--backend", arguments->backend,
+                    "The interpreter, or kernels compiled for the CPU or for an NVIDIA GPU")
         ->check(aBackend());
     command.add_option("--repeat", arguments->run.repeat, "Timed runs")
         ->type_name("N")
         ->check(wholeNumber(1, kMostRepeats));
-    command.add_flag("--cold", arguments->run.cold,
-                     "With --backend cpu: each timed run finds its memory in no cache, as within a large model; the "
-                     "memory that fills them counts in peak_bytes");
+    command.add_flag(
+        "--cold", arguments->run.cold,
+        "With --backend cpu or cuda: each timed run finds its memory in no cache, as within a large model; the "
+        "memory that fills them counts in peak_bytes");
     addJson(command, arguments->json);
-    command.add_flag("--calls", arguments->calls,
-                     "With --backend cpu: the time that each call of the program takes, a kernel or a library's");
+    command.add_flag(
+        "--calls", arguments->calls,
+        "With --backend cpu or cuda: the time that each call of the program takes, a kernel or a library's");
     arguments->compile.addTo(command);
     command.callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
-            CT_TRY(arguments->run.backend, backendNamed(arguments->backend));
-            if (arguments->run.cold && arguments->run.backend != Backend::Cpu)
-                return invalidInput("--cold needs --backend cpu: the interpreter is not timed so closely", "");
-            if (arguments->calls && arguments->run.backend != Backend::Cpu)
-                return invalidInput("--calls needs --backend cpu: the interpreter has no program whose calls are timed",
-                                    "");
+            CT_TRY(arguments->run.backend, arguments->compile.backend(arguments->backend));
+            if (arguments->run.cold && arguments->run.backend == Backend::Reference)
+                return invalidInput("--cold needs --backend cpu or cuda: the interpreter is not timed so closely", "");
+            if (arguments->calls && arguments->run.backend == Backend::Reference)
+                return invalidInput(
+                    "--calls needs --backend cpu or cuda: the interpreter has no program whose calls are timed", "");
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
             CT_TRY(const RunReport report, compiled.session.run(compiled.run, arguments->run));
             std::vector<TimedCall> calls;
             if (arguments->calls) {
-                CT_TRY(calls, timedCalls(compiled));
+                CT_TRY(calls, timedCalls(compiled, targetOf(arguments->run.backend)));
             }
             if (arguments->json.empty()) printRun(report);
             if (arguments->json.empty() && arguments->calls) printCalls(calls);

@@ -28,13 +28,12 @@ Result<Backend> backendNamed(std::string_view name) {
 }
 
 Result<void> checkBackend(Backend backend, Target target) {
-    if (backend == Backend::Cuda)
-        return unsupported(
-            "there is no CUDA backend yet", {},
-            {"run with the backend reference or cpu; `compile --device cuda` shows the passes for a GPU"});
     if (backend == Backend::Cpu && target == Target::Cuda)
         return unsupported("the backend cpu runs what is compiled for the CPU, and this is compiled for a GPU", {},
-                           {"compile it for the CPU (--device cpu), or run it with the backend reference"});
+                           {"compile it for the CPU (--device cpu), or run it with the backend cuda or reference"});
+    if (backend == Backend::Cuda && target == Target::Cpu)
+        return unsupported("the backend cuda runs what is compiled for a GPU, and this is compiled for the CPU", {},
+                           {"compile it for a GPU (--device cuda), or run it with the backend cpu or reference"});
     return {};
 }
 

@@ -115,7 +115,7 @@ Session::State::Built& builtOf(Session::State::Run& run) { return run.cpu[run.tr
 
 /// One program of the last graph, or of forward and backward.
 Result<void> build(Session::State::Run& run, const std::vector<Snapshot>& graphs, const Progress& progress) {
-    const CpuBuildOptions options{.store = run.trace.services.cacheFile};
+    const CpuBuildOptions options{.target = &targetOf(run.trace.request), .store = run.trace.services.cacheFile};
     if (graphs.size() == 1) {
         CT_TRY(run.cpu[""].program, buildCpu(graphs[0], options, progress));
         return {};
@@ -192,7 +192,9 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     if (given) {
         SymbolValues sizes;
         CT_TRY(Snapshot module, withNumbers(given, &inputs, sizes, known));
-        CT_TRY(own, buildCpu(std::move(module), {.store = run.trace.services.cacheFile}, progress));
+        CT_TRY(own,
+               buildCpu(std::move(module),
+                        {.target = &targetOf(run.trace.request), .store = run.trace.services.cacheFile}, progress));
     }
     const CpuProgram* program = own ? &*own : nullptr;
     if (!program) {

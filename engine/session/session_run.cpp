@@ -106,7 +106,8 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
             CT_TRY(execution, runInterpreted(module, bound, options.repeat, progress));
             break;
         }
-        case Backend::Cpu: {
+        case Backend::Cpu:
+        case Backend::Cuda: {
             CT_TRY(execution, runCompiled(*found, {}, fixed, bound, options, progress));
             if (options.valuesFile.empty()) {
                 found->kernelMicroseconds = std::move(execution.microseconds);
@@ -114,7 +115,6 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
             }
             break;
         }
-        case Backend::Cuda: CT_CHECK(false, "checkBackend refuses it");
     }
 
     RunReport report;
@@ -144,8 +144,8 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
             reportOf(value.name, valueOf(value, execution), known != expectedWritten.end() ? &known->second : nullptr));
         report.matches &= !report.written.back().compared || report.written.back().within;
     }
-    report.notes =
-        notesOf(module, report, options.backend == Backend::Cpu, fusionOptions(found->trace.request).roundsHalves);
+    report.notes = notesOf(module, report, options.backend != Backend::Reference,
+                           fusionOptions(found->trace.request).roundsHalves);
     return report;
 }
 
@@ -165,7 +165,7 @@ Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progre
     return m_state->repeatable("build", id, nullptr, [&]() -> Result<BuildInfo> {
         CT_TRY(State::Run * found, m_state->run(id));
         const std::lock_guard turn(found->turn);
-        if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
+        CT_TRY_VOID(checkBackend(compiledBackend(target), found->trace.request.target));
         // Of a training run both halves, one behind the other.
         const bool split = found->trace.isSplit();
         CT_TRY(const CpuProgram* program, programOf(*found, split ? "forward" : "", nullptr, progress));

@@ -149,7 +149,7 @@ class TrainingRun {
         }
         m_progress.say(-1, "forward");
         CpuProgram::Hold hold;
-        if (m_options.backend == Backend::Cpu && !fixed) {
+        if (m_options.backend != Backend::Reference && !fixed) {
             CT_TRY(hold, holdHalves(m_run, bound, m_progress));
         }
         CT_TRY(Execution ahead, runHalf("forward", fixed, forward, bound, {}));
@@ -180,7 +180,7 @@ class TrainingRun {
         for (const Execution* half : {&ahead, &back})
             for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
         CT_TRY_VOID(describe(forward, bound, ahead, back, loss, report));
-        report.notes = notesOf(forward, report, m_options.backend == Backend::Cpu,
+        report.notes = notesOf(forward, report, m_options.backend != Backend::Reference,
                                fusionOptions(m_run.trace.request).roundsHalves);
         // What the forward has saved lies beside the backward's values.
         if (report.cost && report.training)

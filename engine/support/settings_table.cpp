@@ -60,7 +60,7 @@ constexpr Setting kSettings[] = {
         "Strict: refuse results that do not depend on the inputs",
         flag(kRequest, "strict", "false", "With --mode jvp, refuse a result that depends on no differentiated input."),
         "jvp"),
-    choice(kRequest, "device", "cpu", "cpu cuda", "What the passes compile for; kernels are made for the CPU."),
+    choice(kRequest, "device", "cpu", "cpu cuda", "What the graph is compiled for: this CPU, or an NVIDIA GPU."),
     field("Freeze: parameters become constants",
           flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
           "inference"),

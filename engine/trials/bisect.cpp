@@ -139,7 +139,8 @@ class FuelSearch {
     void note(int rewrites, const TrialOutcome& outcome, bool bad) {
         std::string rest;
         const bool runs = m_check.looks != TrialCheck::Looks::Compiles;
-        if (runs && m_check.backend == Backend::Cpu) rest = "--backend cpu";
+        if (runs && m_check.backend != Backend::Reference)
+            rest = "--backend " + std::string(backendName(m_check.backend));
         if (runs && !m_options.inputsFile.empty())
             rest += (rest.empty() ? "--inputs " : " --inputs ") + shellWord(m_options.inputsFile);
         const bool inPass = !m_required.empty();

@@ -1,6 +1,7 @@
 // The controller's runs: compiling, their steps and rewrites, and what places are called.
 #include <algorithm>
 
+#include "cutaway/backends.h"
 #include "ui/models/words.h"
 #include "ui/session/session_ask.h"
 
@@ -105,7 +106,7 @@ void SessionController::compileBy(Compiler compiler, const CompileRequest& optio
                 CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, anew));
             }
             run.notExecuted = refusal(source.canRun(run.id, Backend::Reference));
-            run.notTimed = refusal(source.canRun(run.id, Backend::Cpu));
+            run.notTimed = refusal(source.canRun(run.id, compiledBackend(run.options.target)));
             run.notBuilt = refusal(source.canBuild(run.id));
             return run;
         },

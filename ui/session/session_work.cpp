@@ -1,5 +1,6 @@
 // The controller's long work beside compiling: generating code, running, searching. Each goes on beside everything
 // else.
+#include "cutaway/backends.h"
 #include "ui/models/words.h"
 #include "ui/session/session_ask.h"
 
@@ -27,7 +28,7 @@ void SessionController::run(RunId run, const RunOptions& options) {
             Ran ran;
             CT_TRY(ran.report, source.run(run, options, progress));
             if (options.backend == Backend::Reference || !options.valuesFile.empty()) return ran;
-            CT_TRY(ran.kernels, source.build(run, Target::Cpu, progress));
+            CT_TRY(ran.kernels, source.build(run, targetOf(options.backend), progress));
             return ran;
         },
         [this, run](Ran done) {

@@ -169,7 +169,7 @@ void LoopsWindow::showList() {
     else
         m_summary->setText(run->title() + QStringLiteral(" · ") +
                            counted(m_model.rowCount(), tr("kernel"), tr("kernels")) +
-                           (m_model.isTimed() ? QString() : tr(" · times: Run > Time on CPU")));
+                           (m_model.isTimed() ? QString() : tr(" · times: Run > Time Generated Code")));
     if (m_model.rowCount() == 0) return;
     int row = m_model.rowOf(m_looks.kernel());
     if (row < 0) row = m_model.rowOf(m_selection.node());

@@ -1,4 +1,5 @@
 // The Run menu: compile, execute, generate code, time.
+#include "cutaway/backends.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/main_window.h"
@@ -45,20 +46,21 @@ void askExecute(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
     const Run& now = *latestRun(main);
-    ExecuteDialog dialog(main.controller().path(), now.notTimed, now.splitStep().has_value(), &main);
+    ExecuteDialog dialog(main.controller().path(), now.notTimed, now.splitStep().has_value(), now.options.target,
+                         &main);
     if (dialog.exec() == QDialog::Accepted) main.controller().run(*run, dialog.options());
 }
 
 void generateCode(MainWindow& main) {
-    if (const auto run = currentRun(main)) main.controller().build(*run, Target::Cpu);
+    if (const auto run = currentRun(main)) main.controller().build(*run, latestRun(main)->options.target);
 }
 
-void timeOnCpu(MainWindow& main) {
+void timeGenerated(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
     constexpr int kRepeats = 20;
     RunOptions options;
-    options.backend = Backend::Cpu;
+    options.backend = compiledBackend(latestRun(main)->options.target);
     options.repeat = kRepeats;
     main.controller().run(*run, options);
 }
@@ -89,11 +91,11 @@ const Command kRunCommands[] = {
      .bar = {3},
      .run = generateCode,
      .whyNot = asRunSays<&Run::notBuilt>},
-    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Time on CPU (20 Runs)"),
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Time Generated Code (20 Runs)"),
      .key = "F6",
      .icon = "time",
      .bar = {3},
-     .run = timeOnCpu,
+     .run = timeGenerated,
      .whyNot = asRunSays<&Run::notTimed>},
 };
 

@@ -15,6 +15,7 @@
 #include <QToolButton>
 #include <algorithm>
 
+#include "cutaway/backends.h"
 #include "ui/models/units.h"
 
 namespace cutaway::ui {
@@ -40,7 +41,8 @@ QString tensorsBeside(const QString& model, const QString& what) {
     return {};
 }
 
-ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, bool training, QWidget* parent)
+ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, bool training, Target target,
+                             QWidget* parent)
     : QDialog(parent),
       m_model(model),
       m_backend(new QComboBox),
@@ -50,7 +52,9 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, b
       m_timeout(new QSpinBox) {
     setWindowTitle(tr("Execute"));
     m_backend->addItem(tr("Reference interpreter"), static_cast<int>(Backend::Reference));
-    if (notCompiled.isEmpty()) m_backend->addItem(tr("Generated code, CPU"), static_cast<int>(Backend::Cpu));
+    if (notCompiled.isEmpty())
+        m_backend->addItem(target == Target::Cuda ? tr("Generated code, GPU") : tr("Generated code, CPU"),
+                           static_cast<int>(compiledBackend(target)));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_expect->setPlaceholderText(tr("nothing to compare with"));
     m_repeat->setRange(1, 100000);

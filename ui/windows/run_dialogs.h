@@ -19,7 +19,7 @@ class ExecuteDialog : public QDialog {
     /// `notCompiled`: why generated code cannot be run; empty if it can.
     /// `training`: the run computes gradients, which can be written and compared.
     explicit ExecuteDialog(const QString& model, const QString& notCompiled = {}, bool training = false,
-                           QWidget* parent = nullptr);
+                           Target target = Target::Cpu, QWidget* parent = nullptr);
     RunOptions options() const;
     void accept() override;
 

@@ -4,11 +4,16 @@
 
 namespace cutaway {
 
+/// The one that runs what is compiled for the target.
+constexpr Backend compiledBackend(Target target) { return target == Target::Cuda ? Backend::Cuda : Backend::Cpu; }
+/// What a compiled backend's code is compiled for.
+constexpr Target targetOf(Backend backend) { return backend == Backend::Cuda ? Target::Cuda : Target::Cpu; }
+
 /// "reference", "cpu", "cuda".
 std::string_view backendName(Backend backend);
 /// Errors: no backend has the name.
 Result<Backend> backendNamed(std::string_view name);
-/// Errors: what is compiled for the target does not run there, or nothing does yet.
+/// Errors: what is compiled for the target does not run there.
 Result<void> checkBackend(Backend backend, Target target);
 
 }  // namespace cutaway
