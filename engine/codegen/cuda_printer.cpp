@@ -79,7 +79,7 @@ class CudaPrinter {
 
     void on(const For& loop) {
         const bool parts = loop.map == Map::Parts;
-        std::string from = value(loop.from), to = value(loop.to), step = loop.lanes > 1 ? lanes() : "1";
+        std::string from = addend(loop.from), to = addend(loop.to), step = loop.lanes > 1 ? lanes() : "1";
         if (parts) {
             from = "(begin > " + from + " ? begin : " + from + ") + (long)blockIdx.x * " + step;
             to = "(end < " + to + " ? end : " + to + ")";
@@ -133,7 +133,7 @@ class CudaPrinter {
         for (const Expr& e : loads) {
             const std::string name = "w" + std::to_string(m_next++);
             declare(name, e->dtype);
-            line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(e) + " + (" + value(e->operands[0]) +
+            line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(e) + " + (" + addend(e->operands[0]) +
                  " + k * " + count + "), m);");
             m_wide.emplace_back(e, name);
         }
@@ -152,7 +152,7 @@ class CudaPrinter {
         --m_depth;
         line("}");
         for (const Store* store : stores)
-            line(helper("wide", "writeWide") + "(" + bufferName(store->buffer) + " + (" + value(store->index) +
+            line(helper("wide", "writeWide") + "(" + bufferName(store->buffer) + " + (" + addend(store->index) +
                  " + k * " + count + "), " + m_wideStores.at(store) + ", m);");
         m_wide.clear();
         m_wideStores.clear();
@@ -177,13 +177,31 @@ class CudaPrinter {
         line("asm volatile(\"prefetch.global.L2 [%0];\" :: \"l\"(" + bufferName(fetch.buffer) + " + (" +
              value(fetch.index) + ")));");
     }
+    /// As one of what is added up.
+    std::string addend(const Expr& e) {
+        switch (e->kind) {
+            case ExprKind::Int:
+            case ExprKind::Symbol:
+            case ExprKind::Axis:
+            case ExprKind::Var:
+            case ExprKind::Load:
+            case ExprKind::Add:
+            case ExprKind::Sub:
+            case ExprKind::Mul:
+            case ExprKind::Cast:
+            case ExprKind::Call: return value(e);
+            default: return "(" + value(e) + ")";
+        }
+    }
+    /// As one of what is multiplied or divided.
+    std::string factor(const Expr& e) { return e->operands.empty() ? value(e) : "(" + value(e) + ")"; }
     void on(const Turn& turn) {
-        const std::string columns = value(turn.columns), row = "e / " + columns, column = "e % " + columns;
+        const std::string columns = factor(turn.columns), row = "e / " + columns, column = "e % " + columns;
         const auto element = [&](const Turn::Side& side, const std::string& i, const std::string& j) {
-            const std::string first = side.index.asInt() == 0 ? "" : value(side.index) + " + ";
-            return bufferName(side.buffer) + "[" + first + i + " * " + value(side.step) + " + " + j + "]";
+            const std::string first = side.index.asInt() == 0 ? "" : addend(side.index) + " + ";
+            return bufferName(side.buffer) + "[" + first + i + " * " + factor(side.step) + " + " + j + "]";
         };
-        line("for (int e = k; e < " + value(turn.rows) + " * " + columns +
+        line("for (int e = k; e < " + factor(turn.rows) + " * " + columns +
              "; e += " + std::to_string(threadsOf(*m_nest)) + ") " + element(turn.to, column, row) + " = " +
              element(turn.from, row, column) + ";");
     }
@@ -196,7 +214,7 @@ class CudaPrinter {
         const DType memory = m_nest->memoryOf(store.buffer);
         const bool spread = store.step || lanesOf(*m_nest, at) > 1;
         const std::string step = store.step ? " + " + m_lane + " * (" + value(store.step) + ")" : "";
-        std::string buffer = bufferName(store.buffer), place = value(at) + step;
+        std::string buffer = bufferName(store.buffer), place = (step.empty() ? value(at) : addend(at)) + step;
         const std::string stored = value(store.value);
         std::string which = "if (" + m_lane + (spread ? " < n) " : " == 0) ");
         if (const auto wide = m_wideStores.find(&store); wide != m_wideStores.end()) {
@@ -304,7 +322,7 @@ class CudaPrinter {
             case ExprKind::Load: return load(e);
             case ExprKind::Call:
                 if (e->name == "ramp")
-                    return (e->dtype == DType::I32 ? "((int)" : "(") + value(e->operands[0]) + " + " + m_lane + ")";
+                    return (e->dtype == DType::I32 ? "((int)" : "(") + addend(e->operands[0]) + " + " + m_lane + ")";
                 if (e->name == "active") return "(" + m_lane + " < n)";
                 if (e->name == "lane" || e->name.starts_with("lanes_")) return across(e);
                 break;
@@ -348,7 +366,7 @@ class CudaPrinter {
             if (wide == e) return "(" + element(name, "j") + ")";
         const bool along = e->operands.size() == 2;
         const std::string step = along ? " + " + m_lane + " * (" + value(e->operands[1]) + ")" : "";
-        const std::string own = element(bufferAs(e), value(e->operands[0]) + step);
+        const std::string own = element(bufferAs(e), (along ? addend(e->operands[0]) : value(e->operands[0])) + step);
         const bool spread = along || lanesOf(*m_nest, e->operands[0]) > 1;
         return spread ? "(" + m_lane + " < n ? " + own + " : (" + cppValueType(e->dtype) + ")0)" : "(" + own + ")";
     }
