@@ -352,7 +352,7 @@ int workerMain(int argc, char** argv) {
         std::printf("%s\n", std::string(kAnswered).c_str());
         std::fflush(stdout);
         if (!first) returnFreeMemory();
-        return true;
+        return !deviceIsBroken();
     };
     Result<bool> served = guarded([&]() -> Result<bool> {
         volunteer();

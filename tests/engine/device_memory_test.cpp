@@ -1,9 +1,10 @@
 // Host programs on a device whose memory the host cannot read: what a GPU is, without one.
+#include "engine/runtime/device_memory.h"
+
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/cpu/host_context.h"
-#include "engine/runtime/device_memory.h"
 #include "tests/engine/lowering_harness.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/suites.h"
@@ -72,6 +73,13 @@ def forward(self, x: "f32[4, 6]"):
     permute = torch.ops.aten.permute.default(mul, [1, 0])
     slice_1 = torch.ops.aten.slice.Tensor(mul, 1, 2, 5)
     return (permute, slice_1)
+)py"},
+    {"a call on the host that writes to a view", R"py(
+def forward(self, x: "f32[4, 6]", y: "f32[6]"):
+    exp = torch.ops.aten.exp.default(x)
+    select = torch.ops.aten.select.int(exp, 0, 2)
+    copy_ = torch.ops.aten.copy_.default(select, y)
+    return (exp,)
 )py"},
     {"sizes from data", R"py(
 def forward(self, x: "i64[8]"):

@@ -194,6 +194,7 @@ class HostContext::Steps {
         const BoundStep& numbers = m_values.bound().steps[number];
         EvalResult computed = evaluateCall(*op, numbers.args, numbers.type, m_values);
         if (!computed.ok()) return std::move(computed.error());
+        CT_TRY_VOID(m_values.writeBack(step, *op));
         return std::move(computed.tensors());
     }
     Result<void> learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) const {

@@ -189,6 +189,23 @@ Result<void> HostValues::bring(const HostStep& step) {
     return {};
 }
 
+Result<void> HostValues::writeBack(const HostStep& step, const Op& op) {
+    if (device().isHost() || !op.mutates()) return {};
+    std::vector<int64_t> written;
+    for (size_t i = 0; i < step.args.size(); ++i)
+        if (op.schema()->params[i].mutated)
+            static_cast<void>(step.args[i].mapNodes([&](Node* operand) {
+                written.push_back(m_function->numberOf(*operand));
+                return operand;
+            }));
+    for (const int64_t number : written) {
+        const Tensor &place = value(number), &copy = m_brought.at(number)[0];
+        if (const size_t bytes = spannedBytes(copy); bytes > 0)
+            CT_TRY_VOID(device().toDevice(place.address(), copy.data(), bytes));
+    }
+    return {};
+}
+
 const TensorList& HostValues::valueOf(const Node& node) const {
     const int64_t number = m_function->numberOf(node);
     if (const auto copy = m_brought.find(number); copy != m_brought.end()) return copy->second;

@@ -35,6 +35,8 @@ class HostValues final : public ValueSource {
     /// What a call on the host reads is copied there, until the next one; valueOf has it.
     Result<void> bring(const HostStep& step);
     const TensorList& valueOf(const Node& node) const override;
+    /// What a call on the host has written to of its operands, back to where they lie.
+    Result<void> writeBack(const HostStep& step, const Op& op);
     /// Takes what a call on the host has returned as the value of that number.
     Result<void> adopt(const HostStep& step, int64_t number, Tensor tensor);
     /// For tests that spoil a result.

@@ -267,6 +267,8 @@ Result<Message> answerUnload() {
     return Message{};
 }
 
+bool deviceIsBroken() { return held() && held()->program->device().isBroken(); }
+
 Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     held().reset();
     ByteReader in(request.text);

@@ -66,5 +66,7 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
 Result<Message> answerUnload();
 Result<Message> answerLoad(Message& request, const SharedMemory& memory);
 Result<Message> answerCompiled(Message& request, Board& board);
+/// Whether the program's device answers nothing any more: the process should end, and the next request gets another.
+bool deviceIsBroken();
 
 }  // namespace cutaway
