@@ -37,13 +37,10 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest&
         }
     }
     if (!options.onlyStage.empty()) return 0;  // half a compilation has no kernels
-    if (options.target == Target::Cuda) {
-        remark("no kernels are written: this version makes them for the CPU only");
-        return 0;
-    }
     auto build = compiled.session.build(compiled.run, options.target);
     if (!build) return fail(build.error());
-    return writeText(folder + "/kernels.cpp", build->source) | writeText(folder + "/kernels.log", build->compileLog) |
+    const char* const name = options.target == Target::Cuda ? "/kernels.cu" : "/kernels.cpp";
+    return writeText(folder + name, build->source) | writeText(folder + "/kernels.log", build->compileLog) |
            dumpHost(compiled, folder);
 }
 

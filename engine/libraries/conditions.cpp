@@ -97,6 +97,16 @@ std::string whyNotDenseProduct(const Node& node, const TargetInfo&) {
     }
     return {};
 }
+std::string whyNotDenseConvolution(const Node& node, const TargetInfo&) {
+    const auto served = [](DType dtype) { return dtype == DType::F64 || dtype == DType::F32 || isHalf(dtype); };
+    const TensorType* weight = node.arg("weight").node() ? node.arg("weight").node()->type().tensor() : nullptr;
+    if (weight == nullptr || !served(weight->dtype)) return "it convolves float64, float32, float16 and bfloat16";
+    if (weight->rank() < 3 || weight->rank() > 5) return "the library slides windows over one to three dims";
+    for (const Node* input : node.inputs())
+        if (const TensorType* type = input->type().tensor(); type && type->dtype != weight->dtype)
+            return "'" + input->name() + "' has another dtype than the weight";
+    return {};
+}
 std::string whyNotConvolution(const Node& node, const TargetInfo&) {
     const Node* input = node.arg("input").node();
     const TensorType* type = input ? input->type().tensor() : nullptr;

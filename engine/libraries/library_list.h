@@ -10,7 +10,7 @@
    - attention: our own; its rows are converted as portable functions convert theirs
    - LAPACK: linear algebra, called as portable functions are
    - portable: operators as plain C++, the slowest, for every dtype
-   - cuBLASLt: products on NVIDIA GPUs, loaded at run time */
+   - cuBLASLt, cuDNN: products and convolutions on NVIDIA GPUs, loaded at run time */
 // clang-format off
 #define CUTAWAY_LIBRARIES(row)                                                                                     \
     row(kOneDnn, oneDnnLibrary, "oneDNN", Cpu, OneDnn, oneDnnVersion, "runtime/libraries/onednn")                  \
@@ -23,6 +23,7 @@
         "runtime/libraries/portable", "runtime/portable/", "support/dense_")                                       \
     row(kPortable, portableLibrary, "portable", Cpu, Nothing, nullptr, "runtime/libraries/portable",               \
         "runtime/portable/")                                                                                       \
-    row(kCublasLt, cublasLtLibrary, "cuBLASLt", Cuda, Nothing, nullptr, "runtime/cuda/cublaslt")
+    row(kCublasLt, cublasLtLibrary, "cuBLASLt", Cuda, Nothing, nullptr, "runtime/cuda/cublaslt")                         \
+    row(kCudnn, cudnnLibrary, "cuDNN", Cuda, Nothing, nullptr, "runtime/cuda/cudnn")
 // clang-format on
 #endif

@@ -27,6 +27,8 @@ constexpr LibraryRow kRows[] = {
     {"aten.addmm.default", kCublasLt, whyNotDenseProduct},
     {"aten.bmm.default", kCublasLt, whyNotDenseProduct},
     {"aten.baddbmm.default", kCublasLt, whyNotDenseProduct},
+    {"aten.convolution.default", kCudnn, whyNotDenseConvolution},
+    {"aten.convolution_backward.default", kCudnn, whyNotDenseConvolution},
     {"mkl._mkl_linear", kOneDnn, whyNotProduct},
     {"mkldnn._linear_pointwise.default", kOneDnn, whyNotPacked},
     {"mkldnn._linear_pointwise.binary", kOneDnn, whyNotPacked},

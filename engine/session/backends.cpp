@@ -1,5 +1,7 @@
 #include "cutaway/backends.h"
 
+#include "engine/runtime/cuda/requests.h"
+
 namespace cutaway {
 namespace {
 
@@ -27,13 +29,25 @@ Result<Backend> backendNamed(std::string_view name) {
     return Error{ErrorCode::NotFound, "no backend is called '" + std::string(name) + "'", {}, {"there are: " + known}};
 }
 
-Result<void> checkBackend(Backend backend, Target target) {
+Result<void> checkTarget(Backend backend, Target target) {
     if (backend == Backend::Cpu && target == Target::Cuda)
         return unsupported("the backend cpu runs what is compiled for the CPU, and this is compiled for a GPU", {},
                            {"compile it for the CPU (--device cpu), or run it with the backend cuda or reference"});
     if (backend == Backend::Cuda && target == Target::Cpu)
         return unsupported("the backend cuda runs what is compiled for a GPU, and this is compiled for the CPU", {},
                            {"compile it for a GPU (--device cuda), or run it with the backend cpu or reference"});
+    return {};
+}
+
+Result<void> checkBackend(Backend backend, Target target) {
+    CT_TRY_VOID(checkTarget(backend, target));
+    if (backend != Backend::Cuda) return {};
+    CT_TRY(const CudaFound found, findCuda());
+    for (const auto& [what, why] :
+         {std::pair(&found.device, &found.whyNoDevice), {&found.compiler, &found.whyNoCompiler}})
+        if (what->empty())
+            return unsupported("the backend cuda has nothing to run on: " + *why, {},
+                               {"run it with the backend reference, or compile it for the CPU"});
     return {};
 }
 

@@ -165,7 +165,7 @@ Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progre
     return m_state->repeatable("build", id, nullptr, [&]() -> Result<BuildInfo> {
         CT_TRY(State::Run * found, m_state->run(id));
         const std::lock_guard turn(found->turn);
-        CT_TRY_VOID(checkBackend(compiledBackend(target), found->trace.request.target));
+        CT_TRY_VOID(checkTarget(compiledBackend(target), found->trace.request.target));
         // Of a training run both halves, one behind the other.
         const bool split = found->trace.isSplit();
         CT_TRY(const CpuProgram* program, programOf(*found, split ? "forward" : "", nullptr, progress));

@@ -40,7 +40,7 @@ Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed,
     constexpr const char* kNames[] = {"kernels, interpreted", "nests, interpreted", "lanes, interpreted"};
     return {kNames[static_cast<size_t>(how)],
             [how, seed, target, device](const std::shared_ptr<const Module>& module,
-                                const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
+                                        const std::vector<Tensor>& inputs) -> Result<std::vector<WayRun>> {
                 CT_TRY(const ScheduledProgram program, scheduleModule(module, target));
                 CT_TRY(HostProgram host, hostProgramOf(program));
                 CT_TRY(std::vector<Tensor> constants, constantsOf(host, program));

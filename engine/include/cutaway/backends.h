@@ -14,6 +14,8 @@ std::string_view backendName(Backend backend);
 /// Errors: no backend has the name.
 Result<Backend> backendNamed(std::string_view name);
 /// Errors: what is compiled for the target does not run there.
+Result<void> checkTarget(Backend backend, Target target);
+/// The same, and that this machine has what the backend runs on.
 Result<void> checkBackend(Backend backend, Target target);
 
 }  // namespace cutaway

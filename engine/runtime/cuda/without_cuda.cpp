@@ -5,6 +5,7 @@
 #include "engine/runtime/cpu/kernel_code.h"
 #include "engine/runtime/cuda/cublaslt.h"
 #include "engine/runtime/cuda/cuda_device.h"
+#include "engine/runtime/cuda/cudnn.h"
 #include "engine/runtime/cuda/requests.h"
 #include "engine/runtime/libraries/library_plan.h"
 #include "engine/runtime/wire.h"
@@ -15,6 +16,8 @@ namespace {
 Error withoutCuda() {
     return unsupported("this build of Cutaway has no CUDA runtime", {}, {"configure it with CUTAWAY_CUDA=ON"});
 }
+
+std::unique_ptr<LibraryPlan> refuse(const CtCall&, int, CtNeeds&) { throw LibraryRefusal(withoutCuda().message); }
 
 }  // namespace
 
@@ -28,9 +31,11 @@ Result<Message> answerFindCuda() {
     return reply;
 }
 const CtLibrary& cublasLtLibrary() {
-    static const CtLibrary library = makeLibrary<+[](const CtCall&, int, CtNeeds&) -> std::unique_ptr<LibraryPlan> {
-        throw LibraryRefusal(withoutCuda().message);
-    }>("cuBLASLt");
+    static const CtLibrary library = makeLibrary<refuse>("cuBLASLt");
+    return library;
+}
+const CtLibrary& cudnnLibrary() {
+    static const CtLibrary library = makeLibrary<refuse>("cuDNN");
     return library;
 }
 Result<Message> answerCompileCuda(const Message&) { return withoutCuda(); }
