@@ -7,6 +7,7 @@
 
 #include "engine/codegen/cpp_expr.h"
 #include "engine/codegen/cpp_operation.h"
+#include "engine/codegen/cuda_neighbours.h"
 #include "engine/codegen/cuda_prelude.h"
 #include "engine/expr/expr_parse.h"
 #include "engine/ops/lower.h"
@@ -20,6 +21,8 @@ constexpr int kWarp = 32;                   // threads that hand values to each 
 constexpr int64_t kStaticBytes = 48 << 10;  // of shared memory, that arrays of fixed sizes may take
 
 int threadsOf(const LoopNest& nest) { return nest.threads > 1 ? nest.threads : nest.lanes; }
+/// Of lanes in a block, each with steps of the loop over parts and scratch memory of its own.
+int groupsIn(const LoopNest& nest) { return std::max(nest.threads / nest.lanes, 1); }
 
 class CudaPrinter {
   public:
@@ -28,7 +31,6 @@ class CudaPrinter {
     }
     /// The function; what it calls goes to `helpers`.
     std::string print(const std::string& function, std::set<std::string>& helpers) {
-        line("const int k = threadIdx.x;");
         for (size_t i = 0; i < m_nest->buffers.size(); ++i) {
             const KernelBuffer& buffer = m_nest->buffers[i];
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
@@ -58,7 +60,8 @@ class CudaPrinter {
         return shared + "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threadsOf(*m_nest)) + ") " +
                function + "(const __grid_constant__ List<void*, " + list(m_nest->buffers.size()) +
                "> p, const __grid_constant__ List<long, " + list(m_nest->sizes.size()) +
-               "> s, long begin, long end, int* faults) {\n" + faults + arrays() + m_text + "}\n";
+               "> s, long begin, long end, int* faults) {\n" + faults + arrays() + "    const int k = threadIdx.x" +
+               (groups() > 1 ? " % " + lanes() : "") + ";\n" + m_text + "}\n";
     }
 
   private:
@@ -74,16 +77,22 @@ class CudaPrinter {
     static std::string x(int axis) { return "x" + std::to_string(axis); }
     static std::string t(int var) { return "t" + std::to_string(var); }
     std::string lanes() const { return std::to_string(m_nest->lanes); }
+    int groups() const { return groupsIn(*m_nest); }
+    /// Which of the block's groups a thread is of.
+    std::string group() const { return "threadIdx.x / " + lanes(); }
     /// Lanes that one thread has, side by side.
-    int perThread() const { return m_nest->threads > 1 ? m_nest->lanes / m_nest->threads : 1; }
+    int perThread() const { return m_nest->threads > 1 ? std::max(m_nest->lanes / m_nest->threads, 1) : 1; }
 
     void on(const For& loop) {
         const bool parts = loop.map == Map::Parts;
         std::string from = addend(loop.from), to = addend(loop.to), step = loop.lanes > 1 ? lanes() : "1";
         if (parts) {
-            from = "(begin > " + from + " ? begin : " + from + ") + (long)blockIdx.x * " + step;
+            const std::string own = groups() > 1
+                                        ? "((long)blockIdx.x * " + std::to_string(groups()) + " + " + group() + ")"
+                                        : "(long)blockIdx.x";
+            from = "(begin > " + from + " ? begin : " + from + ") + " + own + " * " + step;
             to = "(end < " + to + " ? end : " + to + ")";
-            step = "(long)gridDim.x * " + step;
+            step = "(long)gridDim.x * " + (groups() > 1 ? std::to_string(groups()) + " * " : "") + step;
         }
         const std::string axis = x(loop.axis),
                           last = "end" + std::to_string(m_next++);  // pieces of one loop stand side by side
@@ -92,7 +101,7 @@ class CudaPrinter {
         ++m_depth;
         if (loop.lanes > 1) line("const int n = (int)min((long)" + lanes() + ", " + last + " - " + axis + ");");
         if (loop.lanes > 1 && perThread() > 1) side(loop.body);
-        else if (loop.lanes > 1) oneLane(loop.body);
+        else if (loop.lanes > 1) neighbours(loop);
         else body(loop.body);
         --m_depth;
         line("}");
@@ -122,7 +131,7 @@ class CudaPrinter {
         }
         for (Stmt& stmt : vectors) {
             if (!plain) break;
-            forEachValue(stmt, [&](const Expr& value) { findBeside(value, loads); });
+            forEachValue(stmt, [&](const Expr& value) { loadsBeside(value, *m_nest, false, loads); });
             if (const auto* store = std::get_if<Store>(&stmt.node))
                 if (store->how == StoreHow::Puts && store->step && store->step.asInt() == 1) stores.push_back(store);
         }
@@ -135,12 +144,12 @@ class CudaPrinter {
             declare(name, e->dtype);
             line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(e) + " + (" + addend(e->operands[0]) +
                  " + k * " + count + "), m);");
-            m_wide.emplace_back(e, name);
+            m_wide.push_back({e, name, "j"});
         }
         for (const Store* store : stores) {
             const std::string name = "w" + std::to_string(m_next++);
             declare(name, m_nest->memoryOf(store->buffer));
-            m_wideStores.emplace(store, name);
+            m_wideStores.emplace(store, Wide{Expr(), name, "j"});
         }
         line("#pragma unroll");
         line("for (int j = 0; j < " + count + "; ++j) {");
@@ -153,7 +162,7 @@ class CudaPrinter {
         line("}");
         for (const Store* store : stores)
             line(helper("wide", "writeWide") + "(" + bufferName(store->buffer) + " + (" + addend(store->index) +
-                 " + k * " + count + "), " + m_wideStores.at(store) + ", m);");
+                 " + k * " + count + "), " + m_wideStores.at(store).array + ", m);");
         m_wide.clear();
         m_wideStores.clear();
     }
@@ -172,7 +181,13 @@ class CudaPrinter {
              ";");
     }
     void on(const Set& set) { line(t(set.var) + " = " + value(set.value) + ";"); }
-    void on(const Barrier&) { line("__syncthreads();"); }
+    void on(const Barrier&) { line(groups() > 1 ? "__syncwarp(" + ofGroup() + ");" : "__syncthreads();"); }
+    /// The lanes of a group, as bits of a warp's.
+    std::string ofGroup() const {
+        if (m_nest->lanes >= kWarp) return "0xffffffffu";
+        const std::string mask = std::to_string((1u << m_nest->lanes) - 1) + "u";
+        return groups() > 1 ? "(" + mask + " << (threadIdx.x % 32 - k))" : mask;
+    }
     void on(const Fetch& fetch) {
         line("asm volatile(\"prefetch.global.L2 [%0];\" :: \"l\"(" + bufferName(fetch.buffer) + " + (" +
              value(fetch.index) + ")));");
@@ -218,8 +233,8 @@ class CudaPrinter {
         const std::string stored = value(store.value);
         std::string which = "if (" + m_lane + (spread ? " < n) " : " == 0) ");
         if (const auto wide = m_wideStores.find(&store); wide != m_wideStores.end()) {
-            buffer = wide->second;
-            place = "j";
+            buffer = wide->second.array;
+            place = wide->second.place;
             which.clear();
         }
         if (store.how != StoreHow::Puts) {
@@ -233,13 +248,32 @@ class CudaPrinter {
         line(which + buffer + "[" + place + "] = " + stored + ";");
     }
 
-    /// Loads of elements that lie side by side, but for those that a condition of all lanes may leave out.
-    void findBeside(const Expr& e, std::vector<Expr>& loads) const {
-        const bool beside = e->kind == ExprKind::Load && e->operands.size() == 2 &&
-                            e->operands[1]->kind == ExprKind::Int && e->operands[1]->integer == 1;
-        if (beside && std::find(loads.begin(), loads.end(), e) == loads.end()) loads.push_back(e);
-        const bool chosen = e->kind == ExprKind::Where && lanesOf(*m_nest, e->operands[0]) == 1;
-        for (size_t i = 0; i < (chosen ? 1 : e->operands.size()); ++i) findBeside(e->operands[i], loads);
+    /// The body of a loop in which a thread may have neighbours in memory, which it reads first and writes last.
+    void neighbours(const For& loop) {
+        const std::vector<Neighbours> all = neighboursIn(loop, *m_nest);
+        const auto from = [&](const Neighbours& own) {
+            const std::string count = std::to_string(own.count);
+            return " + (" + value(own.first) + " + k * " + count + "), ";
+        };
+        std::vector<std::string> arrays;
+        for (const Neighbours& own : all) {
+            const std::string name = arrays.emplace_back("w" + std::to_string(m_next++));
+            const std::string count = std::to_string(own.count);
+            line("__align__(16) " + cppMemoryType(own.dtype) + " " + name + "[" + count + "];");
+            if (!own.loads.empty())
+                line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(own.loads[0].second) + from(own) +
+                     count + ");");
+            for (const auto& [place, load] : own.loads) m_wide.push_back({load, name, std::to_string(place)});
+            for (const auto& [place, store] : own.stores)
+                m_wideStores.emplace(store, Wide{Expr(), name, std::to_string(place)});
+        }
+        oneLane(loop.body);
+        for (size_t i = 0; i < all.size(); ++i)
+            if (!all[i].stores.empty())
+                line(helper("wide", "writeWide") + "(" + bufferName(all[i].buffer) + from(all[i]) + arrays[i] + ", " +
+                     std::to_string(all[i].count) + ");");
+        m_wide.clear();
+        m_wideStores.clear();
     }
 
     // ---- what lanes share
@@ -247,7 +281,7 @@ class CudaPrinter {
     void array(const std::string& name, const std::string& type, int64_t count, int bytes) {
         const int64_t offset = (m_sharedBytes + 15) / 16 * 16;
         m_arrays.push_back({name, type, count, offset});
-        m_sharedBytes = offset + count * bytes;
+        m_sharedBytes = offset + groups() * count * bytes;
     }
     /// Arrays for vectors whose lanes others read: an element for each, or for each warp.
     void shareVectors() {
@@ -288,12 +322,11 @@ class CudaPrinter {
     std::string across(const Expr& e) {
         const int64_t vector = e->operands[0]->integer;
         const int count = m_nest->lanes;
-        const std::string mask = count >= kWarp ? "0xffffffffu" : std::to_string((1u << count) - 1) + "u";
         std::string lane = value(e->operands[1]);
         if (e->name == "lanes_from") lane = "(k + " + lane + ") % " + lanes();
         if (e->name == "lanes_xor" || count <= kWarp)
-            return (e->name == "lanes_xor" ? "__shfl_xor_sync(" : "__shfl_sync(") + mask + ", " +
-                   value(e->operands[0]) + ", " + lane + ")";
+            return (e->name == "lanes_xor" ? "__shfl_xor_sync(" : "__shfl_sync(") + ofGroup() + ", " +
+                   value(e->operands[0]) + ", " + lane + (groups() > 1 && count < kWarp ? ", " + lanes() : "") + ")";
         if (m_ofWarps.contains(vector)) lane = std::to_string(e->operands[1]->integer / kWarp);
         return place(vector) + "[" + lane + "]";
     }
@@ -303,10 +336,13 @@ class CudaPrinter {
         std::string text;
         if (isDynamic()) text += "    extern __shared__ __align__(16) unsigned char shared[];\n";
         for (const auto& [name, type, count, offset] : m_arrays) {
-            if (!isDynamic()) text += "    __shared__ " + type + " " + name + "[" + std::to_string(count) + "];\n";
-            else
-                text += "    " + type + "* const " + name + " = (" + type + "*)(shared + " + std::to_string(offset) +
-                        ");\n";
+            const std::string own = groups() > 1 ? " + " + group() + " * " + std::to_string(count) : "";
+            const std::string all = own.empty() ? name : name + "s";  // of all groups
+            if (!isDynamic())
+                text += "    __shared__ " + type + " " + all + "[" + std::to_string(groups() * count) + "];\n";
+            if (isDynamic() || !own.empty())
+                text += "    " + type + "* const " + name + " = " +
+                        (isDynamic() ? "(" + type + "*)(shared + " + std::to_string(offset) + ")" : all) + own + ";\n";
         }
         return text;
     }
@@ -362,8 +398,8 @@ class CudaPrinter {
             if (!isHalf(e->dtype)) return buffer + "[" + place + "]" + (e->dtype == DType::Bool ? " != 0" : "");
             return helper("mem_" + suffix, "rd_" + suffix) + "(" + buffer + " + (" + place + "))";
         };
-        for (const auto& [wide, name] : m_wide)
-            if (wide == e) return "(" + element(name, "j") + ")";
+        for (const Wide& wide : m_wide)
+            if (wide.load == e) return "(" + element(wide.array, wide.place) + ")";
         const bool along = e->operands.size() == 2;
         const std::string step = along ? " + " + m_lane + " * (" + value(e->operands[1]) + ")" : "";
         const std::string own = element(bufferAs(e), (along ? addend(e->operands[0]) : value(e->operands[0])) + step);
@@ -385,8 +421,13 @@ class CudaPrinter {
     std::set<int64_t> m_ofWarps;                       // of which those have an element for each warp
     size_t m_depth = 1;
     std::string m_lane = "k";
-    std::vector<std::pair<Expr, std::string>> m_wide;  // loads of the lanes of a thread, and where they are
-    std::map<const Store*, std::string> m_wideStores;
+    /// An element of an array that a thread reads or writes at once.
+    struct Wide {
+        Expr load;
+        std::string array, place;
+    };
+    std::vector<Wide> m_wide;
+    std::map<const Store*, Wide> m_wideStores;
     int m_next = 0, m_checks = 0;  // operations that report faults
 };
 

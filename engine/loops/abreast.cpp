@@ -84,6 +84,7 @@ class Abreast {
     /// The stretches in one loop, and what is left of the range in another.
     void split(For loop, Body& body) {
         const int64_t chains = std::exchange(loop.chains, 1), step = chains * loop.lanes;
+        m_apart = chains;
         const auto from = loop.from.asInt(), to = loop.to.asInt();
         if (from && to && *to - *from < step) {
             body.push_back({std::move(loop)});
@@ -92,22 +93,53 @@ class Abreast {
         const Expr length = makeAbreast(ExprKind::Max, makeAbreast(ExprKind::Sub, loop.to, loop.from), number(0));
         const Expr stretch =
             makeAbreast(ExprKind::Mul, makeAbreast(ExprKind::FloorDiv, length, number(step)), number(loop.lanes));
+        const bool neighbours = m_nest->warp > 0;  // a thread reads them at once
         For abreast = loop;
-        abreast.to = makeAbreast(ExprKind::Add, loop.from, stretch);
+        if (neighbours) abreast.from = number(0);
+        abreast.to = makeAbreast(ExprKind::Add, abreast.from, stretch);
         abreast.whole = true;
         abreast.body.clear();
-        for (int chain = 0; chain < chains; ++chain)
-            appendCopy(loop, chain, makeAbreast(ExprKind::Mul, stretch, number(chain)), abreast.body);
+        for (int chain = 0; chain < chains; ++chain) {
+            std::map<int, int> vars;
+            const Expr further = makeAbreast(ExprKind::Mul, stretch, number(chain));
+            const Expr first = makeAbreast(ExprKind::Add, loop.from, number(chain));
+            appendCopy(loop, chain, vars, abreast.body, [&](const Expr& e) {
+                return neighbours ? neighbour(e, loop.axis, chains, first, vars)
+                                  : movedAlong(e, loop.axis, further, vars);
+            });
+        }
         body.push_back({std::move(abreast)});
         if (from && to && (*to - *from) % step == 0) return;
         loop.from = makeAbreast(ExprKind::Add, loop.from, makeAbreast(ExprKind::Mul, stretch, number(chains)));
         body.push_back({std::move(loop)});
     }
-    /// The body of the loop `further` on, with the states of the chain.
-    void appendCopy(const For& loop, int chain, const Expr& further, Body& to) {
-        std::map<int, int> vars;
+    /// The expression at `first` + count * axis, where it was at the axis, so that lanes are `count` apart.
+    static Expr neighbour(const Expr& expr, int axis, int64_t count, const Expr& first,
+                          const std::map<int, int>& vars) {
+        return rewriteShared(expr, [&](const Expr& e) -> Expr {
+            const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
+            if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
+                return makeAbreast(ExprKind::Add, first, makeAbreast(ExprKind::Mul, e, number(count)));
+            if (e->kind == ExprKind::Load && e->operands.size() == 2)
+                return Expr::loadAlong(e->name, neighbour(e->operands[0], axis, count, first, vars),
+                                       timesStep(e->operands[1], count), e->dtype);
+            if (e->kind != ExprKind::Var) return Expr();
+            const auto own = vars.find(static_cast<int>(e->integer));
+            return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
+        });
+    }
+    /// Of a load or store; one that a condition chooses stays a choice.
+    static Expr timesStep(const Expr& step, int64_t count) {
+        if (step->kind != ExprKind::Where) return makeAbreast(ExprKind::Mul, step, number(count));
+        return Expr::where(step->operands[0], timesStep(step->operands[1], count), step->operands[2]);
+    }
+    /// The body of the loop where `moved` has its expressions, with the states of the chain.
+    template <class Moved>
+    void appendCopy(const For& loop, int chain, std::map<int, int>& vars, Body& to, const Moved& moved) {
         for (Stmt stmt : loop.body) {
-            forEachValue(stmt, [&](Expr& value) { value = movedAlong(value, loop.axis, further, vars); });
+            forEachValue(stmt, [&](Expr& value) { value = moved(value); });
+            if (auto* store = std::get_if<Store>(&stmt.node); store && store->step && m_nest->warp > 0)
+                store->step = timesStep(store->step, m_apart);
             if (auto* update = std::get_if<Update>(&stmt.node)) {
                 update->active = Expr();  // all lanes are
                 if (chain > 0)
@@ -122,6 +154,7 @@ class Abreast {
         }
     }
     LoopNest* m_nest;
+    int64_t m_apart = 1;                          // lanes of the loop that is split, where chains are neighbours
     std::map<int, int> m_chains;                  // by the first state of a reduction
     std::map<std::pair<int, int>, int> m_states;  // (state, chain from 1 on): the chain's own
 };

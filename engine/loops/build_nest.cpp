@@ -79,7 +79,7 @@ class NestBuilder {
     void storeWalk(const Walk& walk, const std::optional<std::pair<Expr, Expr>>& range) {
         // Called for its effect: computes, before the loops, reductions that are in no walk and so do not vary in them.
         for (const int s : walk.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
-        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, 1, isAhead(walk), [&] {
+        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, walk.chains, isAhead(walk), [&] {
             for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
         });
     }
@@ -318,14 +318,17 @@ class KernelBuilder {
         NestBuilder builder = begin();
         if (m_plan->tiled < 0) return overRows(builder, m_plan->jam, [&] { row(builder); });
         std::vector<Loop> flat = m_rows;
-        // Tiles: `tile` rows by as many columns, or by a vector of them. The axes of both count blocks from here on.
+        // Tiles: `tile` rows by as many columns, or by a vector of them if one thread has them. The axes of both count
+        // blocks from here on.
         Loop& rows = *std::find_if(flat.begin(), flat.end(), [&](const Loop& l) { return l.axis == m_plan->tiled; });
         const auto blocked = [&](Loop& loop, int64_t count) {
             const Loop own = std::exchange(loop, {builder.newAxis(), blocks(loop.size, count)});
             return TileSide(own, Expr::axis(loop.axis), count);
         };
         const TileSide side = blocked(rows, m_plan->tile);
-        const Tile tile{side, blocked(flat.back(), std::max(m_plan->tile, m_plan->lanes)), builder.newAxis()};
+        const Tile tile{side,
+                        blocked(flat.back(), m_plan->direct ? std::max(m_plan->tile, m_plan->lanes) : m_plan->tile),
+                        builder.newAxis()};
         const int parts = builder.newAxis();
         openFlat(builder, parts, flat);
         for (Stmt& stmt : bodyOfTile(m_kernel, *m_plan, builder.nest(), tile)) builder.append(std::move(stmt));

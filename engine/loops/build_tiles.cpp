@@ -14,17 +14,19 @@ class TileBuilder {
 
     Body build() {
         stageLoads();
-        if (m_plan->direct && storesAreCopies()) {
+        if (!m_plan->direct) {
+            byLanes();
+            return std::move(m_body);
+        }
+        if (storesAreCopies()) {
             for (const KernelStore& store : m_kernel->stores)
                 turn(*stagedFor(store.value), {store.buffer, atFirst(store.index), rowStep(store.index)});
             return std::move(m_body);
         }
         std::vector<int> turned;
         for (size_t i = 0; i < m_staged.size(); ++i) turned.push_back(scratch(m_staged[i]));
-        if (m_plan->direct)
-            for (size_t i = 0; i < m_staged.size(); ++i)
-                turn(m_staged[i], {turned[i], number(0), number(m_tile->columns.count)});
-        else if (!m_staged.empty()) turnByLanes(turned);
+        for (size_t i = 0; i < m_staged.size(); ++i)
+            turn(m_staged[i], {turned[i], number(0), number(m_tile->columns.count)});
         storeAll(turned);
         return std::move(m_body);
     }
@@ -82,30 +84,72 @@ class TileBuilder {
         const Turn::Side from{bufferOf(own.load), atFirst(own.load->operands[0]), own.step};
         append(m_body, Turn{std::move(to), from, m_tile->columns.extent, m_tile->rows.extent});
     }
-    /// By all lanes of a block: along the rows into scratch memory, and turned from there.
-    void turnByLanes(const std::vector<int>& turned) {
-        const auto [rows, columns, lane] = *m_tile;
-        const Expr row = difference(Expr::axis(rows.axis), rows.first), column = Expr::axis(lane);
-        For along{rows.axis, rows.first, rows.last, m_plan->lanes, Map::Serial, {}};
-        std::vector<Turn> turns;
-        for (size_t i = 0; i < m_staged.size(); ++i) {
-            const Expr value = replaceAxes(m_staged[i].load, [&, first = columns.first, own = columns.axis](int axis) {
-                return axis == own ? sum(first, column) : Expr();
-            });
-            const int read = scratch(m_staged[i]);
-            append(along.body, Store{read, sum(times(column, rows.count), row), Expr(), value});
-            turns.push_back({{turned[i], number(0), number(columns.count)},
-                             {read, number(0), number(rows.count)},
-                             number(columns.count),
-                             number(rows.count)});
+    /// By all lanes of a block, which follow what lies side by side: along the columns of memory into scratch memory,
+    /// and from there along the rows.
+    void byLanes() {
+        const Expr lane = Expr::axis(m_tile->lane);
+        const int64_t pitch = m_tile->rows.count + 1;  // so that neighbours of a row lie in different banks
+        std::vector<int> staged;
+        for (const Staged& own : m_staged) {
+            m_nest->scratch.push_back({own.load->dtype, m_tile->columns.count * pitch});
+            staged.push_back(~static_cast<int>(m_nest->scratch.size() - 1));
         }
-        For lanes{lane, number(0), columns.extent, 1, Map::Serial, {}};
-        append(lanes.body, std::move(along));
-        append(m_body, Barrier{});
-        append(m_body, std::move(lanes));
-        append(m_body, Barrier{});
-        for (Turn& each : turns) append(m_body, std::move(each));
-        append(m_body, Barrier{});
+        const auto at = [&](const Place& place) { return sum(times(place.column, pitch), place.row); };
+        if (!m_staged.empty()) {
+            append(m_body, Barrier{});
+            forAll([&](Body& body, const Expr& rowCount, const Expr&) {
+                const Place place{remainder(lane, rowCount), quotient(lane, rowCount)};
+                for (size_t i = 0; i < m_staged.size(); ++i)
+                    append(body, Store{staged[i], at(place), Expr(), inTile(m_staged[i].load, place)});
+            });
+            append(m_body, Barrier{});
+        }
+        forAll([&](Body& body, const Expr&, const Expr& columnCount) {
+            const Place place{quotient(lane, columnCount), remainder(lane, columnCount)};
+            for (const KernelStore& store : m_kernel->stores) {
+                const Expr value = rewriteShared(store.value, [&](const Expr& e) {
+                    const Staged* const own = stagedFor(e);
+                    return own ? Expr::load(bufferName(staged[static_cast<size_t>(own - m_staged.data())]), at(place),
+                                            e->dtype)
+                               : Expr();
+                });
+                append(body, Store{store.buffer, inTile(store.index, place), Expr(), inTile(value, place)});
+            }
+        });
+    }
+    /// An element of the tile, counted from its first row and column.
+    struct Place {
+        Expr row, column;
+    };
+    Expr inTile(const Expr& expr, const Place& place) const {
+        const TileSide &rows = m_tile->rows, &columns = m_tile->columns;
+        return replaceAxes(expr, [&](int axis) {
+            if (axis == rows.axis) return sum(rows.first, place.row);
+            return axis == columns.axis ? sum(columns.first, place.column) : Expr();
+        });
+    }
+    /// Appends a loop of all elements of the tile, in vectors. `inside` appends its body; it is handed how many rows
+    /// and columns there are: numbers where the tile is whole, which most are, since divisions by others take long.
+    template <class Inside>
+    void forAll(const Inside& inside) {
+        const Expr rows = m_tile->rows.extent, columns = m_tile->columns.extent;
+        const auto loop = [&](const Expr& rowCount, const Expr& columnCount) {
+            For all{m_tile->lane, number(0), times(rowCount, columnCount), m_plan->lanes, Map::Serial, {}};
+            inside(all.body, rowCount, columnCount);
+            return Stmt{std::move(all)};
+        };
+        const int64_t count = m_tile->rows.count * m_tile->columns.count;
+        Stmt whole = loop(number(m_tile->rows.count), number(m_tile->columns.count));
+        if (times(rows, columns).asInt() == count) {
+            m_body.push_back(std::move(whole));
+            return;
+        }
+        If isWhole{Expr::make(ExprKind::Eq, {times(rows, columns), number(count)}), {}},
+            isCut{Expr::make(ExprKind::Ne, {times(rows, columns), number(count)}), {}};
+        isWhole.body.push_back(std::move(whole));
+        isCut.body.push_back(loop(rows, columns));
+        append(m_body, std::move(isWhole));
+        append(m_body, std::move(isCut));
     }
     void storeAll(const std::vector<int>& turned) {
         const TileSide &rows = m_tile->rows, &columns = m_tile->columns;

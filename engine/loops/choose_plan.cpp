@@ -5,15 +5,10 @@
 #include <unordered_map>
 
 #include "engine/loops/index.h"
-#include "engine/loops/loop_plan.h"
+#include "engine/loops/walk_lanes.h"
 
 namespace cutaway {
 namespace {
-
-std::optional<int64_t> strideOf(const Expr& index, int axis) {
-    const auto affine = affineIn(index, axis);
-    return affine ? affine->coefficient.asInt() : std::nullopt;
-}
 
 std::vector<Expr> loadsUnder(const Expr& value) {
     std::vector<Expr> found;
@@ -47,6 +42,7 @@ class Planner {
         limitJam();
         chooseChains();
         chooseKeeps();
+        alignChains();
         chooseTile();
         chooseLanes();
         chooseBlock();
@@ -70,8 +66,7 @@ class Planner {
         return cost;
     }
     /// The share of a vector's lanes that a loop fills: in a short loop most lanes are idle.
-    double filled(const Loop& loop) const {
-        const int64_t lanes = m_target.lanes;
+    double filled(const Loop& loop, int64_t lanes) const {
         return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(lanes), 1, lanes)) /
                static_cast<double>(lanes);
     }
@@ -110,24 +105,31 @@ class Planner {
         for (const Expr& r : m_reductions)
             if (lengthVaries(r, last.axis))
                 return vectors(VectorOver::Walks, "the length of a reduction differs from row to row");
+        int64_t longest = 1;
+        for (const auto& walk : walks) longest = std::max(longest, walk.first.size.asInt().value_or(INT32_MAX));
+        const int lanes = lanesOfRows(*m_kernel, longest, *m_info);
         double along = 0, across = 0;
         for (const auto& [loop, accesses] : walks) {
-            along += (operations + accessCost(accesses, loop.axis)) / filled(loop);
-            across += (operations + accessCost(accesses, last.axis)) / filled(last);
+            along += (operations + accessCost(accesses, loop.axis)) / filled(loop, lanes);
+            across += (operations + accessCost(accesses, last.axis)) / filled(last, m_target.lanes);
         }
         const auto figures = [&](double a, double b) {
             return std::to_string(static_cast<int64_t>(a)) + " instructions a vector, " +
                    std::to_string(static_cast<int64_t>(b)) + " the other way";
         };
         if (across < along) vectors(VectorOver::Rows, "several rows at a time: " + figures(across, along));
-        else vectors(VectorOver::Walks, "along each row: " + figures(along, across));
+        else {
+            const std::string threads = lanes < m_target.lanes ? " by " + std::to_string(lanes) + " threads" : "";
+            vectors(VectorOver::Walks, "along each row" + threads + ": " + figures(along, across));
+            m_plan.lanes = lanes;
+        }
     }
     /// Chooses the vector loop of rows without walks: the last loop or, if that is shorter than a vector, the cheapest.
     void chooseLast() {
         const std::vector<Expr> accesses = allIndices();
         const double operations = allOperations();
         const auto cost = [&](const Loop& loop) {
-            return (operations + accessCost(accesses, loop.axis)) / filled(loop);
+            return (operations + accessCost(accesses, loop.axis)) / filled(loop, m_target.lanes);
         };
         const Loop last = m_kernel->outer.back();
         Loop best = last;
@@ -272,7 +274,7 @@ class Planner {
         bool dear = false;
         std::vector<Expr> values;
         for (const Walk& walk : m_plan.walks) {
-            registers = std::max(registers, registersOf(walk));
+            registers = std::max(registers, registersOf(walk, m_reductions, *m_info));
             for (const int r : walk.reductions) values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
             for (const int s : walk.stores) values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
         }
@@ -301,25 +303,17 @@ class Planner {
         return std::any_of(walk.reductions.begin(), walk.reductions.end(),
                            [&](int r) { return costsMuch(m_reductions[static_cast<size_t>(r)]->operands[0]); });
     }
-    /// Registers that the states of a walk take, of which a vector of 4-byte lanes fills one.
-    int registersOf(const Walk& walk) const {
-        int count = 0;
-        for (const int r : walk.reductions) {
-            const Expr& reduction = m_reductions[static_cast<size_t>(r)];
-            for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype, m_info->sums))
-                count += byteSize(state) == 8 ? 2 : 1;
-        }
-        return count;
-    }
     void chooseChains() {
         if (m_plan.vectors != VectorOver::Walks || m_target.chains < 2) return;
         for (Walk& walk : m_plan.walks) {
-            if (walk.reductions.empty()) continue;
+            if (m_target.warp > 0) walk.chains = neighboursOf(walk, m_plan, *m_kernel, *m_info);
+            if (m_target.warp > 0 || walk.reductions.empty()) continue;
             bool waits = false;
             for (const int r : walk.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
             const int64_t length = loopsOf(walk, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
             const bool few = length / m_plan.parts < 2 * m_target.chains * m_plan.lanes;
-            const int chains = std::min(m_target.chains, m_target.stateRegisters / registersOf(walk));
+            const int chains =
+                std::min(m_target.chains, m_target.stateRegisters / registersOf(walk, m_reductions, *m_info));
             if (!waits || computesLong(walk) || few || chains < 2) continue;
             walk.chains = chains;
             m_plan.why.push_back("chains: a step of r" + std::to_string(walk.reductions[0]) +
@@ -359,6 +353,13 @@ class Planner {
                                      " are read again in the row and dear to compute");
             }
     }
+    /// A thread reads what it has kept itself, so that walks have their elements in one order.
+    void alignChains() {
+        if (m_plan.keeps.empty() || m_target.warp == 0) return;
+        const auto fewer = [](const Walk& a, const Walk& b) { return a.chains < b.chains; };
+        const int least = std::min_element(m_plan.walks.begin(), m_plan.walks.end(), fewer)->chains;
+        for (Walk& walk : m_plan.walks) walk.chains = least;
+    }
     /// Whether a walk from this one on computes the elements of the reduction once more.
     bool computedAgain(const Expr& reduction, const Loop& loop, size_t from) const {
         for (size_t w = from; w < m_plan.walks.size(); ++w) {
@@ -386,8 +387,8 @@ class Planner {
         const std::vector<Expr> indices = allIndices();
         for (size_t i = 0; i + 1 < m_kernel->outer.size(); ++i) {
             const Loop& loop = m_kernel->outer[i];
-            const bool large =
-                loop.size.asInt().value_or(0) >= m_target.lanes && last.size.asInt().value_or(0) >= m_target.lanes;
+            const int64_t least = m_target.direct ? m_target.lanes : m_target.tile;  // else lanes take several rows
+            const bool large = loop.size.asInt().value_or(0) >= least && last.size.asInt().value_or(0) >= least;
             const bool crossed = std::any_of(indices.begin(), indices.end(), [&](const Expr& index) {
                 const auto along = strideOf(index, last.axis), other = strideOf(index, loop.axis);
                 return other == 1 && along && *along > 1;

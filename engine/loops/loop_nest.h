@@ -134,9 +134,10 @@ struct LoopNest {
     Body body;
     int lanes = 1;     // of its vector loops
     int warp = 0;      // lanes that hand values to each other in registers (LoopTarget)
-    int threads = 1;   // that its lanes are, each some that lie side by side
+    int threads = 1;   // that its lanes are, each some that lie side by side; more than lanes: of several groups, each
+                       // with steps of the loop over parts and scratch memory of its own
     SymInt range = 1;  // steps of the loop over parts, in elements
-    int64_t unit = 1;  // elements of the range that its lanes take at once: more than one where that loop is a vector's
+    int64_t unit = 1;  // elements of the range that its lanes take at once: a vector, or a step for each group
 
     /// Where a load or store goes.
     DType memoryOf(const Expr& load) const;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "engine/loops/index.h"
+#include "engine/loops/walk_lanes.h"
 
 namespace cutaway {
 
@@ -45,6 +46,8 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
 
 }  // namespace
 
+// Elements of a row that one thread of a warp takes, one after the other: of many rows, and of few.
+constexpr int64_t kMostOfThread = 32, kLeastOfThread = 8;
 constexpr int kBytesOfThread = 16;  // that a thread of a GPU reads at once
 
 int mostLanes(const Kernel& kernel, const TargetInfo& target) {
@@ -72,12 +75,78 @@ int64_t bytesOfStates(int lanes, int bytes, int warp) {
 }
 }  // namespace
 
+int lanesOfRows(const Kernel& kernel, int64_t length, const TargetInfo& target) {
+    const int warp = std::min(target.loops.warp, target.loops.lanes);
+    if (warp < 2) return target.loops.lanes;
+    double rows = 1;
+    for (const Loop& loop : kernel.outer) rows *= static_cast<double>(loop.size.asInt().value_or(0));
+    // Few rows leave cores idle, so that each has more threads.
+    const int64_t most = rows >= target.loops.maxParts ? kMostOfThread : kLeastOfThread;
+    if (length > most * warp) return target.loops.lanes;
+    int lanes = warp;
+    while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
+    return lanes;
+}
+
+std::optional<int64_t> strideOf(const Expr& index, int axis) {
+    const auto affine = affineIn(index, axis);
+    return affine ? affine->coefficient.asInt() : std::nullopt;
+}
+
+int registersOf(const Walk& walk, const std::vector<Expr>& reductions, const TargetInfo& target) {
+    int count = 0;
+    for (const int r : walk.reductions) {
+        const Expr& reduction = reductions[static_cast<size_t>(r)];
+        for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype, target.sums))
+            count += byteSize(state) == 8 ? 2 : 1;
+    }
+    return count;
+}
+
+int neighboursOf(const Walk& walk, const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
+    const std::vector<Expr> reductions = reductionsOf(kernel);
+    const Loop last = loopsOf(walk, kernel, reductions).back();
+    std::vector<Expr> values;
+    int narrowest = kBytesOfThread;
+    bool beside = true;  // else neighbours in the row lie apart
+    const auto see = [&](const Expr& index, DType dtype) {
+        const int64_t stride = strideOf(index, last.axis).value_or(2);
+        beside &= stride == 0 || stride == 1;
+        if (stride == 1) narrowest = std::min(narrowest, byteSize(dtype));
+    };
+    for (const int r : walk.reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
+    for (const int s : walk.stores) {
+        const KernelStore& store = kernel.stores[static_cast<size_t>(s)];
+        if (store.adds) return 1;
+        values.push_back(store.value);
+        see(store.index, kernel.buffers[static_cast<size_t>(store.buffer)].dtype);
+    }
+    int operations = 0;
+    forEachExpr(values, [&](const Expr& e) {
+        ++operations;
+        if (e->kind == ExprKind::Load) see(e->operands[0], e->dtype);
+    });
+    if (!beside) return 1;
+    const int64_t length = last.size.asInt().value_or(1 << 20) / plan.parts;
+    int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.mostChains);
+    while (count > 1 && (length < int64_t{count} * plan.lanes || count * operations > target.fusion.jammedOperations ||
+                         count * registersOf(walk, reductions, target) > target.loops.stateRegisters))
+        count /= 2;
+    return count;
+}
+
+int groupsOf(const LoopPlan& plan, const TargetInfo& target) {
+    const bool narrow = plan.vectors == VectorOver::Walks && plan.lanes <= target.loops.warp;
+    return narrow ? std::max(target.loops.lanes / plan.lanes, 1) : 1;
+}
+
 int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
     const std::vector<Expr> reductions = reductionsOf(kernel);
     int64_t bytes = 0;
     for (const int r : plan.keeps) {
         const Expr& kept = reductions[static_cast<size_t>(r)];
-        bytes += reduceLoops(kept)[0].size.asInt().value_or(0) * byteSize(kept->operands[0]->dtype);
+        bytes +=
+            reduceLoops(kept)[0].size.asInt().value_or(0) * byteSize(kept->operands[0]->dtype) * groupsOf(plan, target);
     }
     if (plan.vectors == VectorOver::Walks)
         for (const Expr& r : reductions)
@@ -90,8 +159,7 @@ int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
         if (e->kind != ExprKind::Load) return;
         const auto along = affineIn(e->operands[0], plan.tiled), across = affineIn(e->operands[0], plan.order.back());
         if (!along || along->coefficient.asInt() != 1 || !across || across->coefficient.asInt().value_or(2) < 2) return;
-        const int64_t side = std::max(plan.tile, plan.lanes);
-        bytes += 2 * plan.tile * side * byteSize(e->dtype);  // as it is read, and turned
+        bytes += int64_t{plan.tile} * (plan.tile + 1) * byteSize(e->dtype);
     });
     return bytes;
 }
@@ -124,7 +192,7 @@ class Checker {
         const bool halved = m_target.warp > 0 ? m_plan->tiled < 0 && m_plan->lanes < most && most % m_plan->lanes == 0
                                               : m_plan->lanes * 2 == most;
         const bool more = m_plan->lanes > m_target.lanes && (m_plan->lanes == most || halved);
-        if (m_plan->lanes != m_target.lanes && !more)
+        if (m_plan->lanes != m_target.lanes && !more && !isPartOfWarp())
             return "vectors have " + std::to_string(m_target.lanes) + " lanes" +
                    (most > m_target.lanes ? " or " + std::to_string(most) : "");
         if (m_plan->vectors == VectorOver::Walks) return {};
@@ -134,6 +202,12 @@ class Checker {
                 if (reads(loop.size.expr(), m_plan->order.back()))
                     return "vectors over rows need reductions of one length";
         return {};
+    }
+    /// Whether a row has so few threads that they hand values to each other in registers.
+    bool isPartOfWarp() const {
+        const int lanes = m_plan->lanes;
+        return m_plan->vectors == VectorOver::Walks && lanes > 1 && (lanes & (lanes - 1)) == 0 &&
+               lanes <= std::min(m_target.warp, m_target.lanes);
     }
     std::string jam() {
         if (m_plan->jam < 1 || m_plan->jam > m_target.mostJammed)
@@ -169,7 +243,8 @@ class Checker {
             if (!loopsAreEqual(walk)) return "what shares a walk has equal loops";
             if (walk.chains < 1 || walk.chains > m_target.mostChains)
                 return "a walk has from 1 to " + std::to_string(m_target.mostChains) + " chains";
-            if (walk.chains > 1 && (walk.reductions.empty() || m_plan->vectors != VectorOver::Walks))
+            if (walk.chains > 1 &&
+                ((walk.reductions.empty() && m_target.warp == 0) || m_plan->vectors != VectorOver::Walks))
                 return "chains are of reductions whose walks are vectors";
         }
         for (size_t s = 0; s < m_kernel->stores.size(); ++s)
@@ -227,6 +302,9 @@ class Checker {
                 return "what is kept has one loop of at most " + std::to_string(m_target.mostKept) + " elements";
             if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
                 return "rows are kept where one thread walks one row at a time";
+            for (const Walk& walk : m_plan->walks)
+                if (m_target.warp > 0 && walk.chains != m_plan->walks[0].chains)
+                    return "threads keep elements for themselves: walks have as many chains as each other";
         }
         return {};
     }

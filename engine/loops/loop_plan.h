@@ -15,7 +15,8 @@ namespace cutaway {
 struct Walk {
     std::vector<int> reductions;  // numbers in reductionsOf(kernel)
     std::vector<int> stores;      // numbers in kernel.stores; a walk has the one or the other
-    int chains = 1;               // states of each reduction, which vectors go to in turn: one alone waits for itself
+    int chains = 1;               // states of each reduction, which vectors go to in turn: one alone waits for itself;
+                                  // where lanes are threads, neighbours in memory that each has, in stores too
     bool operator==(const Walk&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "engine/loops/index.h"
 #include "engine/loops/nest_text.h"
 #include "engine/loops/vectorise.h"
+#include "engine/loops/walk_lanes.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -49,6 +50,9 @@ void noteFacts(LoweredKernel& lowered, const TargetInfo& target) {
             const auto* const loop = std::get_if<For>(&stmt.node);
             if (loop != nullptr && loop->map == Map::Parts) nest.unit = std::max<int64_t>(nest.unit, loop->lanes);
         });
+        // Where a block has several groups of lanes, each takes a step.
+        if (nest.threads > nest.lanes) nest.unit *= nest.threads / nest.lanes;
+        content.add(nest.threads);
         std::vector<Expr> values;
         forEachValueIn(nest.body, [&](const Expr& e) { values.push_back(e); });
         forEachExpr(values, [&](const Expr& e) {
@@ -119,7 +123,7 @@ LoweredKernel lowerLoops(const Kernel& kernel, const LoopPlan& plan, const Targe
     for (LoopNest& nest : lowered.nests) {
         nest.lanes = plan.lanes;
         nest.warp = target.loops.warp;
-        if (nest.warp > 0) nest.threads = std::min(plan.lanes, target.loops.lanes);
+        if (nest.warp > 0) nest.threads = groupsOf(plan, target) * std::min(plan.lanes, target.loops.lanes);
     }
     if (steps) steps->push_back({"build", texts(lowered.nests)});
     for (const NestStep& step : kSteps) {

@@ -51,6 +51,8 @@ std::vector<CudaSample> cudaSamples(bool large) {
     const int64_t joined = large ? n * m / 4 : 150;
     return {{"pointwise", named("pointwise", gelu(n * m)), gpu(256, 32), elements, 2 * one},
             {"row reduction", named("rows", softmax(n, m)), gpu(256), elements, 2 * one},
+            {"short rows", named("short", softmax(n * m / 100, 100)), gpu(256), elements, 2 * one},
+            {"rows of a few", named("few", softmax(n * m / 6, 6)), gpu(256), elements, 2 * one},
             {"split reduction", named("split", largest(1, all)), gpu(256), static_cast<size_t>(all),
              static_cast<double>(all) * 4 / 1e6},
             {"outer reduction", named("outer", columnSums(n, m)), gpu(256, 32), elements, one},
@@ -83,10 +85,11 @@ QString entry(const CudaSample& sample, int number, bool large) {
     const LoweredKernel kernel = lowered(sample);
     QString text = QString::fromStdString(printCuda(kernel).source), launches, sizes, workspace;
     for (size_t i = 0; i < kernel.nests.size(); ++i)
-        launches += QStringLiteral("{(const void*)%1, %2, %3},")
+        launches += QStringLiteral("{(const void*)%1, %2, %3, %4},")
                         .arg(QString::fromStdString(kernel.functionOf(i)))
                         .arg(kernel.nests[i].range.value())
-                        .arg(kernel.nests[i].threads);
+                        .arg(kernel.nests[i].threads)
+                        .arg(kernel.nests[i].unit);
     for (const Workspace& space : kernel.workspace)
         workspace += QString::number(space.count.value() * byteSize(space.dtype)) + ",";
     QStringList initial, expected;
@@ -115,7 +118,7 @@ constexpr const char* kHeader = R"(#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <vector>
-struct Launch { const void* function; unsigned long range; int threads; };
+struct Launch { const void* function; unsigned long range; int threads; long perBlock; };
 struct Buffer { size_t bytes; int floats; };
 struct Case {
     const char* name; double megabytes;
@@ -150,7 +153,7 @@ int main() {
             for (const Launch& l : c.launches) {
                 long begin = 0, end = (long)l.range;
                 void* args[] = {pointers.data(), (void*)&none, &begin, &end, &fault};
-                size_t blocks = l.range; if (blocks > 65535) blocks = 65535;
+                size_t blocks = (l.range + l.perBlock - 1) / l.perBlock; if (blocks > 65535) blocks = 65535;
                 cudaLaunchKernel(l.function, dim3((unsigned)blocks), dim3((unsigned)l.threads), args, 0, 0);
             }
         };
@@ -191,7 +194,7 @@ class CudaPrinterTest : public QObject {
   private slots:
     /// Warps by themselves, in registers; what each of them has meets in shared memory, between two barriers for all.
     void lanesMeetInSharedMemory() {
-        const CudaSample sample{"rows", softmax(3, 400), gpu(128), 1200, 0};
+        const CudaSample sample{"rows", softmax(3, 512), gpu(128), 1536, 0};
         const QString text = functions(sample);
         QVERIFY2(text.contains("__shfl_xor_sync(0xffffffffu, t") && text.contains("[4];\n"), qPrintable(text));
         const LoopNest nest =
@@ -203,6 +206,52 @@ class CudaPrinterTest : public QObject {
         });
         QCOMPARE(text.count("__syncthreads();"), 2 * (walks - 1));  // the last one stores
         QVERIFY(!functions({"warp", softmax(3, 40), gpu(32), 120, 0}).contains("__syncthreads"));
+    }
+    /// Adjacent threads have adjacent elements of a row, and rows do not wait for each other.
+    void shortRowsAreOfAWarp_data() {
+        QTest::addColumn<int>("rows");
+        QTest::addColumn<int>("length");
+        QTest::addColumn<int>("lanes");
+        QTest::newRow("half a block") << 6144 << 128 << 32;
+        QTest::newRow("some for each thread") << 6144 << 1024 << 32;
+        QTest::newRow("few rows") << 64 << 1024 << 256;
+        QTest::newRow("longer") << 6144 << 1025 << 256;
+        QTest::newRow("a part of a warp") << 50000 << 6 << 8;
+        QTest::newRow("two") << 50000 << 2 << 2;
+    }
+    void shortRowsAreOfAWarp() {
+        QFETCH(int, rows);
+        QFETCH(int, length);
+        QFETCH(int, lanes);
+        const CudaSample sample{"rows", softmax(rows, length), kH100Target, 0, 0};
+        const LoopPlan plan = choosePlan(sample.kernel, sample.target);
+        QCOMPARE(plan.vectors, VectorOver::Walks);
+        QCOMPARE(plan.lanes, lanes);
+        const LoweredKernel made = lowered(sample);
+        const PrintedKernel kernel = printCuda(made);
+        const QString text = QString::fromStdString(kernel.source);
+        QCOMPARE(made.nests[0].threads, 256);
+        QCOMPARE(made.nests[0].unit, int64_t{256 / lanes});
+        QCOMPARE(text.contains("__syncthreads"), lanes == 256);
+        QCOMPARE(text.contains("threadIdx.x % " + QString::number(lanes) + ";"), lanes < 256);
+        QCOMPARE(text.contains(" << (threadIdx.x % 32 - k)), t"), lanes < 32);
+        QVERIFY2(!text.contains("k * (" + QString::number(length) + "L)"), qPrintable(text));
+    }
+    /// Both what is read and what is written lies side by side for adjacent threads, and so in different banks between.
+    void transposesGoThroughSharedMemory() {
+        for (const auto& [n, m] : {std::pair{8192, 8192}, std::pair{50, 70}}) {
+            const CudaSample sample{"turned", transpose(n, m), kH100Target, 0, 0};
+            const LoweredKernel made = lowered(sample);
+            const PrintedKernel kernel = printCuda(made);
+            const QString text = QString::fromStdString(kernel.source);
+            QCOMPARE(made.nests[0].threads, 256);
+            QVERIFY2(text.contains("__shared__ float c0[1056];"), qPrintable(text));
+            QCOMPARE(text.count("__syncthreads();"), 2);
+            int cut = 0;
+            forEachStmt(lowerLoops(sample.kernel, choosePlan(sample.kernel, kH100Target), kH100Target).nests[0].body,
+                        [&](const Stmt& stmt) { cut += std::holds_alternative<If>(stmt.node); });
+            QCOMPARE(cut > 0, n % 32 != 0);
+        }
     }
     void everyFunctionHasAHelper() {
         for (const char* name :
@@ -234,6 +283,20 @@ class CudaPrinterTest : public QObject {
         QVERIFY(many.source.find("(long)blockIdx.x * 1024;") != std::string::npos);
         QVERIFY(many.helpers.contains("wide"));
         QVERIFY(!printed({"few", gelu(1 << 12), gpu(256), 0, 0}).helpers.contains("wide"));
+    }
+    /// Of a row each thread has some that lie side by side, in all walks.
+    void walksReadNeighboursAtOnce() {
+        const CudaSample sample{"rows", softmax(9, 4096), gpu(256), 9 * 4096, 0};
+        const QString text = functions(sample);
+        QCOMPARE(text.count("readWide("), 3);
+        QCOMPARE(text.count("writeWide("), 2);  // what is kept, and the result
+        Kernel across = largest(9, 4096);
+        const auto apart = [](const Expr& e) {
+            return e->kind == ExprKind::Load ? Expr::load(e->name, num(3) * e->operands[0], e->dtype) : Expr();
+        };
+        QVERIFY(printed({"rows", across, gpu(256), 0, 0}).helpers.contains("wide"));
+        across.stores[0].value = rewriteShared(across.stores[0].value, apart);
+        QVERIFY(!printed({"apart", across, gpu(256), 0, 0}).helpers.contains("wide"));
     }
     void programsHaveEachKernelOnce() {
         const PrintedKernel own = printed({"one", gelu(300), gpu(256), 0, 0});

@@ -255,6 +255,8 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
     plan.vectors = static_cast<VectorOver>(random() % 3);
     plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : lanes;
     if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(lanes << random() % 3, mostLanes(kernel, target));
+    if (plan.vectors == VectorOver::Walks && target.loops.warp > 0 && random() % 2)
+        plan.lanes = std::min(target.loops.warp, lanes) >> random() % 3;
     plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
     plan.ahead = static_cast<int>(random() % 4) - 1;
@@ -274,7 +276,9 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
         plan.walks = walks;
     }
     for (Walk& walk : plan.walks)
-        walk.chains = random() % 2 || walk.reductions.empty() ? 1 : static_cast<int>(1 + random() % 5);
+        walk.chains = random() % 2 || (walk.reductions.empty() && target.loops.warp == 0)
+                          ? 1
+                          : static_cast<int>(1 + random() % 5);
     return plan;
 }
 
