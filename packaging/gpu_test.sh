@@ -42,7 +42,7 @@ try() {
             tail -n 4 "$work/said" | sed 's/^/      /'
         fi
         # A graph that has gradients: the interpreter's are what the GPU's are compared with.
-        timeout 300 cutaway-cli run "$graph" --mode training --gradients "$work/expected" >/dev/null 2>&1 || continue
+        timeout 300 cutaway-cli run "$graph" --mode training --device cuda --gradients "$work/expected" >/dev/null 2>&1 || continue
         tried=$((tried + 1))
         if ! timeout 300 cutaway-cli run "$graph" --mode training --backend cuda --expect-gradients "$work/expected" \
             >"$work/said" 2>&1; then
