@@ -482,15 +482,6 @@ class LibrariesTest : public QObject {
                 QVERIFY2(tested.contains(row.op), std::string(row.op).c_str());
     }
 
-    /// A library's own file names it as the list does.
-    void listsAgree() {
-        for (const Library* library : allLibraries()) {
-            const CtLibrary* const found = libraryNamed(library->name);
-            QVERIFY2(found != nullptr && found->name == library->name, std::string(library->name).c_str());
-        }
-        QVERIFY(libraryNamed("none") == nullptr);
-    }
-
     void refusals_data() {
         QTest::addColumn<int>("row");
         for (size_t i = 0; i < std::size(kRefused); ++i) QTest::newRow(kRefused[i].name) << static_cast<int>(i);

@@ -5,6 +5,7 @@
 #include "cutaway/session.h"
 #include "engine/interpret/interpret.h"
 #include "engine/loops/nest_text.h"
+#include "engine/runtime/libraries/table.h"
 #include "engine/schedule/lowering.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/compare_outputs.h"
@@ -140,6 +141,15 @@ class TargetsTest : public QObject {
         QCOMPARE(QString::fromStdString(facts.whyNot),
                  QString("it reads and writes 2 tensors, and a kernel has at most 1"));
     }
+    /// A library's own file names it as the list does.
+    void listsAgree() {
+        for (const Library* library : allLibraries()) {
+            const CtLibrary* const found = libraryNamed(library->name);
+            QVERIFY2(found != nullptr && found->name == library->name, std::string(library->name).c_str());
+        }
+        QVERIFY(libraryNamed("none") == nullptr);
+    }
+
     /// Rows of libraries are for one device; empty where it has none for the call.
     void librariesAreOfOneDevice_data() {
         QTest::addColumn<QString>("call");
