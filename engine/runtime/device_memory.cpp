@@ -44,10 +44,6 @@ class HostMemory final : public DeviceMemory {
     std::vector<unsigned char> m_elsewhere;
 };
 
-size_t bytesOf(const Tensor& tensor) {
-    return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
-}
-
 Tensor in(const std::shared_ptr<Storage>& storage, const Tensor& like) {
     return Tensor(storage, like.dtype(), like.sizes(), like.strides(), 0, like.device());
 }
@@ -56,8 +52,12 @@ Tensor in(const std::shared_ptr<Storage>& storage, const Tensor& like) {
 
 std::shared_ptr<DeviceMemory> hostMemory() { return std::make_shared<HostMemory>(); }
 
+size_t spannedBytes(const Tensor& tensor) {
+    return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
+}
+
 Result<Tensor> onDevice(DeviceMemory& device, const Tensor& tensor) {
-    const size_t bytes = bytesOf(tensor);
+    const size_t bytes = spannedBytes(tensor);
     CT_TRY(const auto storage, device.allocate(std::max<size_t>(bytes, 1)));
     Tensor made = in(storage, tensor);
     if (bytes > 0) CT_TRY_VOID(device.toDevice(made.address(), tensor.data(), bytes));
@@ -66,7 +66,7 @@ Result<Tensor> onDevice(DeviceMemory& device, const Tensor& tensor) {
 
 Result<Tensor> onHost(DeviceMemory& device, const Tensor& tensor) {
     if (!tensor.defined() || !tensor.storage()->isForeign()) return tensor;
-    const size_t bytes = bytesOf(tensor);
+    const size_t bytes = spannedBytes(tensor);
     Tensor made = in(Storage::allocateUninitialized(std::max<size_t>(bytes, 1)), tensor);
     if (bytes > 0) CT_TRY_VOID(device.toHost(made.data(), tensor.address(), bytes));
     return made;

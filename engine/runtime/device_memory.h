@@ -52,6 +52,8 @@ class DeviceMemory {
 /// The memory of this process.
 std::shared_ptr<DeviceMemory> hostMemory();
 
+/// From its first element to its last, with what lies between.
+size_t spannedBytes(const Tensor& tensor);
 /// The tensor in the device's memory, with its strides. Errors of allocate.
 Result<Tensor> onDevice(DeviceMemory& device, const Tensor& tensor);
 /// The tensor in the host's memory, with its strides; one that lies there is returned as it is.

@@ -127,10 +127,11 @@ class HostContext::Steps {
     /// What the segment's kernels have left in their words.
     Result<void> lookForFaults(size_t segment) {
         DeviceMemory& device = m_program->device();
+        if (device.isHost()) return {};
         const auto [first, end] = m_function->stepsOf(segment);
         bool any = false;
         for (size_t i = first; i < end; ++i) any |= checks(m_function->steps[i]);
-        if (device.isHost() || !any) return {};
+        if (!any) return {};
         CT_TRY(int* const words, device.faults(m_function->steps.size()));
         std::vector<int> found(m_function->steps.size());
         CT_TRY_VOID(device.toHost(found.data(), words, found.size() * sizeof(int)));

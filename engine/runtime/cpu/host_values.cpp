@@ -26,10 +26,6 @@ Dims denseStrides(const Tensor& tensor) {
     return tensor.strides();
 }
 
-size_t spannedBytes(const Tensor& tensor) {
-    return static_cast<size_t>(extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype()));
-}
-
 /// The number of bytes that memory has at least.
 size_t atLeast(int64_t bytes) { return static_cast<size_t>(std::max<int64_t>(bytes, 64)); }
 

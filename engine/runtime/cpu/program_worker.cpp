@@ -244,9 +244,8 @@ Result<void> upload(DeviceMemory& device, std::vector<Tensor>& constants, std::v
         Tensor& made = known[{tensor.data(), tensor.dtype(), tensor.sizes(), tensor.strides()}];
         if (!made.defined()) {
             CT_TRY(made, onDevice(device, tensor));
-            const auto bytes = extent(tensor.sizes(), tensor.strides()) * byteSize(tensor.dtype());
             size_t& range = ranges[static_cast<std::byte*>(tensor.data())];
-            range = std::max(range, static_cast<size_t>(bytes));
+            range = std::max(range, spannedBytes(tensor));
         }
         tensor = made;
         return {};

@@ -115,18 +115,16 @@ class ProductPlan final : public LibraryPlan {
         std::optional<Matrix> c;
         if (!plain && m_beta != 0) c = addend(call, d);
         // The library's results are column-major; a row-major one is the turned product's.
-        if (!d.lead() || (d.turned().lead() && d.columnStep == 1 && d.columns > 1)) {
+        const bool turned = !d.lead() || (d.turned().lead() && d.columnStep == 1 && d.columns > 1);
+        if (turned) {
             std::swap(a, b);
             std::swap(m_a, m_b);
             a = a.turned();
             b = b.turned();
             d = d.turned();
             if (c) c = c->turned();
-            m_biasFits = m_bias && !m_biasByRow;
-        } else {
-            m_biasFits = m_bias && m_biasByRow;
         }
-        if (m_bias && !m_biasFits) throw LibraryRefusal("it adds one number for each column");
+        if (m_bias && m_biasByRow == turned) throw LibraryRefusal("it adds one number for each column");
         if (m_empty) return;
         const Opened& own = opened();
         check(own.lt->matmulDescCreate(&m_product, m_types.compute, m_types.scale), "cublasLtMatmulDescCreate");
@@ -268,7 +266,7 @@ class ProductPlan final : public LibraryPlan {
     Types m_types{};
     double m_alpha = 1, m_beta = 1;
     std::optional<int> m_c, m_bias;
-    bool m_biasByRow = false, m_biasFits = false, m_empty = false;
+    bool m_biasByRow = false, m_empty = false;
     void *m_product = nullptr, *m_out = nullptr, *m_added = nullptr;
     Seen m_left, m_right;
     std::vector<void*> m_layouts;

@@ -51,7 +51,6 @@ Result<void*> Memory::take(size_t bytes) {
     if (const auto known = m_free.find(bytes); known != m_free.end()) {
         void* const memory = known->second;
         m_free.erase(known);
-        m_freeBytes -= bytes;
         return memory;
     }
     DevicePtr made = 0;
@@ -73,16 +72,12 @@ Result<void*> Memory::take(size_t bytes) {
     return reinterpret_cast<void*>(made);
 }
 
-void Memory::giveBack(void* memory, size_t bytes) {
-    m_free.emplace(bytes, memory);
-    m_freeBytes += bytes;
-}
+void Memory::giveBack(void* memory, size_t bytes) { m_free.emplace(bytes, memory); }
 
 void Memory::drain() {
     driver().streamSynchronize(m_stream);
     for (const auto& [bytes, memory] : m_free) driver().memFree(place(memory));
     m_free.clear();
-    m_freeBytes = 0;
 }
 
 Result<std::shared_ptr<Storage>> Memory::allocate(size_t bytes) {

@@ -48,7 +48,6 @@ class Memory final : public DeviceMemory, public std::enable_shared_from_this<Me
     bool m_hasProducts = false;
     /// Freed memory, by its size: what is enqueued next may have it, being behind all that used it.
     std::multimap<size_t, void*> m_free;
-    size_t m_freeBytes = 0;
     std::vector<void*> m_events;  // to be used again
     std::shared_ptr<Storage> m_elsewhere, m_faults;
 };
