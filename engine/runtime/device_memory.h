@@ -42,9 +42,6 @@ class DeviceMemory {
 
     /// What libraries enqueue their work in; null on the host.
     virtual void* stream() const = 0;
-    /// A word for each step of a program, which its kernels set where an index or a divisor from data is wrong (as
-    /// KernelCode::launch returns it); null on the host, where a launch says so itself.
-    virtual Result<int*> faults(size_t steps) = 0;
     /// No request can be answered any more: the process should end.
     virtual bool isBroken() const { return false; }
 };

@@ -38,7 +38,6 @@ class StandIn final : public DeviceMemory {
     void forget(const Mark&) override {}
     Result<Replay> record(const std::function<Result<void>()>&) override { return Replay(); }
     void* stream() const override { return nullptr; }
-    Result<int*> faults(size_t) override { return nullptr; }
 };
 
 struct Row {

@@ -124,6 +124,18 @@ class HostContext::Steps {
     bool checks(const HostStep& step) const {
         return step.kind == HostStepKind::Kernel && m_program->program().kernels[step.kernel].checks;
     }
+    /// A word for each step, which its kernels set where an index or a divisor from data is wrong; null on the host,
+    /// where a launch says so itself. They lie where they are: recorded segments know them.
+    Result<int*> words() {
+        DeviceMemory& device = m_program->device();
+        if (device.isHost()) return nullptr;
+        if (!m_words) {
+            const std::vector<int> none(m_function->steps.size());
+            CT_TRY(m_words, device.allocate(none.size() * sizeof(int)));
+            CT_TRY_VOID(device.toDevice(m_words->address(), none.data(), none.size() * sizeof(int)));
+        }
+        return reinterpret_cast<int*>(m_words->address());
+    }
     /// What the segment's kernels have left in their words.
     Result<void> lookForFaults(size_t segment) {
         DeviceMemory& device = m_program->device();
@@ -132,7 +144,7 @@ class HostContext::Steps {
         bool any = false;
         for (size_t i = first; i < end; ++i) any |= checks(m_function->steps[i]);
         if (!any) return {};
-        CT_TRY(int* const words, device.faults(m_function->steps.size()));
+        CT_TRY(int* const words, this->words());
         std::vector<int> found(m_function->steps.size());
         CT_TRY_VOID(device.toHost(found.data(), words, found.size() * sizeof(int)));
         for (size_t i = first; i < end; ++i) {
@@ -158,7 +170,7 @@ class HostContext::Steps {
     Result<void> runKernel(size_t number, const HostStep& step) {
         const BoundStep& numbers = m_values.bound().steps[number];
         void* const* const buffers = m_values.buffersOf(number);
-        CT_TRY(int* const words, m_program->device().faults(m_function->steps.size()));
+        CT_TRY(int* const words, this->words());
         for (size_t i = 0; i < numbers.ranges.size(); ++i) {
             CT_TRY(const int failed,
                    m_program->code().launch({step.kernel, i, buffers, numbers.sizes.data(), numbers.ranges[i],
@@ -251,6 +263,7 @@ class HostContext::Steps {
     SymbolValues m_sizes;  // with what steps have found
     Operands m_operands;
     std::vector<Recorded> m_replays;  // by segment
+    std::shared_ptr<Storage> m_words;
     /// By step, for the sizes that it was last run with.
     std::map<size_t, std::pair<std::shared_ptr<const PreparedSegment>, std::unique_ptr<FunctionCall>>> m_calls;
     std::map<std::string, std::unique_ptr<HostContext>> m_contexts;  // by function

@@ -19,7 +19,7 @@ struct KernelLaunch {
     int64_t range = 0;
     const ThreadPool* pool = nullptr;  // lent by who runs it, so many threads of it
     int threads = 1;
-    int* fault = nullptr;  // DeviceMemory::faults, that of the step
+    int* fault = nullptr;  // of the step, in the device's memory; null: the launch returns it
 };
 
 /// Re-entrant.

@@ -149,14 +149,4 @@ Result<DeviceMemory::Replay> Memory::record(const std::function<Result<void>()>&
     return Replay([this, kept] { return check(driver().graphLaunch(kept.get(), m_stream), "cuGraphLaunch"); });
 }
 
-Result<int*> Memory::faults(size_t steps) {
-    const size_t bytes = std::max<size_t>(steps, 1) * sizeof(int);
-    if (!m_faults || m_faults->size() < bytes) {
-        CT_TRY(m_faults, allocate(std::max<size_t>(bytes, 4096)));
-        CT_TRY_VOID(check(driver().memsetD8Async(place(m_faults->address()), 0, m_faults->size(), m_stream),
-                          "cuMemsetD8Async"));
-    }
-    return reinterpret_cast<int*>(m_faults->address());
-}
-
 }  // namespace cutaway::cuda

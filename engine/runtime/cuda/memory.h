@@ -31,7 +31,6 @@ class Memory final : public DeviceMemory, public std::enable_shared_from_this<Me
     void forget(const Mark& mark) override;
     Result<Replay> record(const std::function<Result<void>()>& work) override;
     void* stream() const override { return m_stream; }
-    Result<int*> faults(size_t steps) override;
     bool isBroken() const override { return m_broken; }
 
   private:
@@ -49,7 +48,7 @@ class Memory final : public DeviceMemory, public std::enable_shared_from_this<Me
     /// Freed memory, by its size: what is enqueued next may have it, being behind all that used it.
     std::multimap<size_t, void*> m_free;
     std::vector<void*> m_events;  // to be used again
-    std::shared_ptr<Storage> m_elsewhere, m_faults;
+    std::shared_ptr<Storage> m_elsewhere;
 };
 
 }  // namespace cutaway::cuda
