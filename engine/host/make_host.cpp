@@ -269,6 +269,12 @@ class Maker {
             for (const Param& param : node.op().schema()->params) step.params.push_back(param.name);
         step.node = node.name();
         step.type = node.type();
+        // Libraries of other devices say of an index that it is out of range as kernels do.
+        const auto isIndex = [](const Param& param) { return param.name == "index" || param.name == "indices"; };
+        const std::vector<Param>& params = node.op().schema()->params;
+        if (row != nullptr && row->library.device != DeviceType::Cpu &&
+            std::any_of(params.begin(), params.end(), isIndex))
+            step.checking = node.name();
         step.found = foundBy(call);
         addFollowing(step.found);
         std::optional<Error> error;

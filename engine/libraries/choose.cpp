@@ -20,7 +20,8 @@ const Rows& rowsNamed(std::string_view op) {
     const auto found = byOp.find(op);
     return found == byOp.end() ? none : found->second;
 }
-/// The device's rows of a call's operator; for one in place (add_) also the portable rows of its functional form.
+/// The device's rows of a call's operator; for one in place (add_) also the rows of its functional form that
+/// compute it.
 Rows rowsOf(const Node& call, const TargetInfo& target) {
     Rows rows;
     if (!call.isCall()) return rows;
@@ -28,7 +29,7 @@ Rows rowsOf(const Node& call, const TargetInfo& target) {
         if (row->library.device == target.device.type) rows.push_back(row);
     if (const Op* functional = call.op().functional())
         for (const LibraryRow* row : rowsNamed(functional->name()))
-            if (row->library.device == target.device.type && row->isPortable()) rows.push_back(row);
+            if (row->library.device == target.device.type && row->isFunction()) rows.push_back(row);
     return rows;
 }
 }  // namespace
@@ -67,7 +68,8 @@ std::string whyNoLibrary(const Node& call, const TargetInfo& target) {
 
 std::string libraryText(const LibraryRow& row, const Node& call) {
     const std::string name(row.library.name);
-    return row.isPortable() ? name + ": " + call.op().name() : std::string(call.op().baseName()) + " (" + name + ")";
+    return &row.library == &kPortable ? name + ": " + call.op().name()
+                                      : std::string(call.op().baseName()) + " (" + name + ")";
 }
 
 bool isCopiedConcatenation(const Node& node, const TargetInfo& target) {

@@ -43,9 +43,9 @@ struct LibraryRow {
     /// layout is as fast.
     std::optional<MemoryFormat> layout = std::nullopt;
 
-    /// Portable functions are slower than kernels, so their rows stand behind all others: of an operator's rows the
-    /// first that takes a call computes it.
-    bool isPortable() const { return &library == &kPortable; }
+    /// A function of our own, portable or for GPUs. It also computes the operator in place (add_). Kernels are faster,
+    /// so these rows stand behind all others: the first of an operator's rows that takes a call computes it.
+    bool isFunction() const { return &library == &kPortable || &library == &kGpuFunctions; }
 };
 std::span<const LibraryRow> libraryRows();
 /// The row of the target's device that computes the call; null if none does. `alone`: in a program that has no engine

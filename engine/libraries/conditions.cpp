@@ -178,6 +178,25 @@ std::string whyNotPortable(const Node& node, const TargetInfo&) {
     return why;
 }
 
+std::string whyNotGpuFunction(const Node& node, const TargetInfo& target) {
+    constexpr int kMostDims = 8;
+    std::string why = whyNotPortable(node, target);
+    for (const Node* input : node.inputs()) {
+        const TensorType* type = input->type().tensor();
+        if (type == nullptr || !why.empty()) continue;
+        if (isComplex(type->dtype)) why = "'" + input->name() + "' is complex";
+        if (type->rank() > kMostDims) why = "'" + input->name() + "' has more than 8 dims";
+    }
+    for (const Argument& arg : node.args()) {
+        if (arg.list() == nullptr) continue;
+        for (const Argument& item : *arg.list()) {
+            const TensorType* type = item.node() ? item.node()->type().tensor() : nullptr;
+            if (type && (type->dtype == DType::Bool || type->dtype == DType::U8)) why = "an index is a mask";
+        }
+    }
+    return why;
+}
+
 std::string whySlowConvolution(const Node& node) {
     return whyNotPadding(node).empty() ? whySlowProduct(node) : std::string();
 }

@@ -23,6 +23,8 @@ std::string whyNotAttention(const Node& node, const TargetInfo& target);
 std::string whyNotCopies(const Node& node, const TargetInfo& target);
 /// Every tensor of the call has a dtype and a number of dims that the C interface knows, and no number is complex.
 std::string whyNotPortable(const Node& node, const TargetInfo& target);
+/// Every tensor of the call is of real numbers and has up to 8 dims, and no index is a mask.
+std::string whyNotGpuFunction(const Node& node, const TargetInfo& target);
 /// A reason where a tensor is float32, bfloat16 or float16: oneDNN, in the engine's own function, is faster at these.
 std::string whySlowProduct(const Node& node);
 /// The same, but for windows that oneDNN does not take.

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_LIBRARY_VERSION 6
+#define CT_LIBRARY_VERSION 7
 #define CT_MAX_RANK 16
 
 /* Element types; the numbers are part of the interface. */
@@ -93,6 +93,7 @@ typedef struct CtParallel {
     CtRandom* random;   /* of the run; null: its calls draw nothing */
     CtResults* results; /* null: the call's results have their memory */
     void* stream;       /* of the device on which operands and results lie: work is enqueued there; null: the host's */
+    int32_t* fault;     /* on that device, set to 1 where an index that comes from data is out of range; may be null */
 } CtParallel;
 
 typedef struct CtNeeds {

@@ -10,7 +10,8 @@
    - attention: our own; its rows are converted as portable functions convert theirs
    - LAPACK: linear algebra, called as portable functions are
    - portable: operators as plain C++, the slowest, for every dtype
-   - cuBLASLt, cuDNN: products and convolutions on NVIDIA GPUs, loaded at run time */
+   - cuBLASLt, cuDNN: products and convolutions on NVIDIA GPUs, loaded at run time
+   - GPU functions: scans, sorts, scatters and copies in place, by CUDA kernels of our own */
 // clang-format off
 #define CUTAWAY_LIBRARIES(row)                                                                                     \
     row(kOneDnn, oneDnnLibrary, "oneDNN", Cpu, OneDnn, oneDnnVersion, "runtime/libraries/onednn")                  \
@@ -23,7 +24,8 @@
         "runtime/libraries/portable", "runtime/portable/", "support/dense_")                                       \
     row(kPortable, portableLibrary, "portable", Cpu, Nothing, nullptr, "runtime/libraries/portable",               \
         "runtime/portable/")                                                                                       \
-    row(kCublasLt, cublasLtLibrary, "cuBLASLt", Cuda, Nothing, nullptr, "runtime/cuda/cublaslt")                         \
-    row(kCudnn, cudnnLibrary, "cuDNN", Cuda, Nothing, nullptr, "runtime/cuda/cudnn")
+    row(kCublasLt, cublasLtLibrary, "cuBLASLt", Cuda, Nothing, nullptr, "runtime/cuda/cublaslt")                   \
+    row(kCudnn, cudnnLibrary, "cuDNN", Cuda, Nothing, nullptr, "runtime/cuda/cudnn")                               \
+    row(kGpuFunctions, gpuFunctionsLibrary, "GPU functions", Cuda, Nothing, nullptr, "runtime/cuda/functions")
 // clang-format on
 #endif

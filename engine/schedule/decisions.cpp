@@ -77,7 +77,7 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
             if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node, schedule->target));
             continue;
         }
-        if (row->isPortable() && probe(node, schedule->target).lowers) {
+        if (row->isFunction() && probe(node, schedule->target).lowers) {
             rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
             continue;
         }

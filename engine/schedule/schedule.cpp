@@ -175,14 +175,14 @@ class Scheduler {
         call.library = row;
         if (m_plans) CT_TRY_VOID(scheduleBodies(node));
         const bool graphs = isHigherOrder(node.op().name());
-        call.description = graphs              ? "graphs: " + std::string(node.op().baseName())
-                           : row == nullptr    ? "reference: " + node.op().name()
-                           : row->isPortable() ? libraryText(*row, node)
-                                               : "library: " + libraryText(*row, node);
+        call.description = graphs                        ? "graphs: " + std::string(node.op().baseName())
+                           : row == nullptr              ? "reference: " + node.op().name()
+                           : &row->library == &kPortable ? libraryText(*row, node)
+                                                         : "library: " + libraryText(*row, node);
         if (row == nullptr) CT_TRY_VOID(checkComputable(node));
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +
-                               (row == nullptr || row->isPortable() ? why : "the library's own kernel is faster"));
+                               (row == nullptr || row->isFunction() ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
             if (const TensorType* tensor = type.tensor())
                 addSaturated(bytes, {elements(tensor->sizes), byteSize(tensor->dtype)});

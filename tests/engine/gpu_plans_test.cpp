@@ -15,6 +15,7 @@
 #include "cutaway/session.h"
 #include "engine/codegen/cuda_prelude.h"
 #include "engine/codegen/cuda_printer.h"
+#include "engine/runtime/cuda/functions.h"
 #include "engine/runtime/cuda/library.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/session_state.h"
@@ -175,6 +176,15 @@ class GpuPlansTest : public QObject {
         }
         QVERIFY(kernels.size() > 10);
         compile(*nvrtc, kernels);
+    }
+
+    void functionsOfOurOwnCompile() {
+        const auto nvrtc = cuda::Nvrtc::load();
+        if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
+        for (const std::string& source : cuda::gpuFunctionSources()) {
+            const auto cubin = nvrtc->cubin(source, cudaOptions(90));
+            QVERIFY2(cubin, cubin ? "" : cubin.error().message.c_str());
+        }
     }
 
   private:

@@ -166,7 +166,10 @@ class TargetsTest : public QObject {
                                 << "";
         QTest::newRow("portable") << "aten.cumsum.default(x, 0)"
                                   << "portable: aten.cumsum.default"
-                                  << "";
+                                  << "library: cumsum (GPU functions)";
+        QTest::newRow("in place") << "aten.copy_.default(x, x)"
+                                  << "portable: aten.copy_.default"
+                                  << "library: copy_ (GPU functions)";
     }
     void librariesAreOfOneDevice() {
         QFETCH(QString, call);

@@ -121,11 +121,8 @@ class HostContext::Steps {
         return what == 1 ? invalidInput("an index that comes from data is out of range", step.checking)
                          : invalidInput("integer division by zero", step.checking);
     }
-    bool checks(const HostStep& step) const {
-        return step.kind == HostStepKind::Kernel && m_program->program().kernels[step.kernel].checks;
-    }
-    /// A word for each step, which its kernels set where an index or a divisor from data is wrong; null on the host,
-    /// where a launch says so itself. They lie where they are: recorded segments know them.
+    /// A word for each step, which its kernels or its library set where an index or a divisor from data is wrong; null
+    /// on the host, where a launch says so itself. They lie where they are: recorded segments know them.
     Result<int*> words() {
         DeviceMemory& device = m_program->device();
         if (device.isHost()) return nullptr;
@@ -142,7 +139,7 @@ class HostContext::Steps {
         if (device.isHost()) return {};
         const auto [first, end] = m_function->stepsOf(segment);
         bool any = false;
-        for (size_t i = first; i < end; ++i) any |= checks(m_function->steps[i]);
+        for (size_t i = first; i < end; ++i) any |= !m_function->steps[i].checking.empty();
         if (!any) return {};
         CT_TRY(int* const words, this->words());
         std::vector<int> found(m_function->steps.size());
@@ -251,6 +248,8 @@ class HostContext::Steps {
         CtRandom draws{m_values.random().seed, m_values.random().draws};
         lent.random = &draws;
         lent.stream = m_program->device().stream();
+        CT_TRY(int* const words, this->words());
+        lent.fault = words == nullptr ? nullptr : words + number;
         CT_TRY_VOID(planned.plan->run(m_operands.operands, m_operands.results, m_values.scratchOf(planned), lent));
         m_values.random().draws = draws.draws;
         return {};

@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "engine/runtime/cuda/functions.h"
 #include "engine/runtime/cuda/memory.h"
 #include "engine/runtime/libraries/call_reader.h"
 #include "engine/runtime/libraries/library_plan.h"
@@ -51,7 +52,6 @@ struct Cudnn {
     int (*setGroups)(Descriptor, int);
     int (*setMath)(Descriptor, int);
     int (*addTensor)(Handle, const void*, Descriptor, const void*, const void*, Descriptor, void*);
-    int (*biasGradient)(Handle, const void*, Descriptor, const void*, const void*, Descriptor, void*);
     GetAlgorithms forwardAlgorithms, dataAlgorithms, filterAlgorithms;
     GetWorkspace forwardWorkspace, dataWorkspace, filterWorkspace;
     Convolve forward, data, filter;
@@ -82,7 +82,6 @@ const Cudnn& openedCudnn() {
         library->bind(made.setGroups, "cudnnSetConvolutionGroupCount");
         library->bind(made.setMath, "cudnnSetConvolutionMathType");
         library->bind(made.addTensor, "cudnnAddTensor");
-        library->bind(made.biasGradient, "cudnnConvolutionBackwardBias");
         library->bind(made.forwardAlgorithms, "cudnnGetConvolutionForwardAlgorithm_v7");
         library->bind(made.dataAlgorithms, "cudnnGetConvolutionBackwardDataAlgorithm_v7");
         library->bind(made.filterAlgorithms, "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
@@ -164,9 +163,7 @@ class ConvolutionPlan final : public LibraryPlan {
             pass(m_byWeight, operand(m_transposed ? m_grad : m_input), operand(m_transposed ? m_input : m_grad),
                  given.results[1].data, given);
         if (given.results[2].rank >= 0)
-            checkCudnn(m_cudnn.biasGradient(m_cudnn.handle, one(), m_out, operand(m_grad), zero(), m_biasLayout,
-                                            given.results[2].data),
-                       "cudnnConvolutionBackwardBias");
+            cuda::sumPositions(m_gradient.at(operand(m_grad)), m_biasGradient.at(given.results[2].data), 1, given);
     }
 
   private:
@@ -190,7 +187,11 @@ class ConvolutionPlan final : public LibraryPlan {
         m_out = tensor(y);
         m_filter = filter(w);
         convolution();
-        if (m_bias >= 0 || (m_backward && call.results[2].rank >= 0)) m_biasLayout = biasLayout(y.sizes[1]);
+        if (m_bias >= 0) m_biasLayout = biasLayout(y.sizes[1]);
+        if (m_backward && call.results[2].rank >= 0) {
+            m_gradient = cuda::described(y);
+            m_biasGradient = cuda::described(call.results[2]);
+        }
         // A transposed convolution is the gradient of another one by its input.
         if (!m_backward) {
             m_forward = m_transposed ? byInput(m_filter, m_in, m_out) : forward(m_in, m_filter, m_out);
@@ -332,6 +333,7 @@ class ConvolutionPlan final : public LibraryPlan {
     DType m_dtype = DType::F32;
     Descriptor m_in = nullptr, m_out = nullptr, m_filter = nullptr, m_biasLayout = nullptr, m_convolution = nullptr;
     std::vector<Descriptor> m_tensors, m_filters;
+    cuda::DeviceTensor m_gradient, m_biasGradient;
     Pass m_forward, m_byInput, m_byWeight;
     mutable std::mutex m_mutex;
 };

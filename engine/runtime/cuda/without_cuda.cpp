@@ -7,7 +7,7 @@
 #include "engine/runtime/cuda/cuda_device.h"
 #include "engine/runtime/cuda/cudnn.h"
 #include "engine/runtime/cuda/requests.h"
-#include "engine/runtime/libraries/library_plan.h"
+#include "engine/runtime/libraries/table.h"
 #include "engine/runtime/wire.h"
 
 namespace cutaway {
@@ -36,6 +36,10 @@ const CtLibrary& cublasLtLibrary() {
 }
 const CtLibrary& cudnnLibrary() {
     static const CtLibrary library = makeLibrary<refuse>("cuDNN");
+    return library;
+}
+const CtLibrary& gpuFunctionsLibrary() {
+    static const CtLibrary library = makeLibrary<refuse>("GPU functions");
     return library;
 }
 Result<Message> answerCompileCuda(const Message&) { return withoutCuda(); }

@@ -77,6 +77,7 @@ inline CtContext* contextOf(CtProgram* program, const CtParallel* parallel) {
             },
             nullptr,
             nullptr,
+            nullptr,
             nullptr};
         if (parallel != nullptr) context->parallel = *parallel;
         const Code& code = *program->code;
