@@ -55,9 +55,12 @@ void checkAll(const QString& op, Wanted wanted, Check check) {
         if (!wanted(sample)) continue;
         ++all;
         std::string problem = check(sample);
-        const bool open = openSamples().contains(std::string(QTest::currentTestFunction()) + " " + op.toStdString() +
-                                                 " " + sample.text);
-        if (open) problem = problem.empty() ? "agrees now: take it off tests/data/ops/open.txt" : "";
+        const auto open =
+            openSamples().find(std::string(QTest::currentTestFunction()) + " " + op.toStdString() + " " + sample.text);
+        if (open != openSamples().end()) {
+            const bool mayAgree = open->second.starts_with("the matrix is singular");  // processors round otherwise
+            problem = problem.empty() && !mayAgree ? "agrees now: take it off tests/data/ops/open.txt" : "";
+        }
         if (problem.empty()) continue;
         if (++wrong <= 100)
             text += "\n  " + QString::fromStdString(sample.text) + ": " + QString::fromStdString(problem);
