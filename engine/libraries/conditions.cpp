@@ -79,14 +79,15 @@ std::string whyNotProduct(const Node& node, const TargetInfo&) {
     std::string why = whyNotType(node.type(), "the result");
     return why.empty() ? whyNotOperands(node) : why;
 }
-std::string whyNotDenseProduct(const Node& node, const TargetInfo&) {
-    const TensorType* result = node.type().tensor();
-    const auto served = [](DType dtype) { return dtype == DType::F64 || dtype == DType::F32 || isHalf(dtype); };
-    if (result == nullptr || !served(result->dtype)) return "it multiplies float64, float32, float16 and bfloat16";
+namespace {
+/// `dtype`: of all operands.
+std::string whyNotDense(const Node& node, DType dtype) {
+    if (dtype != DType::F64 && dtype != DType::F32 && !isHalf(dtype))
+        return "it multiplies float64, float32, float16 and bfloat16";
     for (const Argument& arg : node.args()) {
         const TensorType* type = arg.node() ? arg.node()->type().tensor() : nullptr;
         if (type == nullptr) continue;
-        if (type->dtype != result->dtype) return "'" + arg.node()->name() + "' has another dtype than the result";
+        if (type->dtype != dtype) return "'" + arg.node()->name() + "' is not " + nameOf(dtype);
         if (type->rank() < 2) continue;  // what is added
         const SymInt &row = type->strides[static_cast<size_t>(type->rank()) - 2], &column = type->strides.back();
         const auto dense = [](const SymInt& step, const SymInt& size) {
@@ -96,6 +97,19 @@ std::string whyNotDenseProduct(const Node& node, const TargetInfo&) {
             return "neither rows nor columns of '" + arg.node()->name() + "' are dense";
     }
     return {};
+}
+}  // namespace
+
+std::string whyNotDenseProduct(const Node& node, const TargetInfo&) {
+    const TensorType* result = node.type().tensor();
+    return result == nullptr ? "its result is no tensor" : whyNotDense(node, result->dtype);
+}
+std::string whyNotWideProduct(const Node& node, const TargetInfo&) {
+    const Node* const left = node.arg(size_t{0}).node();
+    const TensorType *const type = left ? left->type().tensor() : nullptr, *const result = node.type().tensor();
+    if (type == nullptr || result == nullptr || result->dtype != DType::F32)
+        return "it gives float32 of float16 and bfloat16";
+    return whyNotDense(node, type->dtype);
 }
 std::string whyNotDenseConvolution(const Node& node, const TargetInfo&) {
     const auto served = [](DType dtype) { return dtype == DType::F64 || dtype == DType::F32 || isHalf(dtype); };

@@ -10,6 +10,8 @@ namespace cutaway {
 /// Takes float32, bfloat16 and float16: the library rounds once, at the end, as the operators do.
 /// Of a product of f64, f32, f16 or bf16 whose matrices have dense rows or columns.
 std::string whyNotDenseProduct(const Node& node, const TargetInfo& target);
+/// The same of halves with an f32 result.
+std::string whyNotWideProduct(const Node& node, const TargetInfo& target);
 /// Of a convolution of one to three dims in f64, f32, f16 or bf16.
 std::string whyNotDenseConvolution(const Node& node, const TargetInfo& target);
 std::string whyNotProduct(const Node& node, const TargetInfo& target);

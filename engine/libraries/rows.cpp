@@ -27,6 +27,8 @@ constexpr LibraryRow kRows[] = {
     {"aten.addmm.default", kCublasLt, whyNotDenseProduct},
     {"aten.bmm.default", kCublasLt, whyNotDenseProduct},
     {"aten.baddbmm.default", kCublasLt, whyNotDenseProduct},
+    {"aten.mm.dtype", kCublasLt, whyNotWideProduct},
+    {"aten.bmm.dtype", kCublasLt, whyNotWideProduct},
     {"aten.convolution.default", kCudnn, whyNotDenseConvolution},
     {"aten.convolution_backward.default", kCudnn, whyNotDenseConvolution},
     {"aten.cumsum.default", kGpuFunctions, whyNotGpuFunction},

@@ -2,6 +2,7 @@
 // fused kernels it chooses from.
 #include <cmath>
 
+#include "engine/ops/attention_arithmetic.h"
 #include "engine/ops/attention_kernels.h"
 #include "engine/ops/attention_rules.h"
 #include "engine/ops/build.h"
@@ -363,6 +364,8 @@ f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 5]
      .tags = Tag::Heavy,
      .infer = inferFlashCpu,
      .eval = evalFlashCpu,
+     .expand = Expand::Never,
+     .decompose = attentionArithmetic,
      .derive =
          [](Derivation& d) {
              const Value gradients = d.call(
@@ -384,7 +387,9 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
      .tags = Tag::Heavy,
      .infer = inferFlashCpuBackward,
-     .eval = [](const EvalContext& c) { return evalAttentionBackward(c, "attn_mask", "grad_out", 3); }},
+     .eval = [](const EvalContext& c) { return evalAttentionBackward(c, "attn_mask", "grad_out", 3); },
+     .expand = Expand::Never,
+     .decompose = attentionBackwardArithmetic},
     // The GPU kernels. Their eval is the same attention without dropout; random state comes back as zeros.
     {.schema =
          "aten._scaled_dot_product_efficient_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, "
@@ -392,6 +397,8 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
      .tags = Tag::Heavy | Tag::Random,
      .infer = inferEfficient,
      .eval = evalEfficient,
+     .expand = Expand::Never,
+     .decompose = attentionArithmetic,
      .derive =
          [](Derivation& d) {
              const Value gradients = d.call(
@@ -417,13 +424,17 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
              return unsupported(c.op().name() + ": no reference kernel for the gradient of the bias", {},
                                 {"use the math form of attention"});
          return evalAttentionBackward(c, "attn_bias", "grad_out_", 4);
-     }},
+     },
+     .expand = Expand::Never,
+     .decompose = attentionBackwardArithmetic},
     {.schema =
          "aten._scaled_dot_product_flash_attention.default(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, "
          "bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
          "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
      .infer = [](const InferContext& c) { return inferGpuKernel(c, false); },
+     .expand = Expand::Never,
+     .decompose = attentionArithmetic,
      .derive =
          [](Derivation& d) {
              const Value gradients =
@@ -438,13 +449,17 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, "
          "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
      .tags = Tag::Heavy,
-     .infer = inferGpuBackward},
+     .infer = inferGpuBackward,
+     .expand = Expand::Never,
+     .decompose = attentionBackwardArithmetic},
     {.schema =
          "aten._scaled_dot_product_cudnn_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., "
          "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
          "SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
      .infer = [](const InferContext& c) { return inferGpuKernel(c, true); },
+     .expand = Expand::Never,
+     .decompose = attentionArithmetic,
      .derive =
          [](Derivation& d) {
              const Value gradients = d.call(
@@ -459,7 +474,9 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "Tensor philox_seed, Tensor philox_offset, Tensor? attn_bias, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, "
          "bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Heavy,
-     .infer = inferGpuBackward},
+     .infer = inferGpuBackward,
+     .expand = Expand::Never,
+     .decompose = attentionBackwardArithmetic},
 };
 
 }  // namespace

@@ -51,6 +51,9 @@ const TargetInfo& targetOf(const Module& module, const CompileRequest& request);
 /// The module's schedule, to be changed; an empty one for the target asked for if it has none. Snapshots keep theirs.
 std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequest& request);
 
+/// Writes calls that nothing on the target's device computes as calls that something does, where they have an
+/// expansion; the host computes what is left.
+Result<bool> expandCalls(Module& module, Rewriter& rewriter);
 /// An empty schedule: each call by itself. Errors: a call that can be computed by nothing.
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter);
 /// The layouts of values that libraries make. What is returned keeps its own.

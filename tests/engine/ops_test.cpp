@@ -168,7 +168,9 @@ void OpsTest::everyRowHasSamples() {
     static const std::set<std::string> kWithout = {
         "operator.getitem", "aten._assert_tensor_metadata.default", "prims.device_put.default",
         "aten._scaled_dot_product_flash_attention_for_cpu_backward.default", "prims.inductor_cvt_e8m0_rceil.default",
-        "aten._scaled_dot_product_efficient_attention.default",
+        "aten._scaled_dot_product_efficient_attention.default", "aten._scaled_dot_product_flash_attention.default",
+        "aten._scaled_dot_product_flash_attention_backward.default", "aten._scaled_dot_product_cudnn_attention.default",
+        "aten._scaled_dot_product_cudnn_attention_backward.default",
         "aten._scaled_dot_product_efficient_attention_backward.default",
         "torch__inductor_fx_passes_post_grad_mm_plus_mm", "torch__inductor_fx_passes_post_grad_cat_slice_cat",
         "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace",
@@ -312,7 +314,9 @@ void OpsTest::expansions() {
             continue;
         }
         for (const Tensor& actual : values.valueOf(*value.node())) {
-            const QByteArray wrong = difference(actual, (*expected)[result], 1e-5);
+            // Products of halves round what they are given, such as the weights of attention.
+            const double allowed = row.is(Tag::Heavy) && isHalf(actual.dtype()) ? 1e-2 : 1e-5;
+            const QByteArray wrong = difference(actual, (*expected)[result], allowed);
             QVERIFY2(wrong.isEmpty(), "result " + QByteArray::number(static_cast<int>(result)) + ": " + wrong);
             ++result;
         }

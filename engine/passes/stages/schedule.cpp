@@ -8,6 +8,8 @@ namespace cutaway {
 namespace {
 
 constexpr CodeRewrite kDropUnread[] = {{"dead node", "Nobody reads it, so nothing has to compute it"}};
+constexpr CodeRewrite kExpandCalls[] = {
+    {"expand_call", "A call that nothing on the device computes is written as calls that something does", "call"}};
 constexpr CodeRewrite kAssignLayouts[] = {
     {"channels_last", "A call's result has the layout that its library writes without copies", "call"}};
 constexpr CodeRewrite kSavedLayouts[] = {
@@ -23,7 +25,15 @@ constexpr CodeRewrite kReuse[] = {
 
 bool schedulesTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
 
+bool isForGpu(const CompileRequest& request) { return request.target == Target::Cuda; }
+
 constexpr Row kScheduleRows[] = {
+    Pass{.name = "expand_calls",
+         .summary = "On a GPU, writes calls that nothing there computes as calls that something does",
+         .run = expandCalls,
+         .when = isForGpu,
+         .functional = false,
+         .rewrites = kExpandCalls},
     Pass{.name = "drop_unread",
          .summary = "Removes calls that nobody reads any more",
          .run = eliminateDeadCode,

@@ -104,7 +104,8 @@ class ProductPlan final : public LibraryPlan {
         m_b = m_reader.operand(batched ? "batch2" : "mat2").value();
         const CtTensor& out = call.results[0];
         m_dtype = static_cast<DType>(out.dtype);
-        m_types = typesOf(m_dtype);
+        m_types = typesOf(static_cast<DType>(call.operands[m_a].dtype));
+        m_outType = typesOf(m_dtype).data;
         Matrix a(call.operands[m_a]), b(call.operands[m_b]), d(out);
         m_empty = d.rows == 0 || d.columns == 0 || d.batch == 0;
         if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is no product");
@@ -130,9 +131,9 @@ class ProductPlan final : public LibraryPlan {
         check(own.lt->matmulDescCreate(&m_product, m_types.compute, m_types.scale), "cublasLtMatmulDescCreate");
         m_left = seen(a, kTransA);
         m_right = seen(b, kTransB);
-        m_out = layout(d, d.lead());
+        m_out = layout(d, d.lead(), m_outType);
         if (c && !c->lead()) throw LibraryRefusal("what is added lies in another order than the result");
-        m_added = c ? layout(*c, c->lead()) : m_out;
+        m_added = c ? layout(*c, c->lead(), m_outType) : m_out;
         if (m_bias) set(kEpilogue, kEpilogueBias);
         needs.scratch = kWorkspace + kBestAlignment;
     }
@@ -176,10 +177,10 @@ class ProductPlan final : public LibraryPlan {
         check(opened().lt->matmulDescSetAttribute(m_product, attribute, &value, sizeof value),
               "cublasLtMatmulDescSetAttribute");
     }
-    void* layout(const Matrix& matrix, std::optional<int64_t> lead) {
+    void* layout(const Matrix& matrix, std::optional<int64_t> lead, int type) {
         const cuda::CublasLt& lt = *opened().lt;
         void* made = nullptr;
-        check(lt.matrixLayoutCreate(&made, m_types.data, static_cast<uint64_t>(matrix.rows),
+        check(lt.matrixLayoutCreate(&made, type, static_cast<uint64_t>(matrix.rows),
                                     static_cast<uint64_t>(matrix.columns), *lead),
               "cublasLtMatrixLayoutCreate");
         m_layouts.push_back(made);
@@ -193,13 +194,13 @@ class ProductPlan final : public LibraryPlan {
         return made;
     }
     Seen seen(const Matrix& matrix, int attribute) {
-        if (const auto lead = matrix.lead()) return {layout(matrix, lead), false};
+        if (const auto lead = matrix.lead()) return {layout(matrix, lead, m_types.data), false};
         const Matrix turned = matrix.turned();
         const auto lead = turned.lead();
         if (!lead) throw LibraryRefusal("neither rows nor columns of an operand are dense");
         constexpr int kTransposed = 1;
         set(attribute, kTransposed);
-        return {layout(turned, lead), true};
+        return {layout(turned, lead, m_types.data), true};
     }
     /// What is added: a matrix of the result's sizes, or none where it is one number for each column or row.
     std::optional<Matrix> addend(const CtCall& call, const Matrix& out) {
@@ -263,7 +264,8 @@ class ProductPlan final : public LibraryPlan {
     CallReader m_reader;
     int m_a = 0, m_b = 0;
     DType m_dtype = DType::F32;
-    Types m_types{};
+    Types m_types{};    // of the operands
+    int m_outType = 0;  // a product of halves may be f32
     double m_alpha = 1, m_beta = 1;
     std::optional<int> m_c, m_bias;
     bool m_biasByRow = false, m_empty = false;
