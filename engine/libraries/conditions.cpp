@@ -10,6 +10,7 @@
 #include "engine/libraries/choose.h"
 #include "engine/libraries/library.h"
 #include "engine/ops/alias.h"
+#include "engine/ops/conv_rules.h"
 
 namespace cutaway {
 namespace {
@@ -114,12 +115,18 @@ std::string whyNotWideProduct(const Node& node, const TargetInfo&) {
 std::string whyNotDenseConvolution(const Node& node, const TargetInfo&) {
     const auto served = [](DType dtype) { return dtype == DType::F64 || dtype == DType::F32 || isHalf(dtype); };
     const TensorType* weight = node.arg("weight").node() ? node.arg("weight").node()->type().tensor() : nullptr;
+    if (node.op().baseName() == "convolution" && isConvolvedByChannel(InferContext(node.op(), node.args())))
+        return "each channel is convolved by itself, which kernels are faster at";
     if (weight == nullptr || !served(weight->dtype)) return "it convolves float64, float32, float16 and bfloat16";
     if (weight->rank() < 3 || weight->rank() > 5) return "the library slides windows over one to three dims";
     for (const Node* input : node.inputs())
         if (const TensorType* type = input->type().tensor(); type && type->dtype != weight->dtype)
             return "'" + input->name() + "' has another dtype than the weight";
     return {};
+}
+std::string whyNotHalfConvolution(const Node& node, const TargetInfo& target) {
+    if (std::string why = whyNotDenseConvolution(node, target); !why.empty()) return why;
+    return isHalf(node.arg("weight").node()->type().tensor()->dtype) ? std::string() : "its operands are not halves";
 }
 std::string whyNotConvolution(const Node& node, const TargetInfo&) {
     const Node* input = node.arg("input").node();

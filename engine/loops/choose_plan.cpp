@@ -44,6 +44,7 @@ class Planner {
         chooseKeeps();
         alignChains();
         chooseTile();
+        chooseFlat();
         chooseLanes();
         chooseBlock();
         chooseIndices();
@@ -103,10 +104,12 @@ class Planner {
         if (!hasRows) return vectors(VectorOver::Walks, "there is one row");
         const Loop& last = m_kernel->outer.back();
         for (const Expr& r : m_reductions)
-            if (lengthVaries(r, last.axis))
-                return vectors(VectorOver::Walks, "the length of a reduction differs from row to row");
+            for (const Loop& loop : m_kernel->outer)
+                if ((loop == last || m_target.warp > 0) && lengthVaries(r, loop.axis))
+                    return chooseAlone("the length of a reduction differs from row to row");
         int64_t longest = 1;
         for (const auto& walk : walks) longest = std::max(longest, walk.first.size.asInt().value_or(INT32_MAX));
+        if (areShort(*m_kernel, longest, *m_info)) return chooseAlone("rows are short and many");
         const int lanes = lanesOfRows(*m_kernel, longest, *m_info);
         double along = 0, across = 0;
         for (const auto& [loop, accesses] : walks) {
@@ -123,6 +126,11 @@ class Planner {
             vectors(VectorOver::Walks, "along each row" + threads + ": " + figures(along, across));
             m_plan.lanes = lanes;
         }
+    }
+    /// Where rows are short, as those are whose lengths come from data, a thread of a GPU has one.
+    void chooseAlone(const std::string& why) {
+        if (m_target.warp == 0) return vectors(VectorOver::Walks, why);
+        m_plan.why.push_back("vectors: none, a thread has a row: " + why);
     }
     /// Chooses the vector loop of rows without walks: the last loop or, if that is shorter than a vector, the cheapest.
     void chooseLast() {
@@ -333,7 +341,6 @@ class Planner {
         m_plan.why.push_back("vectors: none, the states of all lanes have no room in what they share");
     }
 
-    // ---- keeps
     void chooseKeeps() {
         if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1) return;
         for (size_t w = 0; w < m_plan.walks.size(); ++w)
@@ -343,7 +350,7 @@ class Planner {
                 if (!costsMuch(reduction->operands[0]) || loops.size() != 1 ||
                     loops[0].size.asInt().value_or(m_target.mostKept + 1) > m_target.mostKept)
                     continue;
-                if (!computedAgain(reduction, loops[0], w + 1)) continue;
+                if (!computesAgain(m_plan, w + 1, *m_kernel, m_reductions, reduction)) continue;
                 m_plan.keeps.push_back(r);
                 if (!fitsShared()) {
                     m_plan.keeps.pop_back();
@@ -359,23 +366,6 @@ class Planner {
         const auto fewer = [](const Walk& a, const Walk& b) { return a.chains < b.chains; };
         const int least = std::min_element(m_plan.walks.begin(), m_plan.walks.end(), fewer)->chains;
         for (Walk& walk : m_plan.walks) walk.chains = least;
-    }
-    /// Whether a walk from this one on computes the elements of the reduction once more.
-    bool computedAgain(const Expr& reduction, const Loop& loop, size_t from) const {
-        for (size_t w = from; w < m_plan.walks.size(); ++w) {
-            const std::vector<Loop> own = loopsOf(m_plan.walks[w], *m_kernel, m_reductions);
-            std::vector<Expr> values;
-            for (const int r : m_plan.walks[w].reductions)
-                values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
-            for (const int s : m_plan.walks[w].stores) values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
-            if (own.size() != 1 || !(own[0].size == loop.size)) continue;
-            const Expr same = replaceAxes(
-                reduction->operands[0], [&](int axis) { return axis == loop.axis ? Expr::axis(own[0].axis) : Expr(); });
-            bool found = false;
-            forEachExpr(values, [&](const Expr& e) { found |= e == same; });
-            if (found) return true;
-        }
-        return false;
     }
 
     // ---- tiles
@@ -403,6 +393,16 @@ class Planner {
                                  (m_plan.direct ? "registers" : "memory that threads share"));
             return;
         }
+    }
+
+    void chooseFlat() {
+        const std::string why = addsInOrder() ? std::string() : whyFlat(m_plan, *m_kernel, *m_info);
+        if (why.empty()) return;
+        m_plan.vectors = VectorOver::Nothing;
+        m_plan.lanes = 1;
+        m_plan.order.clear();
+        for (const Loop& loop : m_kernel->outer) m_plan.order.push_back(loop.axis);
+        m_plan.why.push_back("vectors: none, a thread has one element: " + why);
     }
 
     // ---- lanes

@@ -21,6 +21,24 @@ std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vec
     return reduceLoops(reductions[static_cast<size_t>(walk.reductions[0])]);
 }
 
+bool computesAgain(const LoopPlan& plan, size_t from, const Kernel& kernel, const std::vector<Expr>& reductions,
+                   const Expr& reduction) {
+    const Loop loop = reduceLoops(reduction)[0];
+    for (size_t w = from; w < plan.walks.size(); ++w) {
+        const std::vector<Loop> own = loopsOf(plan.walks[w], kernel, reductions);
+        if (own.size() != 1 || !(own[0].size == loop.size)) continue;
+        std::vector<Expr> values;
+        for (const int r : plan.walks[w].reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
+        for (const int s : plan.walks[w].stores) values.push_back(kernel.stores[static_cast<size_t>(s)].value);
+        const Expr same = replaceAxes(reduction->operands[0],
+                                      [&](int axis) { return axis == loop.axis ? Expr::axis(own[0].axis) : Expr(); });
+        bool found = false;
+        forEachExpr(values, [&](const Expr& e) { found |= e == same; });
+        if (found) return true;
+    }
+    return false;
+}
+
 std::set<int> rowAxes(const LoopPlan& plan) {
     if (plan.vectors == VectorOver::Rows) return {plan.order.back()};
     return {plan.order.begin(), plan.order.end()};
@@ -46,10 +64,6 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
 
 }  // namespace
 
-// Elements of a row that one thread of a warp takes, one after the other: of many rows, and of few.
-constexpr int64_t kMostOfThread = 32, kLeastOfThread = 8;
-constexpr int kBytesOfThread = 16;  // that a thread of a GPU reads at once
-
 int mostLanes(const Kernel& kernel, const TargetInfo& target) {
     int widest = 1;
     std::unordered_set<const ExprNode*> seen;
@@ -74,71 +88,6 @@ int64_t bytesOfStates(int lanes, int bytes, int warp) {
     return (int64_t{lanes} / warp * bytes + 15) / 16 * 16;
 }
 }  // namespace
-
-int lanesOfRows(const Kernel& kernel, int64_t length, const TargetInfo& target) {
-    const int warp = std::min(target.loops.warp, target.loops.lanes);
-    if (warp < 2) return target.loops.lanes;
-    double rows = 1;
-    for (const Loop& loop : kernel.outer) rows *= static_cast<double>(loop.size.asInt().value_or(0));
-    // Few rows leave cores idle, so that each has more threads.
-    const int64_t most = rows >= target.loops.maxParts ? kMostOfThread : kLeastOfThread;
-    if (length > most * warp) return target.loops.lanes;
-    int lanes = warp;
-    while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
-    return lanes;
-}
-
-std::optional<int64_t> strideOf(const Expr& index, int axis) {
-    const auto affine = affineIn(index, axis);
-    return affine ? affine->coefficient.asInt() : std::nullopt;
-}
-
-int registersOf(const Walk& walk, const std::vector<Expr>& reductions, const TargetInfo& target) {
-    int count = 0;
-    for (const int r : walk.reductions) {
-        const Expr& reduction = reductions[static_cast<size_t>(r)];
-        for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype, target.sums))
-            count += byteSize(state) == 8 ? 2 : 1;
-    }
-    return count;
-}
-
-int neighboursOf(const Walk& walk, const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
-    const std::vector<Expr> reductions = reductionsOf(kernel);
-    const Loop last = loopsOf(walk, kernel, reductions).back();
-    std::vector<Expr> values;
-    int narrowest = kBytesOfThread;
-    bool beside = true;  // else neighbours in the row lie apart
-    const auto see = [&](const Expr& index, DType dtype) {
-        const int64_t stride = strideOf(index, last.axis).value_or(2);
-        beside &= stride == 0 || stride == 1;
-        if (stride == 1) narrowest = std::min(narrowest, byteSize(dtype));
-    };
-    for (const int r : walk.reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
-    for (const int s : walk.stores) {
-        const KernelStore& store = kernel.stores[static_cast<size_t>(s)];
-        if (store.adds) return 1;
-        values.push_back(store.value);
-        see(store.index, kernel.buffers[static_cast<size_t>(store.buffer)].dtype);
-    }
-    int operations = 0;
-    forEachExpr(values, [&](const Expr& e) {
-        ++operations;
-        if (e->kind == ExprKind::Load) see(e->operands[0], e->dtype);
-    });
-    if (!beside) return 1;
-    const int64_t length = last.size.asInt().value_or(1 << 20) / plan.parts;
-    int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.mostChains);
-    while (count > 1 && (length < int64_t{count} * plan.lanes || count * operations > target.fusion.jammedOperations ||
-                         count * registersOf(walk, reductions, target) > target.loops.stateRegisters))
-        count /= 2;
-    return count;
-}
-
-int groupsOf(const LoopPlan& plan, const TargetInfo& target) {
-    const bool narrow = plan.vectors == VectorOver::Walks && plan.lanes <= target.loops.warp;
-    return narrow ? std::max(target.loops.lanes / plan.lanes, 1) : 1;
-}
 
 int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
     const std::vector<Expr> reductions = reductionsOf(kernel);

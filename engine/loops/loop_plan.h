@@ -62,6 +62,9 @@ struct LoopPlan {
 
 /// The loops of what a walk makes, equal for all of it. `reductions`: reductionsOf(kernel).
 std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions);
+/// Whether a walk from this one on computes the elements of the reduction, which has one loop, once more.
+bool computesAgain(const LoopPlan& plan, size_t from, const Kernel& kernel, const std::vector<Expr>& reductions,
+                   const Expr& reduction);
 /// Axes that change from row to row in the innermost loop over rows: what reads none of them is the same for all rows.
 std::set<int> rowAxes(const LoopPlan& plan);
 

@@ -240,6 +240,7 @@ constexpr OpDef kConvOps[] = {
              for (size_t i = 0; i < 3; ++i)
                  if (d.needs(i)) d.input(i) = gradients[static_cast<int64_t>(i)];
          },
+     .lower = lowerByChannel,
      .samples = kConvolutionSamples},
     // Gradients of input, weight and bias, as output_mask asks; the others are None.
     {.schema =

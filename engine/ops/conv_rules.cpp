@@ -95,4 +95,45 @@ ConvolutionGeometry convolutionGeometry(const InferContext& c, const Dims& input
     return g;
 }
 
+bool isConvolvedByChannel(const InferContext& c) {
+    constexpr int64_t kMostTaps = 64;
+    const auto input = c.tensor("input"), weight = c.tensor("weight");
+    if (!input || !weight || input->device.type != DeviceType::Cuda || !isFloating(input->dtype) || input->rank() < 3)
+        return false;
+    const auto call = readConvolution(c, input->sizes.size() - 2);
+    if (!call || call->transposed || call->groups < 2 || !(input->sizes[1] == SymInt(call->groups)) ||
+        !weight->sizes[0].isInt())
+        return false;
+    int64_t taps = 1;
+    for (size_t d = 2; d < weight->sizes.size(); ++d) taps *= weight->sizes[d].asInt().value_or(kMostTaps + 1);
+    return taps >= 1 && taps <= kMostTaps;
+}
+
+Expr lowerByChannel(LowerContext& c) {
+    if (!isConvolvedByChannel(c)) return Expr();
+    const TensorType input = c.in("input"), weight = c.in("weight");
+    const size_t spatial = input.sizes.size() - 2;
+    const auto call = readConvolution(c, spatial);
+    const std::vector<Expr>& at = c.index();
+    const int64_t perChannel = weight.sizes[0].value() / call->groups;
+    const Expr channel =
+        perChannel == 1 ? at[1] : Expr::make(ExprKind::FloorDiv, {at[1], Expr::integer(perChannel)}, DType::I64);
+    const SymDims windows(weight.sizes.begin() + 2, weight.sizes.end());
+    const Expr sum = c.reduce(ReduceKind::Sum, windows, [&](const std::vector<Expr>& r) {
+        std::vector<Expr> from{at[0], channel}, by{at[1], Expr::integer(0)};
+        Expr inside = Expr::boolean(true);
+        for (size_t d = 0; d < spatial; ++d) {
+            from.push_back(at[2 + d] * Expr::integer(call->stride[d]) + r[d] * Expr::integer(call->dilation[d]) -
+                           Expr::integer(call->padding[d]));
+            by.push_back(r[d]);
+            if (call->padding[d] == 0) continue;
+            inside = inside && compare(ExprKind::Ge, from.back(), Expr::integer(0));
+            inside = inside && compare(ExprKind::Lt, from.back(), input.sizes[2 + d].expr());
+        }
+        return c.guarded(
+            inside, [&] { return c.loadAt(0, from) * c.loadAt(1, by); }, Expr::real(0, computeTypeOf(input.dtype)));
+    });
+    return c.has("bias") ? sum + c.loadAt(2, {at[1]}) : sum;
+}
+
 }  // namespace cutaway

@@ -3,6 +3,7 @@
 // result.
 #include "engine/ir/infer.h"
 #include "engine/ops/library_kernels.h"
+#include "engine/ops/lower.h"
 
 namespace cutaway {
 
@@ -24,5 +25,11 @@ Result<SymDims> convolutionSizes(const InferContext& c, const TensorType& input,
 /// Of a call that the shape rule has accepted.
 ConvolutionGeometry convolutionGeometry(const InferContext& c, const Dims& input, const Dims& weight,
                                         const Dims& output);
+
+/// Whether each channel of a GPU's convolution is one of its own and the windows are small, so that a kernel is faster
+/// than a library, which has tensor cores for sums over channels.
+bool isConvolvedByChannel(const InferContext& c);
+/// Such a convolution as an expression; null for others.
+Expr lowerByChannel(LowerContext& c);
 
 }  // namespace cutaway

@@ -1,15 +1,21 @@
 // Every recorded sample of the operators that a GPU's kernels or libraries compute, and random graphs, on the GPU of
 // this machine against the interpreter. Without one the rows skip. CUTAWAY_OPS=TEXT takes only ops whose names hold it,
 // CUTAWAY_SAMPLES=N so many samples of each, CUTAWAY_SEED the first random graph.
+#include <QTemporaryDir>
 #include <QtTest>
 #include <map>
 #include <set>
 
+#include "cutaway/numerics.h"
 #include "engine/libraries/choose.h"
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/cuda/requests.h"
+#include "engine/session/session_state.h"
+#include "engine/support/files.h"
+#include "engine/text/print.h"
 #include "tests/engine/lowering_samples.h"
+#include "tests/support/graph_eval.h"
 #include "tests/support/op_record.h"
 #include "tests/support/suites.h"
 
@@ -56,6 +62,49 @@ std::vector<const Op*> opsOfGpus() {
     return ops;
 }
 
+/// Graphs that are other ones on a GPU, or have kernels of their own there, compiled as a whole.
+struct GpuGraph {
+    const char *name, *inputs, *statements;
+};
+constexpr GpuGraph kGraphs[] = {
+    {"windows by channel", R"(x: "bf16[2, 32, 14, 14][6272, 1, 448, 32]", w: "bf16[32, 1, 5, 5]", b: "bf16[32]")",
+     "y = aten.convolution.default(x, w, b, [2, 2], [2, 2], [1, 1], False, [0, 0], 32); z = aten.silu.default(y); return z"},
+    {"windows by channel, f32, two each, dilated", R"(x: "f32[2, 3, 9, 8]", w: "f32[6, 1, 3, 2]")",
+     "y = aten.convolution.default(x, w, None, [1, 2], [1, 0], [2, 1], False, [0, 0], 3); return y"},
+    {"halves with channels last",
+     R"(x: "bf16[2, 8, 9, 9]", w: "bf16[16, 8, 3, 3]", b: "bf16[16]", v: "bf16[4, 16, 1, 1]")",
+     "y = aten.convolution.default(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1); r = aten.relu.default(y); "
+     "z = aten.convolution.default(r, v, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1); return z"},
+    {"halves over one dim", R"(x: "f16[2, 8, 30]", w: "f16[16, 8, 3]", b: "f16[16]")",
+     "y = aten.convolution.default(x, w, b, [2], [1], [1], False, [0], 1); z = aten.gelu.default(y); return z"},
+    {"gradients of halves with channels last",
+     R"(g: "bf16[2, 16, 9, 9][1296, 1, 144, 16]", x: "bf16[2, 8, 9, 9][648, 1, 72, 8]", w: "bf16[16, 8, 3, 3]")",
+     "t = aten.convolution_backward.default(g, x, w, [16], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]); "
+     "a = operator.getitem(t, 0); b = operator.getitem(t, 1); c = operator.getitem(t, 2); return (a, b, c)"},
+    {"attention", R"(q: "f32[2, 4, 70, 16]", k: "f32[2, 4, 90, 16]", v: "f32[2, 4, 90, 16]")",
+     "y = aten.scaled_dot_product_attention.default(q, k, v); return y"},
+    {"attention, causal, shared heads, bf16",
+     R"(q: "bf16[2, 8, 130, 64]", k: "bf16[2, 2, 130, 64]", v: "bf16[2, 2, 130, 64]")",
+     "y = aten.scaled_dot_product_attention.default(q, k, v, None, 0.0, True, enable_gqa = True); return y"},
+    {"attention, heads of 40, turned, f16",
+     R"(a: "f16[2, 100, 4, 40]", b: "f16[2, 75, 4, 40]", c: "f16[2, 75, 4, 40]")",
+     "q = aten.transpose.int(a, 1, 2); k = aten.transpose.int(b, 1, 2); v = aten.transpose.int(c, 1, 2); "
+     "y = aten.scaled_dot_product_attention.default(q, k, v, None, 0.0, False, scale = 0.5); return y"},
+    {"attention with a mask",
+     R"(q: "bf16[2, 4, 33, 32]", k: "bf16[2, 4, 47, 32]", v: "bf16[2, 4, 47, 32]", m: "b8[33, 47]")",
+     "y = aten.scaled_dot_product_attention.default(q, k, v, m); return y"},
+    {"attention of a long row, heads of 128",
+     R"(q: "bf16[1, 2, 300, 128]", k: "bf16[1, 2, 1030, 128]", v: "bf16[1, 2, 1030, 128]")",
+     "y = aten.scaled_dot_product_attention.default(q, k, v, None, 0.0, True); return y"},
+    {"bags", R"(w: "f32[50, 24]")",
+     "i = aten.arange.default(40, dtype = torch.int64, device = device(type='cpu')); "
+     "o = aten.arange.start_step(0, 40, 4, dtype = torch.int64, device = device(type='cpu')); "
+     "t = aten.embedding_bag.padding_idx(w, i, o, False, 0, False, None, False, None); y = operator.getitem(t, 0); return y"},
+    {"turned and joined", R"(x: "bf16[3, 40, 6, 20]")",
+     "t = aten.transpose.int(x, 1, 2); n = aten.neg.default(t); c = aten.cat.default([n, t], -1); "
+     "y = aten.clone.default(c, memory_format = torch.contiguous_format); return y"},
+};
+
 }  // namespace
 
 class GpuSamplesTest : public QObject {
@@ -99,6 +148,37 @@ class GpuSamplesTest : public QObject {
         }
         qInfo("%zu calls, %d wrong", cases.size(), failed);
         for (const auto& [what, count] : leftToHost) qInfo("left to the host %d times: %s", count, what.c_str());
+    }
+
+    void graphs_data() {
+        QTest::addColumn<int>("row");
+        for (size_t i = 0; i < std::size(kGraphs); ++i) QTest::newRow(kGraphs[i].name) << static_cast<int>(i);
+    }
+    void graphs() {
+        if (!m_any) QSKIP("this machine has no GPU");
+        QFETCH(int, row);
+        const auto module = moduleOf(kGraphs[row].inputs, kGraphs[row].statements);
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("graph.py").toStdString();
+        QVERIFY(writeFile(path, printText(*module).text));
+        Session session;
+        const auto opened = session.open(path);
+        QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
+        CompileRequest request;
+        request.target = Target::Cuda;
+        const auto run = session.compile(request);
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        CheckedRunOptions options;
+        options.backend = Backend::Cuda;
+        const auto checked =
+            checkedRun(session, {0, static_cast<int>(session.state().runs[0].trace.steps.size()) - 1, -1}, options);
+        QVERIFY2(checked, checked ? "" : checked.error().text().c_str());
+        QVERIFY2(checked->failed.empty(), checked->failed.c_str());
+        QVERIFY2(!checked->firstDivergent, checked->summary.c_str());
+        const auto built = session.build(*run, Target::Cuda);
+        QVERIFY2(built, built ? "" : built.error().text().c_str());
+        for (const KernelInfo& kernel : built->kernels)
+            QVERIFY2(!kernel.kind.starts_with("reference"), kernel.kind.c_str());
     }
 
   private:

@@ -37,7 +37,7 @@ Result<std::unique_ptr<PlannedCall>> planByLibrary(const LibraryCallCase& one, c
     CT_TRY(std::unique_ptr<PlannedCall> planned, PlannedCall::plan(*library, std::move(call), threads));
     std::vector<const void*> operands;
     for (const Node* node : planned->call().operands()) operands.push_back(one.valueOf(*node).data());
-    CT_TRY_VOID(planned->pack(operands));
+    CT_TRY_VOID(planned->pack(operands, *hostMemory()));
     return planned;
 }
 

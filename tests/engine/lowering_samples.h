@@ -18,7 +18,7 @@ enum class Operands : uint8_t {
 constexpr Operands kLayouts[] = {Operands::Computed, Operands::Transposed, Operands::Sliced, Operands::Expanded};
 std::string_view nameOf(Operands operands);
 
-/// Ops with a lowering rule whose results are determined by their operands, in table order.
+/// Ops with a lowering rule for CPUs whose results are determined by their operands, in table order.
 std::vector<const Op*> loweredOps();
 
 using Texts = std::vector<std::string>;

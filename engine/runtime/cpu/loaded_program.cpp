@@ -249,7 +249,7 @@ Result<void> LoadedProgram::pack(size_t function, size_t segment, PreparedSegmen
         for (const int64_t operand : call.operands) operands.push_back(constantAt(function, operand, &fresh.bound));
         // Code that plans calls goes before a weight is held twice.
         if (m_forget && !std::exchange(packs, true)) forgetCode();
-        CT_TRY_VOID(call.plan->pack(operands));
+        CT_TRY_VOID(call.plan->pack(operands, *m_device));
         for (size_t o = 0; m_forget && o < operands.size(); ++o)
             if (call.plan->packs(o) && !call.plan->reads(o))
                 if (const std::byte* at = constantAt(function, call.operands[o], nullptr)) m_memory.addReader(at, -1);

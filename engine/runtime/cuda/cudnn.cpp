@@ -14,7 +14,7 @@ namespace cutaway {
 namespace {
 
 // Values of cuDNN's public enumerations.
-constexpr int kRowMajor = 0, kChannelsLast = 1, kCrossCorrelation = 1, kDefaultMath = 0, kFmaMath = 3,
+constexpr int kRowMajor = 0, kChannelsLast = 1, kCrossCorrelation = 1, kDefaultMath = 0, kTensorMath = 1, kFmaMath = 3,
               kDeterministic = 1;
 constexpr int kMostAlgorithms = 8;
 /// What PyTorch gives a call at most, without being told otherwise.
@@ -144,26 +144,46 @@ class ConvolutionPlan final : public LibraryPlan {
     }
     ~ConvolutionPlan() override { release(); }
 
+    /// A constant weight in the order that the library is fast in. It is not read where it lies then.
+    void pack(const CtTensor* operands, std::byte* packed) const override {
+        const auto memory = cuda::Memory::ofProcess();
+        if (!memory) throw LibraryRefusal(memory.error().message);
+        CtParallel parallel{};
+        parallel.stream = (*memory)->stream();
+        cuda::copyElements(m_w.lies.at(operands[m_weight].data), m_w.wanted.at(packed), {.parallel = &parallel});
+    }
+    bool packs(int operand) const override { return m_w.isPacked && operand == m_weight; }
+    bool reads(int operand) const override { return !packs(operand); }
+
     void run(const LibraryRun& given) const override {
         const std::lock_guard lock(m_mutex);  // the handle has one stream
         checkCudnn(m_cudnn.setStream(m_cudnn.handle, static_cast<cuda::Stream*>(given.parallel->stream)),
                    "cudnnSetStream");
-        const auto operand = [&](int number) { return given.operands[number].data; };
+        const void* const w = m_w.isPacked ? given.packed : read(m_w, given.operands[m_weight].data, given);
         if (!m_backward) {
-            void* const out = given.results[0].data;
-            pass(m_forward, operand(m_input), operand(m_weight), out, given);
+            const void* const x = read(m_x, given.operands[m_input].data, given);
+            void* const y = written(m_y, given.results[0].data, given);
+            pass(m_forward, x, w, y, given);
             if (m_bias >= 0)
-                checkCudnn(m_cudnn.addTensor(m_cudnn.handle, one(), m_biasLayout, operand(m_bias), one(), m_out, out),
+                checkCudnn(m_cudnn.addTensor(m_cudnn.handle, one(), m_biasLayout, given.operands[m_bias].data, one(),
+                                             m_y.layout, y),
                            "cudnnAddTensor");
-            return;
+            return finish(m_y, given.results[0].data, given);
         }
-        if (given.results[0].rank >= 0)
-            pass(m_byInput, operand(m_grad), operand(m_weight), given.results[0].data, given);
-        if (given.results[1].rank >= 0)
-            pass(m_byWeight, operand(m_transposed ? m_grad : m_input), operand(m_transposed ? m_input : m_grad),
-                 given.results[1].data, given);
+        const void* const gradient = read(m_y, given.operands[m_grad].data, given);
+        if (given.results[0].rank >= 0) {
+            pass(m_byInput, gradient, w, written(m_inputGradient, given.results[0].data, given), given);
+            finish(m_inputGradient, given.results[0].data, given);
+        }
+        if (given.results[1].rank >= 0) {
+            const void* const x = read(m_x, given.operands[m_input].data, given);
+            pass(m_byWeight, m_transposed ? gradient : x, m_transposed ? x : gradient,
+                 written(m_weightGradient, given.results[1].data, given), given);
+            finish(m_weightGradient, given.results[1].data, given);
+        }
         if (given.results[2].rank >= 0)
-            cuda::sumPositions(m_gradient.at(operand(m_grad)), m_biasGradient.at(given.results[2].data), 1, given);
+            cuda::sumPositions(m_gradient.at(given.operands[m_grad].data), m_biasGradient.at(given.results[2].data), 1,
+                               given);
     }
 
   private:
@@ -183,9 +203,13 @@ class ConvolutionPlan final : public LibraryPlan {
         m_type = typeCode(m_dtype);
         if (elementsOf(x) == 0 || elementsOf(y) == 0 || elementsOf(w) == 0)
             throw LibraryRefusal("it takes no tensors without elements");
-        m_in = tensor(x);
-        m_out = tensor(y);
-        m_filter = filter(w);
+        // Halves are fast with channels last: where a result or an operand lies so, and over one dim, of which graphs
+        // have no such layout.
+        m_last = isHalf(m_dtype) && (m_rank == 1 || isLast(y) || isLast(x));
+        m_x = taken(x);
+        m_y = taken(y);
+        m_w = taken(w, true);
+        m_w.isPacked = m_w.isCopied && call.constant[m_weight] != 0;
         convolution();
         if (m_bias >= 0) m_biasLayout = biasLayout(y.sizes[1]);
         if (m_backward && call.results[2].rank >= 0) {
@@ -194,18 +218,77 @@ class ConvolutionPlan final : public LibraryPlan {
         }
         // A transposed convolution is the gradient of another one by its input.
         if (!m_backward) {
-            m_forward = m_transposed ? byInput(m_filter, m_in, m_out) : forward(m_in, m_filter, m_out);
+            m_forward = m_transposed ? byInput(m_w.layout, m_x.layout, m_y.layout)
+                                     : forward(m_x.layout, m_w.layout, m_y.layout);
         } else {
-            if (call.results[0].rank >= 0)
-                m_byInput = m_transposed ? forward(m_out, m_filter, tensor(call.results[0]))
-                                         : byInput(m_filter, m_out, tensor(call.results[0]));
+            if (call.results[0].rank >= 0) {
+                m_inputGradient = taken(call.results[0]);
+                m_byInput = m_transposed ? forward(m_y.layout, m_w.layout, m_inputGradient.layout)
+                                         : byInput(m_w.layout, m_y.layout, m_inputGradient.layout);
+            }
             if (call.results[1].rank >= 0) {
-                const Descriptor made = filter(call.results[1]);
-                m_byWeight = m_transposed ? byWeight(m_out, m_in, made) : byWeight(m_in, m_out, made);
+                m_weightGradient = taken(call.results[1], true);
+                m_byWeight = m_transposed ? byWeight(m_y.layout, m_x.layout, m_weightGradient.layout)
+                                          : byWeight(m_x.layout, m_y.layout, m_weightGradient.layout);
             }
         }
+        cuda::Room room(nullptr);
         for (const Pass* each : {&m_forward, &m_byInput, &m_byWeight})
-            needs.scratch = std::max(needs.scratch, static_cast<int64_t>(each->workspace));
+            m_workspace = std::max(m_workspace, static_cast<int64_t>(each->workspace));
+        room.take<std::byte>(m_workspace);
+        for (Taken* each : {&m_x, &m_y, &m_w, &m_inputGradient, &m_weightGradient}) {
+            if (!each->isCopied) continue;
+            const int64_t bytes = each->wanted.elements() * ct::bytesOf(each->wanted.dtype);
+            if (each->isPacked) needs.packed = bytes;
+            else each->at = reinterpret_cast<intptr_t>(room.take<std::byte>(bytes));
+        }
+        needs.scratch = room.bytes();
+    }
+    /// A tensor as the library is given it: where it lies, or copied.
+    struct Taken {
+        Descriptor layout = nullptr;
+        bool isCopied = false, isPacked = false;
+        cuda::DeviceTensor lies, wanted;
+        intptr_t at = 0;  // of the copy, in scratch memory
+    };
+    static Dims lastStrides(const Dims& sizes) {
+        Dims last(sizes.size());
+        last[1] = 1;
+        int64_t step = sizes[1];
+        for (size_t d = sizes.size(); d-- > 2; step *= sizes[d]) last[d] = step;
+        last[0] = step;
+        return last;
+    }
+    static bool lies(const CtTensor& tensor, const Dims& wanted) {
+        for (int d = 0; d < tensor.rank; ++d)
+            if (tensor.sizes[d] > 1 && tensor.strides[d] != wanted[static_cast<size_t>(d)]) return false;
+        return true;
+    }
+    static bool isLast(const CtTensor& tensor) { return lies(tensor, lastStrides(sizesOf(tensor))); }
+    Taken taken(const CtTensor& given, bool isFilter = false) {
+        Taken made;
+        const Dims sizes = sizesOf(given), last = lastStrides(sizes);
+        CtTensor as = given;
+        if (m_last && !lies(given, last)) {
+            made.isCopied = true;
+            made.lies = made.wanted = cuda::described(given);
+            std::copy(last.begin(), last.end(), made.wanted.strides);
+            as.strides = last.data();
+        }
+        made.layout = isFilter ? filter(as) : tensor(as);
+        return made;
+    }
+    std::byte* copyOf(const Taken& taken, const LibraryRun& given) const { return given.scratch + taken.at; }
+    const void* read(const Taken& taken, const void* place, const LibraryRun& given) const {
+        if (!taken.isCopied) return place;
+        cuda::copyElements(taken.lies.at(place), taken.wanted.at(copyOf(taken, given)), given);
+        return copyOf(taken, given);
+    }
+    void* written(const Taken& taken, void* place, const LibraryRun& given) const {
+        return taken.isCopied ? copyOf(taken, given) : place;
+    }
+    void finish(const Taken& taken, void* place, const LibraryRun& given) const {
+        if (taken.isCopied) cuda::copyElements(taken.wanted.at(copyOf(taken, given)), taken.lies.at(place), given);
     }
     void release() {
         for (const Descriptor made : m_tensors) m_cudnn.destroyTensor(made);
@@ -238,19 +321,10 @@ class ConvolutionPlan final : public LibraryPlan {
         return described(sizes, strides);
     }
     Descriptor filter(const CtTensor& given) {
-        const Dims sizes = sizesOf(given), strides = stridesOf(given);
-        const auto lie = [&](const Dims& wanted) {
-            for (size_t d = 0; d < sizes.size(); ++d)
-                if (sizes[d] > 1 && strides[d] != wanted[d]) return false;
-            return true;
-        };
-        Dims last(sizes.size());
-        last[1] = 1;
-        int64_t step = sizes[1];
-        for (size_t d = sizes.size(); d-- > 2; step *= sizes[d]) last[d] = step;
-        last[0] = step;
-        const bool rows = lie(contiguousStridesOf(sizes));
-        if (!rows && !lie(last)) throw LibraryRefusal("the weight lies neither row by row nor with its channels last");
+        const Dims sizes = sizesOf(given);
+        const bool rows = lies(given, contiguousStridesOf(sizes));
+        if (!rows && !isLast(given))
+            throw LibraryRefusal("the weight lies neither row by row nor with its channels last");
         const std::vector<int> numbers = narrowed(withTwo(sizes, m_rank, 1));
         Descriptor made = nullptr;
         checkCudnn(m_cudnn.createFilter(&made), "cudnnCreateFilterDescriptor");
@@ -271,7 +345,9 @@ class ConvolutionPlan final : public LibraryPlan {
                    "cudnnSetConvolutionNdDescriptor");
         checkCudnn(m_cudnn.setGroups(m_convolution, static_cast<int>(m_call.find("groups")->integer)),
                    "cudnnSetConvolutionGroupCount");
-        checkCudnn(m_cudnn.setMath(m_convolution, m_dtype == DType::F32 ? kFmaMath : kDefaultMath),
+        checkCudnn(m_cudnn.setMath(m_convolution, m_dtype == DType::F32 ? kFmaMath
+                                                  : isHalf(m_dtype)     ? kTensorMath
+                                                                        : kDefaultMath),
                    "cudnnSetConvolutionMathType");
     }
 
@@ -331,7 +407,10 @@ class ConvolutionPlan final : public LibraryPlan {
     int m_input = 0, m_weight = 0, m_grad = -1, m_bias = -1, m_type = 0;
     size_t m_rank = 0;
     DType m_dtype = DType::F32;
-    Descriptor m_in = nullptr, m_out = nullptr, m_filter = nullptr, m_biasLayout = nullptr, m_convolution = nullptr;
+    bool m_last = false;
+    Taken m_x, m_y, m_w, m_inputGradient, m_weightGradient;
+    int64_t m_workspace = 0;
+    Descriptor m_biasLayout = nullptr, m_convolution = nullptr;
     std::vector<Descriptor> m_tensors, m_filters;
     cuda::DeviceTensor m_gradient, m_biasGradient;
     Pass m_forward, m_byInput, m_byWeight;

@@ -31,11 +31,11 @@ Error PlannedCall::failure() const {
     return unsupported(std::string(m_call->call().op) + ": " + m_library->name + ": " + m_library->error(), {});
 }
 
-Result<void> PlannedCall::pack(std::span<const void* const> operands) {
+Result<void> PlannedCall::pack(std::span<const void* const> operands, DeviceMemory& device) {
     if (m_library->pack == nullptr || m_needs.packed == 0) return {};
-    m_packed = Storage::allocateUninitialized(static_cast<size_t>(m_needs.packed));
+    CT_TRY(m_packed, device.allocate(static_cast<size_t>(m_needs.packed)));
     const std::vector<CtTensor> tensors = placed(m_call->call().operands, operands);
-    if (m_library->pack(m_plan, tensors.data(), m_packed->data()) != 0) return failure();
+    if (m_library->pack(m_plan, tensors.data(), m_packed->address()) != 0) return failure();
     return {};
 }
 
@@ -65,7 +65,7 @@ Result<void> PlannedCall::run(std::span<const void* const> operands, std::span<v
                               const CtParallel& parallel) const {
     const std::vector<CtTensor> in = placed(m_call->call().operands, operands),
                                 out = placed(m_call->call().results, results);
-    const void* const packed = m_packed ? m_packed->data() : nullptr;
+    const void* const packed = m_packed ? m_packed->address() : nullptr;
     if (m_library->run(m_plan, in.data(), out.data(), packed, scratch, &parallel) != 0) return failure();
     return {};
 }

@@ -8,6 +8,7 @@
 
 #include "cutaway/result.h"
 #include "engine/libraries/library.h"
+#include "engine/runtime/device_memory.h"
 #include "engine/runtime/libraries/owned_call.h"
 
 namespace cutaway {
@@ -24,8 +25,8 @@ class PlannedCall {
     const OwnedCall& call() const { return *m_call; }
     /// Bytes, aligned to 64, that each run needs of its own.
     int64_t scratchBytes() const { return m_needs.scratch; }
-    /// Constant operands in the library's own layouts; before the first run.
-    Result<void> pack(std::span<const void* const> operands);
+    /// Constant operands in the library's own layouts, in memory of the device that holds them; before the first run.
+    Result<void> pack(std::span<const void* const> operands, DeviceMemory& device);
     /// Packed memory of another call on the same constants in place of its own, if both pack alike.
     bool sharePacked(const PlannedCall& other);
     bool isPacked() const { return m_packed != nullptr || m_needs.packed == 0; }
