@@ -218,6 +218,33 @@ std::string whyNotGpuFunction(const Node& node, const TargetInfo& target) {
     return why;
 }
 
+std::string whyNotGpuAttention(const Node& node, const TargetInfo&) {
+    constexpr int64_t kMostElements = 128;
+    const InferContext c(node.op(), node.args());
+    if (c.real("dropout_p") != 0) return "dropout is drawn by nothing but the operator's own kernel";
+    const auto query = c.tensor("query");
+    for (const std::string_view param : {"query", "key", "value"}) {
+        const auto type = c.tensor(param);
+        if (!type || type->rank() != 4 || !isHalf(type->dtype) || type->dtype != query->dtype)
+            return "it attends in float16 or bfloat16, over four dims";
+        if (!type->sizes[3].isInt() || type->sizes[3].value() > kMostElements)
+            return "heads have more than " + std::to_string(kMostElements) + " elements";
+        if (!(type->strides[3] == SymInt(1))) return "elements of a head lie apart";
+        if (!type->sizes[1].isInt() || type->sizes[1].value() < 1 || !query->sizes[1].isInt() ||
+            query->sizes[1].value() % type->sizes[1].value() != 0)
+            return "heads of queries do not divide into those of keys";
+    }
+    for (const std::string_view param : {"attn_mask", "attn_bias"}) {
+        if (node.op().schema()->find(param) < 0 || !c.has(param)) continue;
+        const auto mask = c.tensor(param);
+        if (!mask || (mask->dtype != DType::F32 && !isHalf(mask->dtype))) return "its mask is of another dtype";
+    }
+    for (const Node* user : node.users())
+        if (!user->isCall("operator.getitem") || user->arg(1).asInt().value_or(2) > 1)
+            return "more is read of it than the output and the sums";
+    return {};
+}
+
 std::string whySlowConvolution(const Node& node) {
     return whyNotPadding(node).empty() ? whySlowProduct(node) : std::string();
 }

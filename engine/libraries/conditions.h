@@ -29,6 +29,9 @@ std::string whyNotCopies(const Node& node, const TargetInfo& target);
 std::string whyNotPortable(const Node& node, const TargetInfo& target);
 /// Every tensor of the call is of real numbers and has up to 8 dims, and no index is a mask.
 std::string whyNotGpuFunction(const Node& node, const TargetInfo& target);
+/// Halves with heads of up to 128 elements that lie side by side, without dropout, of which the output and the sums are
+/// read.
+std::string whyNotGpuAttention(const Node& node, const TargetInfo& target);
 /// A reason where a tensor is float32, bfloat16 or float16: oneDNN, in the engine's own function, is faster at these.
 std::string whySlowProduct(const Node& node);
 /// The same, but for windows that oneDNN does not take.

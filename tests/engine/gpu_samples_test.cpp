@@ -44,10 +44,13 @@ Result<std::vector<WayRun>> runOnGpu(const std::shared_ptr<const Module>& module
 }
 
 /// Where CUDA's functions and libraries round otherwise than the host's: a bias is added to a rounded convolution, as
-/// eager PyTorch does there.
+/// eager PyTorch does there, and weights of attention are rounded for their product.
 Bound boundOnGpu(const Op& op, const Bound& usual) {
-    static const std::map<std::string_view, double> kUnits = {
-        {"lgamma", 4}, {"logcumsumexp", 8}, {"convolution", 1}, {"convolution_backward", 1}};
+    static const std::map<std::string_view, double> kUnits = {{"lgamma", 4},
+                                                              {"logcumsumexp", 8},
+                                                              {"convolution", 4},
+                                                              {"convolution_backward", 4},
+                                                              {"_scaled_dot_product_flash_attention_for_cpu", 4}};
     const auto found = kUnits.find(op.baseName());
     return found == kUnits.end() ? usual : Bound{found->second};
 }

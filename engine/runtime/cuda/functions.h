@@ -1,8 +1,8 @@
 #pragma once
 // Calls that neither generated kernels nor NVIDIA's libraries make, as CUDA kernels of our own: copies with a
-// conversion, prefix sums, sorting and selection, and elements that land where an index says. Each gives the same bits
-// every time: places that several elements land at are sorted first. A family of kernels is one text, compiled when a
-// call first needs it, once in a process. Sums are those of double or of 64-bit integers, rounded once.
+// conversion, prefix sums, sorting and selection, attention, and elements that land where an index says. Each gives the
+// same bits every time: places that several elements land at are sorted first. A family of kernels is one text,
+// compiled when a call first needs it, once in a process. Sums are those of double or of 64-bit integers, rounded once.
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -101,6 +101,7 @@ Sorted sortedRoom(Room& room, int64_t elements, Sorted& spare);
 /// largest, equals keep their order. Returns the one of the two that holds the result.
 Sorted sortLines(const DeviceTensor& x, int dim, bool descending, Sorted first, Sorted second, const LibraryRun& run);
 
+const Family* attentionFamily();  // that for the largest heads
 const Family* orderFamily();
 const Family* scanFamily();
 const Family* placesFamily();
@@ -108,6 +109,7 @@ const Family* placesFamily();
 std::vector<std::string> gpuFunctionSources();
 
 // Each plans the calls of some operators, by name; null: none of its own.
+std::unique_ptr<LibraryPlan> planAttention(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planCopy(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planOrder(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planScan(const CtCall& call, CtNeeds& needs);
