@@ -1,11 +1,11 @@
 #include "engine/cache/kernel_cache.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/cache/sealed_folder.h"
 #include "engine/support/files.h"
 #include "engine/support/hash.h"
 
@@ -15,13 +15,6 @@ namespace {
 
 constexpr std::string_view kSpace = "kernel library";
 constexpr uintmax_t kMostBytes = uintmax_t{512} << 20;
-
-/// What is loaded from here runs as the user, so nobody else may be able to put anything here.
-bool isPrivate(const std::string& folder) {
-    struct stat found {};
-    return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() &&
-           (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
 
 std::string digestOf(const std::string& bytes) { return Hasher().add(std::string_view(bytes)).finish().hex(); }
 
@@ -37,7 +30,7 @@ std::shared_ptr<KernelCache> KernelCache::open(const std::string& storePath) {
     fs::create_directories(folder, error);
     if (error) return nullptr;
     fs::permissions(folder, fs::perms::owner_all, error);
-    if (!isPrivate(folder)) return nullptr;
+    if (!isPrivateFolder(folder)) return nullptr;
     return std::shared_ptr<KernelCache>(new KernelCache(std::move(*index), folder));
 }
 

@@ -1,14 +1,12 @@
 #include "engine/cache/value_store.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "engine/support/file_lock.h"
 #include "engine/support/files.h"
 
 namespace cutaway {
@@ -46,22 +44,6 @@ std::string freeName(const std::string& wanted) {
     return name;
 }
 
-/// A lock between processes for as long as the object lives; not held if the file cannot be made.
-class FileLock {
-  public:
-    explicit FileLock(const std::string& path) : m_file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
-        if (m_file >= 0) ::flock(m_file, LOCK_EX);
-    }
-    FileLock(const FileLock&) = delete;
-    FileLock& operator=(const FileLock&) = delete;
-    ~FileLock() {
-        if (m_file >= 0) ::close(m_file);
-    }
-
-  private:
-    int m_file;
-};
-
 }  // namespace
 
 struct ValueStore::Database {
@@ -77,6 +59,19 @@ struct ValueStore::Database {
     /// Runs a statement with these texts; the first column of the first row, if there is a row. `code` says how it
     /// went.
     std::optional<std::string> run(const char* sql, std::initializer_list<std::string_view> texts = {}) {
+        std::optional<std::string> value;
+        rows(sql, texts, [&](sqlite3_stmt* row) {
+            if (!value) value = text(row, 0);
+        });
+        return value;
+    }
+    static std::string text(sqlite3_stmt* row, int column) {
+        const auto* bytes = static_cast<const char*>(sqlite3_column_blob(row, column));
+        return {bytes ? bytes : "", static_cast<size_t>(sqlite3_column_bytes(row, column))};
+    }
+    /// The same for each row.
+    template <class Each>
+    void rows(const char* sql, std::initializer_list<std::string_view> texts, Each&& each) {
         sqlite3_stmt* statement = nullptr;
         code = sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr);
         int position = 0;
@@ -84,18 +79,12 @@ struct ValueStore::Database {
             if (code == SQLITE_OK)
                 code = sqlite3_bind_text(statement, ++position, text.data(), static_cast<int>(text.size()),
                                          SQLITE_TRANSIENT);
-        std::optional<std::string> value;
         if (code == SQLITE_OK) {
-            code = sqlite3_step(statement);
-            if (code == SQLITE_ROW) {
-                const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, 0));
-                value = std::string(bytes ? bytes : "", static_cast<size_t>(sqlite3_column_bytes(statement, 0)));
-            }
-            if (code == SQLITE_ROW || code == SQLITE_DONE) code = SQLITE_OK;
+            while ((code = sqlite3_step(statement)) == SQLITE_ROW) each(statement);
+            if (code == SQLITE_DONE) code = SQLITE_OK;
         }
         const int finished = sqlite3_finalize(statement);
         if (code == SQLITE_OK) code = finished;
-        return value;
     }
     bool ok() const { return code == SQLITE_OK; }
 };
@@ -167,7 +156,8 @@ Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
 
 Result<void> ValueStore::beginAnew(const std::string& problem) {
     m_database.reset();
-    const FileLock lock(m_path + ".lock");
+    constexpr double kSeconds = 60;
+    const auto lock = FileLock::take(m_path + ".lock", kSeconds);
     bool damaged = false;
     std::string now;
     if (connect(damaged, now)) return {};  // another process was first
@@ -227,6 +217,37 @@ Result<void> ValueStore::keep(const std::string& space, const std::string& key, 
             "INSERT INTO entry (space, key, value) VALUES (?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET value = excluded.value",
             {space, key, value});
     });
+}
+
+Result<void> ValueStore::change(const std::string& space, const std::string& key, const Change& change) {
+    const std::lock_guard lock(m_mutex);
+    return repairing([&](Database& database) {
+        database.run("BEGIN IMMEDIATE");
+        if (!database.ok()) return;
+        const auto before = database.run("SELECT value FROM entry WHERE space = ? AND key = ?", {space, key});
+        if (database.ok()) {
+            const auto after = change(before);
+            if (after)
+                database.run(
+                    "INSERT INTO entry (space, key, value) VALUES (?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET value = excluded.value",
+                    {space, key, *after});
+            else database.run("DELETE FROM entry WHERE space = ? AND key = ?", {space, key});
+        }
+        const int code = database.code;
+        database.run(code == SQLITE_OK ? "COMMIT" : "ROLLBACK");
+        if (code != SQLITE_OK) database.code = code;
+    });
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> ValueStore::all(const std::string& space) {
+    const std::lock_guard lock(m_mutex);
+    std::vector<std::pair<std::string, std::string>> found;
+    CT_TRY_VOID(repairing([&](Database& database) {
+        found.clear();
+        database.rows("SELECT key, value FROM entry WHERE space = ? ORDER BY key", {space},
+                      [&](sqlite3_stmt* row) { found.emplace_back(Database::text(row, 0), Database::text(row, 1)); });
+    }));
+    return found;
 }
 
 }  // namespace cutaway

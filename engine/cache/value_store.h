@@ -2,11 +2,14 @@
 // A cache that outlives the program: texts by namespace and key in one SQLite file, which several processes may use at
 // once. It holds nothing that cannot be made again, so a damaged store, or one of another version, is moved aside and a
 // new one begun. A file that is no store by its header (SQLite's application_id) is left as it is. Leaves out: limits
-// on size and age, and anything larger than a text.
+// on size and age (engine/cache/entry_index.h has them), and anything larger than a text.
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cutaway/result.h"
 
@@ -26,6 +29,12 @@ class ValueStore {
     Result<std::optional<std::string>> find(const std::string& space, const std::string& key);
     /// Keeps a value in place of any earlier one. Errors: the file cannot be written.
     Result<void> keep(const std::string& space, const std::string& key, const std::string& value);
+    /// Puts what `change` makes of the value (none: there is none) in its place, in one go for all processes; none
+    /// removes it. `change` may be called again. Errors: the file cannot be written.
+    using Change = std::function<std::optional<std::string>(const std::optional<std::string>&)>;
+    Result<void> change(const std::string& space, const std::string& key, const Change& change);
+    /// Keys and values of a namespace, by key.
+    Result<std::vector<std::pair<std::string, std::string>>> all(const std::string& space);
 
     const std::string& path() const { return m_path; }
     /// What was wrong with the file and what was done about it, as a sentence; empty if nothing was.

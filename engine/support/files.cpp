@@ -105,4 +105,25 @@ Result<void> writeFile(const std::string& path, std::string_view bytes) {
     return {};
 }
 
+Result<void> replaceFile(const std::string& path, std::string_view bytes) {
+    const std::string unfinished = path + "." + std::to_string(::getpid()) + ".tmp";
+    const auto failed = [&](int error) {
+        ::unlink(unfinished.c_str());
+        return Error{ErrorCode::ToolFailed, "cannot write: " + std::generic_category().message(error), path, {}};
+    };
+    const int file = ::open(unfinished.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    if (file < 0) return failed(errno);
+    int error = 0;
+    while (!bytes.empty() && error == 0) {
+        const ssize_t written = ::write(file, bytes.data(), bytes.size());
+        if (written >= 0) bytes.remove_prefix(static_cast<size_t>(written));
+        else if (errno != EINTR) error = errno;
+    }
+    if (error == 0 && ::fsync(file) != 0) error = errno;
+    if (::close(file) != 0 && error == 0) error = errno;
+    if (error == 0 && ::rename(unfinished.c_str(), path.c_str()) != 0) error = errno;
+    if (error != 0) return failed(error);
+    return {};
+}
+
 }  // namespace cutaway

@@ -42,5 +42,8 @@ class InputFile {
 /// Whole files of our own. Errors name the file and the system's reason.
 Result<std::string> readFile(const std::string& path);
 Result<void> writeFile(const std::string& path, std::string_view bytes);
+/// Writes beside the path, to the disk, and renames: whoever reads meanwhile, or after a kill, has all of the old bytes
+/// or all of the new.
+Result<void> replaceFile(const std::string& path, std::string_view bytes);
 
 }  // namespace cutaway

@@ -35,6 +35,25 @@ class ValueStoreTest : public QObject {
     std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
 
   private slots:
+    /// Changes see what is there, put something in its place or take it away; a namespace is listed by key.
+    void changes() {
+        QTemporaryDir folder;
+        const auto store = ValueStore::open(folder.filePath("changes.sqlite").toStdString());
+        QVERIFY(store.has_value());
+        const auto longer = [](const std::optional<std::string>& before) {
+            return std::optional(before.value_or("") + "x");
+        };
+        for (const char* key : {"b", "a", "b"}) QVERIFY((*store)->change("one", key, longer));
+        QVERIFY((*store)->keep("two", "c", "y"));
+        using Rows = std::vector<std::pair<std::string, std::string>>;
+        QCOMPARE(*(*store)->all("one"), (Rows{{"a", "x"}, {"b", "xx"}}));
+        QVERIFY((*store)->change("one", "a", [](const auto&) { return std::nullopt; }));
+        QVERIFY((*store)->change("one", "never there", [](const auto&) { return std::nullopt; }));
+        QCOMPARE(*(*store)->all("one"), (Rows{{"b", "xx"}}));
+        QCOMPARE(*(*store)->all("two"), (Rows{{"c", "y"}}));
+        QCOMPARE(*(*store)->all("three"), Rows());
+    }
+
     void keepsAndFinds() {
         const auto store = ValueStore::open(path("deep/er/store.sqlite"));
         QVERIFY2(store.has_value(), store ? "" : store.error().text().c_str());

@@ -1,0 +1,11 @@
+# Writes a source file that knows the digest of all sources of the engine.
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.cpp ${ROOT}/*.h ${ROOT}/*.in)
+list(SORT files)
+set(all "")
+foreach(file ${files})
+  file(SHA256 ${ROOT}/${file} digest)
+  string(APPEND all "${file} ${digest}\n")
+endforeach()
+string(SHA256 digest "${all}")
+string(SUBSTRING ${digest} 0 32 digest)
+file(WRITE ${OUTPUT} "#include \"engine/cache/build_id.h\"\n\nnamespace cutaway {\n\nconst char* buildId() { return \"${digest}\"; }\n\n}  // namespace cutaway\n")
