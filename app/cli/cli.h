@@ -49,6 +49,8 @@ Result<Compiled> openAndCompile(const std::string& path, const CompileArguments&
 /// Steps and rewrites have numbers from 1 on wherever people see them.
 inline int shownNumber(int index) { return index + 1; }
 
+/// What a run computed, how long it took, and how far it is from what was expected.
+void printRun(const RunReport& report);
 /// Makes graphs of about so many nodes, runs every stage on them and prints medians; the exit status.
 int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json);
 

@@ -15,6 +15,7 @@ namespace cutaway::cli {
     row(loopsCommand)         \
     row(memoryCommand)        \
     row(exportCommand)        \
+    row(compileOpCommand)     \
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \

@@ -35,6 +35,8 @@ void printTraining(const TrainingReport& training) {
           bytesText(training.heldBytes).c_str());
 }
 
+}  // namespace
+
 void printRun(const RunReport& report) {
     std::cout << "inputs: " << report.inputsFrom << "\n";
     if (report.compared) std::cout << "expected: " << report.expectedFrom << "\n";
@@ -55,6 +57,8 @@ void printRun(const RunReport& report) {
               cost->loadMilliseconds);
     }
 }
+
+namespace {
 
 struct TimedCall {
     std::string kernel, kind, node;  // the last that it computes

@@ -203,4 +203,12 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
     return std::move(*linked);
 }
 
+Result<CompiledLibrary> compileMain(const std::string& source, const std::string& name, const std::string& program,
+                                    const CompilerOptions& options, const Progress& progress) {
+    const std::string folder = std::filesystem::path(program).parent_path().string();
+    return make({"-x", "c", "-std=c11", "-D_GNU_SOURCE", "-O1", "-w", source, "-L" + folder, "-l" + name,
+                 "-Wl,-rpath,$ORIGIN", "-lm"},
+                source, program, options, progress);
+}
+
 }  // namespace cutaway

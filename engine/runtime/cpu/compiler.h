@@ -39,4 +39,8 @@ struct LibrarySources {
 Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::string& library,
                                        const CompilerOptions& options, const Progress& progress = {});
 
+/// Compiles a file of C to a program beside the library that it calls ("libNAME.so"), with which it can be moved.
+Result<CompiledLibrary> compileMain(const std::string& source, const std::string& name, const std::string& program,
+                                    const CompilerOptions& options, const Progress& progress = {});
+
 }  // namespace cutaway
