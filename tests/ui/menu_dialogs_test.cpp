@@ -36,6 +36,7 @@ const QMap<QString, QByteArray> kDialogs = {
     {"Ctrl+K", "cutaway::ui::CommandPalette"},
     {"Ctrl+Shift+B", "cutaway::ui::CompileDialog"},
     {"F5", "cutaway::ui::ExecuteDialog"},
+    {"Compile One Operator", "cutaway::ui::OperatorDialog"},
     {"Ctrl+G", "QInputDialog"},
     {"Find the Rewrite That Broke the Graph", "cutaway::ui::BisectDialog"},
     {"Debug Compile into a Folder", "QFileDialog"},

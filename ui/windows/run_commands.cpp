@@ -1,8 +1,9 @@
-// The Run menu: compile, execute, generate code, time.
+// The Run menu: compile, execute, generate code, time; one operator alone.
 #include "cutaway/backends.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/operators_window.h"
 #include "ui/windows/request_form.h"
 #include "ui/windows/run_dialogs.h"
 
@@ -65,6 +66,11 @@ void timeGenerated(MainWindow& main) {
     main.controller().run(*run, options);
 }
 
+void askOperator(MainWindow& main) {
+    main.raiseWindow(&main.get<OperatorsWindow>());
+    main.get<OperatorsWindow>().askOperator();
+}
+
 const Command kRunCommands[] = {
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Compile"),
      .key = "Ctrl+B",
@@ -97,6 +103,7 @@ const Command kRunCommands[] = {
      .bar = {3},
      .run = timeGenerated,
      .whyNot = asRunSays<&Run::notTimed>},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compile One &Operator…"), .first = true, .run = askOperator},
 };
 
 }  // namespace

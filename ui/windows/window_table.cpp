@@ -10,6 +10,7 @@
 #include "ui/windows/minify_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/numerics_window.h"
+#include "ui/windows/operators_window.h"
 #include "ui/windows/partition_window.h"
 #include "ui/windows/results_window.h"
 #include "ui/windows/search_window.h"
@@ -44,6 +45,8 @@ const WindowRow kWindows[] = {
      MinifyWindow::keys()},
     {"breakpoints", QT_TRANSLATE_NOOP("cutaway::ui", "Breakpoints"), Area::Bottom, "Alt+B", make<BreakpointsWindow>,
      BreakpointsWindow::keys(), false},
+    {"operators", QT_TRANSLATE_NOOP("cutaway::ui", "Operators"), Area::Bottom, "Alt+K", make<OperatorsWindow>,
+     OperatorsWindow::keys(), false},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 
