@@ -9,6 +9,7 @@
 
 #include "app/cli/setting_words.h"
 #include "cutaway/backends.h"
+#include "cutaway/graph_cache.h"
 #include "cutaway/settings.h"
 #include "cutaway/words.h"
 
@@ -122,7 +123,7 @@ void CompileArguments::addTo(CLI::App& command) {
     command
         .add_option(
             "--cache", services.cacheFile,
-            "The file where measured numbers are kept from run to run, with compiled kernels beside it; off = none (default: in the user's "
+            "The file where measured numbers are kept from run to run, with compiled kernels and graphs beside it; off = none (default: in the user's "
             "cache folder)")
         ->type_name("FILE")
         ->group(kCompiling);
@@ -145,13 +146,19 @@ std::string CompileArguments::given(const CLI::App& command) {
     return {};
 }
 
-Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments) {
+Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments, bool toRun) {
     Compiled compiled;
     CT_TRY(const OpenSettings settings, arguments.open.resolved());
     CT_TRY(const CompileRequest request, arguments.resolved());
     const ShownProgress shown;
     CT_TRY_VOID(compiled.session.open(path, settings, shown.progress()));
-    CT_TRY(compiled.run, compiled.session.compile(request, arguments.services, shown.progress()));
+    if (toRun) {
+        CacheUse use;
+        CT_TRY(compiled.run, compileToRun(compiled.session, request, arguments.services, use, shown.progress()));
+        for (const std::string& sentence : use.remarks) remark(sentence);
+    } else {
+        CT_TRY(compiled.run, compiled.session.compile(request, arguments.services, shown.progress()));
+    }
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
     return compiled;
 }

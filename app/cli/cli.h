@@ -45,7 +45,8 @@ struct Compiled {
     RunId run = 0;
     std::vector<StepInfo> steps;
 };
-Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments);
+/// `toRun`: its steps are not looked at, and what the cache of compiled graphs has is read.
+Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments, bool toRun = false);
 /// Steps and rewrites have numbers from 1 on wherever people see them.
 inline int shownNumber(int index) { return index + 1; }
 

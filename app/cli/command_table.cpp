@@ -16,6 +16,7 @@ namespace cutaway::cli {
     row(memoryCommand)        \
     row(exportCommand)        \
     row(compileOpCommand)     \
+    row(cacheCommand)         \
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \

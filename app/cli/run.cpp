@@ -162,7 +162,8 @@ void addRunOptions(CLI::App& command, Context& context) {
             if (arguments->calls && arguments->run.backend == Backend::Reference)
                 return invalidInput(
                     "--calls needs --backend cpu or cuda: the interpreter has no program whose calls are timed", "");
-            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
+            CT_TRY(Compiled compiled,
+                   openAndCompile(arguments->path, arguments->compile, arguments->run.backend == Backend::Cpu));
             CT_TRY(const RunReport report, compiled.session.run(compiled.run, arguments->run));
             std::vector<TimedCall> calls;
             if (arguments->calls) {

@@ -29,9 +29,9 @@ class EndingsTest : public QObject {
             for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
         });
         process.start(cutaway::testing::builtProgram("cutaway-cli"),
-                      arguments.isEmpty()
-                          ? QStringList{"run", m_folder.filePath("graph.py"), "--backend", "cpu", "--repeat", "1000000"}
-                          : arguments);
+                      arguments.isEmpty() ? QStringList{"run", m_folder.filePath("graph.py"), "--backend", "cpu",
+                                                        "--cache", "off", "--repeat", "1000000"}
+                                          : arguments);
         QVERIFY(process.waitForStarted());
     }
     /// The process and all that it started, however deep: they share its environment. The dead have none.
@@ -128,7 +128,7 @@ class EndingsTest : public QObject {
 
     void aNormalEndLeavesNothing() {
         QProcess process;
-        start(process, {"run", m_folder.filePath("graph.py"), "--backend", "cpu"});
+        start(process, {"run", m_folder.filePath("graph.py"), "--backend", "cpu", "--cache", "off"});
         QVERIFY(process.waitForFinished(120000));
         QVERIFY2(process.exitStatus() == QProcess::NormalExit && process.exitCode() == 0,
                  process.readAllStandardError().constData());

@@ -1,6 +1,5 @@
 // Operators compiled one by one: what comes into the cache, what is found there, what PyTorch's words refuse, and that
 // neither damage nor kills nor ten processes at once leave anything but whole entries.
-#include <QDirIterator>
 #include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
@@ -10,28 +9,15 @@
 #include "engine/cache/sealed_folder.h"
 #include "engine/formats/safetensors.h"
 #include "engine/support/files.h"
+#include "tests/support/cache_entries.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
-
-namespace {
-
-QString inWords(const std::vector<std::string>& texts) {
-    QString joined;
-    for (const std::string& text : texts) joined += (joined.isEmpty() ? "" : ", ") + QString::fromStdString(text);
-    return joined;
-}
-QByteArray bytesOf(const QString& path) {
-    QFile file(path);
-    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
-}
-void write(const QString& path, const QByteArray& bytes) {
-    QFile file(path);
-    if (!file.open(QIODevice::WriteOnly) || file.write(bytes) != bytes.size()) qFatal("cannot write");
-}
-
-}  // namespace
+using cutaway::testing::contentOf;
+using cutaway::testing::inWords;
+using cutaway::testing::wholeEntries;
+using cutaway::testing::writeBytes;
 
 class OperatorCacheTest : public QObject {
     Q_OBJECT
@@ -64,22 +50,8 @@ class OperatorCacheTest : public QObject {
         if (!list) qFatal("%s", list.error().text().c_str());
         return std::move(*list);
     }
-    /// The whole entries below the cache; fails the test where there is half of one, and counts what is unfinished.
     int entries(int* unfinished = nullptr) const {
-        int whole = 0;
-        if (unfinished) *unfinished = 0;
-        QDirIterator each(cache() + "/aoti_eager/aten/cpu/lib", QDir::Dirs | QDir::Hidden | QDir::NoDotAndDotDot);
-        while (each.hasNext()) {
-            each.next();
-            if (each.fileName().startsWith('.')) {
-                if (unfinished) ++*unfinished;
-                continue;
-            }
-            const auto seal = openSealed(each.filePath().toStdString());
-            if (!seal) qFatal("%s", seal.error().text().c_str());
-            ++whole;
-        }
-        return whole;
+        return wholeEntries(cache() + "/aoti_eager/aten/cpu/lib", unfinished);
     }
     QStringList command(const QStringList& more = {}) const {
         return QStringList{"compile-op", "aten::relu", "--arg", "f32[4, 5]", "--cache", cache(), "--json", "-"} + more;
@@ -270,15 +242,17 @@ class OperatorCacheTest : public QObject {
         const CompiledOperator made = relu();
         QVERIFY(made.found);
         const QString folder = QFileInfo(QString::fromStdString(made.entry.library)).path();
-        const QByteArray records = bytesOf(json("relu"));
+        const QByteArray records = contentOf(json("relu"));
         bool found = false;
-        if (what == "library") write(QString::fromStdString(made.entry.library), "hello");
+        if (what == "library") writeBytes(QString::fromStdString(made.entry.library), "hello");
         else if (what == "gone") QFile::remove(QString::fromStdString(made.entry.library));
-        else if (what == "seal") write(folder + "/sealed", "cutaway entry 1\n");
+        else if (what == "seal") writeBytes(folder + "/sealed", "cutaway entry 1\n");
         else if (what == "folder") QDir(folder).removeRecursively();
-        else if (what == "json") write(json("relu"), records.left(records.size() - 20));
+        else if (what == "json") writeBytes(json("relu"), records.left(records.size() - 20));
         else if (what == "no json") QFile::remove(json("relu"));
-        else write(cache() + "/store.sqlite", bytesOf(cache() + "/store.sqlite").left(100) + QByteArray(4000, 'x'));
+        else
+            writeBytes(cache() + "/store.sqlite",
+                       contentOf(cache() + "/store.sqlite").left(100) + QByteArray(4000, 'x'));
         found = what == "json" || what == "no json" || what == "index";
         const CompiledOperator again = relu();
         QCOMPARE(again.found, found);
@@ -296,18 +270,18 @@ class OperatorCacheTest : public QObject {
     void anEntryOfPyTorchStays() {
         usePrepared();
         QVERIFY(removeOperator(listed().entries[1]));
-        QByteArray records = bytesOf(json("relu"));
+        QByteArray records = contentOf(json("relu"));
         records.replace("lib/", "lib/cab/");
         QVERIFY(QDir(cache() + "/aoti_eager/aten/cpu/lib").mkpath("cab"));
         const QString name = QString::fromUtf8(records).section("kernel_path\": \"", 1).section('"', 0, 0);
         QVERIFY(QDir(cache() + "/aoti_eager/aten/cpu").mkpath(QFileInfo(name).path()));
-        write(cache() + "/aoti_eager/aten/cpu/" + name, "library of PyTorch");
-        write(json("relu"), records);
+        writeBytes(cache() + "/aoti_eager/aten/cpu/" + name, "library of PyTorch");
+        writeBytes(json("relu"), records);
         const CompiledOperator again = relu();
         QVERIFY(again.found);
         QVERIFY2(inWords(again.remarks).contains("PyTorch has an entry of these inputs"),
                  qPrintable(inWords(again.remarks)));
-        QCOMPARE(bytesOf(json("relu")), records);
+        QCOMPARE(contentOf(json("relu")), records);
         const OperatorList list = listed();
         QCOMPARE(list.entries.size(), size_t{1});
         QVERIFY(QString::fromStdString(list.entries[0].problem).contains("PyTorch's"));
@@ -316,7 +290,7 @@ class OperatorCacheTest : public QObject {
         QVERIFY(!run);
         // Beside it there is room for ours.
         QVERIFY(compiled("aten::relu", {"f64[3]"}).has_value());
-        QVERIFY(bytesOf(json("relu")).startsWith(records.left(records.size() - 2)));
+        QVERIFY(contentOf(json("relu")).startsWith(records.left(records.size() - 2)));
         QCOMPARE(listed().entries.size(), size_t{2});
         QVERIFY(removeOperator(list.entries[0]));
         QCOMPARE(listed().entries.size(), size_t{1});
@@ -345,7 +319,7 @@ class OperatorCacheTest : public QObject {
         QProcess process;
         process.setWorkingDirectory(m_folder->path());
         if (mount.isEmpty()) {
-            write(cache(), "a file");
+            writeBytes(cache(), "a file");
             process.start(cli(), command({"--check"}));
         } else {
             QVERIFY(QDir(m_folder->path()).mkpath("cache"));

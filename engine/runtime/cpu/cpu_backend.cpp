@@ -8,6 +8,7 @@
 #include "engine/host/make_host.h"
 #include "engine/interpret/constants.h"
 #include "engine/runtime/cpu/build_kernels.h"
+#include "engine/runtime/cpu/host_io.h"
 #include "engine/runtime/cpu/program_worker.h"
 #include "engine/runtime/wire.h"
 #include "engine/schedule/schedule.h"
@@ -168,6 +169,23 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
     state.parts[1].function = *functionNamed(state.host->program, kBackwardFunction);
     CT_TRY(auto shared, compiled(std::move(state), options, progress));
     return CpuTraining{CpuProgram(shared, 0), CpuProgram(shared, 1)};
+}
+
+KeptProgram keptOf(const CpuProgram& program) {
+    return {serialize(program.host()), program.state().host->libraries, program.info()};
+}
+
+Result<CpuProgram> loadKept(KeptProgram kept,
+                            const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants) {
+    CpuProgram::State state;
+    CT_TRY(state.host->program, deserializeHost(kept.host));
+    if (kept.libraries.size() != state.host->program.kernels.size())
+        return invalidInput("the kept program has other kernels than libraries");
+    CT_TRY(state.host->constants, constants(state.host->program));
+    state.host->libraries = std::move(kept.libraries);
+    state.parts.emplace_back().info = std::move(kept.info);
+    state.worker = std::make_shared<ProgramWorker>(state.host);
+    return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
 }
 
 namespace {

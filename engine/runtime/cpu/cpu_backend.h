@@ -73,6 +73,16 @@ struct CpuTraining {
 Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::shared_ptr<const Module> backward,
                                   std::vector<int64_t> saved, const CpuBuildOptions& options = {},
                                   const Progress& progress = {});
+/// What of a compiled program outlives the process, but for its constants: for a cache of the same build.
+struct KeptProgram {
+    std::string host;                    // the program, as bytes
+    std::vector<std::string> libraries;  // of each kernel the path of the one that has it
+    BuildInfo info;
+};
+KeptProgram keptOf(const CpuProgram& program);
+/// `constants`: in the order of HostProgram::constants. Errors: bytes that are no program.
+Result<CpuProgram> loadKept(KeptProgram kept,
+                            const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants);
 /// The BuildInfo of buildCpu, without compiling: source and kernels only.
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress = {});
 
