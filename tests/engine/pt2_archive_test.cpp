@@ -2,6 +2,7 @@
 #include <QtTest>
 #include <random>
 
+#include "engine/formats/package.h"
 #include "engine/formats/pt2.h"
 #include "engine/interpret/interpret.h"
 #include "tests/support/bytes.h"
@@ -25,6 +26,7 @@ class Pt2ArchiveTest : public QObject {
     void readsInnerTensors();
     void readsOldLayout();
     void opensSeveralGraphs();
+    void tellsOfCompiledPackages();
     void refusesArchives_data();
     void refusesArchives();
     void survivesDamage();
@@ -273,6 +275,48 @@ void Pt2ArchiveTest::opensSeveralGraphs() {
     QCOMPARE(failureOf(one), QString());
     QCOMPARE(one->graphs.size(), size_t{1});
     QCOMPARE(failureOf(readPt2(*archive, {.graph = "none"})), QString("t: no graph named 'none'"));
+}
+
+/// What PyTorch 2.11 and 2.15 generate beside a compiled library is read for what it says of the model.
+void Pt2ArchiveTest::tellsOfCompiledPackages() {
+    const char* const wrapper =
+        "extern \"C\"  void  cpp_fused_relu_0(const float* in_ptr0,\n"
+        "AOTInductorModel::AOTInductorModel(std::shared_ptr<ConstantMap> constants_map)\n"
+        "    : AOTInductorModelBase(1, 1, 2, device_str, std::move(cubin_dir), true) {\n"
+        "    inputs_info_[0].name = \"arg2_1\";\n"
+        "    constants_info_[0].name = \"fc_weight\";\n"
+        "    constants_info_[0].dtype = static_cast<int32_t>(cached_torch_dtype_float32);\n"
+        "    constants_info_[0].offset = 0;\n"
+        "    constants_info_[0].data_size = 448;\n"
+        "    constants_info_[0].type = static_cast<int32_t>(torch::aot_inductor::ConstantType::Parameter);\n"
+        "    constants_info_[0].shape = {10, 11};\n"
+        "    constants_info_[0].original_fqn = \"fc.weight\";\n"
+        "    constants_info_[1].name = \"_folded\";\n"
+        "    constants_info_[1].dtype = cached_torch_dtype_int64;\n"
+        "    constants_info_[1].shape = {};\n"
+        "    constants_info_[99999999999].name = \"no\";\n"
+        "    outputs_info_[0].name = \"output0\";\n"
+        "    kernels.triton_poi_fused_0 = loadKernel(\"/tmp/x.cubin\", \"triton_poi_fused_0\", 0, this->cubin_dir_);\n";
+    const auto archive =
+        ZipArchive::open(storageOf(pt2Archive("", {{"data/aotinductor/model/a.wrapper.so", "ELF"},
+                                                   {"data/aotinductor/model/a.wrapper.cpp", wrapper},
+                                                   {"data/aotinductor/model/a.wrapper_metadata.json",
+                                                    R"({"AOTI_DEVICE_KEY": "cpu", "AOTI_CPU_ISA": "AVX512"})"}})),
+                         "t.pt2");
+    QVERIFY(archive.has_value());
+    const OpenedFile opened = readPackage(*archive), *const file = &opened;
+
+    QVERIFY(file->format == FileFormat::CompiledPackage);
+    std::string all;
+    for (const std::string& line : file->contents) all += line + "\n";
+    for (const char* line : {"data/aotinductor/model/a.wrapper.cpp (", "generated source)\n", "\ninput 'arg2_1'\n",
+                             "\nconstant 'fc.weight': f32[10, 11], Parameter\n", "\nconstant '_folded': i64[]\n",
+                             "\noutput 'output0'\n", "\nkernel cpp_fused_relu_0\n", "\nkernel triton_poi_fused_0\n"})
+        QVERIFY2(all.find(line) != std::string::npos, (line + ("\n" + all)).c_str());
+    QVERIFY2(all.find("'no'") == std::string::npos, all.c_str());
+    std::string remarks;
+    for (const std::string& line : file->remarks) remarks += line + "\n";
+    QVERIFY2(remarks.find("AOTI_DEVICE_KEY = cpu\n") != std::string::npos, remarks.c_str());
 }
 
 void Pt2ArchiveTest::refusesArchives_data() {
