@@ -18,6 +18,7 @@ struct ExportArguments {
 
 Json jsonOf(const ExportReport& report) {
     return {{"name", report.name},
+            {"folder", report.folder},
             {"library", report.library},
             {"files", report.files},
             {"bytes", report.bytes},
@@ -31,7 +32,7 @@ Result<int> exportModel(const ExportArguments& arguments) {
     CT_TRY(const ExportReport report, exportProgram(compiled.session, compiled.run, arguments.options));
     if (!arguments.json.empty()) return writeText(arguments.json, dump(jsonOf(report)));
     if (!report.fixedSizes.empty()) remark("the program accepts only the example input sizes: " + report.fixedSizes);
-    print("%s: %zu files, %s, compiled in %.1f s\n", arguments.options.folder.c_str(), report.files.size(),
+    print("%s: %zu files, %s, compiled in %.1f s\n", report.folder.c_str(), report.files.size(),
           bytesText(report.bytes).c_str(), report.compileSeconds);
     for (const std::string& file : report.files)
         if (file.rfind("src/", 0) != 0) std::cout << "  " << file << "\n";
@@ -46,8 +47,8 @@ void addExportOptions(CLI::App& command, Context& context) {
     addModel(command, arguments->path)->required();
     command
         .add_option("-o,--output", arguments->options.folder,
-                    "The folder: new, empty, or an earlier export, which is replaced")
-        ->required()
+                    "The folder: new, empty, or an earlier export, which is replaced; default: one in the user's cache "
+                    "folder that is named after the code")
         ->type_name("DIR");
     command
         .add_option("--name", arguments->options.name,
@@ -67,6 +68,7 @@ void addExportOptions(CLI::App& command, Context& context) {
 std::vector<JsonReport> exportReports() {
     return {{"--json",
              {{"name", "string: what the library's functions begin with"},
+              {"folder", "string: that it was written into"},
               {"library", "string: its path"},
               {"files", Json::array({"string: a file, relative to the folder"})},
               {"bytes", "integer: of all files"},

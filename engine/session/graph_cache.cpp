@@ -370,16 +370,23 @@ Result<CachedGraphs> cachedGraphs(const std::string& cacheFile, bool verify) {
     });
 }
 
+Result<void> removeGraph(const std::string& cacheFile, const std::string& key) {
+    return guarded([&]() -> Result<void> {
+        CT_TRY(GraphCache cache, GraphCache::at(cacheFile));
+        if (key.empty() || key.find_first_of("/.") != std::string::npos)
+            return invalidInput("this is no key of an entry: '" + key + "'", "");
+        std::error_code failed;
+        fs::remove_all(cache.folder(key), failed);
+        if (failed) return Error{ErrorCode::ToolFailed, failed.message(), cache.folder(key), {}};
+        return cache.index.forget(key);
+    });
+}
+
 Result<int> clearGraphs(const std::string& cacheFile) {
     return guarded([&]() -> Result<int> {
-        CT_TRY(GraphCache cache, GraphCache::at(cacheFile));
         CT_TRY(const CachedGraphs all, cachedGraphs(cacheFile));
-        for (const CachedGraph& graph : all.entries) {
-            std::error_code failed;
-            fs::remove_all(cache.folder(graph.key), failed);
-            if (failed) return Error{ErrorCode::ToolFailed, failed.message(), cache.folder(graph.key), {}};
-            CT_TRY_VOID(cache.index.forget(graph.key));
-        }
+        for (const CachedGraph& graph : all.entries) CT_TRY_VOID(removeGraph(cacheFile, graph.key));
+        CT_TRY(const GraphCache cache, GraphCache::at(cacheFile));
         removeUnfinished(cache);
         return static_cast<int>(all.entries.size());
     });

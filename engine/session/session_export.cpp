@@ -3,6 +3,8 @@
 
 #include "cutaway/export.h"
 #include "cutaway/guarded.h"
+#include "engine/cache/build_id.h"
+#include "engine/cache/value_store.h"
 #include "engine/codegen/host_printer.h"
 #include "engine/exporting/export_folder.h"
 #include "engine/interpret/constants.h"
@@ -13,6 +15,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
+#include "engine/support/hash.h"
 #include "engine/support/shell_words.h"
 
 namespace cutaway {
@@ -68,6 +71,45 @@ NamedTensors weightsOf(const HostProgram& program, const std::vector<Tensor>& co
     return named;
 }
 
+/// The folder that was asked for, or one of the user's cache that is named after the code (AOT-15).
+Result<std::string> folderFor(const std::string& asked, const std::string& source) {
+    if (!asked.empty()) return asked;
+    const std::string store = ValueStore::defaultPath();
+    if (store.empty())
+        return Error{ErrorCode::NotFound, "there is no home for the export", "", {"name a folder for it"}};
+    const std::filesystem::path folder =
+        std::filesystem::path(store).parent_path() / "exports" /
+        ("c" + Hasher().add(std::string_view(source)).add(std::string_view(buildId())).finish().hex());
+    std::error_code failed;
+    std::filesystem::create_directories(folder.parent_path(), failed);
+    if (failed) return Error{ErrorCode::ToolFailed, failed.message(), folder.string(), {}};
+    return folder.string();
+}
+
+/// What ahead-of-time compiling refuses (AOT-12, 14, 15), in PyTorch's words. That a graph has to return a tuple is a
+/// limit of PyTorch's own, and holds with parity only.
+Result<void> checkExport(const Module& opened, const CompileRequest& request, const std::string& folder) {
+    if (folder.ends_with(".pt2"))
+        return Error{ErrorCode::InvalidInput,
+                     "The output path for aot_compile shouldn't have an extension with .pt2",
+                     folder,
+                     {"an export is a folder with a library; a package is what "
+                      "torch._inductor.aoti_compile_and_package writes"}};
+    const std::vector<Node*> inputs = opened.graph().placeholders();
+    for (size_t i = 0; i < inputs.size(); ++i)
+        if ((i >= opened.inputs.size() || opened.inputs[i].isGiven()) && inputs[i]->type().isOpaque())
+            return unsupported(
+                "TorchBind objects found in inputs. TorchBind object inputs are not supported in AOTInductor. TorchBind "
+                "objects can only be attributes.",
+                "input '" + inputs[i]->name() + "'");
+    for (const Node& node : opened.graph().nodes())
+        if (request.parity && node.isOutput() && !node.arg(0).list())
+            return unsupported(
+                "Graph output must be a tuple(). This is so that we can avoid pytree processing of the outputs. Please "
+                "change the module to have tuple outputs.");
+    return {};
+}
+
 }  // namespace
 
 Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptions& options, const Progress& progress) {
@@ -79,6 +121,7 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
             return unsupported("a run for training is not exported", {}, {"compile it for inference"});
         if (run->trace.request.target == Target::Cuda)
             return unsupported("a run for a GPU is not exported", {}, {"compile it for the CPU"});
+        CT_TRY_VOID(checkExport(*state.input, run->trace.request, options.folder));
         const std::lock_guard turn(run->turn);
         CT_TRY(RunInputs inputs, chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples,
                                               run->trace.result().get()));
@@ -102,18 +145,19 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         contents.source = &program.source;
         contents.weights = weightsOf(program.program, constants, bound);
         contents.inputs = inputsOf(program.program.functions[0], bound);
-        CT_TRY(ExportedFolder folder, writeExport(options.folder, contents, {{}, options.timeoutSeconds}, progress));
+        CT_TRY(report.folder, folderFor(options.folder, program.source));
+        CT_TRY(ExportedFolder folder, writeExport(report.folder, contents, {{}, options.timeoutSeconds}, progress));
         report.name = contents.name;
         report.library = std::move(folder.library);
         report.files = std::move(folder.files);
         report.inputsFrom = inputs.from;
-        report.command = "cmake -S " + shellWord(options.folder) + " -B build && cmake --build build && build/" +
+        report.command = "cmake -S " + shellWord(report.folder) + " -B build && cmake --build build && build/" +
                          report.name + "_main";
         report.compileLog = std::move(folder.compiled.log);
         report.compileSeconds = folder.compiled.seconds;
         for (const std::string& file : report.files) {
             std::error_code none;
-            const auto bytes = std::filesystem::file_size(std::filesystem::path(options.folder) / file, none);
+            const auto bytes = std::filesystem::file_size(std::filesystem::path(report.folder) / file, none);
             report.bytes += none ? 0 : static_cast<int64_t>(bytes);
         }
         return report;

@@ -320,6 +320,14 @@ class ExportTest : public QObject {
         QTest::newRow("training") << plain << "a" << true << "a run for training is not exported";
         QTest::newRow("a folder of somebody else") << plain << "taken" << false << "the folder holds what is no export";
         QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
+        QTest::newRow("a package") << plain << "a.pt2" << false
+                                   << "The output path for aot_compile shouldn't have an extension with .pt2";
+        QTest::newRow("an object among the inputs")
+            << "def forward(x: \"f32[4]\", o: \"torch.ScriptObject\"):\n    a = aten.relu.default(x)\n    return (a,)\n"
+            << "b" << false << "TorchBind objects found in inputs.";
+        QTest::newRow("no tuple, with parity")
+            << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return a\n"
+            << "parity" << false << "Graph output must be a tuple().";
         QTest::newRow("an operator that only the engine has")
             << "def forward(x: \"c64[4]\"):\n    y = aten.mul.Scalar(x, 2j)\n    return (y,)\n"
             << "b" << false << "y: aten.mul.Scalar is computed by the engine";
@@ -336,11 +344,32 @@ class ExportTest : public QObject {
         written("taken/letter.txt", "dear");
         CompileRequest request;
         if (training) request.mode = Mode::Training;
+        request.parity = to == "parity";
         const auto report = exported(written("refused.py", text.toUtf8().constData()), to, request);
         QVERIFY(!report);
         QVERIFY2(QString::fromStdString(report.error().text()).contains(says), report.error().text().c_str());
         QCOMPARE(*cutaway::readFile(in("taken/letter.txt").toStdString()), std::string("dear"));
         QVERIFY(!QFile::exists(in("a")) && !QFile::exists(in("b")));
+    }
+
+    /// Without a folder it goes to the user's cache, named after the code; the same code goes to the same place.
+    void namedAfterItsCode() {
+        const QByteArray kept = qgetenv("XDG_CACHE_HOME");
+        qputenv("XDG_CACHE_HOME", in("cache").toUtf8());
+        std::vector<std::string> folders;
+        for (const char* op : {"relu", "relu", "neg"}) {
+            Session session;
+            const QByteArray text =
+                QByteArray("def forward(x: \"f32[4]\"):\n    a = aten.") + op + ".default(x)\n    return a\n";
+            QVERIFY(session.open(written("coded.py", text.constData()).toStdString()));
+            const auto report = exportProgram(session, *session.compile({}), {});
+            QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
+            QVERIFY(QFile::exists(QString::fromStdString(report->folder) + "/coded.h"));
+            folders.push_back(report->folder);
+        }
+        kept.isNull() ? qunsetenv("XDG_CACHE_HOME") : qputenv("XDG_CACHE_HOME", kept);
+        QVERIFY2(folders[0].find("/cache/cutaway/exports/c") != std::string::npos, folders[0].c_str());
+        QVERIFY(folders[0] == folders[1] && folders[1] != folders[2]);
     }
 
     /// A folder that cannot be filled is as it was: another export may go there.

@@ -8,12 +8,14 @@
 namespace cutaway {
 
 struct ExportOptions {
-    std::string folder;           // new, empty, or an earlier export, which is replaced
+    /// New, empty, or an earlier export, which is replaced. Empty: one of the user's cache, named after the code.
+    std::string folder;
     std::string name;             // of the library and its functions; empty: made from the model's file
     std::string inputsFile;       // as RunOptions': what main.c runs on unless told otherwise
     double timeoutSeconds = 300;  // of a compiler
 };
 struct ExportReport {
+    std::string folder;              // where it is
     std::string name, library;       // the library's path
     std::vector<std::string> files;  // relative to the folder
     std::string inputsFrom;          // as RunReport's

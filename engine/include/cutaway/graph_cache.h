@@ -37,6 +37,8 @@ struct CachedGraphs {
 };
 /// `cacheFile` of all: as CompileServices'. `verify`: reads every byte, and removes what is damaged or half made.
 Result<CachedGraphs> cachedGraphs(const std::string& cacheFile, bool verify = false);
+/// Removes one entry, by its key.
+Result<void> removeGraph(const std::string& cacheFile, const std::string& key);
 /// Removes every entry; how many there were.
 Result<int> clearGraphs(const std::string& cacheFile);
 /// 2 GiB until somebody sets it. 0: nothing is kept.
