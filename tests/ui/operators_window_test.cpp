@@ -10,6 +10,7 @@
 #include "tests/support/suites.h"
 #include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
+#include "ui/windows/cache_window.h"
 #include "ui/windows/operator_dialog.h"
 
 using namespace cutaway;
@@ -90,6 +91,46 @@ class OperatorsWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY2(said().contains("_impl_with_aoti_compile encounters unsupported input types: [f32[2, 3], [0]]"),
                  qPrintable(said()));
         QCOMPARE(table().model()->rowCount(), 0);
+    }
+
+    /// The Cache window beside it: what runs have kept, checked and deleted.
+    void theCacheOfGraphs() {
+        QFile file(m_folder.filePath("graph.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write("def forward(x: \"f32[3, 4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n");
+        file.close();
+        for (const bool freeze : {false, true}) {
+            Session session;
+            QVERIFY(session.open(file.fileName().toStdString()));
+            CompileRequest request;
+            request.freeze = freeze;
+            CacheUse use;
+            QVERIFY(compileToRun(session, request, {}, use));
+        }
+        CacheWindow& cache = m_main->get<CacheWindow>();
+        QTableView& list = *cache.findChild<QTableView*>();
+        const auto state = [&] { return cache.findChild<QLabel*>()->text(); };
+        m_main->raiseWindow(&cache);
+        new QAbstractItemModelTester(list.model(), QAbstractItemModelTester::FailureReportingMode::QtTest, &cache);
+        QTRY_COMPARE_WITH_TIMEOUT(list.model()->rowCount(), 2, testing::kEnginePatience);
+        QVERIFY2(state().startsWith("2 compiled graphs, ") && state().contains("of 2.0 GiB"), qPrintable(state()));
+        QStringList options;
+        for (int row = 0; row < 2; ++row) {
+            QCOMPARE(list.model()->index(row, CachedGraphsModel::Model).data().toString(), "graph.py");
+            options << list.model()->index(row, CachedGraphsModel::Options).data().toString();
+        }
+        options.sort();
+        QCOMPARE(options, (QStringList{"", "--freeze"}));
+        picture("cache");
+        QTest::mouseClick(buttonOf(cache, "Verify"), Qt::LeftButton);
+        QTRY_VERIFY_WITH_TIMEOUT(state().contains("Every byte is as it was written."), testing::kEnginePatience);
+        list.setFocus();
+        list.selectRow(0);
+        QTest::keyClick(&list, Qt::Key_Delete);
+        QTRY_COMPARE_WITH_TIMEOUT(list.model()->rowCount(), 1, testing::kEnginePatience);
+        QTest::mouseClick(buttonOf(cache, "Delete All"), Qt::LeftButton);
+        QTRY_COMPARE_WITH_TIMEOUT(list.model()->rowCount(), 0, testing::kEnginePatience);
+        QVERIFY(!buttonOf(cache, "Delete All")->isEnabled() && state().startsWith("0 compiled graphs"));
     }
 
     void stops() {

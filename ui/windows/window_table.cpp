@@ -1,6 +1,7 @@
 #include "ui/windows/window_table.h"
 
 #include "ui/windows/breakpoints_window.h"
+#include "ui/windows/cache_window.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/kernels_window.h"
@@ -47,6 +48,8 @@ const WindowRow kWindows[] = {
      BreakpointsWindow::keys(), false},
     {"operators", QT_TRANSLATE_NOOP("cutaway::ui", "Operators"), Area::Bottom, "Alt+K", make<OperatorsWindow>,
      OperatorsWindow::keys(), false},
+    {"cache", QT_TRANSLATE_NOOP("cutaway::ui", "Cache"), Area::Bottom, "", make<CacheWindow>, CacheWindow::keys(),
+     false},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 
