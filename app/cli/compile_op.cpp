@@ -69,7 +69,8 @@ void addCompileOpOptions(CLI::App& command, Context& context) {
                     "Arguments in their order, or as name=VALUE: a tensor as its type ('f32[2, 3]', with strides "
                     "'f32[2, 3][1, 2]'), a list of tensors ('[f32[2], f32[3]]'), or a literal as Python writes it")
         ->type_name("VALUE")
-        ->expected(1, 64);
+        ->expected(1, 64)
+        ->allow_extra_args(false);  // else CLI11 takes a value in brackets apart
     command.add_option("--device", arguments->device, "What to compile for")->check(oneOf({"cpu", "cuda"}));
     command
         .add_option("--cache", arguments->options.cache,

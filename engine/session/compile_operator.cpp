@@ -215,13 +215,14 @@ class Compiler {
     /// What programs that were killed have left; whoever makes one now holds its lock.
     void removeUnfinished() const {
         std::error_code none;
-        constexpr std::string_view kMaking = ".making-";
         std::vector<fs::path> left;
         for (const auto& entry : fs::directory_iterator(m_place.folder() + "/lib", none))
-            if (entry.path().filename().string().starts_with(kMaking)) left.push_back(entry.path());
-        for (const fs::path& path : left)
-            if (const auto lock = FileLock::take(m_place.lock(path.filename().string().substr(kMaking.size())), 0))
+            if (entry.path().filename().string().starts_with(".")) left.push_back(entry.path());
+        for (const fs::path& path : left) {
+            const std::string unfinished = path.filename().string();
+            if (const auto lock = FileLock::take(m_place.lock(unfinished.substr(unfinished.find('-') + 1)), 0))
                 fs::remove_all(path, none);
+        }
     }
 
     /// One record of these inputs. An entry of PyTorch's stays, whose loader knows nothing of our libraries.

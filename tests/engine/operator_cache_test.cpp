@@ -335,6 +335,27 @@ class OperatorCacheTest : public QObject {
         QVERIFY2(out.contains("\"matches\": true"), out.constData());
     }
 
+    /// As a shell hands them over: lists in brackets, names, negative numbers.
+    void valuesOfTheCommandLine() {
+        usePrepared();
+        const auto said = [&](const QStringList& arguments) {
+            QProcess process;
+            process.start(cli(), QStringList{"compile-op"} + arguments + QStringList{"--cache", cache()});
+            if (!process.waitForFinished(120'000)) qFatal("it does not end");
+            return QString::fromUtf8(process.readAllStandardError() + process.readAllStandardOutput());
+        };
+        QVERIFY2(said({"aten::relu", "--arg", "f32[4, 5]"}).contains("found in the cache"), "found");
+        const QString cat = said({"aten::cat", "--arg", "[f32[2], f32[3]]"});
+        QVERIFY2(cat.startsWith("aten::cat([f32[2], f32[3]]) for cpu: compiled"), qPrintable(cat));
+        const QString fill =
+            said({"aten::masked_fill.Scalar", "--arg", "f32[4]", "b8[4]", "value=-inf", "--check", "--repeat", "2"});
+        QVERIFY2(fill.startsWith("aten::masked_fill.Scalar(f32[4], b8[4], -inf)") && fill.contains("median"),
+                 qPrintable(fill));
+        const QString sizes = said({"aten::view", "--arg", "f32[4]", "[2, 2]"});
+        QVERIFY2(sizes.contains("_impl_with_aoti_compile encounters unsupported input types: [f32[4], [2, 2]]"),
+                 qPrintable(sizes));
+    }
+
     void tenAtOnceCompileOnce() {
         constexpr int kProcesses = 10;
         std::vector<std::unique_ptr<QProcess>> all;
