@@ -15,6 +15,8 @@ template <class... Fs>
 struct Overloaded : Fs... {
     using Fs::operator()...;
 };
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not find it by itself
 
 /// Dense, autograd's and autocast's keys of a plain tensor: c10/core/DispatchKey.h of 2.11 and of 2.15, where two keys
 /// less stand before them.

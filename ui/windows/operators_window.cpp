@@ -146,8 +146,11 @@ void OperatorsWindow::start(const QString& doing, std::function<Result<T>(const 
     m_cancel = askQueue<T>(this, m_works, "operators", m_working, std::move(work),
                            [this, then = std::move(then)](Result<T> result) {
                                m_cancel.reset();
-                               if (result) then(std::move(*result));
-                               else say(QString::fromStdString(result.error().text()));
+                               if (result) {
+                                   then(std::move(*result));
+                               } else {
+                                   say(QString::fromStdString(result.error().text()));
+                               }
                                emit activityChanged();
                                refresh();
                            });
