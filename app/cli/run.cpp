@@ -162,8 +162,9 @@ void addRunOptions(CLI::App& command, Context& context) {
             if (arguments->calls && arguments->run.backend == Backend::Reference)
                 return invalidInput(
                     "--calls needs --backend cpu or cuda: the interpreter has no program whose calls are timed", "");
-            CT_TRY(Compiled compiled,
-                   openAndCompile(arguments->path, arguments->compile, arguments->run.backend == Backend::Cpu));
+            // Values for nodes make another graph than the one that is kept.
+            const bool toRun = arguments->run.backend == Backend::Cpu && arguments->run.valuesFile.empty();
+            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile, toRun));
             CT_TRY(const RunReport report, compiled.session.run(compiled.run, arguments->run));
             std::vector<TimedCall> calls;
             if (arguments->calls) {

@@ -107,6 +107,7 @@ Result<std::vector<Ingredient>> ingredientsOf(const Session::State& state, const
 /// Why a compile of this kind is not kept; empty if it is.
 std::string whyNot(const CompileRequest& request, const CompileServices& services) {
     if (services.cacheFile == "off") return "the cache is off";
+    if (services.cacheFile.empty() && ValueStore::defaultPath().empty()) return "there is no home for a cache";
     if (request.mode != Mode::Inference) return "only runs for inference are kept";
     if (request.target == Target::Cuda) return "runs for a GPU are not kept";
     if (!request.plugins.empty()) return "passes of a plugin may do anything";

@@ -305,6 +305,15 @@ class GraphCacheTest : public QObject {
         QVERIFY(!QDir(in("cache/graphs")).exists());
         QVERIFY(compileToRun(session, {}, {.cacheFile = "off"}, use).has_value());
         QCOMPARE(use.why, std::string("the cache is off"));
+        const QByteArray home = qgetenv("HOME"), cache = qgetenv("XDG_CACHE_HOME");
+        qunsetenv("HOME");
+        qunsetenv("XDG_CACHE_HOME");
+        const bool compiled = compileToRun(session, {}, {}, use).has_value();
+        qputenv("HOME", home);
+        if (!cache.isNull()) qputenv("XDG_CACHE_HOME", cache);
+        QVERIFY(compiled);
+        QCOMPARE(use.why, std::string("there is no home for a cache"));
+        QVERIFY(use.remarks.empty());
     }
 
     void damage_data() {
