@@ -326,8 +326,7 @@ class ExportTest : public QObject {
             << "def forward(x: \"f32[4]\", o: \"torch.ScriptObject\"):\n    a = aten.relu.default(x)\n    return (a,)\n"
             << "b" << false << "TorchBind objects found in inputs.";
         QTest::newRow("no tuple, with parity")
-            << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return a\n"
-            << "parity" << false << "Graph output must be a tuple().";
+            << QString(plain).replace("(a,)", "a") << "parity" << false << "Graph output must be a tuple().";
         QTest::newRow("an operator that only the engine has")
             << "def forward(x: \"c64[4]\"):\n    y = aten.mul.Scalar(x, 2j)\n    return (y,)\n"
             << "b" << false << "y: aten.mul.Scalar is computed by the engine";
@@ -359,16 +358,13 @@ class ExportTest : public QObject {
         std::vector<std::string> folders;
         for (const char* op : {"relu", "relu", "neg"}) {
             Session session;
-            const QByteArray text =
-                QByteArray("def forward(x: \"f32[4]\"):\n    a = aten.") + op + ".default(x)\n    return a\n";
-            QVERIFY(session.open(written("coded.py", text.constData()).toStdString()));
+            const QString text = "def forward(x: \"f32[4]\"):\n    a = aten.%1.default(x)\n    return (a,)\n";
+            QVERIFY(session.open(written("coded.py", text.arg(op).toUtf8().constData()).toStdString()));
             const auto report = exportProgram(session, *session.compile({}), {});
-            QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
-            QVERIFY(QFile::exists(QString::fromStdString(report->folder) + "/coded.h"));
+            QVERIFY(report && report->folder.starts_with(m_folder.path().toStdString() + "/cache/cutaway/exports/c"));
             folders.push_back(report->folder);
         }
         kept.isNull() ? qunsetenv("XDG_CACHE_HOME") : qputenv("XDG_CACHE_HOME", kept);
-        QVERIFY2(folders[0].find("/cache/cutaway/exports/c") != std::string::npos, folders[0].c_str());
         QVERIFY(folders[0] == folders[1] && folders[1] != folders[2]);
     }
 
