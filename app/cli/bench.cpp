@@ -23,7 +23,24 @@ double median(std::vector<double> values) {
 struct Timings {
     std::vector<double> opening, passes, processor, difference;
     std::vector<double> partition, sliderFirst, slider;  // of a run for training
+    std::vector<double> schedule, build;                 // from the graph of calls to a program
 };
+
+/// What of a benchmark is asked for beside the passes.
+struct Extras {
+    bool builds = false, runs = false;
+};
+
+/// Of the processor, this process's share: compilers are processes of their own, and others do not count.
+double processorMilliseconds() { return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// What becomes of a schedule: kernels, loop plans, nests, their text, the host program.
+Result<void> timeBuild(Session& session, RunId run, Target target, Timings& times) {
+    const double start = processorMilliseconds();
+    CT_TRY_VOID(session.build(run, target));
+    times.build.push_back(processorMilliseconds() - start);
+    return {};
+}
 
 /// The stage that splits, and a slider that asks for one memory budget after the other.
 Result<void> timePartition(Session& session, RunId run, Timings& times) {
@@ -48,7 +65,8 @@ Result<void> timePartition(Session& session, RunId run, Timings& times) {
 }
 
 /// One round; `row`, if it is there, gets the times of runs, too.
-Result<void> timeOnce(const std::string& path, const CompileArguments& compile, Timings& times, Json* row, int repeat) {
+Result<void> timeOnce(const std::string& path, const CompileArguments& compile, bool builds, Timings& times, Json* row,
+                      int repeat) {
     CT_TRY(const OpenSettings settings, compile.open.resolved());
     CT_TRY(const CompileRequest options, compile.resolved());
     Session session;
@@ -56,14 +74,22 @@ Result<void> timeOnce(const std::string& path, const CompileArguments& compile, 
     CT_TRY_VOID(session.open(path, settings));
     times.opening.push_back(millisecondsSince(start));
     start = std::chrono::steady_clock::now();
-    const std::clock_t worked = std::clock();
-    CT_TRY(const RunId run, session.compile(options, compile.services));
+    const double worked = processorMilliseconds();
+    double last = worked, schedule = 0;
+    const auto ended = [&](const StepInfo& step) {
+        const double now = processorMilliseconds();
+        if (step.stage == "schedule") schedule += now - last;
+        last = now;
+    };
+    CT_TRY(const RunId run, session.compileWatched(options, compile.services, ended));
     times.passes.push_back(millisecondsSince(start));
-    times.processor.push_back(1000.0 * static_cast<double>(std::clock() - worked) / CLOCKS_PER_SEC);
+    times.processor.push_back(processorMilliseconds() - worked);
+    times.schedule.push_back(schedule);
     start = std::chrono::steady_clock::now();
     CT_TRY_VOID(session.diff({run, -1, -1}, {run, 0, -1}));
     times.difference.push_back(millisecondsSince(start));
     if (options.mode == Mode::Training) CT_TRY_VOID(timePartition(session, run, times));
+    if (builds) CT_TRY_VOID(timeBuild(session, run, options.target, times));
     if (row == nullptr) return {};
     RunOptions running;
     running.repeat = std::max(repeat, 20);
@@ -85,11 +111,13 @@ Result<void> timeOnce(const std::string& path, const CompileArguments& compile, 
     return {};
 }
 
-Result<Json> benchModel(const std::string& path, const CompileArguments& compile, int repeat, bool runs) {
+Result<Json> benchModel(const std::string& path, const CompileArguments& compile, int repeat, const Extras& extras) {
     Timings times;
     Json row{{"model", path}};
-    for (int i = 0; i < repeat; ++i)
-        CT_TRY_VOID(timeOnce(path, compile, times, runs && i + 1 == repeat ? &row : nullptr, repeat));
+    for (int i = 0; i < repeat; ++i) {
+        const bool runs = extras.runs && i + 1 == repeat;
+        CT_TRY_VOID(timeOnce(path, compile, extras.builds, times, runs ? &row : nullptr, repeat));
+    }
     row["open_ms"] = median(times.opening);
     row["passes_ms"] = median(times.passes);
     row["passes_processor_ms"] = median(times.processor);  // other programs do not count
@@ -100,6 +128,11 @@ Result<Json> benchModel(const std::string& path, const CompileArguments& compile
         row["slider_first_ms"] = median(times.sliderFirst);
         row["slider_ms"] = median(times.slider);
     }
+    if (extras.builds) {
+        row["schedule_processor_ms"] = median(times.schedule);
+        row["build_processor_ms"] = median(times.build);
+        row["graph_to_program_processor_ms"] = median(times.schedule) + median(times.build);
+    }
     return row;
 }
 
@@ -108,7 +141,7 @@ void addBenchOptions(CLI::App& command, Context& context) {
         std::vector<std::string> paths;
         std::string json;
         int repeat = 7;
-        bool runs = false;
+        Extras extras;
         std::vector<int> curve;
         CompileArguments compile;
     };
@@ -128,7 +161,13 @@ void addBenchOptions(CLI::App& command, Context& context) {
         ->check(wholeNumber(1, kMostRepeats));
     command
         .add_flag(
-            "--run", arguments->runs,
+            "--build", arguments->extras.builds,
+            "Time the way from the graph of calls to a program as well, without the compiler: schedule, loop plans, "
+            "nests, C++, host program")
+        ->excludes(curve);
+    command
+        .add_flag(
+            "--run", arguments->extras.runs,
             "Time the reference and the compiled CPU run as well, how long the latter takes to load and to start, and "
             "its memory")
         ->excludes(curve);
@@ -143,7 +182,7 @@ void addBenchOptions(CLI::App& command, Context& context) {
             if (arguments->paths.empty()) return invalidInput("give a model, or --curve with numbers of nodes");
             Json rows = Json::array();
             for (const std::string& path : arguments->paths) {
-                CT_TRY(Json row, benchModel(path, arguments->compile, arguments->repeat, arguments->runs));
+                CT_TRY(Json row, benchModel(path, arguments->compile, arguments->repeat, arguments->extras));
                 if (arguments->json.empty())
                     for (const auto& [key, value] : row.items())
                         std::cout << (key == "model" ? "" : "  ") << key << " "
@@ -171,7 +210,12 @@ std::vector<JsonReport> benchReports() {
                {"diff_ms", "number: median, of the first step's difference"},
                {"partition_ms?", "number: median, of the stage that splits a graph for training"},
                {"slider_first_ms?", "number: median, of the first other memory budget that is asked for"},
-               {"slider_ms?", "number: median, of further ones"}};
+               {"slider_ms?", "number: median, of further ones"},
+               {"schedule_processor_ms?", "number: median, of the stage that schedules; with --build"},
+               {"build_processor_ms?",
+                "number: median, from its plan to a program, of the processor's time, compilers "
+                "left out; with --build"},
+               {"graph_to_program_processor_ms?", "number: both together; with --build"}};
     model["first_ms?"] =
         "number: until the first result of compiled code: kernels compiled or taken from the cache, process started, "
         "code and weights loaded, one run; with --run, as all that follows";
@@ -187,7 +231,7 @@ std::vector<JsonReport> benchReports() {
 
 extern const Command benchCommand{
     .name = "bench",
-    .summary = "Times opening, passes, difference and, with --run, reference and compiled run (medians)",
+    .summary = "Times opening, passes, difference and, if asked, building, reference and compiled run (medians)",
     .add = addBenchOptions,
     .reports = benchReports};
 

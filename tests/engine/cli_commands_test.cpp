@@ -60,7 +60,7 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --curve", "partition --curve " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"}}}},
     {"bench",
      {"bench chain.py --repeat 1",
-      {{"--json", "bench chain.py --repeat 1 --run"}, {"--json --curve", "bench --curve 30 --repeat 1"}}}},
+      {{"--json", "bench chain.py --repeat 1 --build --run"}, {"--json --curve", "bench --curve 30 --repeat 1"}}}},
     {"bisect", {"bisect chain.py --rules wrong.rules", {{"--json", "bisect chain.py --rules wrong.rules"}}}},
     {"minify",
      {"minify chain.py --command '! grep -q aten.cos {}' -o small",

@@ -409,6 +409,10 @@ class CliTest : public QObject {
         QCOMPARE(rows[0]["model"].toString(), QString("two.py"));
         for (const char* key : {"open_ms", "passes_ms", "passes_processor_ms", "open_and_passes_ms", "diff_ms"})
             QVERIFY2(rows[0][key].isDouble(), key);
+        QVERIFY(!rows[0]["schedule_processor_ms"].isDouble());
+        const QJsonArray built = json("cutaway-cli bench two.py --repeat 1 --build").array();
+        for (const char* key : {"schedule_processor_ms", "build_processor_ms", "graph_to_program_processor_ms"})
+            QVERIFY2(built[0][key].toDouble() > 0, key);
         const QJsonArray curve = json("cutaway-cli bench --curve 60 --repeat 1").array();
         QCOMPARE(curve[0]["asked"].toInt(), 60);
         QVERIFY(curve[0]["nodes"].toInt() >= 60);
