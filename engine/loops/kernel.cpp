@@ -1,8 +1,6 @@
 #include "engine/loops/kernel.h"
 
-#include <array>
-#include <unordered_map>
-#include <unordered_set>
+#include <algorithm>
 
 #include "engine/support/check.h"
 
@@ -42,20 +40,71 @@ std::vector<Expr> reductionsOf(const Kernel& kernel) {
     return found;
 }
 
-void forEachExpr(const std::vector<Expr>& roots, const std::function<void(const Expr&)>& visit) {
-    // Most expressions are small, and are walked often: the first nodes are looked for one by one.
-    std::array<const ExprNode*, 32> first;
-    size_t firstCount = 0;
-    std::unordered_set<const ExprNode*> more;
-    auto isNew = [&](const ExprNode* node) {
-        const auto end = first.begin() + static_cast<std::ptrdiff_t>(firstCount);
-        if (std::find(first.begin(), end, node) != end) return false;
-        if (firstCount == first.size()) return more.insert(node).second;
-        first[firstCount++] = node;
-        return true;
+namespace {
+
+/// The nodes that a walk has met, numbered in their order. Walks are many and most are short, so each takes its table
+/// from the one before it; a walk that begins within another takes another table.
+class MetNodes {
+  public:
+    MetNodes() {
+        if (spare().empty()) return;
+        m_table = std::move(spare().back());
+        spare().pop_back();
+        if (++m_table.walk == 0) m_table = {};
+    }
+    ~MetNodes() {
+        if (m_table.slots.size() <= kMostKept) spare().push_back(std::move(m_table));
+    }
+    MetNodes(const MetNodes&) = delete;
+    MetNodes& operator=(const MetNodes&) = delete;
+
+    /// Its number, and whether it is new.
+    std::pair<size_t, bool> meet(const ExprNode* node) {
+        if (2 * m_count >= m_table.slots.size()) grow();
+        Slot& slot = slotOf(node);
+        if (slot.walk == m_table.walk) return {slot.number, false};
+        slot = {node, m_table.walk, static_cast<uint32_t>(m_count)};
+        return {m_count++, true};
+    }
+
+  private:
+    struct Slot {
+        const ExprNode* node = nullptr;
+        uint32_t walk = 0, number = 0;  // of the walk that it is of
     };
+    struct Table {
+        std::vector<Slot> slots;  // as many as a power of two
+        uint32_t walk = 1;
+    };
+    static constexpr size_t kMostKept = size_t{1} << 16;
+    static std::vector<Table>& spare() {
+        thread_local std::vector<Table> tables;
+        return tables;
+    }
+
+    Slot& slotOf(const ExprNode* node) {
+        const size_t mask = m_table.slots.size() - 1;
+        size_t at = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >> 20 & mask;
+        while (m_table.slots[at].walk == m_table.walk && m_table.slots[at].node != node) at = (at + 1) & mask;
+        return m_table.slots[at];
+    }
+    void grow() {
+        std::vector<Slot> old(std::max<size_t>(64, 2 * m_table.slots.size()));
+        old.swap(m_table.slots);
+        for (const Slot& slot : old)
+            if (slot.walk == m_table.walk) slotOf(slot.node) = slot;
+    }
+
+    Table m_table;
+    size_t m_count = 0;
+};
+
+}  // namespace
+
+void forEachExpr(const std::vector<Expr>& roots, const std::function<void(const Expr&)>& visit) {
+    MetNodes met;
     auto walk = [&](auto&& self, const Expr& expr) -> void {
-        if (!isNew(&*expr)) return;
+        if (!met.meet(&*expr).second) return;
         for (const Expr& operand : expr->operands) self(self, operand);
         visit(expr);
     };
@@ -76,9 +125,12 @@ Expr withOperands(const Expr& expr, std::vector<Expr> operands) {
 }
 
 Expr rewriteShared(const Expr& root, const std::function<Expr(const Expr&)>& replace) {
-    std::unordered_map<const ExprNode*, Expr> done;
+    MetNodes met;
+    std::vector<Expr> done;  // by the numbers of nodes
     auto walk = [&](auto&& self, const Expr& expr) -> Expr {
-        if (auto found = done.find(&*expr); found != done.end()) return found->second;
+        const auto [number, fresh] = met.meet(&*expr);
+        if (!fresh) return done[number];
+        done.emplace_back();
         Expr result = replace(expr);
         if (!result) {
             std::vector<Expr> operands;
@@ -89,7 +141,7 @@ Expr rewriteShared(const Expr& root, const std::function<Expr(const Expr&)>& rep
             }
             result = changed ? withOperands(expr, std::move(operands)) : expr;
         }
-        done.emplace(&*expr, result);
+        done[number] = result;
         return result;
     };
     return walk(walk, root);
