@@ -12,49 +12,75 @@ int64_t rounded(int64_t bytes, int64_t to) { return (std::max<int64_t>(bytes, 1)
 
 constexpr size_t kFewBlocks = 2000;
 
-/// In this order, each into the lowest gap between the blocks that live at the same time.
-int64_t place(std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order, int64_t alignment) {
-    std::vector<size_t> placed;
-    int64_t total = 0;
-    for (const size_t current : order) {
-        MemoryBlock& block = blocks[current];
-        const int64_t need = rounded(block.bytes, alignment);
-        std::vector<std::pair<int64_t, int64_t>> taken;
-        for (const size_t other : placed) {
-            const MemoryBlock& b = blocks[other];
-            if (b.begin <= block.end && block.begin <= b.end)
-                taken.emplace_back(b.offset, b.offset + rounded(b.bytes, alignment));
-        }
-        std::sort(taken.begin(), taken.end());
-        int64_t at = 0;
-        for (const auto& [begin, end] : taken) {
-            if (begin - at >= need) break;
-            at = std::max(at, end);
-        }
-        block.offset = at;
-        total = std::max(total, checkedAdd(at, need));
-        placed.push_back(current);
+bool liveTogether(const MemoryBlock& a, const MemoryBlock& b) { return a.begin <= b.end && b.begin <= a.end; }
+
+/// Tries orders of placing: each time all blocks, each into the lowest gap between those that live at the same time.
+class Placing {
+  public:
+    Placing(std::vector<MemoryBlock>& blocks, int64_t alignment) : m_blocks(&blocks), m_others(blocks.size()) {
+        for (const MemoryBlock& block : blocks) m_needs.push_back(rounded(block.bytes, alignment));
+        for (size_t i = 0; i < blocks.size(); ++i)
+            for (size_t j = 0; j < i; ++j)
+                if (liveTogether(blocks[i], blocks[j])) {
+                    m_others[i].push_back(j);
+                    m_others[j].push_back(i);
+                }
     }
-    return total;
-}
-
-int64_t livingBytes(const std::vector<MemoryBlock>& blocks, int at, int64_t alignment) {
-    int64_t live = 0;
-    for (const MemoryBlock& block : blocks)
-        if (block.begin <= at && at <= block.end) live = checkedAdd(live, rounded(block.bytes, alignment));
-    return live;
-}
-
-/// The call at which most bytes live: it is the first of some block.
-int fullestCall(const std::vector<MemoryBlock>& blocks, int64_t alignment) {
-    int found = 0;
-    int64_t most = -1;
-    for (const MemoryBlock& block : blocks)
-        if (const int64_t live = livingBytes(blocks, block.begin, alignment); live > most) {
-            most = live;
-            found = block.begin;
+    /// Returns the arena's size.
+    int64_t place(const std::vector<size_t>& order) {
+        std::vector<MemoryBlock>& blocks = *m_blocks;
+        std::vector<bool> placed(blocks.size());
+        int64_t total = 0;
+        for (const size_t current : order) {
+            m_taken.clear();
+            for (const size_t other : m_others[current])
+                if (placed[other]) m_taken.emplace_back(blocks[other].offset, end(other));
+            std::sort(m_taken.begin(), m_taken.end());
+            int64_t at = 0;
+            for (const auto& [begin, end] : m_taken) {
+                if (begin - at >= m_needs[current]) break;
+                at = std::max(at, end);
+            }
+            blocks[current].offset = at;
+            total = std::max(total, checkedAdd(at, m_needs[current]));
+            placed[current] = true;
         }
-    return found;
+        return total;
+    }
+    int64_t end(size_t block) const { return (*m_blocks)[block].offset + m_needs[block]; }
+
+  private:
+    std::vector<MemoryBlock>* m_blocks;
+    std::vector<int64_t> m_needs;
+    std::vector<std::vector<size_t>> m_others;  // that live at the same time
+    std::vector<std::pair<int64_t, int64_t>> m_taken;
+};
+
+/// The call at which most bytes live, the first of some block, and how many.
+struct Fullest {
+    int call = 0;
+    int64_t bytes = -1;
+};
+Fullest fullestCall(const std::vector<MemoryBlock>& blocks, int64_t alignment) {
+    int first = 0, last = 0;
+    for (const MemoryBlock& block : blocks) {
+        first = std::min(first, block.begin);
+        last = std::max(last, block.end);
+    }
+    const auto at = [&](int call) { return static_cast<size_t>(call - first); };
+    std::vector<int64_t> begun(at(last) + 2), ended(at(last) + 2), live(at(last) + 1);
+    for (const MemoryBlock& block : blocks) {
+        int64_t& more = begun[at(block.begin)];
+        more = checkedAdd(more, rounded(block.bytes, alignment));
+        int64_t& less = ended[at(block.end) + 1];
+        less = checkedAdd(less, rounded(block.bytes, alignment));
+    }
+    int64_t now = 0;
+    for (size_t call = 0; call < live.size(); ++call) live[call] = now = checkedAdd(now - ended[call], begun[call]);
+    Fullest fullest;
+    for (const MemoryBlock& block : blocks)
+        if (const int64_t own = live[at(block.begin)]; own > fullest.bytes) fullest = {block.begin, own};
+    return fullest;
 }
 
 }  // namespace
@@ -67,29 +93,30 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks, int64_t alignment) {
     const int rounds = blocks.size() < 500 ? 8 : 1;
     const auto bytes = [&](size_t i) { return static_cast<double>(blocks[i].bytes); };
     const auto time = [&](size_t i) { return static_cast<double>(blocks[i].end - blocks[i].begin + 1); };
-    const int fullest = fullestCall(blocks, alignment);
+    const Fullest most = fullestCall(blocks, alignment);
+    const int fullest = most.call;
     const std::function<double(size_t)> keys[] = {
         bytes, [&](size_t i) { return bytes(i) * time(i); }, time,
         [&](size_t i) { return -static_cast<double>(blocks[i].begin); },
         [&](size_t i) { return static_cast<double>(blocks[i].end); },
         // Those of the fullest call at the bottom, side by side.
         [&](size_t i) { return bytes(i) + (blocks[i].begin <= fullest && fullest <= blocks[i].end ? 1e18 : 0); }};
+    Placing placing(blocks, alignment);
     std::vector<MemoryBlock> best;
     int64_t least = 0;
     for (const auto& key : keys) {
-        if (blocks.size() > kFewBlocks && !best.empty()) break;
+        if (!best.empty() && (blocks.size() > kFewBlocks || least == most.bytes)) break;
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) > key(b); });
         // What ends highest goes first the next time.
         for (int round = 0; round < rounds; ++round) {
-            const int64_t total = place(blocks, order, alignment);
+            const int64_t total = placing.place(order);
             if (best.empty() || total < least) {
                 best = blocks;
                 least = total;
             }
-            const auto highest = std::max_element(order.begin(), order.end(), [&](size_t x, size_t y) {
-                return blocks[x].offset + rounded(blocks[x].bytes, alignment) <
-                       blocks[y].offset + rounded(blocks[y].bytes, alignment);
-            });
+            if (least == most.bytes) break;  // no arena is smaller
+            const auto highest = std::max_element(order.begin(), order.end(),
+                                                  [&](size_t x, size_t y) { return placing.end(x) < placing.end(y); });
             if (highest == order.end() || highest == order.begin()) break;
             std::rotate(order.begin(), highest, highest + 1);
         }
@@ -118,8 +145,9 @@ Result<ProgramMemory> memoryOf(const ScheduledProgram& program) {
     const int64_t alignment = program.target->alignment;
     memory.arena = planMemory(blocks, alignment);
     for (size_t i = 0; i < blocks.size(); ++i) memory.bars[i].block = blocks[i];
-    memory.peak = fullestCall(blocks, alignment);
-    memory.largestLive = livingBytes(blocks, memory.peak, alignment);
+    const Fullest fullest = fullestCall(blocks, alignment);
+    memory.peak = fullest.call;
+    memory.largestLive = std::max<int64_t>(fullest.bytes, 0);
     return memory;
 }
 
