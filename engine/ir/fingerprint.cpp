@@ -174,4 +174,7 @@ Hash128 contentFingerprint(const Node& node, const std::function<Hash128(const N
     return hasher.finish();
 }
 
+void addTo(Hasher& hasher, const ValueType& type) { add(hasher, type); }
+void addTo(Hasher& hasher, const SymInt& value) { add(hasher, value); }
+
 }  // namespace cutaway

@@ -16,5 +16,7 @@ Hash128 fingerprint(const Module& module);
 Hash128 contentFingerprint(const Node& node);
 /// The same with `of(operand)` in place of the operands' ids, so that it has a meaning across graphs.
 Hash128 contentFingerprint(const Node& node, const std::function<Hash128(const Node&)>& of);
+void addTo(Hasher& hasher, const ValueType& type);
+void addTo(Hasher& hasher, const SymInt& value);
 
 }  // namespace cutaway

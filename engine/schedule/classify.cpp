@@ -2,6 +2,7 @@
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/found_sizes.h"
 #include "engine/schedule/fusion.h"
+#include "engine/schedule/lowering_memo.h"
 
 namespace cutaway {
 namespace {
@@ -29,7 +30,7 @@ class Classifier {
     /// Kept, because trying a rule builds expressions and a node is asked about for each of its operands.
     const RuleFacts& probed(const Node& node) {
         std::optional<RuleFacts>& known = m_probed[index(node.id())];
-        if (!known) known = probe(node, m_schedule->target);
+        if (!known) known = probe(node, m_schedule->target, *m_schedule->memo);
         return *known;
     }
     bool isLibrarys(const Node& node) const { return m_schedule->libraries.contains(node.id()); }

@@ -1,6 +1,7 @@
 #include "engine/schedule/decisions.h"
 
 #include "engine/schedule/fusion.h"
+#include "engine/schedule/lowering_memo.h"
 #include "engine/schedule/schedule.h"
 #include "engine/support/check.h"
 
@@ -13,6 +14,8 @@ void add(Hasher& hasher, const SymInt& size) {
 }
 
 }  // namespace
+
+Schedule::Schedule(const TargetInfo& machine) : target(machine), memo(std::make_shared<LoweringMemo>()) {}
 
 const TargetInfo& targetOf(const CompileRequest& request) {
     switch (request.target) {
@@ -56,13 +59,12 @@ Hash128 Schedule::fingerprint() const {
 const Schedule* Schedule::of(const Module& module) { return dynamic_cast<const Schedule*>(module.plan.get()); }
 
 Result<bool> beginSchedule(Module& module, Rewriter& rewriter) {
-    const TargetInfo& target = targetOf(rewriter.request());
-    CT_TRY_VOID(checkSchedulable(module, target));
+    auto schedule = std::make_shared<Schedule>(targetOf(rewriter.request()));
+    CT_TRY_VOID(checkSchedulable(module, *schedule));
     const Node* output = module.graph().outputNode();
     if (output == nullptr) return false;
     if (Schedule::of(module)) return rewriter.refuse("begin_schedule", *output, "the graph has a schedule already");
     if (rewriter.begin("begin_schedule", *output, "each call is computed by itself") != Go::Yes) return false;
-    auto schedule = std::make_shared<Schedule>(target);
     schedule->roundsHalves = fusionOptions(rewriter.request()).roundsHalves;
     module.plan = std::move(schedule);
     return true;
@@ -77,7 +79,7 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
             if (rewriter.watches(node)) rewriter.refuse("call_library", node, whyNoLibrary(node, schedule->target));
             continue;
         }
-        if (row->isFunction() && probe(node, schedule->target).lowers) {
+        if (row->isFunction() && probe(node, schedule->target, *schedule->memo).lowers) {
             rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
             continue;
         }
@@ -97,7 +99,8 @@ std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>&
     for (const Node& node : module->graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
         const LibraryRow* const row = libraryRowOf(node, schedule->target, true);
-        if (row != nullptr && !probe(node, schedule->target).lowers) schedule->libraries.emplace(node.id(), row);
+        if (row != nullptr && !probe(node, schedule->target, *schedule->memo).lowers)
+            schedule->libraries.emplace(node.id(), row);
     }
     auto alone = std::make_shared<Module>(*module);
     alone->plan = schedule;

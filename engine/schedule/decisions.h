@@ -21,8 +21,10 @@ struct FusionDecision {
     std::string sentence;  // "mul is computed in the kernel of add: one loop over [64, 128] makes both"
 };
 
+class LoweringMemo;
+
 struct Schedule final : ModulePlan {
-    explicit Schedule(const TargetInfo& machine) : target(machine) {}
+    explicit Schedule(const TargetInfo& machine);
 
     TargetInfo target;  // for which all of this is decided
     /// Nodes that share a kernel, in graph order. A node that is in none has one to itself.
@@ -35,8 +37,9 @@ struct Schedule final : ModulePlan {
     std::vector<FusionDecision> decisions;  // each yes and no
     /// Values that are written over operands of their kernels; a node and which of its results.
     std::map<std::pair<NodeId, size_t>, std::pair<NodeId, size_t>> reuses;
-    bool alone = false;         // of a program without the engine beside it; so are those of its bodies
-    bool roundsHalves = false;  // kernels round f16 and bf16 after each call, not only where a value is stored
+    bool alone = false;                  // of a program without the engine beside it; so are those of its bodies
+    bool roundsHalves = false;           // kernels round f16 and bf16 after each call, not only where a value is stored
+    std::shared_ptr<LoweringMemo> memo;  // shared by copies; no decision, so it is not part of the fingerprint
 
     /// Over the target and the decisions, without their sentences.
     Hash128 fingerprint() const override;

@@ -19,6 +19,7 @@ class Grouper {
         : m_graph(&graph), m_rewriter(&rewriter), m_options(fusionOptions(rewriter.request())) {
         m_grouping.facts = classify(graph, schedule);
         m_grouping.target = &schedule.target;
+        m_grouping.memo = schedule.memo;
         m_grouping.roundsHalves = schedule.roundsHalves;
         m_grouping.memory = std::make_shared<const MemoryOrder>(graph);
     }
@@ -162,13 +163,33 @@ class Grouper {
         if (std::string problem = recomputation(merged, a, b); !problem.empty()) return problem;
         for (const Node* member : merged.members) facts(*member).group = to;
         m_tried += static_cast<int64_t>(merged.members.size());
-        KernelDraft draft = draftKernel(m_grouping, merged);
+        std::string problem = drafted(merged);
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) facts(*member).group = from;
-        return draft.problem.empty() ? scatteredStore(draft, merged.space) : std::move(draft.problem);
+        return problem;
+    }
+    /// The same of the kernel that the group would have; groups that are alike have one answer.
+    std::string drafted(const FusionGroup& merged) {
+        const std::vector<ValueKey> stored = storedValues(m_grouping, merged);
+        const LoweringName name = nameOf(m_grouping, merged, stored);
+        const auto [slot, fresh] = m_answers.try_emplace(name.finish());
+        Answer& answer = slot->second;
+        if (fresh) {
+            const KernelDraft draft = draftKernel(m_grouping, merged, stored);
+            answer.problem = draft.problem.empty() ? scatteredStore(draft, merged.space) : draft.problem;
+            if (answer.problem.node) {
+                const auto about = std::find_if(name.values().begin(), name.values().end(),
+                                                [&](const ValueKey& key) { return key.node == answer.problem.node; });
+                CT_CHECK(about != name.values().end(), "what fails has been met");
+                answer.about = static_cast<size_t>(about - name.values().begin());
+            }
+        }
+        NamedProblem problem = answer.problem;
+        if (problem.node) problem.node = name.values()[answer.about].node;
+        return problem.sentence();
     }
     /// Why a stored value does not suit the loops. Loops in another order than its dims compute addresses by division:
     /// elements are stored or loaded one by one, unless whole rows stay together. Loads once per short row do no harm.
-    static std::string scatteredStore(const KernelDraft& draft, const Space& space) {
+    static NamedProblem scatteredStore(const KernelDraft& draft, const Space& space) {
         const auto full = knownNumel(space.sizes), rows = knownNumel(space.outer());
         const bool manyRows = full && rows && static_cast<double>(*rows) * static_cast<double>(*rows) >= *full;
         for (const KernelStore& store : draft.kernel.stores) {
@@ -184,8 +205,7 @@ class Grouper {
             const ValueKey& key = draft.stored[static_cast<size_t>(store.buffer)];
             const SymDims& sizes = tensorOf(key)->sizes;
             if (divides && !refines(numel(sizes) == numel(space.sizes) ? space.sizes : space.outer(), sizes))
-                return "a loop over " + space.text() + " would make " + key.node->name() +
-                       " in another order than its own";
+                return {"a loop over " + space.text() + " would make ", key.node, " in another order than its own"};
         }
         return {};
     }
@@ -305,8 +325,15 @@ class Grouper {
         return nullptr;
     }
 
+    /// Why a group cannot share a kernel; `about`: which value of its name the sentence is about.
+    struct Answer {
+        NamedProblem problem;
+        size_t about = 0;
+    };
+
     const Graph* m_graph;
     Rewriter* m_rewriter;
+    std::unordered_map<Hash128, Answer, LoweringMemo::Key> m_answers;  // lookups only, never iterated
     FusionOptions m_options;
     bool m_stopped = false;
     int64_t m_tried = 0, m_budget = 0;  // nodes that were, and may be, lowered to try merges
@@ -326,6 +353,7 @@ Grouping groupsOf(const Graph& graph, const Schedule& schedule) {
     Grouping grouping;
     grouping.facts = classify(graph, schedule);
     grouping.target = &schedule.target;
+    grouping.memo = schedule.memo;
     grouping.decisions = schedule.decisions;
     grouping.roundsHalves = schedule.roundsHalves;
     grouping.memory = std::make_shared<const MemoryOrder>(graph);

@@ -10,7 +10,7 @@
 #include "cutaway/request.h"
 #include "engine/ops/alias.h"
 #include "engine/schedule/decisions.h"
-#include "engine/schedule/lowering.h"
+#include "engine/schedule/lowering_memo.h"
 
 namespace cutaway {
 
@@ -53,6 +53,7 @@ struct Grouping {
     /// What has to run before what because one of the two writes to memory.
     std::shared_ptr<const MemoryOrder> memory;
     const TargetInfo* target = nullptr;  // Schedule's, which is not kept
+    std::shared_ptr<LoweringMemo> memo;  // Schedule's
     bool roundsHalves = false;           // Schedule's
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
@@ -76,13 +77,16 @@ struct KernelDraft {
     Kernel kernel;
     std::vector<ValueKey> stored;
     std::set<ValueKey> loaded;
-    std::string problem;  // the sentence that says why these nodes cannot share a kernel; empty: they can
+    NamedProblem problem;  // why these nodes cannot share a kernel; empty: they can
 };
-KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group);
+KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group, const std::vector<ValueKey>& stored);
 
-/// The draft with numbered buffers; `bindings` in the order of kernel.buffers.
+/// Names what draftKernel makes of the group: one that is alike has the same kernel, over values of its own.
+LoweringName nameOf(const Grouping& grouping, const FusionGroup& group, const std::vector<ValueKey>& stored);
+
+/// The draft with numbered buffers; `bindings` in the order of kernel->buffers.
 struct BuiltKernel {
-    Kernel kernel;
+    std::shared_ptr<const Kernel> kernel;  // of all groups that are alike; null if there is a problem
     std::vector<ValueKey> bindings;
     std::string problem;
 };

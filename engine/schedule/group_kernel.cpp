@@ -1,6 +1,11 @@
 // A group of nodes as one kernel: loops, stored values as expressions, parameters in order of first use.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
 #include "engine/schedule/fusion.h"
 #include "engine/support/check.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -23,33 +28,49 @@ SpaceLoops makeLoops(Lowering& lowering, const Space& space) {
     return loops;
 }
 
+std::vector<Expr> reductionsIn(const Expr& expr) {
+    std::vector<Expr> reductions;
+    forEachExpr({expr}, [&](const Expr& e) {
+        if (isReduce(e)) reductions.push_back(e);
+    });
+    return reductions;
+}
+std::set<int> axesRead(const Expr& expr) {
+    std::set<int> axes;
+    forEachExpr({expr}, [&](const Expr& e) {
+        if (e->kind == ExprKind::Axis) axes.insert(static_cast<int>(e->integer));
+    });
+    return axes;
+}
+bool readsAny(const std::set<int>& axes, const std::vector<Loop>& loops) {
+    return std::any_of(loops.begin(), loops.end(), [&](const Loop& loop) { return axes.contains(loop.axis); });
+}
+
 /// A reduction that reads an axis of an inner loop would run once per element of that loop.
 std::string misplacedReduction(const std::vector<KernelStore>& stores) {
-    for (const KernelStore& store : stores) {
-        std::set<int> inner;
-        for (const Loop& loop : store.inner) inner.insert(loop.axis);
-        std::string problem;
-        forEachExpr({store.value}, [&](const Expr& e) {
-            if (!isReduce(e) || !problem.empty()) return;
-            // The whole reduction, the sizes of its loops included.
-            forEachExpr({e}, [&](const Expr& part) {
-                if (part->kind == ExprKind::Axis && inner.contains(static_cast<int>(part->integer)))
-                    problem = "the reduction would be computed again for every element of the row";
-            });
+    struct Known {
+        std::set<int> axes;        // that it reads, in the sizes of its loops, too
+        std::vector<Expr> nested;  // in its body
+    };
+    std::unordered_map<const ExprNode*, Known> all;  // lookups only
+    const auto known = [&](const Expr& reduction) -> const Known& {
+        const auto [slot, fresh] = all.try_emplace(&*reduction);
+        if (fresh) slot->second = {axesRead(reduction), reductionsIn(reduction->operands[0])};
+        return slot->second;
+    };
+    for (const KernelStore& store : stores)
+        for (const Expr& reduction : reductionsIn(store.value)) {
             // Inside another reduction's body it may read only what is outside of that one.
-            forEachExpr({e->operands[0]}, [&](const Expr& nested) {
-                if (!isReduce(nested) || &*nested == &*e) return;
-                std::set<int> bound;
-                for (const Loop& loop : reduceLoops(e)) bound.insert(loop.axis);
-                for (const Loop& loop : reduceLoops(nested)) bound.erase(loop.axis);
-                forEachExpr({nested}, [&](const Expr& part) {
-                    if (part->kind == ExprKind::Axis && bound.contains(static_cast<int>(part->integer)))
-                        problem = "the reduction would be computed again for every step of another one";
-                });
-            });
-        });
-        if (!problem.empty()) return problem;
-    }
+            for (const Expr& nested : known(reduction).nested) {
+                std::vector<Loop> bound = reduceLoops(reduction);
+                for (const Loop& loop : reduceLoops(nested))
+                    std::erase_if(bound, [&](const Loop& outer) { return outer.axis == loop.axis; });
+                if (readsAny(known(nested).axes, bound))
+                    return "the reduction would be computed again for every step of another one";
+            }
+            if (readsAny(known(reduction).axes, store.inner))
+                return "the reduction would be computed again for every element of the row";
+        }
     return {};
 }
 
@@ -190,18 +211,34 @@ std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& 
     return result;
 }
 
-KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
-    KernelDraft draft;
-    const int own = grouping.of(*group.members[0]).group;
-    const auto isComputedHere = [&](const ValueKey& key) {
+namespace {
+
+/// Which values a kernel of the group computes; all others it loads.
+Lowering::Inlines computedBy(const Grouping& grouping, const FusionGroup& group) {
+    return [&grouping, own = grouping.of(*group.members[0]).group](const ValueKey& key) {
         const NodeFacts& facts = grouping.of(*key.node);
         return facts.role == NodeFacts::Role::Free || (facts.role == NodeFacts::Role::Lowered && facts.group == own);
     };
-    Lowering lowering(isComputedHere, group.members.size() > 1, grouping.roundsHalves);
+}
+
+}  // namespace
+
+LoweringName nameOf(const Grouping& grouping, const FusionGroup& group, const std::vector<ValueKey>& stored) {
+    LoweringName name(computedBy(grouping, group));
+    name.add(group.space.sizes).add(group.members.size() > 1).add(grouping.roundsHalves);
+    for (const bool reduced : group.space.reduced) name.add(reduced);
+    name.add(static_cast<uint64_t>(stored.size()));
+    for (const ValueKey& key : stored) name.addValue(key);
+    return name;
+}
+
+KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group, const std::vector<ValueKey>& stored) {
+    KernelDraft draft;
+    Lowering lowering(computedBy(grouping, group), group.members.size() > 1, grouping.roundsHalves);
     const SpaceLoops loops = makeLoops(lowering, group.space);
     const SymDims rows = group.space.outer();
     const SymInt fullCount = numel(group.space.sizes), rowCount = numel(rows);
-    draft.stored = storedValues(grouping, group);
+    draft.stored = stored;
     for (const ValueKey& key : draft.stored) {
         const TensorType& type = *tensorOf(key);
         const SymInt count = numel(type.sizes);
@@ -214,7 +251,7 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
             at = reindex(loops.full, group.space.sizes, type.sizes);
             store.inner = loops.inner;
         } else {
-            draft.problem = key.node->name() + " does not fit a loop over " + group.space.text();
+            draft.problem = {{}, key.node, " does not fit a loop over " + group.space.text()};
             return draft;
         }
         for (Expr& e : at) e = lowering.indices().simplify(e);
@@ -226,7 +263,7 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
             return draft;
         }
     }
-    draft.problem = misplacedReduction(draft.kernel.stores);
+    draft.problem.text = misplacedReduction(draft.kernel.stores);
     if (!draft.problem.empty()) return draft;
     std::vector<Expr> roots;
     for (const KernelStore& store : draft.kernel.stores) roots.push_back(store.value);
@@ -234,13 +271,13 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
     size_t nodes = 0;
     forEachExpr(roots, [&](const Expr&) { ++nodes; });
     if (nodes > limits.operations)
-        draft.problem = "the kernel would have more than " + std::to_string(limits.operations) + " operations";
+        draft.problem = {"the kernel would have more than " + std::to_string(limits.operations) + " operations"};
     if (lowering.loaded().size() + draft.stored.size() > limits.buffers)
-        draft.problem = "the kernel would have more than " + std::to_string(limits.buffers) + " buffers";
+        draft.problem = {"the kernel would have more than " + std::to_string(limits.buffers) + " buffers"};
     for (const ValueKey& key : lowering.loaded()) {
         // Memory that the kernel itself writes cannot be read in it through a view that has no index rule.
         if (std::find(draft.stored.begin(), draft.stored.end(), key) != draft.stored.end())
-            draft.problem = key.node->name() + " must be in memory before it is read here";
+            draft.problem = {{}, key.node, " must be in memory before it is read here"};
     }
     if (!draft.problem.empty()) return draft;
     draft.kernel.outer = loops.outer;
@@ -249,12 +286,60 @@ KernelDraft draftKernel(const Grouping& grouping, const FusionGroup& group) {
     return draft;
 }
 
+namespace {
+
+/// Whether integer expressions of the kernel have sorted what they load.
+bool sortsLoads(const Kernel& kernel) {
+    std::vector<Expr> roots;
+    for (const KernelStore& store : kernel.stores) roots.insert(roots.end(), {store.value, store.index});
+    std::unordered_set<const ExprNode*> loading;  // lookups only
+    bool sorts = false;
+    forEachExpr(roots, [&](const Expr& e) {
+        const bool loads =
+            e->kind == ExprKind::Load ||
+            std::any_of(e->operands.begin(), e->operands.end(), [&](const Expr& o) { return loading.contains(&*o); });
+        if (!loads) return;
+        loading.insert(&*e);
+        sorts |= e->dtype == DType::I64 && (e->kind == ExprKind::Add || e->kind == ExprKind::Mul);
+    });
+    return sorts;
+}
+
+std::optional<KnownKernel> find(const LoweringMemo& memo, const LoweringName& name) {
+    const auto known = memo.kernel(name.finish());
+    return known && !known->kernel ? memo.kernel(name.ordered()) : known;
+}
+void keep(LoweringMemo& memo, const LoweringName& name, const BuiltKernel& built, bool sorts) {
+    KnownKernel kept{built.kernel, {}};
+    for (const ValueKey& value : built.bindings) {
+        const auto number = name.numberOf(value);
+        CT_CHECK(number, "a name meets all that a kernel reads and writes");
+        kept.bindings.push_back(*number);
+    }
+    if (sorts) memo.keep(name.finish(), KnownKernel());
+    memo.keep(sorts ? name.ordered() : name.finish(), kept);
+}
+
+}  // namespace
+
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
-    KernelDraft draft = draftKernel(grouping, group);
-    BuiltKernel built{std::move(draft.kernel), {}, std::move(draft.problem)};
+    const std::vector<ValueKey> stored = storedValues(grouping, group);
+    const LoweringName name = nameOf(grouping, group, stored);
+    const bool keeps = !faultsAsked();  // what tests ask to go wrong is asked anew each time
+    BuiltKernel built;
+    if (const auto known = keeps ? find(*grouping.memo, name) : std::nullopt) {
+        built.kernel = known->kernel;
+        for (const size_t number : known->bindings) built.bindings.push_back(name.values()[number]);
+        return built;
+    }
+    KernelDraft draft = draftKernel(grouping, group, stored);
+    built.problem = draft.problem.sentence();
     if (!built.problem.empty()) return built;
-    if (collectSizes(built.kernel)) useKernelFunctions(built.kernel);
-    nameBuffers(built.kernel, draft.loaded, draft.stored, built.bindings);
+    if (collectSizes(draft.kernel)) useKernelFunctions(draft.kernel);
+    const bool sorts = sortsLoads(draft.kernel);
+    nameBuffers(draft.kernel, draft.loaded, draft.stored, built.bindings);
+    built.kernel = std::make_shared<const Kernel>(std::move(draft.kernel));
+    if (keeps) keep(*grouping.memo, name, built, sorts);
     return built;
 }
 

@@ -142,7 +142,7 @@ Expr Lowering::value(const ValueKey& key, const std::vector<Expr>& at) {
     if (!m_inlines(root)) {
         const TensorType* base = tensorOf(root);
         if (base == nullptr) {
-            fail(node.name() + " looks at a value that is not a tensor");
+            fail(node, " looks at a value that is not a tensor");
             return constantOf(Scalar(int64_t{0}), computeTypeOf(type->dtype));
         }
         // A view as another dtype counts its offset in elements of its own.
@@ -181,7 +181,7 @@ Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at
         expr = def->lower(context);
     }
     if (!expr) {
-        fail(node.name() + " (" + node.op().name() + ") needs its operand in memory");
+        fail(node, " (" + node.op().name() + ") needs its operand in memory");
         return constantOf(Scalar(int64_t{0}), dtype);
     }
     expr = Expr::cast(expr, dtype);
@@ -351,19 +351,6 @@ std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std:
     return {};
 }
 
-/// The results of a call that somebody reads; all if nobody does.
-std::vector<size_t> readResults(const Node& node) {
-    const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
-    std::set<size_t> read;
-    for (const Node* user : node.users())
-        if (user->isCall("operator.getitem")) read.insert(resolve(*user).result);
-        else
-            for (size_t i = 0; i < results; ++i) read.insert(i);
-    if (read.empty())
-        for (size_t i = 0; i < results; ++i) read.insert(i);
-    return {read.begin(), read.end()};
-}
-
 /// Why no one loop makes all results that are read; empty if one does.
 std::string tooFarApart(const RuleFacts& facts, const Node& node, const std::vector<size_t>& results) {
     const SymInt full = numel(facts.spaceSizes);
@@ -377,6 +364,18 @@ std::string tooFarApart(const RuleFacts& facts, const Node& node, const std::vec
 }
 
 }  // namespace
+
+std::vector<size_t> readResults(const Node& node) {
+    const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+    std::set<size_t> read;
+    for (const Node* user : node.users())
+        if (user->isCall("operator.getitem")) read.insert(resolve(*user).result);
+        else
+            for (size_t i = 0; i < results; ++i) read.insert(i);
+    if (read.empty())
+        for (size_t i = 0; i < results; ++i) read.insert(i);
+    return {read.begin(), read.end()};
+}
 
 RuleFacts probe(const Node& node, const TargetInfo& target) {
     RuleFacts facts;
@@ -398,7 +397,7 @@ RuleFacts probe(const Node& node, const TargetInfo& target) {
         const Expr expr = node.op().def()->lower(context);
         loaded.insert(lowering.loaded().begin(), lowering.loaded().end());
         if (!expr) facts.whyNot = "its lowering rule declines this call";
-        else if (!lowering.problem().empty()) facts.whyNot = lowering.problem();
+        else if (!lowering.problem().empty()) facts.whyNot = lowering.problem().sentence();
         else if (values.push_back(expr); !node.is(Tag::View))
             facts.whyNot = tooMuch(loaded, values.size(), values, *type, target.fusion);
         if (!facts.whyNot.empty()) return facts;

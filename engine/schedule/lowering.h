@@ -24,6 +24,15 @@ struct RuleFacts {
     std::vector<bool> reduced;  // ... and which of them the rule reduces; of other reductions result and box sizes
 };
 
+/// A sentence that may be about a node, whose name it holds.
+struct NamedProblem {
+    std::string text;  // before the name
+    const Node* node = nullptr;
+    std::string rest;  // after it
+    bool empty() const { return text.empty() && rest.empty(); }
+    std::string sentence() const { return text + (node ? node->name() : std::string()) + rest; }
+};
+
 class Lowering {
   public:
     /// True for values to be computed here rather than loaded.
@@ -42,10 +51,7 @@ class Lowering {
     Expr address(const TensorType& type, const std::vector<Expr>& at, const SymInt& offset);
     IndexSimplifier& indices() { return m_indices; }
     /// Why the expressions made so far cannot be used; empty if they can.
-    const std::string& problem() const { return m_problem; }
-    void fail(const std::string& problem) {
-        if (m_problem.empty()) m_problem = problem;
-    }
+    const NamedProblem& problem() const { return m_problem; }
     /// Values read as Loads so far.
     const std::set<ValueKey>& loaded() const { return m_loaded; }
 
@@ -56,11 +62,15 @@ class Lowering {
     /// A size may hold loads (rows of different lengths); nothing is known of it then but that it bounds the axis.
     Expr reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body);
     Expr axis(int number, const SymInt& size);
+    /// The first failure counts.
+    void fail(const Node& node, std::string why) {
+        if (m_problem.empty()) m_problem = {{}, &node, std::move(why)};
+    }
 
     Inlines m_inlines;
     bool m_shared, m_roundsHalves;
     IndexSimplifier m_indices;
-    std::string m_problem;
+    NamedProblem m_problem;
     std::set<ValueKey> m_loaded;
     std::vector<Expr> m_guards;
     std::unordered_map<uint64_t, std::vector<std::pair<std::vector<Expr>, Expr>>> m_memo;
@@ -70,6 +80,8 @@ class Lowering {
 
 /// What tests ask for of an operator at this place ("kernel", "fusion", "reuse"): 1 + 2 |value|, or NaN.
 Expr spoiled(const Expr& value, std::string_view place, const Op& op);
+/// The results of a call that somebody reads; all if nobody does.
+std::vector<size_t> readResults(const Node& node);
 /// Tries the rule of a call with all operands loaded, for the target's kernels.
 RuleFacts probe(const Node& node, const TargetInfo& target);
 /// Cost of computing an expression once, shared parts counted once, loads as 1; bodies of reductions count once.

@@ -111,7 +111,7 @@ class Reuser {
                 if (kernel.buffers[static_cast<size_t>(operand)].written || taken.contains(operand)) continue;
                 std::string why = whyNotGivenUp(over, at);
                 if (why.empty() && !areAlike(written, over)) why = "it has another dtype, size or layout";
-                if (why.empty()) why = whyNotOver(kernel, result, operand);
+                if (why.empty()) why = whyNotOver(call.kernel, result, operand);
                 if (!why.empty()) {
                     if (m_rewriter->watches(node))
                         m_rewriter->refuse("write_over", node, over.node->name() + ": " + why);
@@ -129,6 +129,12 @@ class Reuser {
             }
         }
         return true;
+    }
+    /// Asked once for all calls of a kernel.
+    const std::string& whyNotOver(size_t kernel, int result, int operand) {
+        const auto [slot, fresh] = m_whyNotOver.try_emplace({kernel, result, operand});
+        if (fresh) slot->second = cutaway::whyNotOver(m_program->kernels[kernel].kernel, result, operand);
+        return slot->second;
     }
     /// The same of a library's call, over the operand that it names.
     bool decideCall(int at) {
@@ -205,6 +211,7 @@ class Reuser {
     Schedule* m_schedule;
     Rewriter* m_rewriter;
     std::map<ValueKey, const ScheduledValue*> m_values;
+    std::map<std::tuple<size_t, int, int>, std::string> m_whyNotOver;
 };
 
 }  // namespace

@@ -21,9 +21,10 @@ namespace {
 
 using Role = NodeFacts::Role;
 
-/// The module with a schedule that no fuel limits; `roundsHalves`: as Schedule has it.
-Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, const TargetInfo& target,
-                                                     bool roundsHalves, const Progress& progress) {
+/// The module with a schedule that no fuel limits. `empty`: one in which nothing is decided.
+Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, const Schedule& empty,
+                                                     const Progress& progress) {
+    const TargetInfo& target = empty.target;
     if (const Schedule* known = Schedule::of(*module)) {
         if (known->target == target) return module;
         return unsupported("the schedule is for " + std::string(known->target.name.text) + ", and " +
@@ -37,10 +38,8 @@ Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Modul
         return pass(*own, rewriter);
     };
     CT_TRY_VOID(run(eliminateDeadCode));
-    CT_TRY_VOID(checkSchedulable(*own, target));
-    auto empty = std::make_shared<Schedule>(target);
-    empty->roundsHalves = roundsHalves;
-    own->plan = std::move(empty);
+    CT_TRY_VOID(checkSchedulable(*own, empty));
+    own->plan = std::make_shared<Schedule>(empty);
     for (const auto pass : {viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) CT_TRY_VOID(run(pass));
     return std::shared_ptr<const Module>(std::move(own));
 }
@@ -203,27 +202,40 @@ class Scheduler {
     }
     Result<void> scheduleBodies(const Node& node) {
         CT_TRY(const auto bodies, bodiesOf(*m_program.module, node));
+        Schedule like(m_schedule.target);
+        like.roundsHalves = m_schedule.roundsHalves;
+        like.memo = m_schedule.memo;
         for (const auto& [name, body] : bodies) {
             if (m_program.bodies.contains(name)) continue;
             CT_TRY(std::shared_ptr<const Module> planned,
-                   scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), m_schedule.target,
-                                  m_schedule.roundsHalves, {}));
+                   scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), like, {}));
             if (m_schedule.alone) planned = standingAlone(planned);
             CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned), m_schedule.target));
             m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
         }
         return {};
     }
+    /// What a call of a kernel is whatever values it is called for: groups that are alike are worked out once.
+    struct Emitted {
+        std::shared_ptr<const Kernel> draft;  // its address is the key
+        size_t kernel = 0;                    // index into ScheduledProgram::kernels
+        std::vector<size_t> bindings;         // of its buffers, by their places among the draft's
+        std::vector<bool> written;
+        std::vector<int64_t> reads;  // elements of each buffer
+        bool reduces = false;
+    };
+    /// Of a draft's buffers the results that are written over operands.
+    using Overs = std::vector<std::pair<size_t, size_t>>;
+
     Result<void> emitKernel(int groupNumber) {
         const FusionGroup& group = m_grouping.groups[static_cast<size_t>(groupNumber)];
-        BuiltKernel built = buildKernel(m_grouping, group);
+        const BuiltKernel built = buildKernel(m_grouping, group);
         if (!built.problem.empty()) return Error{ErrorCode::Internal, built.problem, group.members[0]->name(), {}};
-        writeOverOperands(built);
-        const std::vector<std::string> rules =
-            m_plans ? applyKernelRules(built.kernel, m_schedule.target) : std::vector<std::string>();
+        const Overs overs = writtenOver(built.bindings);
+        const Emitted& emitted = emittedAs(built, overs);
         ScheduledCall call;
-        call.bindings = std::move(built.bindings);
-        call.description = !reductionsOf(built.kernel).empty() ? "reduction" : "pointwise";
+        for (const size_t at : emitted.bindings) call.bindings.push_back(built.bindings[at]);
+        call.description = emitted.reduces ? "reduction" : "pointwise";
         for (const Node* member : group.members) {
             call.nodes.push_back(member->id());
             addSaturated(call.flops, {facts(*member).rule.cost, elements(group.space.sizes)});
@@ -232,21 +244,57 @@ class Scheduler {
         if (call.reasons.empty())
             call.reasons.push_back(group.members[0]->name() +
                                    ": nothing to fuse with, its operands and readers are not computed by kernels");
-        const std::vector<int64_t> reads =
-            elementsRead(built.kernel, [this](const SymInt& size) { return likelyValue(size, m_hints); });
         for (size_t i = 0; i < call.bindings.size(); ++i) {
             const TensorType& type = *tensorOf(call.bindings[i]);
-            const bool written = built.kernel.buffers[i].written;
+            const bool written = emitted.written[i];
             const int64_t all = elements(type.sizes), size = byteSize(type.dtype);
             addSaturated(call.bytesSpanned, {all, size});
             if (written) addSaturated(call.bytesWritten, {all, size});
             if (!written || m_over.contains(call.bindings[i]))
-                addSaturated(call.bytesRead, {std::min(all, reads[i]), size});
+                addSaturated(call.bytesRead, {std::min(all, emitted.reads[i]), size});
             if (written) define(call.bindings[i]);
         }
-        call.kernel = kernelOf(std::move(built.kernel), rules);
+        call.kernel = emitted.kernel;
         m_program.calls.push_back(std::move(call));
         return {};
+    }
+    Overs writtenOver(const std::vector<ValueKey>& bindings) {
+        Overs overs;
+        for (size_t result = 0; result < bindings.size(); ++result) {
+            const auto found = m_schedule.reuses.find({bindings[result].node->id(), bindings[result].result});
+            if (found == m_schedule.reuses.end()) continue;
+            for (size_t operand = 0; operand < bindings.size(); ++operand)
+                if (std::pair(bindings[operand].node->id(), bindings[operand].result) == found->second) {
+                    overs.emplace_back(result, operand);
+                    m_over[bindings[result]] = bindings[operand];
+                }
+        }
+        return overs;
+    }
+    const Emitted& emittedAs(const BuiltKernel& built, const Overs& overs) {
+        const auto [slot, fresh] = m_emitted.try_emplace({built.kernel.get(), overs});
+        Emitted& emitted = slot->second;
+        if (!fresh) return emitted;
+        emitted.draft = built.kernel;
+        Kernel kernel = *built.kernel;
+        std::vector<ValueKey> bindings = built.bindings;
+        for (const auto& [result, operand] : overs) {
+            const ValueKey& written = built.bindings[result];
+            writeOver(kernel, bindings, written, built.bindings[operand]);
+            const auto at = std::find(bindings.begin(), bindings.end(), written) - bindings.begin();
+            for (KernelStore& store : kernel.stores)
+                if (store.buffer == at) store.value = spoiled(store.value, "reuse", written.node->op());
+        }
+        for (const ValueKey& key : bindings)
+            emitted.bindings.push_back(static_cast<size_t>(
+                std::find(built.bindings.begin(), built.bindings.end(), key) - built.bindings.begin()));
+        const std::vector<std::string> rules =
+            m_plans ? applyKernelRules(kernel, m_schedule.target) : std::vector<std::string>();
+        emitted.reduces = !reductionsOf(kernel).empty();
+        emitted.reads = elementsRead(kernel, [this](const SymInt& size) { return likelyValue(size, m_hints); });
+        for (const KernelBuffer& buffer : kernel.buffers) emitted.written.push_back(buffer.written);
+        emitted.kernel = kernelOf(std::move(kernel), rules);
+        return emitted;
     }
     /// The kernel's number in the program. Kernels of the same structure are one.
     size_t kernelOf(Kernel kernel, const std::vector<std::string>& rules) {
@@ -263,22 +311,6 @@ class Scheduler {
             m_program.kernels.push_back({std::move(kernel), std::move(plan)});
         }
         return slot->second;
-    }
-    void writeOverOperands(BuiltKernel& built) {
-        const std::vector<ValueKey> bindings = built.bindings;
-        for (const ValueKey& result : bindings) {
-            const auto found = m_schedule.reuses.find({result.node->id(), result.result});
-            if (found == m_schedule.reuses.end()) continue;
-            for (const ValueKey& operand : bindings)
-                if (std::pair(operand.node->id(), operand.result) == found->second) {
-                    writeOver(built.kernel, built.bindings, result, operand);
-                    m_over[result] = operand;
-                    const auto at =
-                        std::find(built.bindings.begin(), built.bindings.end(), result) - built.bindings.begin();
-                    for (KernelStore& store : built.kernel.stores)
-                        if (store.buffer == at) store.value = spoiled(store.value, "reuse", result.node->op());
-                }
-        }
     }
     /// What was decided of the kernel's nodes, in the order in which it was.
     void addReasons(ScheduledCall& call) const {
@@ -358,6 +390,7 @@ class Scheduler {
     std::map<NodeId, std::vector<const FusionDecision*>> m_sentences;
     ScheduledProgram m_program;
     std::vector<Unit> m_units;
+    std::map<std::pair<const Kernel*, Overs>, Emitted> m_emitted;  // lookups only, never iterated
     std::map<std::string, size_t> m_kernelOf;
     std::map<ValueKey, ValueKey> m_over;  // what is written over what
     SymbolValues m_hints;
@@ -393,22 +426,22 @@ Result<void> checkViews(const Graph& graph) {
 
 }  // namespace
 
-Result<void> checkSchedulable(const Module& module, const TargetInfo& target) {
+Result<void> checkSchedulable(const Module& module, const Schedule& schedule) {
     CT_TRY_VOID(checkCalls(module, Calls::Computable));
     CT_TRY_VOID(checkViews(module.graph()));
-    const std::vector<NodeFacts> facts = classify(module.graph(), Schedule(target));
+    const std::vector<NodeFacts> facts = classify(module.graph(), schedule);
     for (const Node& node : module.graph().nodes())
         if (facts[index(node.id())].role == NodeFacts::Role::External) {
             CT_TRY_VOID(checkComputable(node));
             CT_TRY(const auto bodies, bodiesOf(module, node));
-            for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second, target));
+            for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second, schedule));
         }
     return {};
 }
 
 Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> module, const TargetInfo& target,
                                                 const Progress& progress) {
-    return scheduledAlike(std::move(module), target, false, progress);
+    return scheduledAlike(std::move(module), Schedule(target), progress);
 }
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const TargetInfo& target,

@@ -16,12 +16,12 @@ Result<std::shared_ptr<const Module>> scheduled(std::shared_ptr<const Module> mo
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const TargetInfo& target,
                                         const Progress& progress = {});
 /// Of a module with a schedule, for whoever asks only which call reads and writes what: kernels as they are before the
-/// kernel rules, one a call, without loop plans.
+/// kernel rules, one for calls that are alike, without loop plans.
 Result<ScheduledProgram> scheduleCalls(std::shared_ptr<const Module> module);
 
 /// Errors: calls that are not as their operators' schemas say; views that lead out of their memory; a
-/// call that nothing can compute.
-Result<void> checkSchedulable(const Module& module, const TargetInfo& target);
+/// call that nothing can compute. `schedule`: one in which nothing is decided yet.
+Result<void> checkSchedulable(const Module& module, const Schedule& schedule);
 
 /// Offsets of blocks in one arena such that blocks alive at the same time do not overlap. `begin` and `end` are
 /// inclusive positions; a block of 0 bytes gets a place too. Returns the arena's size. Offsets are multiples of

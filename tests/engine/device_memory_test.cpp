@@ -5,6 +5,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/cpu/host_context.h"
+#include "engine/support/check.h"
 #include "tests/engine/lowering_harness.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/suites.h"

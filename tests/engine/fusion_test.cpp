@@ -68,6 +68,15 @@ constexpr FusionCase kFusions[] = {
      "a is not computed in the kernel of b: a loop over [8, 8, 128] would make a in another order than its own; it would "
      "save 32.0 KiB of memory traffic\n"
      "b is computed in the kernel of c: one loop over [8, 8, 128] makes both and saves 64.0 KiB of memory traffic"},
+    {"layers that are alike are told apart",
+     "v = aten.view.default(x, [8, 8, 128]); p = aten.permute.default(v, [2, 0, 1]); a = aten.exp.default(p); "
+     "q = aten.permute.default(a, [1, 2, 0]); b = aten.neg.default(q); m = aten.mm.default(x, w); "
+     "n = aten.mm.default(m, x); c = aten.view.default(n, [8, 8, 128]); d = aten.permute.default(c, [2, 0, 1]); "
+     "e = aten.exp.default(d); f = aten.permute.default(e, [1, 2, 0]); g = aten.neg.default(f); return (a, b, e, g)",
+     "a is not computed in the kernel of b: a loop over [8, 8, 128] would make a in another order than its own; it would "
+     "save 32.0 KiB of memory traffic\n"
+     "e is not computed in the kernel of g: a loop over [8, 8, 128] would make e in another order than its own; it would "
+     "save 32.0 KiB of memory traffic"},
     {"the most nodes of a kernel",
      "a = aten.exp.default(x); b = aten.neg.default(a); c = aten.sin.default(b); return (c,)",
      "a is computed in the kernel of b: one loop over [64, 128] makes both and saves 64.0 KiB of memory traffic\n"
