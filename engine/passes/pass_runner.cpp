@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/specialize.h"
@@ -43,8 +44,9 @@ void fail(Step& step, const Error& error) {
     step.info.error = told.text();
 }
 
+/// `fingerprinted`: of the graph before, and then of the one that the pass leaves.
 Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, const Snapshot& earlier,
-                        Rewriter& rewriter, Step& step) {
+                        Rewriter& rewriter, Hash128& fingerprinted, Step& step) {
     const auto start = std::chrono::steady_clock::now();
     // What goes wrong in one pass must not cost the user the session.
     const Result<bool> result = guarded([&]() -> Result<bool> {
@@ -61,7 +63,8 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
                              : "says it changed nothing, but recorded a rewrite",
                      {},
                      {}};
-    const bool differs = !(fingerprint(before) == fingerprint(module));
+    const Hash128 left = fingerprint(module);
+    const bool differs = !(std::exchange(fingerprinted, left) == left);
     if (claimed != differs)
         return Error{ErrorCode::Internal,
                      claimed ? "says it changed the graph, but the graph is the same"
@@ -150,17 +153,17 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     }
     Step step = stepOf(pass, before);
     const auto start = std::chrono::steady_clock::now();
-    // Computed before copying, so that the copy has the hashes, too.
-    fingerprint(*before);
     WorkingCopy copy;
     if (working) copy = std::exchange(*working, {});
-    if (copy.of != before) copy = {before, std::make_shared<Module>(*before)};
+    // Computed before copying, so that the copy has the hashes of nodes, too.
+    if (copy.of != before) copy = {before, nullptr, fingerprint(*before)};
+    if (!copy.module) copy.module = std::make_shared<Module>(*before);
     const std::shared_ptr<Module>& module = copy.module;
     const uint64_t edits = editsOf(*module);
     rewriter.knowBodies(*module);
     if (watched)
         if (const Module* body = module->body(watched->body)) rewriter.watch(body->graph(), watched->node);
-    const Result<bool> changed = runChecked(pass, *module, *before, earlier, rewriter, step);
+    const Result<bool> changed = runChecked(pass, *module, *before, earlier, rewriter, copy.fingerprint, step);
     rewriter.knowBodies(*module);
     step.rewrites = rewriter.done();
     step.answers = rewriter.context().asked();
@@ -190,6 +193,7 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
         }));
     step.info.nodesAfter = static_cast<int>(module->graph().size());
     step.after = module;
+    if (working) *working = {step.after, nullptr, copy.fingerprint};
     step.info.milliseconds = millisecondsSince(start);
     return step;
 }

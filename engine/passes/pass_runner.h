@@ -5,6 +5,7 @@
 
 #include "cutaway/trace.h"
 #include "engine/passes/pass.h"
+#include "engine/support/hash.h"
 
 namespace cutaway {
 
@@ -52,8 +53,9 @@ struct CompileTrace {
 /// A copy of a snapshot for passes to work on. If a pass leaves it untouched, the next pass uses it, so a run copies
 /// once per change instead of once per pass.
 struct WorkingCopy {
-    Snapshot of;  // null: there is no copy
-    std::shared_ptr<Module> module;
+    Snapshot of;
+    std::shared_ptr<Module> module;  // null: there is no copy
+    Hash128 fingerprint;             // of the snapshot
 };
 
 /// A node that the user asks about, and what the pass says of it (Rewriter::refuse).

@@ -12,48 +12,44 @@ int64_t rounded(int64_t bytes, int64_t to) { return (std::max<int64_t>(bytes, 1)
 
 constexpr size_t kFewBlocks = 2000;
 
-bool liveTogether(const MemoryBlock& a, const MemoryBlock& b) { return a.begin <= b.end && b.begin <= a.end; }
-
-/// Tries orders of placing: each time all blocks, each into the lowest gap between those that live at the same time.
+/// Places all blocks in one order after the other, each into the lowest gap between those that live at the same time.
 class Placing {
   public:
-    Placing(std::vector<MemoryBlock>& blocks, int64_t alignment) : m_blocks(&blocks), m_others(blocks.size()) {
+    Placing(std::vector<MemoryBlock>& blocks, int64_t alignment) : m_blocks(&blocks) {
         for (const MemoryBlock& block : blocks) m_needs.push_back(rounded(block.bytes, alignment));
-        for (size_t i = 0; i < blocks.size(); ++i)
-            for (size_t j = 0; j < i; ++j)
-                if (liveTogether(blocks[i], blocks[j])) {
-                    m_others[i].push_back(j);
-                    m_others[j].push_back(i);
-                }
     }
     /// Returns the arena's size.
     int64_t place(const std::vector<size_t>& order) {
-        std::vector<MemoryBlock>& blocks = *m_blocks;
-        std::vector<bool> placed(blocks.size());
+        m_placed.clear();
         int64_t total = 0;
         for (const size_t current : order) {
-            m_taken.clear();
-            for (const size_t other : m_others[current])
-                if (placed[other]) m_taken.emplace_back(blocks[other].offset, end(other));
-            std::sort(m_taken.begin(), m_taken.end());
+            MemoryBlock& block = (*m_blocks)[current];
             int64_t at = 0;
-            for (const auto& [begin, end] : m_taken) {
-                if (begin - at >= m_needs[current]) break;
-                at = std::max(at, end);
+            for (const Placed& other : m_placed) {
+                if (other.first > block.end || block.begin > other.last) continue;
+                if (other.begin - at >= m_needs[current]) break;
+                at = std::max(at, other.end);
             }
-            blocks[current].offset = at;
-            total = std::max(total, checkedAdd(at, m_needs[current]));
-            placed[current] = true;
+            block.offset = at;
+            const Placed own{at, checkedAdd(at, m_needs[current]), block.begin, block.end};
+            total = std::max(total, own.end);
+            const auto behind =
+                std::upper_bound(m_placed.begin(), m_placed.end(), at,
+                                 [](int64_t begin, const Placed& other) { return begin < other.begin; });
+            m_placed.insert(behind, own);
         }
         return total;
     }
     int64_t end(size_t block) const { return (*m_blocks)[block].offset + m_needs[block]; }
 
   private:
+    struct Placed {
+        int64_t begin = 0, end = 0;  // bytes
+        int first = 0, last = 0;     // calls
+    };
     std::vector<MemoryBlock>* m_blocks;
     std::vector<int64_t> m_needs;
-    std::vector<std::vector<size_t>> m_others;  // that live at the same time
-    std::vector<std::pair<int64_t, int64_t>> m_taken;
+    std::vector<Placed> m_placed;  // by where they begin
 };
 
 /// The call at which most bytes live, the first of some block, and how many.
