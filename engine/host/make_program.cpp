@@ -4,6 +4,8 @@
 
 #include "engine/host/make_host.h"
 #include "engine/interpret/interpret.h"
+#include "engine/schedule/schedule.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -36,18 +38,18 @@ Result<void> addFunction(const ScheduledProgram& scheduled, const std::string& n
     return {};
 }
 
-Result<void> addConstants(const HostProgram& program, const ScheduledProgram& scheduled, const std::string& function,
-                          std::vector<Tensor>& constants) {
+Result<void> addConstants(const HostProgram& program, const ScheduledProgram& scheduled, const Module& module,
+                          const std::string& function, std::vector<Tensor>& constants) {
     for (const ScheduledValue& value : scheduled.values) {
         if (value.kind != ScheduledValue::Kind::Constant) continue;
         const Node& node = *value.key.node;
-        CT_TRY(const Tensor held, attributeOf(*scheduled.module, node));
+        CT_TRY(const Tensor held, attributeOf(module, node));
         const std::string name = hostConstant(function, node.target());
         const auto at = std::find(program.constants.begin(), program.constants.end(), name);
         constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] = held;
     }
     for (const auto& body : scheduled.bodies)
-        CT_TRY_VOID(addConstants(program, *body.second, function + "/" + body.first, constants));
+        CT_TRY_VOID(addConstants(program, *body.second, *body.second->module, function + "/" + body.first, constants));
     return {};
 }
 
@@ -102,10 +104,49 @@ Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled) {
     return hostProgramOf(scheduled, lowerKernels(scheduled));
 }
 
-Result<HostProgram> hostProgramOf(const TrainingHalves& halves) {
-    std::vector<LoweredKernel> kernels = lowerKernels(*halves.forward), more = lowerKernels(*halves.backward);
-    kernels.insert(kernels.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-    return hostProgramOf(halves, kernels);
+namespace {
+
+/// The program with these plans in place of the chosen ones.
+Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopPlan>& plans) {
+    for (const auto& given : plans) {  // not a structured binding: the lambda below reads it (clang 14)
+        const auto& [name, plan] = given;
+        const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
+                                     [&](const PlannedKernel& k) { return k.kernel.name == given.first; });
+        if (at == program.kernels.end()) return Error{ErrorCode::NotFound, "there is no kernel '" + name + "'", {}, {}};
+        if (const std::string problem = problemOf(plan, at->kernel, *program.target); !problem.empty())
+            return invalidInput(problem, "the plan of " + name);
+        at->plan = plan;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<PlannedProgram> planProgram(const std::vector<std::shared_ptr<const Module>>& graphs, std::vector<int64_t> saved,
+                                   const TargetInfo& target, const std::map<std::string, LoopPlan>& plans,
+                                   const Progress& progress) {
+    PlannedProgram program;
+    for (const std::shared_ptr<const Module>& graph : graphs) {
+        CT_TRY(ScheduledProgram scheduled, scheduleModule(graph, target, progress));
+        if (program.graphs.empty()) CT_TRY_VOID(replan(scheduled, plans));
+        program.graphs.push_back(std::move(scheduled));
+    }
+    CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
+        for (const ScheduledProgram& graph : program.graphs)
+            for (LoweredKernel& kernel : lowerKernels(graph)) program.kernels.push_back(std::move(kernel));
+        return {};
+    }));
+    auto host =
+        graphs.size() == 1
+            ? hostProgramOf(program.graphs[0], program.kernels)
+            : hostProgramOf(TrainingHalves{&program.graphs[0], &program.graphs[1], std::move(saved)}, program.kernels);
+    if (host) program.host = std::move(*host);
+    else program.whyNoHost = std::move(host).error();
+    return program;
+}
+
+size_t PlannedProgram::functionOf(size_t graph) const {
+    return graph == 0 ? 0 : *functionNamed(host, kBackwardFunction);
 }
 
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name) {
@@ -116,14 +157,16 @@ std::optional<size_t> functionNamed(const HostProgram& program, std::string_view
 
 Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
     std::vector<Tensor> constants(program.constants.size());
-    CT_TRY_VOID(addConstants(program, scheduled, kRunFunction, constants));
+    CT_TRY_VOID(addConstants(program, scheduled, *scheduled.module, kRunFunction, constants));
     return constants;
 }
 
-Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const TrainingHalves& halves) {
-    std::vector<Tensor> constants(program.constants.size());
-    CT_TRY_VOID(addConstants(program, *halves.forward, kForwardFunction, constants));
-    CT_TRY_VOID(addConstants(program, *halves.backward, kBackwardFunction, constants));
+Result<std::vector<Tensor>> heldConstantsOf(const PlannedProgram& program,
+                                            const std::vector<std::shared_ptr<const Module>>& modules) {
+    std::vector<Tensor> constants(program.host.constants.size());
+    for (size_t i = 0; i < program.graphs.size(); ++i)
+        CT_TRY_VOID(addConstants(program.host, program.graphs[i], *modules[i],
+                                 program.host.functions[program.functionOf(i)].name, constants));
     return constants;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // One run of one graph of a session's run, interpreted or compiled.
-#include "engine/interpret/specialize.h"
-#include "engine/session/session_state.h"
+#include "engine/session/chosen_program.h"
 
 namespace cutaway {
 
@@ -24,20 +23,13 @@ Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>
 Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,
                               const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress,
                               const SymbolValues& known = {});
-/// The graph with numbers for its size symbols: those of the inputs, or without inputs its example values; `known` for
-/// symbols that the inputs do not tell. `values` are these numbers. Errors: a symbol has none.
-Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
-                             const SymbolValues& known = {});
-/// Of each placeholder of a backward the result of its forward that it is given, or -1.
-Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward);
 /// The compiled program of a track, built if it is not there for the sizes of `inputs` (null: those that it last ran
 /// with, else the example sizes). Both halves of a training run are one program, for the sizes of the forward.
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known = {});
 
-/// Errors: the run failed; whoever interprets may do without the schedule (checkPasses).
-Result<void> checkLowered(const CompileTrace& trace);
+/// checkLowered for whoever interprets, and may do without the schedule.
 Result<void> checkPasses(const CompileTrace& trace);
 /// Checks that types alone decide, before inputs are made and before anything is compiled.
 Result<void> checkSizes(const Module& module, Backend backend);

@@ -14,6 +14,7 @@
 #include "engine/cache/sealed_folder.h"
 #include "engine/runtime/cpu/compiler.h"
 #include "engine/session/arguments.h"
+#include "engine/session/chosen_program.h"
 #include "engine/session/execution.h"
 #include "engine/session/kept_graph.h"
 #include "engine/support/fault_points.h"
@@ -177,10 +178,7 @@ std::optional<RunId> readEntry(Session::State& state, GraphCache& cache, const C
         return std::nullopt;
     }
     const RunId id = state.add(traceOf(state, request, services, kept->graph));
-    Session::State::Run& run = **state.run(id);
-    Session::State::Built& built = run.cpu[""];
-    built.program = std::move(kept->program);
-    built.allSizes = !freeSymbols(*kept->graph).empty();
+    (*state.run(id))->cpu.emplace("", std::move(kept->program));
     if (const auto counted = cache.index.hit(use.key, seal->bytes(), aboutOf(state, request)); !counted)
         use.remarks.push_back("the use is not counted: " + counted.error().text());
     use.found = true;
@@ -226,7 +224,7 @@ Result<void> writeEntry(const Session::State& state, const Session::State::Run& 
     fs::remove_all(making, none);
     fs::create_directories(making, none);
     const auto written = [&]() -> Result<void> {
-        CT_TRY_VOID(writeKept(making, *state.input, *run.trace.result(), *run.cpu.at("").program));
+        CT_TRY_VOID(writeKept(making, *state.input, *run.trace.result(), run.cpu.at("")));
         CT_TRY_VOID(writeFile(making + "/" + kIngredients, ingredientsText(ingredients)));
         CT_TRY_VOID(sealFolder(making, {{"model", fs::path(state.input->origin.file).filename().string()}}));
         return putFolder(making, cache.folder(use.key));
@@ -247,9 +245,8 @@ std::string whyNotKept(const Session::State& state, const Session::State::Run& r
         if (!step.answers.empty())
             return "pass " + step.info.name + " has measured, and may decide otherwise next time";
     const auto built = run.cpu.find("");
-    if (built == run.cpu.end() || !built->second.program) return "nothing was built";
-    if (!built->second.allSizes && !freeSymbols(*run.trace.result()).empty())
-        return "its program takes the sizes of one run only";
+    if (built == run.cpu.end() || !run.built) return "nothing was built";
+    if (!run.built->allSizes) return "its program takes the sizes of one run only";
     const std::vector<size_t> kept = preservedArguments(*state.input, *run.trace.result());
     for (size_t i = 0; i < state.input->graph().placeholders().size(); ++i) {
         const bool given = i >= state.input->inputs.size() || state.input->inputs[i].isGiven();

@@ -13,7 +13,7 @@
 #include "engine/schedule/decisions.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session/arguments.h"
-#include "engine/session/execution.h"
+#include "engine/session/chosen_program.h"
 #include "engine/session/run_inputs.h"
 #include "engine/support/hash.h"
 #include "engine/support/shell_words.h"
@@ -21,37 +21,16 @@
 namespace cutaway {
 namespace {
 
-/// A host program with what it was made from.
-struct Made {
-    std::shared_ptr<const ScheduledProgram> scheduled;
-    std::vector<PrintedKernel> printed;
-    HostProgram program;
-    std::string source;
-};
-
-Result<Made> made(const Snapshot& module, const HostPrinting& how, const Progress& progress) {
-    Made all;
-    CT_TRY(const Snapshot planned, scheduled(module, kCpuTarget, progress));
-    CT_TRY(ScheduledProgram scheduled, scheduleModule(standingAlone(planned), kCpuTarget, progress));
-    all.scheduled = std::make_shared<const ScheduledProgram>(std::move(scheduled));
-    const std::vector<LoweredKernel> kernels = lowerKernels(*all.scheduled);
-    for (const LoweredKernel& kernel : kernels) all.printed.push_back(printCpp(kernel));
-    CT_TRY(all.program, hostProgramOf(*all.scheduled, kernels));
-    CT_TRY(all.source, printHost(all.program, how));
-    return all;
-}
-
-/// For all sizes, or for those of the inputs where no one program serves them all.
-Result<Made> exportedForAllSizes(const Snapshot& module, const HostPrinting& how, const std::vector<Tensor>& inputs,
-                                 std::string& whyFixed, const Progress& progress) {
-    auto all = made(module, how, progress);
-    if (all || freeSymbols(*module).empty()) return all;
-    SymbolValues sizes;
-    const auto numbers = withNumbers(module, &inputs, sizes);
-    auto fixed = numbers ? made(*numbers, how, progress) : Result<Made>(all.error());
-    if (!fixed) return all;
-    whyFixed = all.error().message;
-    return fixed;
+/// As a program without an engine beside it. One that cannot be printed has no host program.
+Result<PlannedProgram> plannedAlone(const std::vector<Snapshot>& graphs, const HostPrinting& how, std::string& source,
+                                    const Progress& progress) {
+    CT_TRY(const Snapshot planned, scheduled(graphs.front(), kCpuTarget, progress));
+    CT_TRY(PlannedProgram program, planProgram({standingAlone(planned)}, {}, kCpuTarget, {}, progress));
+    if (program.whyNoHost) return program;
+    auto printed = printHost(program.host, how);
+    if (printed) source = std::move(*printed);
+    else program.whyNoHost = std::move(printed).error();
+    return program;
 }
 
 NamedTensors inputsOf(const HostFunction& function, const std::vector<Tensor>& bound) {
@@ -133,19 +112,28 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}};
         for (size_t i = 0; i < module->graph().outputs().size(); ++i) how.outputs.push_back(outputName(*module, i));
         progress.say(0.1, "scheduling");
-        CT_TRY(const Made program, exportedForAllSizes(module, how, bound, report.fixedSizes, progress));
-        CT_TRY(const std::vector<Tensor> constants, constantsOf(program.program, *program.scheduled));
+        std::string source;
+        const auto plan = [&](const std::vector<Snapshot>& graphs) {
+            return plannedAlone(graphs, how, source, progress);
+        };
+        CT_TRY(const ChosenProgram chosen, chooseSizes({module}, plan, {&bound}));
+        const PlannedProgram& program = *chosen.program;
+        if (program.whyNoHost) return *program.whyNoHost;
+        report.fixedSizes = chosen.whyFixed;
+        CT_TRY(const std::vector<Tensor> constants, constantsOf(program.host, program.graphs[0]));
+        std::vector<PrintedKernel> printed;
+        for (const LoweredKernel& kernel : program.kernels) printed.push_back(printCpp(kernel));
 
         ExportContents contents;
         contents.name = how.name;
         contents.model = std::filesystem::path(state.input->origin.file).filename().string();
         contents.request = run->trace.request.text();
-        contents.program = &program.program;
-        contents.printed = &program.printed;
-        contents.source = &program.source;
-        contents.weights = weightsOf(program.program, constants, bound);
-        contents.inputs = inputsOf(program.program.functions[0], bound);
-        CT_TRY(report.folder, folderFor(options.folder, program.source));
+        contents.program = &program.host;
+        contents.printed = &printed;
+        contents.source = &source;
+        contents.weights = weightsOf(program.host, constants, bound);
+        contents.inputs = inputsOf(program.host.functions[0], bound);
+        CT_TRY(report.folder, folderFor(options.folder, source));
         CT_TRY(ExportedFolder folder, writeExport(report.folder, contents, {{}, options.timeoutSeconds}, progress));
         report.name = contents.name;
         report.library = std::move(folder.library);

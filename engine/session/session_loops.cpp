@@ -10,7 +10,6 @@
 #include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
-#include "engine/session/schedules.h"
 #include "engine/tensor/compare.h"
 
 namespace cutaway {
@@ -18,15 +17,16 @@ namespace {
 
 /// A kernel by its name.
 struct NamedKernels {
-    std::shared_ptr<const ScheduledProgram> program;
+    std::shared_ptr<const ChosenProgram> chosen;
+    const ScheduledProgram* program = nullptr;
     const PlannedKernel* planned = nullptr;
 };
 Result<NamedKernels> kernelNamed(Session::State::Run& run, const std::string& name, const Progress& progress) {
+    CT_TRY(const auto chosen, chosenProgram(run, {}, progress));
     for (const ScheduledTrack& track : scheduledTracks(run.trace)) {
-        if (!name.starts_with(track.prefix)) continue;
-        CT_TRY(const auto program, scheduleOf(run, track.name, progress));
-        for (const PlannedKernel& planned : program->kernels)
-            if (track.prefix + planned.kernel.name == name) return NamedKernels{program, &planned};
+        const ScheduledProgram& program = chosen->program->graphs[track.graph];
+        for (const PlannedKernel& planned : program.kernels)
+            if (track.prefix + planned.kernel.name == name) return NamedKernels{chosen, &program, &planned};
     }
     return Error{ErrorCode::NotFound,
                  "this run has no kernel '" + name + "'",
@@ -66,15 +66,10 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
     CT_TRY(const LoopPlan plan, planFor(named.planned->kernel, *named.program->target, written));
     const std::lock_guard turn(run.turn);
     CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
-    Snapshot same = module;  // what the chosen program was built from
-    if (!run.cpu[""].allSizes) {
-        SymbolValues sizes;
-        CT_TRY(same, withNumbers(module, &bound, sizes));
-    }
     progress.say(-1, "compiling kernels by the plan");
     CpuBuildOptions building;
     building.plans.emplace(kernel, plan);
-    CT_TRY(const CpuProgram given, buildCpu(std::move(same), building, progress));
+    CT_TRY(const CpuProgram given, buildCpu(run.built->program->graphs[0].module, building, progress));
     CpuRunOptions running;
     running.repeat = std::max(1, options.repeat);
     running.timeoutSeconds = options.timeoutSeconds;
@@ -101,8 +96,9 @@ Result<std::vector<LoopKernel>> loopKernels(Session& session, RunId id, const Pr
         CT_TRY(Session::State::Run * run, session.state().run(id));
         std::vector<LoopKernel> all;
         size_t call = 0;
+        CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
         for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
-            CT_TRY(const auto program, scheduleOf(*run, track.name, progress));
+            const ScheduledProgram* const program = &chosen->program->graphs[track.graph];
             const size_t first = all.size();
             for (const PlannedKernel& planned : program->kernels) all.push_back({track.prefix + planned.kernel.name});
             const std::unique_lock turn(run->turn, std::try_to_lock);  // while it runs there are no times yet

@@ -4,11 +4,10 @@
 
 #include "cutaway/guarded.h"
 #include "cutaway/memory.h"
+#include "engine/host/bind_host.h"
 #include "engine/interpret/constants.h"
-#include "engine/loops/loop_nest.h"
 #include "engine/schedule/schedule.h"
-#include "engine/session/execution.h"
-#include "engine/session/schedules.h"
+#include "engine/session/chosen_program.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
 
@@ -46,21 +45,43 @@ Result<int64_t> bytesAt(const TensorType& type, const SymbolValues& values, cons
     return checkedMul(extent(sizes, strides), byteSize(type.dtype));
 }
 
+/// Numbers to assume for sizes that a run finds in its data: of each the number of elements of what it is found in.
+/// Without sizes in `known`.
+SymbolValues assumedSizes(const HostFunction& function, const SymbolValues& known) {
+    SymbolValues all = known, assumed;
+    for (const HostStep& step : function.steps) {
+        int64_t most = 1;
+        for (const int64_t operand : step.operands) {
+            if (operand < 0 || step.found.empty()) continue;
+            int64_t elements = 1;
+            for (const SymInt& size : function.values[static_cast<size_t>(operand)].type.sizes)
+                elements = checkedMul(elements, valueFor(size, all).value_or(1));
+            most = std::max(most, elements);
+        }
+        for (const HostStep::Found& found : step.found)
+            if (all.emplace(found.symbol, most).second) assumed.emplace(found.symbol, most);
+    }
+    return assumed;
+}
+
+/// Shows the memory that a function of a host program has; which value lies where is the program's.
 class MemoryPlanner {
   public:
-    MemoryPlanner(const ScheduledProgram& program, const ScheduledTrack& track, SymbolValues sizes)
-        : m_program(program), m_track(track) {
+    MemoryPlanner(const PlannedProgram& program, const ScheduledTrack& track, SymbolValues sizes)
+        : m_program(program.graphs[track.graph]),
+          m_kernels(program.host.kernels),
+          m_function(program.host.functions[program.functionOf(track.graph)]),
+          m_track(track) {
         m_plan.track = track.name;
         m_plan.sizes = std::move(sizes);
     }
 
-    Result<MemoryPlan> run(const Progress& progress) {
+    Result<MemoryPlan> run() {
         for (const ScheduledCall& call : m_program.calls) addCall(call);
         CT_TRY_VOID(addValues());
-        CT_TRY_VOID(addWorkspaces(progress));
-        if (freeSymbols(*m_program.module).empty()) m_plan.arena = place(MemoryValue::Place::Arena);
-        else CT_TRY_VOID(takePlaces());
-        m_plan.own = place(MemoryValue::Place::Own);
+        CT_TRY_VOID(addWorkspaces());
+        CT_TRY_VOID(takePlaces());
+        placeOwn();
         placeOverOthers();
         std::stable_sort(m_plan.values.begin(), m_plan.values.end(),
                          [](const MemoryValue& a, const MemoryValue& b) { return a.first < b.first; });
@@ -128,18 +149,11 @@ class MemoryPlanner {
     }
 
     /// Workspaces: partial results of reductions that are cut into parts; compiled programs have them in the arena.
-    Result<void> addWorkspaces(const Progress& progress) {
-        std::vector<std::vector<Workspace>> spaces;
-        for (const PlannedKernel& planned : m_program.kernels) {
-            if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
-            spaces.push_back(planned.plan.parts > 1
-                                 ? lowerLoops(planned.kernel, planned.plan, *m_program.target).workspace
-                                 : std::vector<Workspace>());
-        }
+    Result<void> addWorkspaces() {
         for (size_t at = 0; at < m_program.calls.size(); ++at) {
             const ScheduledCall& call = m_program.calls[at];
             if (call.kind != CallKind::Kernel) continue;
-            for (const Workspace& space : spaces[call.kernel]) {
+            for (const Workspace& space : m_kernels[m_function.steps[at].kernel].workspace) {
                 MemoryValue shown;
                 shown.node = nodeKey(0, call.nodes.back());
                 shown.name = m_plan.calls[at].name + " workspace";
@@ -174,26 +188,34 @@ class MemoryPlanner {
             if (m_memory[i].over) m_plan.values[i].offset = m_plan.values[*m_memory[i].over].offset;
     }
 
-    /// In the order and by the lifetimes of the compiled program, so that the offsets are its own.
-    int64_t place(MemoryValue::Place where) {
-        std::vector<MemoryBlock> blocks;
-        for (size_t i = 0; i < m_plan.values.size(); ++i)
-            if (takes(i, where))
-                blocks.push_back({m_plan.values[i].bytes, m_plan.values[i].first, m_memory[i].until, 0});
-        const int64_t height = planMemory(blocks, m_program.target->alignment);
-        size_t next = 0;
-        for (size_t i = 0; i < m_plan.values.size(); ++i)
-            if (takes(i, where)) m_plan.values[i].offset = blocks[next++].offset;
-        return height;
-    }
-
-    /// Where one program serves all sizes, values take turns in slots of it.
+    /// Values that lie in slots come in the order in which the host program has them.
     Result<void> takePlaces() {
-        CT_TRY(const std::vector<int64_t> places, placesOf(m_program, m_plan.sizes, m_plan.arena));
+        CT_TRY(const BoundFunction bound, bindAllMemory(m_function, m_plan.sizes));
+        m_plan.arena = bound.arenaBytes();
+        std::vector<int64_t> starts(1, 0), places;
+        for (const int64_t segment : bound.bytes) starts.push_back(starts.back() + segment);
+        for (size_t i = 0; i < m_function.values.size(); ++i) {
+            const HostValue& value = m_function.values[i];
+            if (value.kind != HostValue::Kind::Slot) continue;
+            const size_t segment = m_function.memory[static_cast<size_t>(value.index)].segment;
+            places.push_back(starts[segment] + bound.values[i].offset);
+        }
         size_t next = 0;
         for (size_t i = 0; i < m_plan.values.size(); ++i)
             if (takes(i, MemoryValue::Place::Arena)) m_plan.values[i].offset = places.at(next++);
         return {};
+    }
+    /// A picture of the values that have memory of their own: no program places them.
+    void placeOwn() {
+        std::vector<MemoryBlock> blocks;
+        std::vector<size_t> own;
+        for (size_t i = 0; i < m_plan.values.size(); ++i)
+            if (takes(i, MemoryValue::Place::Own)) {
+                blocks.push_back({m_plan.values[i].bytes, m_plan.values[i].first, m_memory[i].until, 0});
+                own.push_back(i);
+            }
+        m_plan.own = planMemory(blocks, m_program.target->alignment);
+        for (size_t i = 0; i < own.size(); ++i) m_plan.values[own[i]].offset = blocks[i].offset;
     }
 
     void findPeak() {
@@ -212,6 +234,8 @@ class MemoryPlanner {
     }
 
     const ScheduledProgram& m_program;
+    const std::vector<HostKernel>& m_kernels;
+    const HostFunction& m_function;
     const ScheduledTrack& m_track;
     MemoryPlan m_plan;
     std::vector<Memory> m_memory;        // of m_plan.values
@@ -219,14 +243,17 @@ class MemoryPlanner {
     std::set<const void*> m_constants;   // memory that is counted; membership only
 };
 
-Result<MemoryPlan> planOf(Session::State::Run& run, const ScheduledTrack& track, const Progress& progress) {
-    const Snapshot module = lastGraph(run.trace, track.name);
-    CT_TRY(const auto program, scheduleOf(run, track.name, progress));
+Result<MemoryPlan> planOf(const ChosenProgram& chosen, const ScheduledTrack& track) {
+    const PlannedProgram& program = *chosen.program;
+    if (program.whyNoHost) return *program.whyNoHost;
+    const ScheduledProgram& graph = program.graphs[track.graph];
     return withCheckedSizes("the memory plan", {}, [&]() -> Result<MemoryPlan> {
-        const SymbolValues assumed = assumedSizes(*program, hintedSymbols(*module));
+        if (!chosen.allSizes) return MemoryPlanner(program, track, chosen.sizes).run();
+        const SymbolValues assumed =
+            assumedSizes(program.host.functions[program.functionOf(track.graph)], hintedSymbols(*graph.module));
         SymbolValues sizes;
-        CT_TRY_VOID(withNumbers(module, nullptr, sizes, assumed));
-        CT_TRY(MemoryPlan plan, MemoryPlanner(*program, track, std::move(sizes)).run(progress));
+        CT_TRY_VOID(withNumbers(graph.module, nullptr, sizes, assumed));
+        CT_TRY(MemoryPlan plan, MemoryPlanner(program, track, std::move(sizes)).run());
         for (const auto& [symbol, number] : assumed) plan.assumed.insert(symbol);
         return plan;
     });
@@ -255,10 +282,10 @@ std::vector<size_t> livingAt(const MemoryPlan& plan, int call) {
 Result<std::vector<MemoryPlan>> memoryPlans(Session& session, RunId id, const Progress& progress) {
     return guarded([&]() -> Result<std::vector<MemoryPlan>> {
         CT_TRY(Session::State::Run * run, session.state().run(id));
-        CT_TRY_VOID(checkLowered(run->trace));
+        CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
         std::vector<MemoryPlan> plans;
         for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
-            CT_TRY(MemoryPlan plan, planOf(*run, track, progress));
+            CT_TRY(MemoryPlan plan, planOf(*chosen, track));
             plans.push_back(std::move(plan));
         }
         return plans;

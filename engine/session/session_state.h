@@ -18,24 +18,19 @@ namespace cutaway {
 
 class Partitioner;
 struct PartitionAtBudget;
-struct ScheduledProgram;
+struct ChosenProgram;
 
 struct Session::State {
-    struct Built {
-        std::optional<CpuProgram> program;
-        bool allSizes = false;                 // of a graph with size symbols: one program serves them all
-        std::string whyFixed;                  // else what keeps it from that
-        std::map<std::string, int64_t> sizes;  // numbers of the size symbols that it was built for
-    };
     struct Run {
         CompileTrace trace;
-        std::mutex turn;                               // held while building or running; guards the members below
-        std::map<std::string, Built> cpu;              // by track, "" for the run's last; built on first use
-        std::vector<double> kernelMicroseconds;        // of the last compiled run, in the order of its kernels
-        std::map<size_t, std::string> refusedKernels;  // the same run's CpuRun::refused
-        std::mutex looking;                            // guards `schedules`
-        std::map<std::string, std::shared_ptr<const ScheduledProgram>> schedules;  // by track; made when looked at
-        std::mutex choosing;                                                       // guards the two below
+        std::mutex turn;                                     // held while building or running; guards the members below
+        std::map<std::string, CpuProgram> cpu;               // by track, "" for the run's last; built on first use
+        std::shared_ptr<const ChosenProgram> built;          // what they were built from
+        std::vector<double> kernelMicroseconds;              // of the last compiled run, in the order of its kernels
+        std::map<size_t, std::string> refusedKernels;        // the same run's CpuRun::refused
+        std::mutex looking;                                  // guards `chosen`
+        std::shared_ptr<const ChosenProgram> chosen;         // made when it is looked at or run
+        std::mutex choosing;                                 // guards the two below
         std::shared_ptr<Partitioner> partitioner;            // of the joint graph; made on first use
         std::shared_ptr<const PartitionAtBudget> partition;  // at the run's own budget; made on first use
     };

@@ -50,7 +50,7 @@ class SavedValuesTest : public QObject {
         options.backend = Backend::Cpu;
         QVERIFY(session.run(*id, options).has_value());
         Session::State::Run& run = **session.state().run(*id);
-        const CpuProgram &forward = *run.cpu["forward"].program, &backward = *run.cpu["backward"].program;
+        const CpuProgram &forward = run.cpu.at("forward"), &backward = run.cpu.at("backward");
         const Snapshot first = run.trace.resultOf("forward"), second = run.trace.resultOf("backward");
         const auto saved = savedResults(*first, *second);
         const std::vector<Tensor> inputs = *randomInputs(*first, 1);

@@ -5,7 +5,7 @@
 #include "engine/codegen/cpp_printer.h"
 #include "engine/codegen/cuda_printer.h"
 #include "engine/host/bind_host.h"
-#include "engine/host/make_host.h"
+#include "engine/host/make_program.h"
 #include "engine/interpret/constants.h"
 #include "engine/runtime/cpu/build_kernels.h"
 #include "engine/runtime/cpu/host_io.h"
@@ -22,15 +22,12 @@ namespace cutaway {
 
 /// One graph of the program: it has one, or for training two.
 struct CpuProgram::Part {
-    ScheduledProgram program;
-    std::vector<LoweredKernel> kernels;  // until the host program is made
-    std::vector<PrintedKernel> printed;  // until they are compiled
     BuildInfo info;
     size_t function = 0;
 };
 struct CpuProgram::State {
     std::vector<Part> parts;
-    std::shared_ptr<HostPackage> host = std::make_shared<HostPackage>();
+    std::shared_ptr<HostPackage> host;
     std::optional<TempDir> folder;
     std::shared_ptr<ProgramWorker> worker;
 
@@ -56,69 +53,97 @@ Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const 
 
 namespace {
 
-/// The program with these plans in place of the chosen ones.
-Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopPlan>& plans) {
-    for (const auto& given : plans) {  // not a structured binding: the lambda below reads it (clang 14)
-        const auto& [name, plan] = given;
-        const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
-                                     [&](const PlannedKernel& k) { return k.kernel.name == given.first; });
-        if (at == program.kernels.end()) return Error{ErrorCode::NotFound, "there is no kernel '" + name + "'", {}, {}};
-        if (const std::string problem = problemOf(plan, at->kernel, *program.target); !problem.empty())
-            return invalidInput(problem, "the plan of " + name);
-        at->plan = plan;
-    }
-    return {};
+bool onGpu(const PlannedProgram& program) { return program.graphs[0].target->device.type == DeviceType::Cuda; }
+
+std::string fileOf(const PlannedProgram& program, const std::vector<PrintedKernel>& printed) {
+    return onGpu(program) ? cudaFile(printed) : cppFile(printed);
 }
 
-bool onGpu(const ScheduledProgram& program) { return program.target->device.type == DeviceType::Cuda; }
+/// The kernels of a graph and of those that its calls run.
+size_t kernelsOf(const ScheduledProgram& program) {
+    size_t count = program.kernels.size();
+    for (const auto& body : program.bodies) count += kernelsOf(*body.second);
+    return count;
+}
 
-Result<CpuProgram::Part> prepare(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
-                                 const Progress& progress) {
-    CpuProgram::Part part;
-    CT_TRY(part.program, scheduleModule(std::move(module), *options.target, progress));
-    CT_TRY_VOID(replan(part.program, options.plans));
-    progress.say(0.3, "printing kernels");
-    CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
-        part.kernels = lowerKernels(part.program);
-        for (const LoweredKernel& kernel : part.kernels)
-            part.printed.push_back(onGpu(part.program) ? printCuda(kernel) : printCpp(kernel));
-        return {};
-    }));
-    part.info.source = onGpu(part.program) ? cudaFile(part.printed) : cppFile(part.printed);
-    for (const ScheduledCall& call : part.program.calls) {
+/// `printed`: the kernels of the graph.
+BuildInfo infoOf(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed) {
+    BuildInfo all;
+    for (const ScheduledCall& call : program.calls) {
         KernelInfo info;
-        info.name = call.kind == CallKind::Kernel ? part.program.kernels[call.kernel].kernel.name : call.node->name();
-        if (call.kind == CallKind::Kernel) info.source = part.printed[call.kernel].source;
+        info.name = call.kind == CallKind::Kernel ? program.kernels[call.kernel].kernel.name : call.node->name();
+        if (call.kind == CallKind::Kernel) info.source = printed[call.kernel].source;
         for (const NodeId node : call.nodes) info.nodes.push_back(nodeKey(0, node));
         info.reasons = call.reasons;
         info.kind = call.description;
         info.bytesRead = call.bytesRead;
         info.bytesWritten = call.bytesWritten;
         info.flops = call.flops;
-        part.info.kernels.push_back(std::move(info));
+        all.kernels.push_back(std::move(info));
     }
-    return part;
+    return all;
 }
 
-/// Compiles what was printed of all parts; the host program is there.
-Result<std::shared_ptr<const CpuProgram::State>> compiled(CpuProgram::State state, const CpuBuildOptions& options,
-                                                          const Progress& progress) {
+/// What is known of each graph before anything is compiled.
+std::vector<BuildInfo> infosOf(const PlannedProgram& planned, const std::vector<PrintedKernel>& printed) {
+    std::vector<BuildInfo> infos;
+    auto next = printed.begin();
+    for (const ScheduledProgram& graph : planned.graphs) {
+        const auto end = next + static_cast<std::ptrdiff_t>(kernelsOf(graph));
+        const std::vector<PrintedKernel> own(next, end);
+        infos.push_back(infoOf(graph, own));
+        infos.back().source = fileOf(planned, own);
+        next = end;
+    }
+    return infos;
+}
+
+std::vector<PrintedKernel> printAll(const PlannedProgram& planned) {
+    std::vector<PrintedKernel> printed;
+    for (const LoweredKernel& kernel : planned.kernels)
+        printed.push_back(onGpu(planned) ? printCuda(kernel) : printCpp(kernel));
+    return printed;
+}
+
+}  // namespace
+
+Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress) {
+    CT_TRY(const PlannedProgram planned, planProgram({std::move(module)}, {}, kCpuTarget, {}, progress));
+    return withCheckedSizes("the kernels", {},
+                            [&]() -> Result<BuildInfo> { return infosOf(planned, printAll(planned)).front(); });
+}
+
+Result<std::vector<CpuProgram>> buildPlanned(std::shared_ptr<const PlannedProgram> planned,
+                                             const CpuBuildOptions& options, const Progress& progress) {
+    if (planned->whyNoHost) return *planned->whyNoHost;
+    progress.say(0.3, "printing kernels");
+    std::vector<PrintedKernel> printed;
+    CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
+        printed = printAll(*planned);
+        return {};
+    }));
+    std::vector<Snapshot> modules;
+    for (const ScheduledProgram& graph : planned->graphs) {
+        CT_TRY(const Snapshot complete, withDeferredConstants(*graph.module));
+        modules.push_back(complete ? complete : graph.module);
+    }
+    CpuProgram::State state;
+    state.host = std::make_shared<HostPackage>(planned);
+    CT_TRY(state.host->constants, heldConstantsOf(*planned, modules));
+    for (BuildInfo& info : infosOf(*planned, printed))
+        state.parts.push_back({std::move(info), planned->functionOf(state.parts.size())});
     std::string folder = options.folder;
     if (folder.empty()) {
         CT_TRY(TempDir temporary, TempDir::create("build"));
         folder = temporary.path().string();
         state.folder.emplace(std::move(temporary));
+    } else {  // for whoever asked for the folder
+        const std::string& only = state.parts.front().info.source;
+        CT_TRY_VOID(writeFile(folder + (onGpu(*planned) ? "/graph.cu" : "/graph.cpp"),
+                              state.parts.size() == 1 ? only : fileOf(*planned, printed)));
     }
-    std::vector<PrintedKernel> printed;
-    for (CpuProgram::Part& part : state.parts) {
-        std::move(part.printed.begin(), part.printed.end(), std::back_inserter(printed));
-        part.printed.clear();
-        part.kernels.clear();
-    }
-    const bool gpu = onGpu(state.parts.front().program);
-    CT_TRY_VOID(writeFile(folder + (gpu ? "/graph.cu" : "/graph.cpp"), gpu ? cudaFile(printed) : cppFile(printed)));
     KernelBuild build{folder, {options.compiler, options.timeoutSeconds}, nullptr};
-    if (gpu) {
+    if (onGpu(*planned)) {
         CT_TRY(build.gpu, findCuda(progress));
     }
     if (options.store != "off") build.store = KernelCache::open(options.store);
@@ -129,46 +154,34 @@ Result<std::shared_ptr<const CpuProgram::State>> compiled(CpuProgram::State stat
     info.compileLog = std::move(built.log);
     info.compileSeconds = built.seconds;
     state.worker = std::make_shared<ProgramWorker>(state.host);
-    return std::make_shared<const CpuProgram::State>(std::move(state));
+    const auto shared = std::make_shared<const CpuProgram::State>(std::move(state));
+    std::vector<CpuProgram> programs;
+    for (size_t i = 0; i < planned->graphs.size(); ++i) programs.emplace_back(shared, i);
+    return programs;
+}
+
+namespace {
+
+Result<std::vector<CpuProgram>> built(const std::vector<Snapshot>& graphs, std::vector<int64_t> saved,
+                                      const CpuBuildOptions& options, const Progress& progress) {
+    CT_TRY(PlannedProgram planned, planProgram(graphs, std::move(saved), *options.target, options.plans, progress));
+    return buildPlanned(std::make_shared<const PlannedProgram>(std::move(planned)), options, progress);
 }
 
 }  // namespace
 
-Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress) {
-    CT_TRY(CpuProgram::Part part, prepare(std::move(module), {}, progress));
-    return std::move(part.info);
-}
-
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
                             const Progress& progress) {
-    CT_TRY(const Snapshot complete, withDeferredConstants(*module));
-    if (complete) module = complete;
-    CpuProgram::State state;
-    CT_TRY(CpuProgram::Part part, prepare(std::move(module), options, progress));
-    CT_TRY(state.host->program, hostProgramOf(part.program, part.kernels));
-    CT_TRY(state.host->constants, heldConstantsOf(state.host->program, part.program));
-    state.parts.push_back(std::move(part));
-    CT_TRY(auto shared, compiled(std::move(state), options, progress));
-    return CpuProgram(std::move(shared));
+    CT_TRY(const std::vector<CpuProgram> programs, built({std::move(module)}, {}, options, progress));
+    return programs.front();
 }
 
 Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::shared_ptr<const Module> backward,
                                   std::vector<int64_t> saved, const CpuBuildOptions& options,
                                   const Progress& progress) {
-    CpuProgram::State state;
-    for (std::shared_ptr<const Module>* half : {&forward, &backward}) {
-        CT_TRY(const Snapshot complete, withDeferredConstants(**half));
-        CT_TRY(CpuProgram::Part part, prepare(complete ? complete : *half, options, progress));
-        state.parts.push_back(std::move(part));
-    }
-    const TrainingHalves halves{&state.parts[0].program, &state.parts[1].program, std::move(saved)};
-    std::vector<LoweredKernel> kernels = std::move(state.parts[0].kernels);
-    std::move(state.parts[1].kernels.begin(), state.parts[1].kernels.end(), std::back_inserter(kernels));
-    CT_TRY(state.host->program, hostProgramOf(halves, kernels));
-    CT_TRY(state.host->constants, heldConstantsOf(state.host->program, halves));
-    state.parts[1].function = *functionNamed(state.host->program, kBackwardFunction);
-    CT_TRY(auto shared, compiled(std::move(state), options, progress));
-    return CpuTraining{CpuProgram(shared, 0), CpuProgram(shared, 1)};
+    CT_TRY(const std::vector<CpuProgram> programs,
+           built({std::move(forward), std::move(backward)}, std::move(saved), options, progress));
+    return CpuTraining{programs[0], programs[1]};
 }
 
 KeptProgram keptOf(const CpuProgram& program) {
@@ -177,13 +190,15 @@ KeptProgram keptOf(const CpuProgram& program) {
 
 Result<CpuProgram> loadKept(KeptProgram kept,
                             const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants) {
+    const auto planned = std::make_shared<PlannedProgram>();
+    CT_TRY(planned->host, deserializeHost(kept.host));
     CpuProgram::State state;
-    CT_TRY(state.host->program, deserializeHost(kept.host));
+    state.host = std::make_shared<HostPackage>(planned);
     if (kept.libraries.size() != state.host->program.kernels.size())
         return invalidInput("the kept program has other kernels than libraries");
     CT_TRY(state.host->constants, constants(state.host->program));
     state.host->libraries = std::move(kept.libraries);
-    state.parts.emplace_back().info = std::move(kept.info);
+    state.parts.push_back({std::move(kept.info), 0});
     state.worker = std::make_shared<ProgramWorker>(state.host);
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
 }

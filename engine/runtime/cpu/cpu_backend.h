@@ -18,6 +18,7 @@
 namespace cutaway {
 
 struct HostProgram;
+struct PlannedProgram;
 
 struct CpuBuildOptions {
     /// What graphs that have no schedule yet are scheduled for; others have one.
@@ -61,8 +62,13 @@ class CpuProgram {
     size_t m_part;
 };
 
-/// Schedules, prints and compiles. Errors beside the scheduler's and the compiler's: a given plan is of no kernel, or
-/// does not compute its kernel. KernelInfo: one per call in execution order; calls of one kernel share its source.
+/// Prints and compiles a program's kernels: one program for each of its graphs. They share weights that several read.
+/// Errors: of the compiler; the program cannot be run.
+Result<std::vector<CpuProgram>> buildPlanned(std::shared_ptr<const PlannedProgram> planned,
+                                             const CpuBuildOptions& options = {}, const Progress& progress = {});
+/// The same of a graph: schedules, prints and compiles. Errors beside the scheduler's and the compiler's: a given plan
+/// is of no kernel, or does not compute its kernel. KernelInfo: one per call in execution order; calls of one kernel
+/// share its source.
 Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options = {},
                             const Progress& progress = {});
 /// Forward and backward as two functions of one program, which holds weights that both read once. `saved`: as

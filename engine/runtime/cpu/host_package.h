@@ -9,7 +9,10 @@ struct BoundFunction;
 
 /// What a process is given once: it is sent again only to another process.
 struct HostPackage {
-    HostProgram program;
+    explicit HostPackage(std::shared_ptr<const PlannedProgram> made)
+        : planned(std::move(made)), program(planned->host) {}
+    std::shared_ptr<const PlannedProgram> planned;
+    const HostProgram& program;
     std::vector<std::string> libraries;  // of each kernel the path of the one that has it
     std::vector<Tensor> constants;       // the program's, as they are held
 };
