@@ -14,6 +14,8 @@ NodeInfo describeNode(const Module& module, const Node& node);
 void putInto(uint32_t graph, NodeInfo& info);
 /// Nodes of subgraphs follow those of the main graph, in a module named after the subgraph.
 UnionGraph describeUnion(const Module& before, const Module& after);
+/// The graph alone: all of it is kept.
+UnionGraph describeGraph(const Module& module);
 NodeDetails describeDetails(const Module& module, const Node& node);
 GraphSummary summarize(const std::string& name, const Module& module);
 ModelInfo describeModel(const std::string& path, const Module& module);

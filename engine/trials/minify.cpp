@@ -235,7 +235,7 @@ class Search {
         state.steps = m_report.steps;
         if (fresh) {
             state.best = m_text;
-            state.graph = std::make_shared<const UnionGraph>(describeUnion(*m_best.module, *m_best.module));
+            state.graph = std::make_shared<const UnionGraph>(describeGraph(*m_best.module));
         }
         state.logLine = std::exchange(m_line, {});
         m_watch(state);

@@ -191,7 +191,10 @@ class ModelsTest : public QObject {
         QFETCH(QStringList, after);
         QFETCH(QList<int>, afterNodes);
         const auto ids = [](const QList<int>& list) { return std::vector<uint32_t>(list.begin(), list.end()); };
-        QTEST(printed(diffTexts(graphText(before, ids(beforeNodes)), graphText(after, ids(afterNodes)))), "expected");
+        const GraphText old = graphText(before, ids(beforeNodes)), fresh = graphText(after, ids(afterNodes));
+        QTEST(printed(diffTexts(old, fresh)), "expected");
+        for (const GraphText* text : {&old, &fresh})
+            QCOMPARE(printed(linesOf(*text)), printed(diffTexts(*text, *text)));
     }
 
     void aMovedLineIsRemovedAndAdded() {

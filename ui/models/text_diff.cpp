@@ -15,14 +15,24 @@ struct Line {
     NodeKey node = NodeKey::None;
 };
 
-QVector<Line> linesOf(const GraphText& text) {
+/// Each line with the node that it defines.
+QVector<std::pair<QString, NodeKey>> plainLines(const GraphText& text) {
+    QStringList split = QString::fromStdString(text.text).split('\n');
+    if (split.last().isEmpty()) split.removeLast();
+    QVector<std::pair<QString, NodeKey>> lines;
+    lines.reserve(split.size());
+    for (const QString& line : split) {
+        const auto at = static_cast<size_t>(lines.size());
+        lines.append({line, at < text.lineNodes.size() ? text.lineNodes[at] : NodeKey::None});
+    }
+    return lines;
+}
+
+QVector<Line> keyedLines(const GraphText& text) {
     QVector<Line> lines;
     QHash<QString, int> seen;
-    const QStringList split = QString::fromStdString(text.text).split('\n');
-    for (qsizetype i = 0; i < split.size(); ++i) {
-        if (i + 1 == split.size() && split[i].isEmpty()) break;
-        Line line{split[i], {}, NodeKey::None};
-        if (i < static_cast<qsizetype>(text.lineNodes.size())) line.node = text.lineNodes[static_cast<size_t>(i)];
+    for (const auto& [words, node] : plainLines(text)) {
+        Line line{words, {}, node};
         if (line.node != NodeKey::None) {
             line.key = QStringLiteral("#%1").arg(packed(line.node));
         } else {
@@ -125,7 +135,7 @@ void markWords(const QString& before, const QString& after, QVector<MarkedRange>
 }
 
 QVector<DiffLine> diffTexts(const GraphText& beforeText, const GraphText& afterText) {
-    const QVector<Line> before = linesOf(beforeText), after = linesOf(afterText);
+    const QVector<Line> before = keyedLines(beforeText), after = keyedLines(afterText);
     const QVector<int> matched = matchLines(before, after);
     QVector<DiffLine> lines;
     int next = 0;
@@ -153,6 +163,15 @@ QVector<DiffLine> diffTexts(const GraphText& beforeText, const GraphText& afterT
         lines.append(line);
     }
     removeUntil(static_cast<int>(before.size()));
+    return lines;
+}
+
+QVector<DiffLine> linesOf(const GraphText& text) {
+    QVector<DiffLine> lines;
+    for (const auto& [line, node] : plainLines(text)) {
+        const auto number = static_cast<int>(lines.size()) + 1;
+        lines.append({DiffLine::Kind::Same, number, number, line, line, {}, {}, node});
+    }
     return lines;
 }
 

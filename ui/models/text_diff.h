@@ -24,6 +24,8 @@ struct DiffLine {
 };
 
 QVector<DiffLine> diffTexts(const GraphText& before, const GraphText& after);
+/// A text alone, each line the same on both sides.
+QVector<DiffLine> linesOf(const GraphText& text);
 
 /// Words (names, numbers, single signs) of `before` that are not in `after` and the other way round, by their longest
 /// common subsequence.

@@ -32,7 +32,7 @@ Result<SessionController::Loaded> SessionController::loadBoth(Source& source, co
     both.nodes = std::make_shared<const NodeIndex>(std::make_shared<const UnionGraph>(std::move(graph)));
     CT_TRY(GraphText after, source.text(what.after, false, progress));
     if (what.before == what.after) {
-        both.lines = diffTexts(after, after);
+        both.lines = linesOf(after);
         return both;
     }
     if (both.beside)
