@@ -6,7 +6,6 @@
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/found_sizes.h"
 #include "engine/libraries/choose.h"
-#include "engine/schedule/decisions.h"
 #include "engine/schedule/lowering_memo.h"
 #include "engine/support/checked.h"
 #include "engine/support/fault_points.h"
@@ -240,12 +239,12 @@ class Maker {
     /// What an error says of a failed kernel: its nodes by the names that the user sees, and where its code is.
     void nameNodes(const ScheduledCall& call, const HostKernel& kernel, HostStep& step) const {
         std::vector<std::string> all, checking;
-        const auto& memo = Schedule::of(*m_scheduled->module)->memo;
         for (const NodeId id : call.nodes) {
             const Node* node = graph().find(id);
             if (node == nullptr) continue;
             all.push_back(node->name());
-            if (kernel.checks && probe(*node, *m_scheduled->target, *memo).checks) checking.push_back(node->name());
+            if (kernel.checks && probe(*node, *m_scheduled->target, *m_scheduled->memo).checks)
+                checking.push_back(node->name());
         }
         step.node = named(all, kernel.name);
         step.checking = kernel.checks ? named(checking.empty() ? all : checking, kernel.name) : std::string();

@@ -4,8 +4,6 @@
 
 #include "engine/host/make_host.h"
 #include "engine/interpret/interpret.h"
-#include "engine/schedule/schedule.h"
-#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -35,21 +33,6 @@ Result<void> addFunction(const ScheduledProgram& scheduled, const std::string& n
     program.functions.push_back(std::move(function));
     for (const auto& body : scheduled.bodies)
         CT_TRY_VOID(addFunction(*body.second, source.functions[body.first], kernels, next, program));
-    return {};
-}
-
-Result<void> addConstants(const HostProgram& program, const ScheduledProgram& scheduled, const Module& module,
-                          const std::string& function, std::vector<Tensor>& constants) {
-    for (const ScheduledValue& value : scheduled.values) {
-        if (value.kind != ScheduledValue::Kind::Constant) continue;
-        const Node& node = *value.key.node;
-        CT_TRY(const Tensor held, attributeOf(module, node));
-        const std::string name = hostConstant(function, node.target());
-        const auto at = std::find(program.constants.begin(), program.constants.end(), name);
-        constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] = held;
-    }
-    for (const auto& body : scheduled.bodies)
-        CT_TRY_VOID(addConstants(program, *body.second, *body.second->module, function + "/" + body.first, constants));
     return {};
 }
 
@@ -104,69 +87,31 @@ Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled) {
     return hostProgramOf(scheduled, lowerKernels(scheduled));
 }
 
-namespace {
-
-/// The program with these plans in place of the chosen ones.
-Result<void> replan(ScheduledProgram& program, const std::map<std::string, LoopPlan>& plans) {
-    for (const auto& given : plans) {  // not a structured binding: the lambda below reads it (clang 14)
-        const auto& [name, plan] = given;
-        const auto at = std::find_if(program.kernels.begin(), program.kernels.end(),
-                                     [&](const PlannedKernel& k) { return k.kernel.name == given.first; });
-        if (at == program.kernels.end()) return Error{ErrorCode::NotFound, "there is no kernel '" + name + "'", {}, {}};
-        if (const std::string problem = problemOf(plan, at->kernel, *program.target); !problem.empty())
-            return invalidInput(problem, "the plan of " + name);
-        at->plan = plan;
-    }
-    return {};
-}
-
-}  // namespace
-
-Result<PlannedProgram> planProgram(const std::vector<std::shared_ptr<const Module>>& graphs, std::vector<int64_t> saved,
-                                   const TargetInfo& target, const std::map<std::string, LoopPlan>& plans,
-                                   const Progress& progress) {
-    PlannedProgram program;
-    for (const std::shared_ptr<const Module>& graph : graphs) {
-        CT_TRY(ScheduledProgram scheduled, scheduleModule(graph, target, progress));
-        if (program.graphs.empty()) CT_TRY_VOID(replan(scheduled, plans));
-        program.graphs.push_back(std::move(scheduled));
-    }
-    CT_TRY_VOID(withCheckedSizes("the kernels", {}, [&]() -> Result<void> {
-        for (const ScheduledProgram& graph : program.graphs)
-            for (LoweredKernel& kernel : lowerKernels(graph)) program.kernels.push_back(std::move(kernel));
-        return {};
-    }));
-    auto host =
-        graphs.size() == 1
-            ? hostProgramOf(program.graphs[0], program.kernels)
-            : hostProgramOf(TrainingHalves{&program.graphs[0], &program.graphs[1], std::move(saved)}, program.kernels);
-    if (host) program.host = std::move(*host);
-    else program.whyNoHost = std::move(host).error();
-    return program;
-}
-
-size_t PlannedProgram::functionOf(size_t graph) const {
-    return graph == 0 ? 0 : *functionNamed(host, kBackwardFunction);
-}
-
 std::optional<size_t> functionNamed(const HostProgram& program, std::string_view name) {
     for (size_t i = 0; i < program.functions.size(); ++i)
         if (program.functions[i].name == name) return i;
     return std::nullopt;
 }
 
-Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
-    std::vector<Tensor> constants(program.constants.size());
-    CT_TRY_VOID(addConstants(program, scheduled, *scheduled.module, kRunFunction, constants));
-    return constants;
+Result<void> addHeldConstants(const HostProgram& program, const ScheduledProgram& scheduled, const Module& module,
+                              const std::string& function, std::vector<Tensor>& constants) {
+    for (const ScheduledValue& value : scheduled.values) {
+        if (value.kind != ScheduledValue::Kind::Constant) continue;
+        const Node& node = *value.key.node;
+        CT_TRY(const Tensor held, attributeOf(module, node));
+        const std::string name = hostConstant(function, node.target());
+        const auto at = std::find(program.constants.begin(), program.constants.end(), name);
+        constants[static_cast<size_t>(std::distance(program.constants.begin(), at))] = held;
+    }
+    for (const auto& body : scheduled.bodies)
+        CT_TRY_VOID(
+            addHeldConstants(program, *body.second, *body.second->module, function + "/" + body.first, constants));
+    return {};
 }
 
-Result<std::vector<Tensor>> heldConstantsOf(const PlannedProgram& program,
-                                            const std::vector<std::shared_ptr<const Module>>& modules) {
-    std::vector<Tensor> constants(program.host.constants.size());
-    for (size_t i = 0; i < program.graphs.size(); ++i)
-        CT_TRY_VOID(addConstants(program.host, program.graphs[i], *modules[i],
-                                 program.host.functions[program.functionOf(i)].name, constants));
+Result<std::vector<Tensor>> heldConstantsOf(const HostProgram& program, const ScheduledProgram& scheduled) {
+    std::vector<Tensor> constants(program.constants.size());
+    CT_TRY_VOID(addHeldConstants(program, scheduled, *scheduled.module, kRunFunction, constants));
     return constants;
 }
 

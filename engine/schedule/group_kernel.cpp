@@ -224,7 +224,7 @@ Lowering::Inlines computedBy(const Grouping& grouping, const FusionGroup& group)
 }  // namespace
 
 LoweringName nameOf(const Grouping& grouping, const FusionGroup& group, const std::vector<ValueKey>& stored) {
-    LoweringName name(computedBy(grouping, group));
+    LoweringName name(*grouping.memo, computedBy(grouping, group));
     name.add(group.space.sizes).add(group.members.size() > 1).add(grouping.roundsHalves);
     for (const bool reduced : group.space.reduced) name.add(reduced);
     name.add(static_cast<uint64_t>(stored.size()));

@@ -13,24 +13,36 @@ LoweringName& LoweringName::add(const SymDims& sizes) {
     return *this;
 }
 
+size_t LoweringName::slotOf(const ValueKey& key) const {
+    const size_t mask = m_slots.size() - 1;
+    size_t at = ((index(key.node->id()) + 31 * key.result) * 0x9E3779B97F4A7C15ull >> 40) & mask;
+    while (m_slots[at] != 0 && !(m_values[m_slots[at] - 1] == key)) at = (at + 1) & mask;
+    return at;
+}
+
 bool LoweringName::meet(const ValueKey& key) {
-    const auto [slot, fresh] = m_numbers.emplace(key, m_values.size());
-    m_hasher.add(static_cast<uint64_t>(slot->second));
-    if (!fresh) return false;
+    const auto known = numberOf(key);
+    m_hasher.add(static_cast<uint64_t>(known.value_or(m_values.size())));
+    if (known) return false;
     m_values.push_back(key);
+    m_slots[slotOf(key)] = static_cast<uint32_t>(m_values.size());
+    if (2 * m_values.size() > m_slots.size()) {
+        m_slots.assign(2 * m_slots.size(), 0);
+        for (size_t i = 0; i < m_values.size(); ++i) m_slots[slotOf(m_values[i])] = static_cast<uint32_t>(i + 1);
+    }
     addTo(m_hasher, key.node->type());
     m_hasher.add(static_cast<uint64_t>(key.result));
     return true;
 }
 
 std::optional<size_t> LoweringName::numberOf(const ValueKey& key) const {
-    const auto found = m_numbers.find(key);
-    return found == m_numbers.end() ? std::nullopt : std::optional<size_t>(found->second);
+    const uint32_t number = m_slots[slotOf(key)];
+    return number == 0 ? std::nullopt : std::optional<size_t>(number - 1);
 }
 
 void LoweringName::addLoaded(const ValueKey& root) {
     meet(root);
-    m_loaded.insert(m_numbers.at(root));
+    m_loaded.insert(*numberOf(root));
 }
 
 void LoweringName::addValue(const ValueKey& key) {
@@ -41,7 +53,7 @@ void LoweringName::addValue(const ValueKey& key) {
     const bool computed = m_inlines(root);
     m_hasher.add(computed);
     if (computed) addResult(node, key.result);
-    else if (root == key) m_loaded.insert(m_numbers.at(key));
+    else if (root == key) m_loaded.insert(*numberOf(key));
     else addLoaded(root);
 }
 
@@ -56,10 +68,8 @@ void LoweringName::addOperand(const Node& operand) {
 }
 
 void LoweringName::addResult(const Node& call, size_t result) {
-    const Hash128 own = contentFingerprint(call, [&](const Node& operand) {
-        addOperand(operand);
-        return Hash128{};
-    });
+    call.forEachInput([&](const Node* operand) { addOperand(*operand); });
+    const Hash128 own = m_memo->callAlone(call);
     m_hasher.add(own.high).add(own.low).add(static_cast<uint64_t>(result));
 }
 
@@ -75,11 +85,19 @@ Hash128 LoweringName::ordered() const {
     return hasher.finish();
 }
 
+Hash128 LoweringMemo::callAlone(const Node& call) {
+    const Hash128 content = contentFingerprint(call);
+    if (const auto known = find(m_calls, content)) return *known;
+    const Hash128 alone = contentFingerprint(call, [](const Node&) { return Hash128{}; });
+    insert(m_calls, content, alone);
+    return alone;
+}
+
 RuleFacts probe(const Node& node, const TargetInfo& target, LoweringMemo& memo) {
     if (faultsAsked()) return probe(node, target);
     // Without a rule there is nothing to try.
     if (node.op().def() == nullptr || !node.op().def()->lower) return probe(node, target);
-    LoweringName name([](const ValueKey&) { return false; });
+    LoweringName name(memo, [](const ValueKey&) { return false; });
     for (const size_t result : readResults(node)) name.addResult(node, result);
     const Hash128 known = name.finish();
     if (const std::optional<RuleFacts> facts = memo.rule(known)) return *facts;

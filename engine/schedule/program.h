@@ -60,9 +60,12 @@ struct PlannedKernel {
     LoopPlan plan;
 };
 
+class LoweringMemo;
+
 struct ScheduledProgram {
     std::shared_ptr<const Module> module;
     const TargetInfo* target = nullptr;  // of the module's schedule, which it holds
+    std::shared_ptr<LoweringMemo> memo;  // the schedule's
     std::vector<PlannedKernel> kernels;  // each structure once
     std::vector<ScheduledCall> calls;    // in execution order
     std::vector<ScheduledValue> values;  // roots, in order of definition

@@ -77,6 +77,7 @@ class Scheduler {
         m_hints = hintedSymbols(*module);
         m_program.module = std::move(module);
         m_program.target = &m_schedule.target;
+        m_program.memo = m_schedule.memo;
         for (const FusionDecision& decision : m_grouping.decisions) {
             m_sentences[decision.producer].push_back(&decision);
             m_sentences[decision.consumer].push_back(&decision);

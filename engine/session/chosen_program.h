@@ -2,7 +2,7 @@
 // One decision for whoever shows, runs and exports: a program serves all sizes if one can, else those of a run.
 #include <functional>
 
-#include "engine/host/make_program.h"
+#include "engine/host/plan_program.h"
 #include "engine/interpret/specialize.h"
 #include "engine/session/session_state.h"
 

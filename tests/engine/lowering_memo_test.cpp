@@ -59,7 +59,8 @@ const Node& named(const Module& module, const char* name) {
     throw std::runtime_error(std::string("no node ") + name);
 }
 Hash128 nameOf(const Node& call) {
-    LoweringName name([](const ValueKey&) { return false; });
+    LoweringMemo memo;
+    LoweringName name(memo, [](const ValueKey&) { return false; });
     for (const size_t result : readResults(call)) name.addResult(call, result);
     return name.finish();
 }

@@ -5,7 +5,7 @@
 #include "engine/codegen/cpp_printer.h"
 #include "engine/codegen/cuda_printer.h"
 #include "engine/host/bind_host.h"
-#include "engine/host/make_program.h"
+#include "engine/host/plan_program.h"
 #include "engine/interpret/constants.h"
 #include "engine/runtime/cpu/build_kernels.h"
 #include "engine/runtime/cpu/host_io.h"

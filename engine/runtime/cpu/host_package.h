@@ -1,6 +1,6 @@
 #pragma once
 // A host program with what it runs on.
-#include "engine/host/make_program.h"
+#include "engine/host/plan_program.h"
 #include "engine/runtime/cpu/constant_memory.h"
 
 namespace cutaway {
