@@ -5,6 +5,7 @@
 #include "engine/loops/index.h"
 #include "engine/schedule/fusion_score.h"
 #include "engine/support/check.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -31,10 +32,21 @@ class Grouper {
             if (facts(node).role == Role::Lowered) place(node);
             else if (m_rewriter->watches(node)) refuseAll(node);
         }
+        keepDrafts();
         return std::move(m_grouping);
     }
 
   private:
+    /// Of the groups that have become of it: whoever asks for their kernels has them.
+    void keepDrafts() {
+        if (faultsAsked()) return;
+        for (const FusionGroup& group : m_grouping.groups) {
+            if (group.members.size() < 2) continue;
+            const auto known = m_answers.find(nameOf(m_grouping, group, storedValues(m_grouping, group)).finish());
+            if (known == m_answers.end() || !known->second.draft) continue;
+            buildKernel(m_grouping, *known->second.name, *std::exchange(known->second.draft, std::nullopt));
+        }
+    }
     NodeFacts& facts(const Node& node) { return m_grouping.facts[index(node.id())]; }
 
     void place(const Node& node) {
@@ -170,17 +182,21 @@ class Grouper {
     /// The same of the kernel that the group would have; groups that are alike have one answer.
     std::string drafted(const FusionGroup& merged) {
         const std::vector<ValueKey> stored = storedValues(m_grouping, merged);
-        const LoweringName name = nameOf(m_grouping, merged, stored);
+        LoweringName name = nameOf(m_grouping, merged, stored);
         const auto [slot, fresh] = m_answers.try_emplace(name.finish());
         Answer& answer = slot->second;
         if (fresh) {
-            const KernelDraft draft = draftKernel(m_grouping, merged, stored);
+            KernelDraft draft = draftKernel(m_grouping, merged, stored);
             answer.problem = draft.problem.empty() ? scatteredStore(draft, merged.space) : draft.problem;
             if (answer.problem.node) {
                 const auto about = std::find_if(name.values().begin(), name.values().end(),
                                                 [&](const ValueKey& key) { return key.node == answer.problem.node; });
                 CT_CHECK(about != name.values().end(), "what fails has been met");
                 answer.about = static_cast<size_t>(about - name.values().begin());
+            } else if (answer.problem.empty()) {
+                answer.draft = std::move(draft);
+                answer.name = std::move(name);
+                return {};
             }
         }
         NamedProblem problem = answer.problem;
@@ -325,10 +341,12 @@ class Grouper {
         return nullptr;
     }
 
-    /// Why a group cannot share a kernel; `about`: which value of its name the sentence is about.
+    /// Why a group cannot share a kernel; `about`: which value of its name the sentence is about. Else its kernel.
     struct Answer {
         NamedProblem problem;
         size_t about = 0;
+        std::optional<KernelDraft> draft;
+        std::optional<LoweringName> name;  // of the group that was drafted
     };
 
     const Graph* m_graph;

@@ -91,6 +91,8 @@ struct BuiltKernel {
     std::string problem;
 };
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group);
+/// The same of a draft that is there; `name`: of its group. Afterwards buildKernel has it for all groups of that name.
+BuiltKernel buildKernel(const Grouping& grouping, const LoweringName& name, KernelDraft draft);
 
 /// Decides which nodes share a kernel; each merge is a rewrite. `schedule`: which calls libraries compute.
 Grouping groupNodes(const Graph& graph, const Schedule& schedule, Rewriter& rewriter);

@@ -322,24 +322,26 @@ void keep(LoweringMemo& memo, const LoweringName& name, const BuiltKernel& built
 
 }  // namespace
 
-BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
-    const std::vector<ValueKey> stored = storedValues(grouping, group);
-    const LoweringName name = nameOf(grouping, group, stored);
-    const bool keeps = !faultsAsked();  // what tests ask to go wrong is asked anew each time
+BuiltKernel buildKernel(const Grouping& grouping, const LoweringName& name, KernelDraft draft) {
     BuiltKernel built;
-    if (const auto known = keeps ? find(*grouping.memo, name) : std::nullopt) {
-        built.kernel = known->kernel;
-        for (const size_t number : known->bindings) built.bindings.push_back(name.values()[number]);
-        return built;
-    }
-    KernelDraft draft = draftKernel(grouping, group, stored);
     built.problem = draft.problem.sentence();
     if (!built.problem.empty()) return built;
     if (collectSizes(draft.kernel)) useKernelFunctions(draft.kernel);
     const bool sorts = sortsLoads(draft.kernel);
     nameBuffers(draft.kernel, draft.loaded, draft.stored, built.bindings);
     built.kernel = std::make_shared<const Kernel>(std::move(draft.kernel));
-    if (keeps) keep(*grouping.memo, name, built, sorts);
+    // What tests ask to go wrong is asked anew each time.
+    if (!faultsAsked()) keep(*grouping.memo, name, built, sorts);
+    return built;
+}
+
+BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
+    const std::vector<ValueKey> stored = storedValues(grouping, group);
+    const LoweringName name = nameOf(grouping, group, stored);
+    const auto known = faultsAsked() ? std::nullopt : find(*grouping.memo, name);
+    if (!known) return buildKernel(grouping, name, draftKernel(grouping, group, stored));
+    BuiltKernel built{known->kernel, {}, {}};
+    for (const size_t number : known->bindings) built.bindings.push_back(name.values()[number]);
     return built;
 }
 
