@@ -157,7 +157,10 @@ class Grouper {
             sentence += " and saves " + worth;
             const Go go = m_rewriter->begin(ruleOf(siblings), b, sentence);
             m_stopped |= go == Go::Stop;
-            if (go != Go::Yes) return;
+            if (go != Go::Yes) return use(m_drafted, 0);
+            merged.name = m_drafted;
+            use(merged.name, 1);
+            for (const Hash128& before : {x.name, y.name}) use(before, -1);
             record(a, b, true, std::move(sentence));
             for (const Node* member : merged.members) facts(*member).group = to;
             x.members.clear();
@@ -183,7 +186,8 @@ class Grouper {
     std::string drafted(const FusionGroup& merged) {
         const std::vector<ValueKey> stored = storedValues(m_grouping, merged);
         LoweringName name = nameOf(m_grouping, merged, stored);
-        const auto [slot, fresh] = m_answers.try_emplace(name.finish());
+        m_drafted = name.finish();
+        const auto [slot, fresh] = m_answers.try_emplace(m_drafted);
         Answer& answer = slot->second;
         if (fresh) {
             KernelDraft draft = draftKernel(m_grouping, merged, stored);
@@ -347,11 +351,20 @@ class Grouper {
         size_t about = 0;
         std::optional<KernelDraft> draft;
         std::optional<LoweringName> name;  // of the group that was drafted
+        int groups = 0;                    // that have this kernel now
     };
+    /// A draft is there as long as a group has it.
+    void use(const Hash128& name, int by) {
+        const auto found = m_answers.find(name);
+        if (found == m_answers.end() || (found->second.groups += by) > 0) return;
+        found->second.draft.reset();
+        found->second.name.reset();
+    }
 
     const Graph* m_graph;
     Rewriter* m_rewriter;
     std::unordered_map<Hash128, Answer, LoweringMemo::Key> m_answers;  // lookups only, never iterated
+    Hash128 m_drafted;                                                 // the last that was asked for
     FusionOptions m_options;
     bool m_stopped = false;
     int64_t m_tried = 0, m_budget = 0;  // nodes that were, and may be, lowered to try merges

@@ -18,6 +18,7 @@ struct FusionGroup {
     std::vector<const Node*> members;  // graph order
     Space space;
     int cost = 0;
+    Hash128 name;  // LoweringName's, of a group that fusing has made
 };
 
 /// What `--enable fusion=key:value` says.
