@@ -10,7 +10,6 @@
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
-#include "engine/session/describe.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 #include "engine/support/files.h"
@@ -73,30 +72,6 @@ class SessionTest : public QObject {
     }
 
   private slots:
-    /// A graph that is shown alone is made as what it is, not as the difference of two copies, and looks the same.
-    void aGraphAlone_data() {
-        QTest::addColumn<QString>("model");
-        for (const QString& model : bundledModels()) QTest::newRow(qPrintable(QFileInfo(model).fileName())) << model;
-    }
-    void aGraphAlone() {
-        QFETCH(QString, model);
-        Session session;
-        QVERIFY(session.open(model.toStdString()).has_value());
-        const Module& graph = *session.state().input;
-        const UnionGraph alone = describeGraph(graph), copies = describeUnion(graph, Module(graph));
-        QCOMPARE(alone.nodes.size(), copies.nodes.size());
-        for (size_t i = 0; i < alone.nodes.size(); ++i) {
-            QCOMPARE(alone.nodes[i].info.id, copies.nodes[i].info.id);
-            QCOMPARE(alone.nodes[i].info.module, copies.nodes[i].info.module);
-            QVERIFY(alone.nodes[i].change == Change::Kept && copies.nodes[i].change == Change::Kept);
-        }
-        QVERIFY(std::equal(alone.edges.begin(), alone.edges.end(), copies.edges.begin(), copies.edges.end(),
-                           [](const UnionGraph::Edge& a, const UnionGraph::Edge& b) {
-                               return a.from == b.from && a.to == b.to && a.change == b.change;
-                           }));
-        QVERIFY(std::all_of(alone.edges.begin(), alone.edges.end(),
-                            [](const UnionGraph::Edge& edge) { return edge.change == Change::Kept; }));
-    }
     void everyStepKeepsTheNumbers_data() { addModels(); }
     void everyStepKeepsTheNumbers() {
         QFETCH(QString, path);

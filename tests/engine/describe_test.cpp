@@ -1,0 +1,47 @@
+// Graphs as windows get them.
+#include "engine/session/describe.h"
+
+#include <QDirIterator>
+#include <QtTest>
+
+#include "engine/session/session_state.h"
+#include "tests/support/suites.h"
+
+using namespace cutaway;
+
+class DescribeTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    /// A graph that is shown alone is made as what it is, not as the difference of two copies, and looks the same.
+    void aGraphAlone_data() {
+        QTest::addColumn<QString>("model");
+        QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/resources/models"), {"*.pt2"}, QDir::Files);
+        while (files.hasNext()) {
+            const QString model = files.next();
+            QTest::newRow(qPrintable(files.fileName())) << model;
+        }
+    }
+    void aGraphAlone() {
+        QFETCH(QString, model);
+        Session session;
+        QVERIFY(session.open(model.toStdString()).has_value());
+        const Module& graph = *session.state().input;
+        const UnionGraph alone = describeGraph(graph), copies = describeUnion(graph, Module(graph));
+        QCOMPARE(alone.nodes.size(), copies.nodes.size());
+        for (size_t i = 0; i < alone.nodes.size(); ++i) {
+            QCOMPARE(alone.nodes[i].info.id, copies.nodes[i].info.id);
+            QCOMPARE(alone.nodes[i].info.module, copies.nodes[i].info.module);
+            QVERIFY(alone.nodes[i].change == Change::Kept && copies.nodes[i].change == Change::Kept);
+        }
+        QVERIFY(std::equal(alone.edges.begin(), alone.edges.end(), copies.edges.begin(), copies.edges.end(),
+                           [](const UnionGraph::Edge& a, const UnionGraph::Edge& b) {
+                               return a.from == b.from && a.to == b.to && a.change == b.change;
+                           }));
+        QVERIFY(std::all_of(alone.edges.begin(), alone.edges.end(),
+                            [](const UnionGraph::Edge& edge) { return edge.change == Change::Kept; }));
+    }
+};
+
+CUTAWAY_SUITE(DescribeTest)
+#include "describe_test.moc"
