@@ -7,6 +7,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
 #include "app/cli/setting_words.h"
+#include "cutaway/devices.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
@@ -93,16 +94,44 @@ Result<int> runSettings(const std::string& owner, const std::string& json) {
     return writeText(json, dump(rows));
 }
 
+Result<int> showDevices(const std::string& json) {
+    CT_TRY(const DevicesFound found, findDevices());
+    if (json.empty()) {
+        std::cout << text(found);
+        return 0;
+    }
+    Json gpus = Json::array(), libraries = Json::array();
+    for (const DevicesFound::Gpu& gpu : found.gpus) {
+        gpus.push_back({{"name", gpu.name},
+                        {"capability", gpu.capability / 10 + gpu.capability % 10 / 10.0},
+                        {"memory_bytes", gpu.memoryBytes}});
+        if (gpu.freeBytes >= 0) gpus.back()["free_bytes"] = gpu.freeBytes;
+    }
+    for (const DevicesFound::Part& part : found.parts) {
+        libraries.push_back({{"name", part.name}});
+        if (part.version.empty()) libraries.back()["missing"] = part.missing;
+        else libraries.back()["version"] = part.version;
+    }
+    return writeText(json, dump({{"gpus", gpus}, {"libraries", libraries}}));
+}
+
 void addSettingsOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string owner, json;
+        bool device = false;
     };
     auto arguments = std::make_shared<Arguments>();
     command.add_option("OWNER", arguments->owner,
                        "Only the settings of this pass; 'compile' for the options of a compilation");
+    command.add_flag(
+        "--device", arguments->device,
+        "In place of settings, the GPUs of this machine with their memory, and the libraries that compute on "
+        "them, with their versions or what to install");
     addJson(command, arguments->json);
-    command.callback(
-        [arguments, &context] { context.status = statusOf(runSettings(arguments->owner, arguments->json)); });
+    command.callback([arguments, &context] {
+        context.status =
+            statusOf(arguments->device ? showDevices(arguments->json) : runSettings(arguments->owner, arguments->json));
+    });
 }
 
 std::vector<JsonReport> settingsReports() {
@@ -115,7 +144,15 @@ std::vector<JsonReport> settingsReports() {
                    {"choices?", Json::array({"string: of a choice"})},
                    {"least?", "number: of a number"},
                    {"most?", "number: of a number, if there is one"}};
-    return {{"--json", Json::array({row})}};
+    const Json gpu{{"name", "string"},
+                   {"capability", "number: 9.0"},
+                   {"memory_bytes", "integer: all of it"},
+                   {"free_bytes?", "integer: of the first, which is used"}};
+    const Json library{{"name", "string"},
+                       {"version?", "string: none if it is not there"},
+                       {"missing?", "string: why not, what it costs and what to install"}};
+    return {{"--json", Json::array({row})},
+            {"--json --device", {{"gpus", Json::array({gpu})}, {"libraries", Json::array({library})}}}};
 }
 
 }  // namespace

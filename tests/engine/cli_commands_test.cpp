@@ -76,7 +76,7 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --values",
         "explain " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2 --freeze --node permute_3 --values"}}}},
     {"rules", {"rules --pass early_patterns", {{"--json", "rules --pass early_patterns"}}}},
-    {"settings", {"settings", {{"--json", "settings"}}}},
+    {"settings", {"settings", {{"--json", "settings"}, {"--json --device", "settings --device"}}}},
     {"run-repro", {"run-repro repro", {{"--json", "run-repro repro"}}, "CUTAWAY_FAULT=pass:decompose:runtime_error "}},
     {"manual", {"manual", {{"--json", "manual"}}}},
 };

@@ -1,6 +1,10 @@
 // The Help menu.
 #include <QMessageBox>
+#include <QTimer>
+#include <chrono>
+#include <future>
 
+#include "cutaway/devices.h"
 #include "cutaway/version.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/keys_dialog.h"
@@ -13,12 +17,33 @@ void showKeys(MainWindow& main) { KeysDialog(*main.menuBar(), &main).exec(); }
 
 namespace {
 
+QString asHtml(const std::string& lines) {
+    return QString::fromStdString(lines).trimmed().toHtmlEscaped().replace('\n', QStringLiteral("<br>"));
+}
+
+/// The GPUs follow when a worker has found them.
 void showAbout(MainWindow& main) {
-    QMessageBox::about(
-        &main, MainWindow::tr("About Cutaway"),
-        MainWindow::tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p><p>%2</p>")
-            .arg(QString::fromStdString(version()),
-                 QString::fromStdString(buildText()).toHtmlEscaped().replace('\n', QStringLiteral("<br>"))));
+    QMessageBox box(&main);
+    box.setWindowTitle(MainWindow::tr("About Cutaway"));
+    box.setIconPixmap(main.windowIcon().pixmap(64));
+    const QString text =
+        MainWindow::tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p><p>%2</p><p>%3</p>")
+            .arg(QString::fromStdString(version()), asHtml(buildText()));
+    box.setText(text.arg(MainWindow::tr("Looking for GPUs…")));
+    box.setStandardButtons(QMessageBox::Ok);
+    Progress progress;
+    auto asked = std::async(std::launch::async, [&progress] { return findDevices(progress); });
+    QTimer timer;
+    QObject::connect(&timer, &QTimer::timeout, &box, [&] {
+        if (asked.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+        timer.stop();
+        const auto found = asked.get();
+        box.setText(text.arg(asHtml(found ? cutaway::text(*found) : found.error().text())));
+    });
+    constexpr int kMilliseconds = 50;
+    timer.start(kMilliseconds);
+    box.exec();
+    progress.cancel->cancel();
 }
 
 void showManual(MainWindow& main) {

@@ -46,7 +46,9 @@ Result<Driver> Driver::load() {
     Driver driver{};
     library.bind(driver.init, "cuInit");
     library.bind(driver.driverGetVersion, "cuDriverGetVersion");
+    library.bind(driver.deviceGetCount, "cuDeviceGetCount");
     library.bind(driver.deviceGet, "cuDeviceGet");
+    library.bind(driver.deviceTotalMem, "cuDeviceTotalMem_v2");
     library.bind(driver.deviceGetName, "cuDeviceGetName");
     library.bind(driver.deviceGetAttribute, "cuDeviceGetAttribute");
     library.bind(driver.devicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");

@@ -43,7 +43,9 @@ class Library {
 struct Driver {
     int (*init)(unsigned);
     int (*driverGetVersion)(int*);
+    int (*deviceGetCount)(int*);
     int (*deviceGet)(int*, int);
+    int (*deviceTotalMem)(size_t*, int);
     int (*deviceGetName)(char*, int, int);
     int (*deviceGetAttribute)(int*, int, int);
     int (*devicePrimaryCtxRetain)(Context**, int);

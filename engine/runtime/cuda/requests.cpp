@@ -23,6 +23,17 @@ Result<CudaFound> findCuda(const Progress& progress) {
     for (std::string* text : {&found.device, &found.whyNoDevice, &found.compiler, &found.whyNoCompiler})
         *text = in.text();
     found.capability = in.pod<int>();
+    in.each([&] {
+        DevicesFound::Gpu& gpu = found.all.gpus.emplace_back();
+        gpu.name = in.text();
+        gpu.capability = in.pod<int>();
+        gpu.memoryBytes = in.pod<int64_t>();
+        gpu.freeBytes = in.pod<int64_t>();
+    });
+    in.each([&] {
+        DevicesFound::Part& part = found.all.parts.emplace_back();
+        for (std::string* text : {&part.name, &part.version, &part.missing}) *text = in.text();
+    });
     if (in.failed()) return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", {}, {}};
     return *(known = std::move(found));
 }

@@ -2,6 +2,7 @@
 // What a program asks of its worker about a GPU, and the worker's answers. The libraries are loaded there alone, when
 // they are asked for: the driver (libcuda), NVRTC, cuBLASLt. Without them, or in a build without CUTAWAY_CUDA, answers
 // say what is missing.
+#include "cutaway/devices.h"
 #include "engine/runtime/device_memory.h"
 #include "engine/runtime/worker.h"
 
@@ -15,6 +16,7 @@ struct CudaFound {
     std::string device, whyNoDevice;      // "NVIDIA H200"
     std::string compiler, whyNoCompiler;  // NVRTC's version: "13.0"
     int capability = 0;                   // 90
+    DevicesFound all;
 };
 /// Asked once in a program's life. Errors: the worker's.
 Result<CudaFound> findCuda(const Progress& progress = {});

@@ -26,6 +26,9 @@ Result<Message> answerFindCuda() {
     const std::string none, why = withoutCuda().text();
     for (const std::string* text : {&none, &why, &none, &why}) out.text(*text);
     out.pod(0);
+    out.count(0);
+    out.count(1);
+    for (const std::string& text : {std::string("CUDA"), none, why}) out.text(text);
     Message reply;
     reply.text = std::move(out.bytes);
     return reply;
