@@ -6,7 +6,11 @@
 
 namespace cutaway::testing {
 
-QString testFile(const QString& relative) { return QStringLiteral(CUTAWAY_SOURCE_DIR "/tests/") + relative; }
+QString testFile(const QString& relative) {
+    // A test program that has travelled has its files beside it.
+    const QString given = qEnvironmentVariable("CUTAWAY_TEST_FILES");
+    return (given.isEmpty() ? QStringLiteral(CUTAWAY_SOURCE_DIR "/tests") : given) + "/" + relative;
+}
 
 QByteArray contentOf(const QString& path) {
     QFile file(path);
