@@ -65,6 +65,38 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
     return true;
 }
 
+Result<bool> expandCalls(Module& module, Rewriter& rewriter, const Expanding& how) {
+    bool changed = false;
+    for (auto& [name, body] : module.subgraphs) {
+        CT_TRY(const bool inner, expandCalls(*body, rewriter, how));
+        changed |= inner;
+    }
+    Graph& graph = module.graph();
+    for (Node* node = graph.first(); node != nullptr;) {
+        Node* const next = node->next();
+        if (!node->isCall() || !how.isWanted(*node)) {
+            node = next;
+            continue;
+        }
+        // The rule may decline, so what it makes is only kept, and fuel only spent, if it does not.
+        Node* const previous = node->previous();
+        if (rewriter.outOfFuel() || rewriter.cancelled()) return changed;
+        const std::string rule = how.rule(*node), where = node->name();
+        const NodeId id = node->id();
+        CT_TRY(const bool expanded, expandCall(*node, rewriter));
+        if (!expanded) {
+            if (rewriter.watches(*node)) rewriter.refuse(rule, *node, how.declined(*node));
+            node = next;
+            continue;
+        }
+        rewriter.record(rule, graph, where, id);
+        changed = true;
+        // Continue with what the expansion made: it may hold ops that expand in turn.
+        node = previous ? previous->next() : graph.first();
+    }
+    return changed;
+}
+
 namespace {
 
 /// Which calls of an operator are expanded (OpDef::decompose declines the others), to explain why one stays.
@@ -112,38 +144,16 @@ std::string declined(const Node& node) {
 /// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand
 /// too.
 Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
-    bool changed = false;
-    for (auto& [name, body] : module.subgraphs) {
-        CT_TRY(const bool inner, expandAll(*body, rewriter, composite));
-        changed |= inner;
-    }
-    Graph& graph = module.graph();
-    for (Node* node = graph.first(); node != nullptr;) {
-        Node* const next = node->next();
-        const OpDef* def = node->isCall() ? node->op().def() : nullptr;
-        const bool matches = def != nullptr && def->decompose && def->expand != Expand::Never &&
-                             (!composite || def->expand == Expand::Composite) && !rewriter.disabled(node->op().name());
-        if (!matches) {
-            node = next;
-            continue;
-        }
-        // The rule may decline, so what it makes is only kept, and fuel only spent, if it does not.
-        Node* const previous = node->previous();
-        if (rewriter.outOfFuel() || rewriter.cancelled()) return changed;
-        const std::string rule = node->op().name(), where = node->name();
-        const NodeId id = node->id();
-        CT_TRY(const bool expanded, expandCall(*node, rewriter));
-        if (!expanded) {
-            if (rewriter.watches(*node)) rewriter.refuse(rule, *node, declined(*node));
-            node = next;
-            continue;
-        }
-        rewriter.record(rule, graph, where, id);
-        changed = true;
-        // Continue with what the expansion made: it may hold ops that expand in turn.
-        node = previous ? previous->next() : graph.first();
-    }
-    return changed;
+    return expandCalls(module, rewriter,
+                       {.isWanted =
+                            [&](const Node& node) {
+                                const OpDef* def = node.op().def();
+                                return def != nullptr && def->decompose && def->expand != Expand::Never &&
+                                       (!composite || def->expand == Expand::Composite) &&
+                                       !rewriter.disabled(node.op().name());
+                            },
+                        .rule = [](const Node& node) { return node.op().name(); },
+                        .declined = declined});
 }
 
 }  // namespace

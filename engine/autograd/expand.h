@@ -1,5 +1,7 @@
 #pragma once
 // Expansion of ops into smaller ones by their rows' `decompose` (spec: ops §2.1).
+#include <functional>
+
 #include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
@@ -10,6 +12,15 @@ Result<bool> expandComposites(Module& module, Rewriter& rewriter);
 
 /// Expands one call by its op's row; false if the row has no expansion or declines. Spends no fuel.
 Result<bool> expandCall(Node& call, Rewriter& rewriter);
+
+/// Which calls are expanded, each as one rewrite; what an expansion makes is asked about in turn.
+struct Expanding {
+    std::function<bool(const Node& call)> isWanted;
+    std::function<std::string(const Node& call)> rule;      // the rewrite's name
+    std::function<std::string(const Node& call)> declined;  // why a wanted call has no expansion, as a sentence
+};
+/// Of the module and its subgraphs.
+Result<bool> expandCalls(Module& module, Rewriter& rewriter, const Expanding& how);
 
 /// Decomposes ops that are differentiated as they are (gelu, native_layer_norm, max_pool2d) until only ops remain that
 /// later stages know.

@@ -21,45 +21,20 @@ std::string whyKept(const Node& node, const TargetInfo& target) {
     return {};
 }
 
-Result<bool> expandAllOf(Module& module, Rewriter& rewriter, const TargetInfo& target) {
-    bool changed = false;
-    for (auto& [name, body] : module.subgraphs) {
-        CT_TRY(const bool inner, expandAllOf(*body, rewriter, target));
-        changed |= inner;
-    }
-    Graph& graph = module.graph();
-    for (Node* node = graph.first(); node != nullptr;) {
-        Node* const next = node->next();
-        const std::string kept = node->isCall() ? whyKept(*node, target) : std::string();
-        if (!kept.empty() && rewriter.watches(*node)) rewriter.refuse(kRule, *node, kept);
-        if (!node->isCall() || !kept.empty()) {
-            node = next;
-            continue;
-        }
-        if (rewriter.outOfFuel() || rewriter.cancelled()) return changed;
-        // The expansion may decline, so what it makes is only kept, and fuel only spent, if it does not.
-        Node* const previous = node->previous();
-        const std::string where = node->name();
-        const NodeId id = node->id();
-        CT_TRY(const bool expanded, expandCall(*node, rewriter));
-        if (!expanded) {
-            if (rewriter.watches(*node)) rewriter.refuse(kRule, *node, "it has no expansion for these operands");
-            node = next;
-            continue;
-        }
-        rewriter.record(kRule, graph, where, id);
-        changed = true;
-        // What the expansion made may need one in turn.
-        node = previous ? previous->next() : graph.first();
-    }
-    return changed;
-}
-
 }  // namespace
 
 Result<bool> expandCalls(Module& module, Rewriter& rewriter) {
     if (rewriter.disabled(kRule)) return false;
-    return expandAllOf(module, rewriter, targetOf(module, rewriter.request()));
+    const TargetInfo& target = targetOf(module, rewriter.request());
+    return expandCalls(module, rewriter,
+                       {.isWanted =
+                            [&](const Node& call) {
+                                const std::string kept = whyKept(call, target);
+                                if (!kept.empty() && rewriter.watches(call)) rewriter.refuse(kRule, call, kept);
+                                return kept.empty();
+                            },
+                        .rule = [](const Node&) { return std::string(kRule); },
+                        .declined = [](const Node&) { return std::string("it has no expansion for these operands"); }});
 }
 
 }  // namespace cutaway
