@@ -3,7 +3,7 @@
 
   bench_gpu.py CLI [--only NAME,NAME] [--dtypes f32,bf16] [--rounds 3] [--repeat 30] [--tf32] [--keep DIR] [--compiled-only]
 
-Needs PyTorch with CUDA and torchvision, which neither the product nor its tests do. Weights are random. A round times each of:
+Needs PyTorch with CUDA, torchvision and the scripts beside it, which neither the product nor its tests do. Weights are random. A round times each of:
 ours, torch.compile(mode="reduce-overhead"), torch.compile, eager; printed are medians of the rounds' medians in ms (CUDA events
 on both sides), the time of the rival with CUDA graphs by ours, seconds from nothing to the first result of either with empty
 caches, and the largest difference from PyTorch in f64 on the CPU as a share of the largest magnitude, for ours, eager and
@@ -24,6 +24,8 @@ import warnings
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+
+from bench_models import Recommender
 
 warnings.filterwarnings("ignore")
 
@@ -142,24 +144,6 @@ class Speech(torch.nn.Module):
         for block in self.blocks:
             x = block(x)
         return self.norm(x)
-
-
-class Recommender(torch.nn.Module):
-    """Embedding bags and two perceptrons with products of all pairs between them, as DLRM has them."""
-
-    def __init__(self, tables=27, rows=20000, width=64):
-        super().__init__()
-        self.bags = torch.nn.ModuleList(torch.nn.EmbeddingBag(rows, width, mode="sum") for _ in range(tables))
-        self.bottom = torch.nn.Sequential(torch.nn.Linear(13, 512), torch.nn.ReLU(), torch.nn.Linear(512, width), torch.nn.ReLU())
-        pairs = (tables + 1) * tables // 2
-        self.top = torch.nn.Sequential(torch.nn.Linear(pairs + width, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
-        self.register_buffer("pairs", torch.tril_indices(tables + 1, tables + 1, -1))
-
-    def forward(self, dense, indices, offsets):
-        x = self.bottom(dense)
-        vectors = torch.stack([x] + [bag(indices[i], offsets[i]) for i, bag in enumerate(self.bags)], 1)
-        products = vectors @ vectors.transpose(1, 2)
-        return self.top(torch.cat([x, products[:, self.pairs[0], self.pairs[1]]], 1)).sigmoid()
 
 
 def vision(name):
