@@ -14,6 +14,7 @@
 #include "engine/text/parse.h"
 #include "tests/support/cache_entries.h"
 #include "tests/support/paths.h"
+#include "tests/support/shell.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -397,13 +398,26 @@ class GraphCacheTest : public QObject {
         Made first = made(plain());
         QVERIFY2(inWords(first.use.remarks).contains("the cache is not used"), qPrintable(inWords(first.use.remarks)));
         QVERIFY(ran(first).contains("f32[4, 10]"));
-        if (QProcess::execute("unshare", {"-rm", "true"}) != 0) return;
-        QVERIFY(QFile::remove(in("cache")) && QDir(m_folder->path()).mkpath("cache"));
+    }
+
+    void fullDisk() {
+        QStringList line = testing::ownMounts();
+        if (line.isEmpty()) QSKIP("no file system can be mounted here");
+        QVERIFY(QDir(m_folder->path()).mkpath("cache"));
+        line += {"sh",
+                 "-c",
+                 "mount -t tmpfs -o size=80k none cache && exec \"$@\"",
+                 "sh",
+                 cli(),
+                 "run",
+                 plain(),
+                 "--backend",
+                 "cpu",
+                 "--cache",
+                 QString::fromStdString(store())};
         QProcess process;
         process.setWorkingDirectory(m_folder->path());
-        process.start("unshare",
-                      {"-rm", "sh", "-c", "mount -t tmpfs -o size=80k none cache && exec \"$@\"", "sh", cli(), "run",
-                       plain(), "--backend", "cpu", "--cache", QString::fromStdString(store())});
+        process.start(line.takeFirst(), line);
         QVERIFY(process.waitForFinished(120'000));
         const QByteArray said = process.readAllStandardError();
         QVERIFY2(process.exitCode() == 0, said.constData());

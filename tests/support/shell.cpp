@@ -15,4 +15,11 @@ Ended runShell(const QString& folder, QString line) {
     return {status, process.readAllStandardOutput(), process.readAllStandardError()};
 }
 
+QStringList ownMounts() {
+    for (const char* flags : {"-m", "-rm"})
+        if (QProcess::execute("unshare", {flags, "mount", "-t", "tmpfs", "none", "/tmp"}) == 0)
+            return {"unshare", flags};
+    return {};
+}
+
 }  // namespace cutaway::testing
