@@ -157,6 +157,9 @@ struct HostProgram {
     std::vector<HostFunction> functions;
 };
 
+/// Whether a library's call in it rounds f32 to TF32 (kAllowTf32).
+bool roundsToTf32(const HostProgram& program);
+
 /// As the Kernels window and dumps show it.
 std::string text(const HostProgram& program);
 

@@ -1,5 +1,6 @@
 // Host programs for people.
 #include "engine/host/host_program.h"
+#include "engine/libraries/choose.h"
 #include "engine/text/literal.h"
 #include "engine/text/print.h"
 
@@ -109,6 +110,13 @@ class Printer {
 };
 
 }  // namespace
+
+bool roundsToTf32(const HostProgram& program) {
+    for (const HostFunction& function : program.functions)
+        for (const HostStep& step : function.steps)
+            if (!step.params.empty() && step.params.back() == kAllowTf32) return true;
+    return false;
+}
 
 std::string text(const HostProgram& program) {
     std::string all;

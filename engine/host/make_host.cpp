@@ -268,6 +268,8 @@ class Maker {
         if (row != nullptr) step.library = row->library.name;
         if (!step.library.empty())
             for (const Param& param : node.op().schema()->params) step.params.push_back(param.name);
+        const bool rounds = call.library != nullptr && roundsToTf32(*call.library, node, *m_scheduled->target);
+        if (rounds) step.params.emplace_back(kAllowTf32);
         step.node = node.name();
         step.type = node.type();
         // Libraries of other devices say of an index that it is out of range as kernels do.
@@ -295,6 +297,7 @@ class Maker {
             }));
         }
         if (error) return std::move(*error);
+        if (rounds) step.args.emplace_back(true);
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) {
             auto found = m_number.find({&node, r});

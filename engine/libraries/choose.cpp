@@ -66,10 +66,21 @@ std::string whyNoLibrary(const Node& call, const TargetInfo& target) {
     return first.empty() ? "no library computes it" : first;
 }
 
-std::string libraryText(const LibraryRow& row, const Node& call) {
+bool roundsToTf32(const LibraryRow& row, const Node& call, const TargetInfo& target) {
+    if (target.tf32 == Tf32::None || (&row.library != &kCudnn && &row.library != &kCublasLt)) return false;
+    const auto inputs = call.inputs();
+    const bool single = std::all_of(inputs.begin(), inputs.end(), [](const Node* input) {
+        const TensorType* const type = input->type().tensor();
+        return type == nullptr || type->dtype == DType::F32;
+    });
+    if (!single || inputs.empty()) return false;
+    return target.tf32 == Tf32::All || (&row.library == &kCudnn && call.arg("transposed").asInt().value_or(1) == 0);
+}
+
+std::string libraryText(const LibraryRow& row, const Node& call, const TargetInfo& target) {
     const std::string name(row.library.name);
-    return &row.library == &kPortable ? name + ": " + call.op().name()
-                                      : std::string(call.op().baseName()) + " (" + name + ")";
+    if (&row.library == &kPortable) return name + ": " + call.op().name();
+    return std::string(call.op().baseName()) + " (" + name + (roundsToTf32(row, call, target) ? ", TF32)" : ")");
 }
 
 bool isCopiedConcatenation(const Node& node, const TargetInfo& target) {

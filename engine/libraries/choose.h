@@ -56,8 +56,14 @@ std::string whyNoLibrary(const Node& call, const TargetInfo& target);
 /// The row by which exported programs compute an operator whose results' sizes follow from its data; null: none does.
 const LibraryRow* finderOf(std::string_view op, const TargetInfo& target);
 
-/// What computes the call, as users read it: "mm (oneDNN)", "portable: aten.cumsum.default".
-std::string libraryText(const LibraryRow& row, const Node& call);
+/// Whether the row, called for the target, rounds the call's f32 operands to TF32.
+bool roundsToTf32(const LibraryRow& row, const Node& call, const TargetInfo& target);
+/// What a library's call is told behind the operator's own arguments where it does.
+constexpr std::string_view kAllowTf32 = "allow_tf32";
+
+/// What computes the call, as users read it: "mm (oneDNN)", "convolution (cuDNN, TF32)", "portable:
+/// aten.cumsum.default".
+std::string libraryText(const LibraryRow& row, const Node& call, const TargetInfo& target);
 
 /// Whether a concatenation is made by copying its parts: they are many, tensors of the result's dtype and rank.
 bool isCopiedConcatenation(const Node& node, const TargetInfo& target);

@@ -124,9 +124,11 @@ std::string whyNotDenseConvolution(const Node& node, const TargetInfo&) {
             return "'" + input->name() + "' has another dtype than the weight";
     return {};
 }
-std::string whyNotHalfConvolution(const Node& node, const TargetInfo& target) {
+std::string whyNotTensorCoreConvolution(const Node& node, const TargetInfo& target) {
     if (std::string why = whyNotDenseConvolution(node, target); !why.empty()) return why;
-    return isHalf(node.arg("weight").node()->type().tensor()->dtype) ? std::string() : "its operands are not halves";
+    if (isHalf(node.arg("weight").node()->type().tensor()->dtype)) return {};
+    static constexpr LibraryRow kAsked{.op = "", .library = kCudnn, .whyNot = nullptr};
+    return roundsToTf32(kAsked, node, target) ? std::string() : "its operands are neither halves nor rounded to TF32";
 }
 std::string whyNotConvolution(const Node& node, const TargetInfo&) {
     const Node* input = node.arg("input").node();

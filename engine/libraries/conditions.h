@@ -14,8 +14,8 @@ std::string whyNotDenseProduct(const Node& node, const TargetInfo& target);
 std::string whyNotWideProduct(const Node& node, const TargetInfo& target);
 /// Of a convolution of one to three dims in f64, f32, f16 or bf16.
 std::string whyNotDenseConvolution(const Node& node, const TargetInfo& target);
-/// Of one in f16 or bf16, which cuDNN computes with tensor cores where channels lie last.
-std::string whyNotHalfConvolution(const Node& node, const TargetInfo& target);
+/// Of one in f16, bf16 or TF32, which cuDNN computes with tensor cores where channels lie last.
+std::string whyNotTensorCoreConvolution(const Node& node, const TargetInfo& target);
 std::string whyNotProduct(const Node& node, const TargetInfo& target);
 std::string whyNotConvolution(const Node& node, const TargetInfo& target);
 /// As whyNotProduct. A call in place also needs that nobody reads the memory that it writes to under another name.

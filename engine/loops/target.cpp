@@ -39,6 +39,7 @@ constinit const TargetInfo kCpuTarget{
               .stridedCost = 6,
               .gatheredCost = 12},
     .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .parts = 4, .freeCost = 24, .cheapCost = 4},
+    .tf32 = Tf32::None,
 };
 
 constinit const TargetInfo kH100Target{
@@ -78,6 +79,7 @@ constinit const TargetInfo kH100Target{
                .parts = 48,  // as many as buffers: no library copies there
                .freeCost = 24,
                .cheapCost = 4},
+    .tf32 = Tf32::None,
 };
 
 bool TargetInfo::hasFunction(std::string_view function) const {
@@ -99,6 +101,7 @@ void TargetInfo::addTo(Hasher& hasher) const {
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(jammedOperations);
     hasher.add(static_cast<uint64_t>(parts)).add(freeCost).add(cheapCost);
+    hasher.add(static_cast<int>(tf32));
 }
 
 bool TargetInfo::operator==(const TargetInfo& other) const {

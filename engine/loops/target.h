@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "cutaway/request.h"
 #include "engine/support/hash.h"
 #include "engine/tensor/dtype.h"
 
@@ -66,6 +67,7 @@ struct TargetInfo {
     std::span<const std::string_view> missing;
     LoopTarget loops;
     FusionLimits fusion;
+    Tf32 tf32;  // which calls its libraries may round
 
     bool hasFunction(std::string_view function) const;
     /// Over all of it.
@@ -74,6 +76,6 @@ struct TargetInfo {
 };
 
 extern const TargetInfo kCpuTarget;   // x86-64 with AVX2 or AVX-512; vectors of 16 lanes suit both
-extern const TargetInfo kH100Target;  // a GPU of compute capability 9.0; tests plan for it, nothing runs on it yet
+extern const TargetInfo kH100Target;  // a GPU of compute capability 9.0, and stands for newer ones
 
 }  // namespace cutaway

@@ -124,6 +124,7 @@ const Simpler kSimpler[] = {
     [](CompileRequest& r) { return std::exchange(r.freeze, false); },
     [](CompileRequest& r) { return std::exchange(r.mode, Mode::Inference) != Mode::Inference; },
     [](CompileRequest& r) { return std::exchange(r.target, Target::Cpu) != Target::Cpu; },
+    [](CompileRequest& r) { return std::exchange(r.tf32, Tf32::Conv) != Tf32::Conv; },
     [](CompileRequest& r) { return std::exchange(r.memoryBudget, 1.0) != 1.0; },
     [](CompileRequest& r) { return std::exchange(r.solver, "dp") != "dp"; },
 };

@@ -18,9 +18,15 @@ void add(Hasher& hasher, const SymInt& size) {
 Schedule::Schedule(const TargetInfo& machine) : target(machine), memo(std::make_shared<LoweringMemo>()) {}
 
 const TargetInfo& targetOf(const CompileRequest& request) {
+    const auto rounding = [](Tf32 tf32) {
+        TargetInfo target = kH100Target;
+        target.tf32 = tf32;
+        return target;
+    };
+    static const TargetInfo kGpus[] = {rounding(Tf32::None), rounding(Tf32::Conv), rounding(Tf32::All)};
     switch (request.target) {
         case Target::Cpu: return kCpuTarget;
-        case Target::Cuda: return kH100Target;
+        case Target::Cuda: return kGpus[static_cast<size_t>(request.tf32)];
     }
     CT_CHECK(false, "each target has a row");
 }
@@ -83,7 +89,8 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
             rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
             continue;
         }
-        const Go go = rewriter.begin("call_library", node, "a library computes it: " + libraryText(*row, node));
+        const Go go =
+            rewriter.begin("call_library", node, "a library computes it: " + libraryText(*row, node, schedule->target));
         if (go == Go::Stop) break;
         if (go == Go::Yes) schedule->libraries.emplace(node.id(), row);
     }

@@ -15,7 +15,7 @@ std::string whyKept(const Node& node, const TargetInfo& target) {
     if (node.is(Tag::View)) return "it looks at its operand's memory";
     if (node.op().mutates()) return "it writes to memory that others see";
     if (const LibraryRow* const row = libraryRowOf(node, target))
-        return "a library computes it: " + libraryText(*row, node);
+        return "a library computes it: " + libraryText(*row, node, target);
     if (probe(node, target).lowers) return "a kernel computes it";
     if (node.op().def() == nullptr || !node.op().def()->decompose) return "it has no expansion";
     return {};

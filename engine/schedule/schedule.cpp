@@ -177,8 +177,8 @@ class Scheduler {
         const bool graphs = isHigherOrder(node.op().name());
         call.description = graphs                        ? "graphs: " + std::string(node.op().baseName())
                            : row == nullptr              ? "reference: " + node.op().name()
-                           : &row->library == &kPortable ? libraryText(*row, node)
-                                                         : "library: " + libraryText(*row, node);
+                           : &row->library == &kPortable ? libraryText(*row, node, m_schedule.target)
+                                                         : "library: " + libraryText(*row, node, m_schedule.target);
         if (row == nullptr) CT_TRY_VOID(checkComputable(node));
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +

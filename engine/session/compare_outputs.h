@@ -6,6 +6,8 @@
 
 namespace cutaway {
 
+/// The least tolerance for f32 that library calls rounded to TF32, whose mantissa is f16's: what one call may be off.
+constexpr double kTf32Tolerance = 2e-3;
 /// Element by element: |a - b| <= t (max(1, q) + |b|), where q is the usual magnitude of the expected values, so that
 /// one huge value hides nothing, and t is `tolerance`, at least the dtype's own. Infinities of one sign are equal, NaNs
 /// too; integers and bools have no tolerance.

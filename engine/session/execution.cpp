@@ -6,6 +6,7 @@
 #include "engine/passes/stage.h"
 #include "engine/runtime/reference.h"
 #include "engine/schedule/decisions.h"
+#include "engine/session/compare_outputs.h"
 #include "engine/support/machine.h"
 
 namespace cutaway {
@@ -17,6 +18,8 @@ double median(std::vector<double>& values) {
 }
 
 }  // namespace
+
+double toleranceOf(const Execution& execution) { return execution.tf32 ? kTf32Tolerance : 0; }
 
 Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
                                  const Progress& progress, const SymbolValues& known) {
@@ -100,7 +103,8 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
                      std::move(result.microseconds),
                      result.cost,
                      std::move(result.written),
-                     std::move(result.refused)};
+                     std::move(result.refused),
+                     roundsToTf32(program->host())};
 }
 
 }  // namespace cutaway

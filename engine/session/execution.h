@@ -12,7 +12,11 @@ struct Execution {
     /// What became of inputs that the graph writes to, by their place among the inputs.
     std::vector<std::pair<size_t, Tensor>> written = {};
     std::map<size_t, std::string> refused = {};  // CpuRun::refused
+    bool tf32 = false;                           // library calls rounded f32 to TF32
 };
+
+/// The least tolerance of what it computed (compareOutput).
+double toleranceOf(const Execution& execution);
 
 /// `known`, here and below: numbers of size symbols that the inputs do not tell, such as those of a backward that its
 /// forward knew.

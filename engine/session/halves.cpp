@@ -30,8 +30,8 @@ Result<CpuProgram::Hold> holdHalves(Session::State::Run& run, const std::vector<
     return program->hold();
 }
 
-Result<std::vector<Tensor>> runCompiledHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
-                                              const RunOptions& options, const Progress& progress) {
+Result<Execution> runCompiledHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
+                                    const RunOptions& options, const Progress& progress) {
     const Snapshot forward = run.trace.resultOf("forward"), backward = run.trace.resultOf("backward");
     const size_t taken = forward->graph().placeholders().size();
     CT_CHECK(inputs.size() >= taken, "the joined graph takes what its forward takes");
@@ -54,12 +54,13 @@ Result<std::vector<Tensor>> runCompiledHalves(Session::State::Run& run, const st
     }
     CT_TRY(Execution back, runCompiled(run, "backward", nullptr, handed, options, progress, sizes));
 
-    std::vector<Tensor> results;
+    Execution both;
+    both.tf32 = ahead.tf32 || back.tf32;
     for (size_t i = 0; i < ahead.outputs.size(); ++i)
         if (i >= forward->outputs.size() || forward->outputs[i].kind != OutputSpec::Kind::Saved)
-            results.push_back(ahead.outputs[i]);
-    std::move(back.outputs.begin(), back.outputs.end(), std::back_inserter(results));
-    return results;
+            both.outputs.push_back(ahead.outputs[i]);
+    std::move(back.outputs.begin(), back.outputs.end(), std::back_inserter(both.outputs));
+    return both;
 }
 
 }  // namespace cutaway

@@ -15,7 +15,7 @@ Result<CpuProgram::Hold> holdHalves(Session::State::Run& run, const std::vector<
 
 /// Runs both compiled halves of a run that was split. `inputs`: those of the joined graph (joinGraphs), the forward's
 /// and then what else the backward takes; returned is what that graph returns.
-Result<std::vector<Tensor>> runCompiledHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
-                                              const RunOptions& options, const Progress& progress);
+Result<Execution> runCompiledHalves(Session::State::Run& run, const std::vector<Tensor>& inputs,
+                                    const RunOptions& options, const Progress& progress);
 
 }  // namespace cutaway

@@ -28,9 +28,9 @@ void describeValues(const Tensor& tensor, OutputReport& report) {
     report.mean = finite ? sum / static_cast<double>(finite) : 0;
 }
 
-void compareValues(const Tensor& actual, const Tensor& expected, OutputReport& report) {
+void compareValues(const Tensor& actual, const Tensor& expected, double tolerance, OutputReport& report) {
     report.compared = true;
-    const Comparison result = compareOutput(actual, expected);
+    const Comparison result = compareOutput(actual, expected, tolerance);
     report.maxAbsoluteError = result.maxAbsoluteError;
     report.maxExpected = result.maxExpected;
     if (!result.sameType) {
@@ -50,14 +50,14 @@ std::string typeOf(const Tensor& tensor) {
 
 }  // namespace
 
-OutputReport reportOf(const std::string& name, const Tensor& output, const Tensor* expected) {
+OutputReport reportOf(const std::string& name, const Tensor& output, const Tensor* expected, double tolerance) {
     OutputReport row;
     row.name = name;
     row.compared = expected != nullptr;
     if (output.defined()) {
         row.type = typeOf(output);
         describeValues(output, row);
-        if (expected) compareValues(output, *expected, row);
+        if (expected) compareValues(output, *expected, tolerance, row);
     } else {
         row.type = "None";
         if (expected) row.problem = "expected " + typeOf(*expected);
@@ -65,13 +65,14 @@ OutputReport reportOf(const std::string& name, const Tensor& output, const Tenso
     return row;
 }
 
-OutputReport reportOf(const std::string& name, const Argument& returned, const Tensor& output, const Tensor* expected) {
+OutputReport reportOf(const std::string& name, const Argument& returned, const Tensor& output, const Tensor* expected,
+                      double tolerance) {
     const Node* node = returned.node();
     const bool number = node ? node->type().sym() != nullptr : returned.isNumber();
     const bool sameKind = number && expected && output.defined() && expected->rank() == 0 &&
                           isFloating(output.dtype()) == isFloating(expected->dtype()) &&
                           (output.dtype() == DType::Bool) == (expected->dtype() == DType::Bool);
-    OutputReport row = reportOf(name, sameKind ? output.to(expected->dtype()) : output, expected);
+    OutputReport row = reportOf(name, sameKind ? output.to(expected->dtype()) : output, expected, tolerance);
     if (output.defined()) row.type = typeOf(output);
     if (returned.get<std::string>()) row.type = "str";
     return row;

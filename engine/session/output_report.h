@@ -7,8 +7,9 @@
 namespace cutaway {
 
 /// `output` may be undefined, for None and for text; `expected` null for nothing. `returned`: what the graph returns;
-/// a number in it has a kind but no dtype, so an expected one of its kind may have any.
-OutputReport reportOf(const std::string& name, const Argument& returned, const Tensor& output, const Tensor* expected);
-OutputReport reportOf(const std::string& name, const Tensor& output, const Tensor* expected);
+/// a number in it has a kind but no dtype, so an expected one of its kind may have any. `tolerance`: compareOutput's.
+OutputReport reportOf(const std::string& name, const Argument& returned, const Tensor& output, const Tensor* expected,
+                      double tolerance = 0);
+OutputReport reportOf(const std::string& name, const Tensor& output, const Tensor* expected, double tolerance = 0);
 
 }  // namespace cutaway

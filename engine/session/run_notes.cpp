@@ -23,8 +23,10 @@ bool isOfHalves(const Node& node) {
 
 }  // namespace
 
-std::vector<std::string> notesOf(const Module& module, const RunReport& report, bool compiled, bool roundsHalves) {
+std::vector<std::string> notesOf(const Module& module, const RunReport& report, bool compiled, bool roundsHalves,
+                                 bool tf32) {
     std::vector<std::string> notes;
+    if (tf32) notes.emplace_back(kTf32Note);
     if (anyCall(module, isCollective))
         notes.emplace_back(
             "collectives run in this process alone: a reduction gives its own values, and what others would send is "

@@ -12,6 +12,7 @@
 #include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/run_notes.h"
 
 namespace cutaway {
 namespace {
@@ -129,6 +130,14 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     const std::lock_guard turn(found.turn);
     CT_TRY(const Execution ran,
            runCompiled(found, "", called.graph == trace.result() ? nullptr : called.graph, called.user, how, progress));
+    JudgeOptions judge = options.judge;
+    if (ran.tf32) {
+        // Own counts in errors of the reference in f32, which rounds 13 bits further down.
+        const bool own = judge.judge == Judge::Own;
+        judge.tolerance =
+            own ? judge.tolerance.value_or(4) * 8192 : std::max(judge.tolerance.value_or(0), kTf32Tolerance);
+        run.remarks.push_back(kTf32Note);
+    }
     for (size_t i = 0; i < std::min(ran.outputs.size(), expected.plain.size()); ++i) {
         if (!ran.outputs[i].defined() || !expected.plain[i].defined()) continue;
         NodeNumbers numbers;
@@ -144,7 +153,7 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
                                 ? expected.wide[i]
                                 : Tensor();
         measure(ran.outputs[i], expected.plain[i].sizes() == ran.outputs[i].sizes() ? expected.plain[i] : Tensor(),
-                wide, options.judge, numbers);
+                wide, judge, numbers);
         run.nodes.push_back(numbers);
         if (row) row(numbers);
     }

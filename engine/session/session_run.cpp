@@ -130,9 +130,9 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     if (expected) report.expectedFrom = expected->from;
     const std::vector<Argument> returned = module.graph().outputs();
     for (size_t i = 0; i < positions.size(); ++i) {
-        report.outputs.push_back(reportOf(outputName(module, positions[i]), returned[positions[i]],
-                                          execution.outputs[positions[i]],
-                                          expected && expected->user[i].defined() ? &expected->user[i] : nullptr));
+        report.outputs.push_back(
+            reportOf(outputName(module, positions[i]), returned[positions[i]], execution.outputs[positions[i]],
+                     expected && expected->user[i].defined() ? &expected->user[i] : nullptr, toleranceOf(execution)));
         if (expected && expected->user[i].defined())
             sayTies(module, bound, positions[i], execution.outputs[positions[i]], expected->user[i], progress,
                     report.outputs.back());
@@ -140,12 +140,13 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     }
     for (const WrittenValue& value : written) {
         const auto known = findTied(expectedWritten, *input, value.name);
-        report.written.push_back(
-            reportOf(value.name, valueOf(value, execution), known != expectedWritten.end() ? &known->second : nullptr));
+        report.written.push_back(reportOf(value.name, valueOf(value, execution),
+                                          known != expectedWritten.end() ? &known->second : nullptr,
+                                          toleranceOf(execution)));
         report.matches &= !report.written.back().compared || report.written.back().within;
     }
     report.notes = notesOf(module, report, options.backend != Backend::Reference,
-                           fusionOptions(found->trace.request).roundsHalves);
+                           fusionOptions(found->trace.request).roundsHalves, execution.tf32);
     return report;
 }
 

@@ -181,7 +181,7 @@ class TrainingRun {
             for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
         CT_TRY_VOID(describe(forward, bound, ahead, back, loss, report));
         report.notes = notesOf(forward, report, m_options.backend != Backend::Reference,
-                               fusionOptions(m_run.trace.request).roundsHalves);
+                               fusionOptions(m_run.trace.request).roundsHalves, ahead.tf32 || back.tf32);
         // What the forward has saved lies beside the backward's values.
         if (report.cost && report.training)
             report.cost->arenaBytes =
@@ -296,6 +296,7 @@ class TrainingRun {
     Result<void> describe(const Module& forward, const std::vector<Tensor>& bound, const Execution& ahead,
                           const Execution& back, const Loss& loss, RunReport& report) const {
         std::vector<NamedTensor> outputs, gradients;
+        const double tolerance = std::max(toleranceOf(ahead), toleranceOf(back));
         const std::vector<Argument> returned = forward.graph().outputs();
         const std::vector<size_t> positions = userOutputs(forward);
         for (const size_t position : positions) {
@@ -341,26 +342,26 @@ class TrainingRun {
                 expected && expected->user[i].defined() ? std::optional(expected->user[i]) : std::nullopt;
             const std::optional<Tensor> other = expectedOf(outputs[i].first);
             if (!own) own = other;
-            report.outputs.push_back(
-                reportOf(outputs[i].first, returned[positions[i]], outputs[i].second, own ? &*own : nullptr));
+            report.outputs.push_back(reportOf(outputs[i].first, returned[positions[i]], outputs[i].second,
+                                              own ? &*own : nullptr, tolerance));
             if (own) sayTies(forward, bound, positions[i], outputs[i].second, *own, m_progress, report.outputs.back());
         }
         for (const auto& [name, tensor] : gradients) {
             const std::optional<Tensor> own = expectedOf(name);
-            training.gradients.push_back(reportOf(name, tensor, own ? &*own : nullptr));
+            training.gradients.push_back(reportOf(name, tensor, own ? &*own : nullptr, tolerance));
             while (const std::optional<Tensor> again = own ? expectedOf(name) : std::nullopt)  // under another name
-                training.gradients.push_back(reportOf(name, tensor, &*again));
+                training.gradients.push_back(reportOf(name, tensor, &*again, tolerance));
         }
         std::vector<NamedTensor> left;
         for (const WrittenValue& value : written) {
             const std::optional<Tensor> own = expectedOf(value.name);
             left.emplace_back(value.name, valueOf(value, ahead));
-            report.written.push_back(reportOf(value.name, left.back().second, own ? &*own : nullptr));
+            report.written.push_back(reportOf(value.name, left.back().second, own ? &*own : nullptr, tolerance));
         }
         const Tensor lossTensor = Tensor::full(lossType(forward, ahead.outputs), {}, Scalar(loss.value));
         if (const std::optional<Tensor> own = expectedOf("loss")) {
             Tensor same = Tensor::full(own->dtype(), own->sizes(), Scalar(loss.value));
-            report.outputs.push_back(reportOf("loss", same, &*own));
+            report.outputs.push_back(reportOf("loss", same, &*own, tolerance));
         }
         gradients.insert(gradients.end(), left.begin(), left.end());
         if (!wanted.empty()) return strangers(wanted, gradients);

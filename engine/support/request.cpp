@@ -180,6 +180,15 @@ const Option kOptions[] = {
          return {};
      },
      [](const CompileRequest& request) { return unless(request.target == Target::Cpu, "cuda"); }},
+    {"tf32",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         for (const Tf32 one : {Tf32::None, Tf32::Conv, Tf32::All})
+             if (tf32Name(one) == value) request.tf32 = one;
+         return {};
+     },
+     [](const CompileRequest& request) {
+         return unless(request.tf32 == Tf32::Conv, std::string(tf32Name(request.tf32)));
+     }},
     {"freeze", readFlag<&CompileRequest::freeze>, writeFlag<&CompileRequest::freeze>},
     {"parity", readFlag<&CompileRequest::parity>, writeFlag<&CompileRequest::parity>},
     {"only",
@@ -250,6 +259,15 @@ std::string_view modeName(Mode mode) {
         case Mode::Inference: return "inference";
         case Mode::Training: return "training";
         case Mode::Jvp: return "jvp";
+    }
+    return {};
+}
+
+std::string_view tf32Name(Tf32 tf32) {
+    switch (tf32) {
+        case Tf32::None: return "none";
+        case Tf32::Conv: return "conv";
+        case Tf32::All: return "all";
     }
     return {};
 }

@@ -61,6 +61,11 @@ constexpr Setting kSettings[] = {
         flag(kRequest, "strict", "false", "With --mode jvp, refuse a result that depends on no differentiated input."),
         "jvp"),
     choice(kRequest, "device", "cpu", "cpu cuda", "What the graph is compiled for: this CPU, or an NVIDIA GPU."),
+    field(
+        "f32 on NVIDIA GPUs may be rounded to TF32",
+        choice(kRequest, "tf32", "conv", "none conv all",
+               "Which f32 library calls on an NVIDIA GPU round to TF32, a few times faster and right to three digits: "
+               "none; conv, PyTorch's default, convolutions that do not transpose; all, products too.")),
     field("Freeze: parameters become constants",
           flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
           "inference"),
@@ -172,7 +177,7 @@ constexpr Setting kSettings[] = {
     real(kDevice, "tflops_tf32", "asked of the device", 0, kMany, "Speed of tf32 matrix products in TFLOPS."),
     real(kDevice, "tflops_f16", "asked of the device", 0, kMany, "Speed of f16 matrix products in TFLOPS."),
     real(kDevice, "tflops_bf16", "asked of the device", 0, kMany, "Speed of bf16 matrix products in TFLOPS."),
-    flag("pad_mm overlap_scheduling", "tf32", "false", "Products of f32 may be rounded to tf32."),
+    flag("pad_mm overlap_scheduling", "tf32", "with --tf32 all", "Products of f32 may be rounded to TF32."),
 
     flag("pad_mm", "shape_padding", "true", "Whether products are padded at all."),
     flag("pad_mm", "force_shape_pad", "false", "Pads wherever it is possible."),

@@ -187,7 +187,7 @@ class Trial {
     /// Compares the leading results, as many as are expected: later passes may have added others behind them.
     Verdict judged(std::vector<Tensor> actual, const std::vector<Tensor>& expected) const {
         if (actual.size() > expected.size()) actual.resize(expected.size());
-        return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_check.tolerance)
+        return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_tolerance)
                                                : findNonFinite(actual, expected);
     }
 
@@ -274,8 +274,10 @@ class Trial {
                                          const std::vector<Tensor>& inputs) {
         RunOptions options;
         options.backend = m_check.backend;
-        if (run.trace.isSplit()) return runCompiledHalves(run, inputs, options, m_progress);
-        CT_TRY(const Execution execution, runCompiled(run, {}, given, inputs, options, m_progress));
+        CT_TRY(const Execution execution, run.trace.isSplit()
+                                              ? runCompiledHalves(run, inputs, options, m_progress)
+                                              : runCompiled(run, {}, given, inputs, options, m_progress));
+        m_tolerance = std::max(m_check.tolerance, toleranceOf(execution));
         return execution.outputs;
     }
 
@@ -308,6 +310,7 @@ class Trial {
     Board& m_board;
     Progress m_progress;
     SharedValues m_values{shareOfMemory()};
+    double m_tolerance = m_check.tolerance;        // or that of what has run
     std::vector<std::vector<std::string>> m_near;  // of the step to blame
 };
 

@@ -1,8 +1,10 @@
 // Targets as values: what a schedule holds of its machine decides, is hashed, and is checked against.
 #include <QDir>
 #include <QtTest>
+#include <set>
 
 #include "cutaway/session.h"
+#include "engine/host/plan_program.h"
 #include "engine/interpret/interpret.h"
 #include "engine/loops/nest_text.h"
 #include "engine/runtime/libraries/table.h"
@@ -39,6 +41,7 @@ const TargetChange kTargetChanges[] = {
     {"indexBits", [](TargetInfo& t) { t.loops.indexBits = 32; }},
     {"gatheredCost", [](TargetInfo& t) { t.loops.gatheredCost += 1; }},
     {"direct", [](TargetInfo& t) { t.loops.direct = false; }},
+    {"tf32", [](TargetInfo& t) { t.tf32 = Tf32::All; }},
     {"buffers", [](TargetInfo& t) { t.fusion.buffers = 20; }},
     {"parts", [](TargetInfo& t) { t.fusion.parts = 2; }},
     {"cheapCost", [](TargetInfo& t) { t.fusion.cheapCost = 0; }},
@@ -70,6 +73,8 @@ class TargetsTest : public QObject {
         CompileRequest request;
         QVERIFY(targetOf(request) == kCpuTarget);
         request.target = Target::Cuda;
+        QVERIFY(!(targetOf(request) == kH100Target));  // PyTorch's default rounds convolutions
+        request.tf32 = Tf32::None;
         QVERIFY(targetOf(request) == kH100Target);
     }
     void schedulesAreOfOneTarget() {
@@ -189,6 +194,57 @@ class TargetsTest : public QObject {
                 if (!library.isEmpty()) QCOMPARE(QString::fromStdString(made.description), library);
             }
         }
+    }
+    /// By request: none, conv, all. Of halves and f64 nothing is rounded, nor on the CPU.
+    void f32IsRoundedToTf32_data() {
+        QTest::addColumn<QString>("inputs");
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<QString>("rounded");
+        const auto convolution = [](const char* transposed) {
+            return QString("aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], %1, [0, 0], 1)")
+                .arg(transposed);
+        };
+        const auto inputs = [](const char* dtype) {
+            return QString("x: \"%1[2, 8, 9, 9]\", w: \"%1[8, 8, 3, 3]\"").arg(dtype);
+        };
+        QTest::newRow("convolution") << inputs("f32") << convolution("False") << "conv all";
+        QTest::newRow("transposed") << inputs("f32") << convolution("True") << "all";
+        QTest::newRow("half") << inputs("f16") << convolution("False") << "";
+        QTest::newRow("double") << inputs("f64") << convolution("False") << "";
+        QTest::newRow("product") << "x: \"f32[8, 8]\", w: \"f32[8, 8]\""
+                                 << "aten.mm.default(x, w)"
+                                 << "all";
+        QTest::newRow("half product") << "x: \"bf16[8, 8]\", w: \"bf16[8, 8]\""
+                                      << "aten.mm.default(x, w)"
+                                      << "";
+        QTest::newRow("no product") << "x: \"f32[8, 8]\", w: \"f32[8, 8]\""
+                                    << "aten.cumsum.default(x, 0)"
+                                    << "";
+    }
+    void f32IsRoundedToTf32() {
+        QFETCH(QString, inputs);
+        QFETCH(QString, call);
+        QFETCH(QString, rounded);
+        const auto module = moduleOf(inputs.toStdString(), "y = " + call.toStdString() + "; return y");
+        std::set<std::string> fingerprints;
+        for (const Target device : {Target::Cuda, Target::Cpu})
+            for (const Tf32 tf32 : {Tf32::None, Tf32::Conv, Tf32::All}) {
+                CompileRequest request;
+                request.target = device;
+                request.tf32 = tf32;
+                const TargetInfo& target = targetOf(request);
+                const bool wanted = device == Target::Cuda &&
+                                    rounded.split(' ').contains(QString::fromStdString(std::string(tf32Name(tf32))));
+                const auto planned = scheduled(module, target);
+                QVERIFY2(planned, planned ? "" : planned.error().text().c_str());
+                fingerprints.insert(Schedule::of(**planned)->fingerprint().hex());
+                const auto program = planProgram({*planned}, {}, target);
+                QVERIFY2(program, program ? "" : program.error().text().c_str());
+                const std::string& description = program->graphs[0].calls.back().description;
+                QCOMPARE(description.ends_with(", TF32)"), wanted);
+                QCOMPARE(roundsToTf32(program->host), wanted);
+            }
+        QCOMPARE(fingerprints.size(), size_t{4});  // a program is kept for the setting, which the CPU has not
     }
     void schedulesAreHashedByTheirRows() {
         const auto module = moduleOf("x: \"f32[8, 8]\"", "y = aten.mm.default(x, x); return y");

@@ -185,7 +185,7 @@ namespace {
 
 const QString kRemembered = QStringLiteral("compile/options");
 /// Options that are remembered for the next model; others, such as stages, gradients and fuel, belong to one model.
-constexpr std::string_view kKept[] = {"mode", "strict", "freeze", "parity", "memory-budget", "solver"};
+constexpr std::string_view kKept[] = {"mode", "strict", "freeze", "parity", "tf32", "memory-budget", "solver"};
 
 }  // namespace
 

@@ -27,6 +27,11 @@ std::string_view modeName(Mode mode);
 /// Nullopt for any other name.
 std::optional<Mode> modeOf(std::string_view name);
 enum class Target : uint8_t { Cpu, Cuda };
+/// Which f32 calls of libraries an NVIDIA GPU may round to TF32, whose mantissa has 10 bits: convolutions that do not
+/// transpose, as PyTorch does (torch.backends.cudnn.allow_tf32), or those and products (allow_tf32 of both).
+enum class Tf32 : uint8_t { None, Conv, All };
+/// As the command line names it: "none", "conv", "all".
+std::string_view tf32Name(Tf32 tf32);
 
 /// A pass that is off by default, and its settings: counter, min_fuse_set_size, threshold_to_cat, precision.
 struct OptionalPass {
@@ -73,6 +78,7 @@ struct OpenSettings {
 struct CompileRequest {
     Mode mode = Mode::Inference;
     Target target = Target::Cpu;
+    Tf32 tf32 = Tf32::Conv;  // has no meaning on the CPU
     bool freeze = false;
     bool strict = false;      // of Mode::Jvp: a result that depends on no differentiated input is an error
     bool parity = false;      // PyTorch's behaviour where it is wrong

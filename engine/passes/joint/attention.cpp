@@ -27,8 +27,8 @@ std::string_view unlessOperandsAgree(const Match& m) {
     }
     if (!(q.device == k.device) || !(q.device == v.device))
         return "{query}, {key} and {value} are on different devices: {query:type}, {key:type} and {value:type}";
-    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32)
-        return "{query} is {query:type}, and f32 products on the GPU are fused only where tf32 is allowed";
+    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32 && m.request().tf32 != Tf32::All)
+        return "{query} is {query:type}, and f32 products on the GPU are fused only where they may be rounded (--tf32 all)";
     const Node* sum = firstMatched(m, "aten.add.Tensor");
     if (sum == nullptr) return "";
     // The mask is the operand of the addition that is not among the matched calls.

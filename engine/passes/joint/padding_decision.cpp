@@ -129,6 +129,8 @@ const OptionalPass& settingsOf(const Match& match) {
     const OptionalPass* given = match.request().enabled("pad_mm");
     return given ? *given : kDefaults;
 }
+/// Whether f32 products are rounded to TF32.
+bool mayRound(const Match& match) { return settingsOf(match).flag("tf32", match.request().tf32 == Tf32::All); }
 
 }  // namespace
 
@@ -137,9 +139,7 @@ std::string paddingKey(const Match& match, ProductKind kind, bool base) {
         return base ? "None" : std::string("'exclude_pad:") + (isPrePadded(match, name) ? "True" : "False") + "'";
     };
     const TensorType& mat1 = match.tensor("mat1");
-    const std::string tf32 = mat1.dtype != DType::F32                ? "None"
-                             : settingsOf(match).flag("tf32", false) ? "True"
-                                                                     : "False";
+    const std::string tf32 = mat1.dtype != DType::F32 ? "None" : mayRound(match) ? "True" : "False";
     return std::string(base ? "base mm time: " : "") + "(" + tensorKey(mat1) + ", " + tensorKey(match.tensor("mat2")) +
            ", " + exclusion("mat1") + ", " + exclusion("mat2") + ", <OpOverloadPacket(op='" +
            std::string(packetOf(kind)) + "')>, " +
@@ -175,7 +175,7 @@ bool isComputeBound(const Match& match, DType dtype, const ProductSizes& size) {
     if (moved == 0) return false;
     if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && deviceFact(match, "capability", 9.0) < 9.0)
         return true;
-    const bool tf32 = dtype == DType::F32 && settingsOf(match).flag("tf32", false);
+    const bool tf32 = dtype == DType::F32 && mayRound(match);
     const std::string rate = tf32 ? "tflops_tf32" : "tflops_" + std::string(info(dtype).abbreviation);
     const double known = deviceFact(match, rate, 0);
     const double tflops =

@@ -179,7 +179,8 @@ double OverlapCosts::productMs(const Node& product) const {
     for (const Node* input : product.inputs()) bytes += movedBytes(input->type());
     double tflops = gpu.tflopsF32;
     if (result) {
-        const bool tf32 = result->dtype == DType::F32 && m_settings->flag("tf32", false);
+        const bool tf32 =
+            result->dtype == DType::F32 && m_settings->flag("tf32", m_context->request().tf32 == Tf32::All);
         tflops = tf32                          ? gpu.tflopsTf32
                  : isHalf(result->dtype)       ? gpu.tflopsHalf
                  : result->dtype == DType::F64 ? gpu.tflopsF64

@@ -16,7 +16,7 @@ namespace cutaway {
 namespace {
 
 // Values of cuBLASLt's public enumerations.
-constexpr int kComputeFloat = 68, kComputeDouble = 70;
+constexpr int kComputeFloat = 68, kComputeDouble = 70, kComputeTf32 = 77;
 constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kEpilogueBias = 4;
 constexpr int kBatchCount = 5, kBatchStride = 6;
 constexpr int kMaxWorkspace = 1, kMinAlignmentA = 5;  // B, C and D follow
@@ -106,6 +106,7 @@ class ProductPlan final : public LibraryPlan {
         m_dtype = static_cast<DType>(out.dtype);
         m_types = typesOf(static_cast<DType>(call.operands[m_a].dtype));
         m_outType = typesOf(m_dtype).data;
+        if (m_reader.flag("allow_tf32")) m_types.compute = kComputeTf32;
         Matrix a(call.operands[m_a]), b(call.operands[m_b]), d(out);
         m_empty = d.rows == 0 || d.columns == 0 || d.batch == 0;
         if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is no product");

@@ -203,9 +203,10 @@ class ConvolutionPlan final : public LibraryPlan {
         m_type = typeCode(m_dtype);
         if (elementsOf(x) == 0 || elementsOf(y) == 0 || elementsOf(w) == 0)
             throw LibraryRefusal("it takes no tensors without elements");
-        // Halves are fast with channels last: where a result or an operand lies so, and over one dim, of which graphs
-        // have no such layout.
-        m_last = isHalf(m_dtype) && (m_rank == 1 || isLast(y) || isLast(x));
+        // What tensor cores compute is fast with channels last: where a result or an operand lies so, and over one dim,
+        // of which graphs have no such layout.
+        m_rounds = m_call.flag("allow_tf32");
+        m_last = (isHalf(m_dtype) || m_rounds) && (m_rank == 1 || isLast(y) || isLast(x));
         m_x = taken(x);
         m_y = taken(y);
         m_w = taken(w, true);
@@ -345,9 +346,9 @@ class ConvolutionPlan final : public LibraryPlan {
                    "cudnnSetConvolutionNdDescriptor");
         checkCudnn(m_cudnn.setGroups(m_convolution, static_cast<int>(m_call.find("groups")->integer)),
                    "cudnnSetConvolutionGroupCount");
-        checkCudnn(m_cudnn.setMath(m_convolution, m_dtype == DType::F32 ? kFmaMath
-                                                  : isHalf(m_dtype)     ? kTensorMath
-                                                                        : kDefaultMath),
+        checkCudnn(m_cudnn.setMath(m_convolution, m_dtype == DType::F32 && !m_rounds ? kFmaMath
+                                                  : m_dtype == DType::F64            ? kDefaultMath
+                                                                                     : kTensorMath),
                    "cudnnSetConvolutionMathType");
     }
 
@@ -360,7 +361,8 @@ class ConvolutionPlan final : public LibraryPlan {
                    "cudnnGetConvolutionAlgorithm_v7");
         for (int i = 0; i < count; ++i) {
             if (found[i].status != 0 || found[i].determinism != kDeterministic) continue;
-            if (m_dtype == DType::F32 && found[i].mathType != kFmaMath && found[i].mathType != kDefaultMath) continue;
+            const bool rounds = found[i].mathType != kFmaMath && found[i].mathType != kDefaultMath;
+            if (m_dtype == DType::F32 && !m_rounds && rounds) continue;
             Pass made{a, b, result, found[i].algorithm, 0, call, false};
             if (workspace(m_cudnn.handle, asked[0], asked[1], asked[2], asked[3], made.algorithm, &made.workspace) !=
                     0 ||
@@ -407,7 +409,7 @@ class ConvolutionPlan final : public LibraryPlan {
     int m_input = 0, m_weight = 0, m_grad = -1, m_bias = -1, m_type = 0;
     size_t m_rank = 0;
     DType m_dtype = DType::F32;
-    bool m_last = false;
+    bool m_last = false, m_rounds = false;
     Taken m_x, m_y, m_w, m_inputGradient, m_weightGradient;
     int64_t m_workspace = 0;
     Descriptor m_biasLayout = nullptr, m_convolution = nullptr;
