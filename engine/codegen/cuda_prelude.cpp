@@ -232,8 +232,9 @@ std::string cudaPrelude(const std::set<std::string>& helpers) {
     return text;
 }
 
-std::vector<std::string> cudaOptions(int capability) {
-    return {"--gpu-architecture=sm_" + std::to_string(capability), "--fmad=false", "--disable-warnings",
+std::vector<std::string> cudaOptions(int capability, CudaCode code) {
+    const std::string architecture = code == CudaCode::Ptx ? "compute_" : "sm_";
+    return {"--gpu-architecture=" + architecture + std::to_string(capability), "--fmad=false", "--disable-warnings",
             "--split-compile=0"};
 }
 

@@ -18,6 +18,7 @@ std::string cudaPrelude(const std::set<std::string>& helpers);
 /// What NVRTC is told, for devices of this compute capability (90): the numbers of a kernel depend on it, so it is part
 /// of whatever a compiled kernel is known by. Products and sums round twice, as in eager PyTorch and in kernels for
 /// CPUs; division, roots and small numbers are NVRTC's default, which is exact and keeps subnormals.
-std::vector<std::string> cudaOptions(int capability);
+enum class CudaCode : uint8_t { Cubin, Ptx };
+std::vector<std::string> cudaOptions(int capability, CudaCode code = CudaCode::Cubin);
 
 }  // namespace cutaway

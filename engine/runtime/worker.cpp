@@ -337,6 +337,8 @@ int workerMain(int argc, char** argv) {
     // own.
     Left left;
     const auto serveNext = [&]() -> Result<bool> {
+        constexpr int kIdleSeconds = 15;
+        if (idlesOnDevice() && !awaitDescriptors(kIdleSeconds)) return false;
         const auto asked = receiveDescriptors();
         if (!asked) return false;
         if (static_cast<WorkerTask>(asked->byte) == WorkerTask::Fetched) {

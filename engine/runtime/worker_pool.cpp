@@ -1,15 +1,17 @@
 #include "engine/runtime/worker_pool.h"
 
+#include <array>
 #include <mutex>
 
 namespace cutaway {
 namespace {
 
-constexpr size_t kMostIdle = 1;  // each may keep the weights of a model
+constexpr size_t kMostIdle = 1;  // of a kind: each may keep the weights of a model
 
 struct Pool {
     std::mutex mutex;
-    std::vector<Worker> idle;  // the latest last
+    std::array<std::vector<Worker>, 2> idle;  // by kind, the latest last
+    std::vector<Worker>& of(WorkerKind kind) { return idle[static_cast<size_t>(kind)]; }
 };
 Pool& pool() {
     static Pool one;
@@ -18,32 +20,36 @@ Pool& pool() {
 
 }  // namespace
 
-Result<TakenWorker> takeWorker() {
+Result<TakenWorker> takeWorker(WorkerKind kind) {
     Pool& all = pool();
     {
         const std::lock_guard lock(all.mutex);
-        while (!all.idle.empty()) {
-            Worker worker = std::move(all.idle.back());
-            all.idle.pop_back();
+        std::vector<Worker>& idle = all.of(kind);
+        while (!idle.empty()) {
+            Worker worker = std::move(idle.back());
+            idle.pop_back();
             if (worker.running()) return TakenWorker{std::move(worker), true};
         }
     }
-    CT_TRY(Worker worker, Worker::start({}, true));
+    WorkerOptions how;
+    how.device = kind == WorkerKind::Device;
+    CT_TRY(Worker worker, Worker::start(how, true));
     return TakenWorker{std::move(worker), false};
 }
 
-void giveWorker(Worker worker) {
+void giveWorker(Worker worker, WorkerKind kind) {
     std::vector<Worker> ended;  // outside of the lock
     Pool& all = pool();
     const std::lock_guard lock(all.mutex);
-    if (worker.running()) all.idle.push_back(std::move(worker));
-    if (all.idle.size() <= kMostIdle) return;
-    ended.push_back(std::move(all.idle.front()));
-    all.idle.erase(all.idle.begin());
+    std::vector<Worker>& idle = all.of(kind);
+    if (worker.running()) idle.push_back(std::move(worker));
+    if (idle.size() <= kMostIdle) return;
+    ended.push_back(std::move(idle.front()));
+    idle.erase(idle.begin());
 }
 
 void endIdleWorkers() {
-    std::vector<Worker> ended;
+    std::array<std::vector<Worker>, 2> ended;
     Pool& all = pool();
     const std::lock_guard lock(all.mutex);
     ended.swap(all.idle);
@@ -53,7 +59,8 @@ std::vector<int> idleWorkers() {
     Pool& all = pool();
     const std::lock_guard lock(all.mutex);
     std::vector<int> processes;
-    for (const Worker& worker : all.idle) processes.push_back(worker.process());
+    for (const std::vector<Worker>& idle : all.idle)
+        for (const Worker& worker : idle) processes.push_back(worker.process());
     return processes;
 }
 

@@ -8,10 +8,13 @@ struct TakenWorker {
     Worker worker;
     bool waited = false;  // it is not new
 };
+/// Those that use a GPU have it open, which takes longer than most requests; they end where nothing is asked of them
+/// for some seconds, since others may want its memory.
+enum class WorkerKind : uint8_t { Host, Device };
 /// One that waits, or a new one. Its limits are the machine's, its threads one per core.
-Result<TakenWorker> takeWorker();
+Result<TakenWorker> takeWorker(WorkerKind kind = WorkerKind::Host);
 /// Lets the worker wait for another request, if it runs and few wait; else it ends.
-void giveWorker(Worker worker);
+void giveWorker(Worker worker, WorkerKind kind = WorkerKind::Host);
 /// Ends those that wait, with what they keep of weights.
 void endIdleWorkers();
 /// The numbers of the processes that wait, for tests.

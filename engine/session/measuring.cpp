@@ -8,21 +8,22 @@
 #include <mutex>
 
 #include "engine/cache/value_store.h"
-#include "engine/runtime/cuda/cuda_device.h"
+#include "engine/runtime/cuda/requests.h"
 #include "engine/runtime/libraries/table.h"
+#include "engine/schedule/decisions.h"
 #include "engine/session/time_graph.h"
 #include "engine/support/log.h"
 
 namespace cutaway {
 namespace {
 
-/// The GPU's figures, read once per program; none if there is no usable GPU.
-const std::optional<CudaFacts>& gpu() {
-    static const std::optional<CudaFacts> facts = [] {
-        auto asked = cudaFacts();
-        return asked ? std::optional(std::move(*asked)) : std::nullopt;
+/// The GPU, looked for once per program; none if there is no usable one.
+const std::optional<CudaFound>& gpu() {
+    static const std::optional<CudaFound> known = [] {
+        auto found = findCuda();
+        return found && !found->figures.empty() ? std::optional(std::move(*found)) : std::nullopt;
     }();
-    return facts;
+    return known;
 }
 
 std::string processorName() {
@@ -36,7 +37,10 @@ std::string processorName() {
 /// The device and library versions for which measured numbers hold.
 std::string systemOf(Target target) {
     if (target == Target::Cpu) return processorName() + ", oneDNN " + oneDnnVersion();
-    return gpu() ? gpu()->name + ", " + gpu()->versions : "no GPU";
+    if (!gpu()) return "no GPU";
+    std::string system = gpu()->device;
+    for (const DevicesFound::Part& part : gpu()->all.parts) system += ", " + part.name + " " + part.version;
+    return system;
 }
 
 std::shared_ptr<ValueStore> openStore(const std::string& path) {
@@ -111,20 +115,20 @@ class Numbers {
 
 Result<void> lendMeasuring(const CompileRequest& request, CompileServices& services) {
     const bool onGpu = request.target == Target::Cuda;
-    const OptionalPass* padding = request.enabled("pad_mm");
-    const bool tf32 = padding && padding->flag("tf32", false);
-    if (!services.timeGraph && onGpu)
-        services.timeGraph = [tf32](const std::string& graph) -> std::optional<double> {
-            if (!gpu()) return std::nullopt;
-            const auto time = timeOnCuda(graph, tf32);
-            return time ? std::optional(*time) : std::nullopt;
+    if (!services.timeGraph) {
+        CompileRequest timed = request;
+        if (const OptionalPass* padding = request.enabled("pad_mm"); padding && padding->flag("tf32", false))
+            timed.tf32 = Tf32::All;
+        services.timeGraph = [target = &targetOf(timed), onGpu](const std::string& graph) -> std::optional<double> {
+            if (onGpu && !gpu()) return std::nullopt;
+            return timeOn(*target, graph);
         };
-    if (!services.timeGraph) services.timeGraph = timeOnCpu;
+    }
     if (!services.deviceFact && onGpu)
         services.deviceFact = [](const std::string& fact) -> std::optional<double> {
             if (!gpu()) return std::nullopt;
-            const auto found = gpu()->numbers.find(fact);
-            return found == gpu()->numbers.end() ? std::nullopt : std::optional(found->second);
+            const auto found = gpu()->figures.find(fact);
+            return found == gpu()->figures.end() ? std::nullopt : std::optional(found->second);
         };
     if (services.recall || services.remember) return {};
     if (!services.cacheFile.empty() && services.cacheFile != "off") CT_TRY_VOID(ValueStore::check(services.cacheFile));

@@ -15,6 +15,14 @@
 
 namespace cutaway {
 
+bool awaitDescriptors(int seconds) {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    int ready;
+    do ready = ::poll(&input, 1, seconds * 1000);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
 std::optional<Received> receiveDescriptors() {
     Received received;
     alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];

@@ -80,6 +80,8 @@ struct Received {
     std::vector<int> descriptors;
 };
 std::optional<Received> receiveDescriptors();
+/// In the child: whether they come, or the input ends, within so many seconds.
+bool awaitDescriptors(int seconds);
 
 /// start, write `input`, wait.
 Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view input = {},

@@ -182,7 +182,7 @@ class GpuPlansTest : public QObject {
         const auto nvrtc = cuda::Nvrtc::load();
         if (!nvrtc) QSKIP(nvrtc.error().message.c_str());
         for (const std::string& source : cuda::gpuFunctionSources()) {
-            const auto cubin = nvrtc->cubin(source, cudaOptions(90));
+            const auto cubin = nvrtc->compile(source, cudaOptions(90));
             QVERIFY2(cubin, cubin ? "" : cubin.error().message.c_str());
         }
     }
@@ -197,7 +197,7 @@ class GpuPlansTest : public QObject {
                 const auto first = kernels.begin() + static_cast<std::ptrdiff_t>(i * kPerProgram);
                 const auto last =
                     kernels.begin() + static_cast<std::ptrdiff_t>(std::min(kernels.size(), (i + 1) * kPerProgram));
-                const auto cubin = nvrtc.cubin(cudaFile({first, last}), cudaOptions(90));
+                const auto cubin = nvrtc.compile(cudaFile({first, last}), cudaOptions(90));
                 if (!cubin) wrong[i] = cubin.error().text();
             }
         };

@@ -6,7 +6,8 @@
 #include "engine/passes/joint/pad_mm.h"
 #include "engine/passes/joint/padding_decision.h"
 #include "engine/passes/pipeline.h"
-#include "engine/runtime/cuda/cuda_device.h"
+#include "engine/runtime/cuda/requests.h"
+#include "engine/runtime/worker_pool.h"
 #include "engine/session/measuring.h"
 #include "engine/session/time_graph.h"
 #include "engine/text/parse.h"
@@ -313,32 +314,31 @@ class PaddingTest : public QObject {
 
     /// The worker says why it cannot use the GPU, or uses it.
     void theGpuTimes() {
-        const auto facts = cudaFacts();
-        if (!facts) {
-            QVERIFY2(facts.error().code == ErrorCode::ToolFailed && !facts.error().message.empty(),
-                     facts.error().text().c_str());
-            QVERIFY(!timeOnCuda(product("f16[5, 6]cuda:0", "f16[6, 7]cuda:0", "f16[5, 7]cuda:0")));
-            QSKIP(facts.error().message.c_str());
+        const auto found = findCuda();
+        QVERIFY(found.has_value());
+        const std::string small = product("f16[5, 6]cuda:0", "f16[6, 7]cuda:0", "f16[5, 7]cuda:0");
+        if (found->figures.empty()) {
+            QVERIFY(!found->whyNoDevice.empty());
+            QVERIFY(!timeOn(kH100Target, small));
+            QSKIP(found->whyNoDevice.c_str());
         }
-        QVERIFY(facts->numbers.at("capability") >= 5);
-        const auto time = timeOnCuda(product("f16[512, 1023]cuda:0", "f16[1023, 512]cuda:0", "f16[512, 512]cuda:0"));
-        QVERIFY2(time.has_value() && *time > 0, time ? "" : time.error().text().c_str());
-        const auto other = timeOnCuda(
-            "def forward(x: \"f16[4]cuda:0\"):\n    y: \"f16[4]cuda:0\" = aten.sin.default(x)\n    return (y,)\n");
-        QVERIFY(!other && other.error().message.find("aten.sin.default") != std::string::npos);
-        QVERIFY(!timeOnCuda("no graph"));
-        // The worker that could not do these still answers.
-        const auto again = timeOnCuda(product("bf16[64, 33]cuda:0", "bf16[33, 65]cuda:0", "bf16[64, 65]cuda:0"));
-        QVERIFY2(again.has_value() && *again > 0, again ? "" : again.error().text().c_str());
+        QVERIFY(found->figures.at("capability") >= 5);
+        const auto time = timeOn(kH100Target, small);
+        QVERIFY(time && *time > 0);
+        QVERIFY(!timeOn(kH100Target, "no graph"));
+        // The worker waits, and what opened the GPU is asked again.
+        const std::vector<int> waiting = idleWorkers();
+        QVERIFY(timeOn(kH100Target, product("bf16[64, 33]cuda:0", "bf16[33, 65]cuda:0", "bf16[64, 65]cuda:0")));
+        QCOMPARE(idleWorkers(), waiting);
     }
 
     void theWorkerTimes() {
-        const auto time = timeOnCpu(product("f32[5, 6]", "f32[6, 7]", "f32[5, 7]"));
+        const auto time = timeOn(kCpuTarget, product("f32[5, 6]", "f32[6, 7]", "f32[5, 7]"));
         QVERIFY(time && *time > 0);
-        QVERIFY(!timeOnCpu("def forward(x):\n    return (torch.nothing(x),)\n"));
+        QVERIFY(!timeOn(kCpuTarget, "def forward(x):\n    return (torch.nothing(x),)\n"));
         const CompileRequest options = withPasses("pad_mm=any_device:1");
         CompileServices services;
-        services.timeGraph = timeOnCpu;
+        services.timeGraph = [](const std::string& graph) { return timeOn(kCpuTarget, graph); };
         const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options, services);
         QVERIFY2(outcome.why.contains("measured"), qPrintable(outcome.why));
     }

@@ -14,8 +14,6 @@ namespace {
 
 /// Letters of source that are worth a compiler of their own: starting one and reading the helpers costs as much.
 constexpr size_t kSmallestShard = 4000;
-/// What is compiled for where there is no GPU: that of the target.
-constexpr int kCapability = 90;
 
 struct Shard {
     std::vector<size_t> kernels;
@@ -90,7 +88,7 @@ class Builder {
         return {};
     }
     std::string pathOf(size_t shard) const { return m_how.folder + "/kernels" + std::to_string(shard); }
-    int capability() const { return m_how.gpu->capability > 0 ? m_how.gpu->capability : kCapability; }
+    int capability() const { return capabilityOf(*m_how.gpu); }
     Result<std::string> identity() const {
         if (!m_how.gpu) return compilerIdentity(m_how.compiler);
         std::string command = "NVRTC " + m_how.gpu->compiler;

@@ -71,9 +71,9 @@ ProgramWorker::ProgramWorker(std::shared_ptr<const HostPackage> package)
     : m_package(std::move(package)), m_bytes(serialize(m_package->program)) {}
 
 ProgramWorker::~ProgramWorker() {
-    if (!m_worker || m_threads > 0 || onDevice() || !m_worker->running()) return;
+    if (!m_worker || m_threads > 0 || !m_worker->running()) return;
     m_worker->unload();
-    if (m_worker->running()) giveWorker(std::move(*m_worker));
+    if (m_worker->running()) giveWorker(std::move(*m_worker), kind());
 }
 
 std::vector<std::vector<Tensor>> ProgramWorker::weightsOf(size_t function, const std::vector<Tensor>& inputs) const {
@@ -144,7 +144,7 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     if (options.apart || options.memoryBytes > 0 || faultsAsked()) {
         const auto start = std::chrono::steady_clock::now();
         WorkerOptions how{options.threads, options.timeoutSeconds, options.memoryBytes};
-        how.device = onDevice();
+        how.device = kind() == WorkerKind::Device;
         CT_TRY(Worker own, Worker::start(how, false));
         ResultMemory memory;
         CT_TRY_VOID(load({own, memory}, function, inputs, results, options, progress));
@@ -178,12 +178,12 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
                                                       const Progress& progress) {
     const auto start = std::chrono::steady_clock::now();
     if (!m_worker) {
-        if (options.threads > 0 || onDevice()) {
+        if (options.threads > 0) {
             WorkerOptions how{options.threads, options.timeoutSeconds};
-            how.device = onDevice();
+            how.device = kind() == WorkerKind::Device;
             CT_TRY(m_worker, Worker::start(how, true));
         } else {
-            CT_TRY(TakenWorker taken, takeWorker());
+            CT_TRY(TakenWorker taken, takeWorker(kind()));
             m_worker.emplace(std::move(taken.worker));
             m_waited = taken.waited;
         }
@@ -265,6 +265,8 @@ Result<Message> answerUnload() {
     held().reset();
     return Message{};
 }
+
+bool idlesOnDevice() { return !held() && cudaIsOpen(); }
 
 bool deviceIsBroken() { return held() && held()->program->device().isBroken(); }
 

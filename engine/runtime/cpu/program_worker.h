@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "engine/runtime/cpu/host_package.h"
-#include "engine/runtime/worker.h"
+#include "engine/runtime/worker_pool.h"
 
 namespace cutaway {
 
@@ -45,7 +45,9 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
     /// The weights of each function, from the inputs of one: a backward has those that it shares with the forward.
     std::vector<std::vector<Tensor>> weightsOf(size_t function, const std::vector<Tensor>& inputs) const;
     /// Such a process has no limit of memory, and waits for no other program.
-    bool onDevice() const { return m_package->program.device.type != DeviceType::Cpu; }
+    WorkerKind kind() const {
+        return m_package->program.device.type == DeviceType::Cpu ? WorkerKind::Host : WorkerKind::Device;
+    }
     bool isLoaded(size_t function) const { return function < m_loaded.size() && m_loaded[function]; }
     void keepAlive();
 
@@ -68,5 +70,7 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory);
 Result<Message> answerCompiled(Message& request, Board& board);
 /// Whether the program's device answers nothing any more: the process should end, and the next request gets another.
 bool deviceIsBroken();
+/// Whether this process has a GPU open, and no program that uses it.
+bool idlesOnDevice();
 
 }  // namespace cutaway

@@ -86,6 +86,7 @@ Result<Message> answerFindCuda() {
     if (const auto device = cuda::Device::open()) {
         found.device = device->name();
         found.capability = device->capability();
+        found.figures = device->figures();
     } else {
         found.whyNoDevice = device.error().text();
     }
@@ -105,6 +106,11 @@ Result<Message> answerFindCuda() {
     out.count(found.all.parts.size());
     for (const DevicesFound::Part& each : found.all.parts)
         for (const std::string* text : {&each.name, &each.version, &each.missing}) out.text(*text);
+    out.count(found.figures.size());
+    for (const auto& [name, value] : found.figures) {
+        out.text(name);
+        out.pod(value);
+    }
     Message reply;
     reply.text = std::move(out.bytes);
     return reply;
@@ -118,9 +124,11 @@ Result<Message> answerCompileCuda(const Message& request) {
     if (in.failed()) return invalidInput("the request is damaged");
     CT_TRY(const cuda::Nvrtc nvrtc, cuda::Nvrtc::load());
     Message reply;
-    CT_TRY(reply.text, nvrtc.cubin(source, options));
+    CT_TRY(reply.text, nvrtc.compile(source, options));
     return reply;
 }
+
+bool cudaIsOpen() { return cuda::Device::isOpen(); }
 
 Result<std::shared_ptr<DeviceMemory>> cudaMemory() {
     CT_TRY(std::shared_ptr<cuda::Memory> memory, cuda::Memory::ofProcess());

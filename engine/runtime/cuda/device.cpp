@@ -15,28 +15,36 @@ constexpr DataSheet kDataSheets[] = {{"NVIDIA H100", 67.5, 156.0, 1979.0, 1979.0
 /// Operations per clock in one of the four parts of a multiprocessor.
 constexpr double kSimd = 32, kTensorTf32 = 256, kTensorHalf = 512, kTensorHalfBefore80 = 256;
 
-void addRates(CudaFacts& facts, double partsTimesGigahertz, int capability) {
+void addRates(std::map<std::string, double>& figures, const std::string& device, double partsTimesGigahertz,
+              int capability) {
     const auto tflops = [&](double perClock) { return partsTimesGigahertz * perClock * 1e-3; };
     const bool hasTensorTypes = capability >= 80;
-    DataSheet rates = {facts.name, tflops(kSimd), tflops(hasTensorTypes ? kTensorTf32 : kSimd),
+    DataSheet rates = {device, tflops(kSimd), tflops(hasTensorTypes ? kTensorTf32 : kSimd),
                        tflops(hasTensorTypes ? kTensorHalf : kSimd),
                        tflops(hasTensorTypes ? kTensorHalf : kTensorHalfBefore80)};
     // Without a data sheet PyTorch takes the clock in megahertz for one in kilohertz.
     double asInPyTorch = 1e-3;
     for (const DataSheet& sheet : kDataSheets)
-        if (sheet.name == facts.name) {
+        if (sheet.name == device) {
             rates = sheet;
             asInPyTorch = 1;
         }
     const std::pair<const char*, double> all[] = {
         {"tflops_f32", rates.f32}, {"tflops_tf32", rates.tf32}, {"tflops_bf16", rates.bf16}, {"tflops_f16", rates.f16}};
     for (const auto& [name, value] : all) {
-        facts.numbers[name] = value;
-        facts.numbers[std::string(name) + "_parity"] = value * asInPyTorch;
+        figures[name] = value;
+        figures[std::string(name) + "_parity"] = value * asInPyTorch;
     }
 }
 
+bool& opened() {
+    static bool any = false;
+    return any;
+}
+
 }  // namespace
+
+bool Device::isOpen() { return opened(); }
 
 Result<Device> Device::open() {
     Device device;
@@ -46,6 +54,7 @@ Result<Device> Device::open() {
     CT_TRY_VOID(driver.check(driver.deviceGet(&device.m_device, 0), "cuDeviceGet"));
     Context* context = nullptr;
     CT_TRY_VOID(driver.check(driver.devicePrimaryCtxRetain(&context, device.m_device), "cuDevicePrimaryCtxRetain"));
+    opened() = true;
     CT_TRY_VOID(driver.check(driver.ctxSetCurrent(context), "cuCtxSetCurrent"));
     CT_TRY(const int64_t major, device.attribute(kCapabilityMajor));
     CT_TRY(const int64_t minor, device.attribute(kCapabilityMinor));
@@ -67,22 +76,17 @@ Result<int64_t> Device::attribute(int number) const {
     return int64_t{value};
 }
 
-Result<CudaFacts> Device::facts() const {
-    CudaFacts facts;
-    facts.name = m_name;
-    int version = 0;
-    CT_TRY_VOID(m_driver.check(m_driver.driverGetVersion(&version), "cuDriverGetVersion"));
-    facts.versions = "driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
-                     ", cuBLASLt " + std::to_string(m_lt.getVersion());
-    facts.numbers["capability"] = m_capability / 10 + m_capability % 10 / 10.0;
+std::map<std::string, double> Device::figures() const {
+    std::map<std::string, double> figures;
+    figures["capability"] = m_capability / 10 + m_capability % 10 / 10.0;
     // Newer drivers may no longer tell the clocks; what follows from them is unknown then.
     const auto clock = attribute(kClockRate), parts = attribute(kMultiprocessors);
     if (clock && parts && *clock > 0)
-        addRates(facts, static_cast<double>(*parts) * 4 * static_cast<double>(*clock) * 1e-6, m_capability);
+        addRates(figures, m_name, static_cast<double>(*parts) * 4 * static_cast<double>(*clock) * 1e-6, m_capability);
     const auto memoryClock = attribute(kMemoryClockRate), width = attribute(kMemoryBusWidth);
     if (memoryClock && width && *memoryClock > 0)
-        facts.numbers["dram_gbps"] = static_cast<double>(*memoryClock) * static_cast<double>(*width) * 2 / 1e6 / 8;
-    return facts;
+        figures["dram_gbps"] = static_cast<double>(*memoryClock) * static_cast<double>(*width) * 2 / 1e6 / 8;
+    return figures;
 }
 
 }  // namespace cutaway::cuda

@@ -1,6 +1,8 @@
 #pragma once
 // The first GPU, opened: context, libraries, figures. For the worker process, which ends with what it has opened.
-#include "engine/runtime/cuda/cuda_device.h"
+#include <map>
+#include <string>
+
 #include "engine/runtime/cuda/library.h"
 
 namespace cutaway::cuda {
@@ -9,10 +11,13 @@ class Device {
   public:
     /// Errors: no driver, no GPU.
     static Result<Device> open();
+    /// Whether this process has opened it.
+    static bool isOpen();
     /// Loads cuBLASLt. Error: it is not there.
     Result<void> openProducts();
-    /// Figures from PyTorch 2.11's sources: a data sheet where it has the device's name, else clocks and counts.
-    Result<CudaFacts> facts() const;
+    /// CudaFound::figures, from PyTorch 2.11's sources: a data sheet where it has the device's name, else clocks and
+    /// counts.
+    std::map<std::string, double> figures() const;
     Result<int64_t> attribute(int number) const;
     const std::string& name() const { return m_name; }
     const Driver& driver() const { return m_driver; }

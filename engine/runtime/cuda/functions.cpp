@@ -156,7 +156,7 @@ class Compiled {
         m_memory = *memory;
         const auto nvrtc = Nvrtc::load();
         if (!nvrtc) throw LibraryRefusal(nvrtc.error().message);
-        const auto cubin = nvrtc->cubin(sourceOf(family), cudaOptions(m_memory->device().capability()));
+        const auto cubin = nvrtc->compile(sourceOf(family), cudaOptions(m_memory->device().capability()));
         if (!cubin) throw LibraryRefusal(cubin.error().message);
         check(driver().moduleLoadData(&m_module, cubin->data()), "cuModuleLoadData");
     }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -162,12 +163,12 @@ Result<std::string> compiledBy(const Nvrtc& nvrtc, const std::string& source, co
 
 }  // namespace
 
-Result<std::string> Nvrtc::compile(const std::string& source, int capability) const {
-    return compiledBy(*this, source, {"--gpu-architecture=compute_" + std::to_string(capability)}, getPtxSize, getPtx);
-}
-
-Result<std::string> Nvrtc::cubin(const std::string& source, const std::vector<std::string>& options) const {
-    return compiledBy(*this, source, options, getCubinSize, getCubin);
+Result<std::string> Nvrtc::compile(const std::string& source, const std::vector<std::string>& options) const {
+    const bool ptx = std::any_of(options.begin(), options.end(), [](const std::string& option) {
+        return option.starts_with("--gpu-architecture=compute_");
+    });
+    return ptx ? compiledBy(*this, source, options, getPtxSize, getPtx)
+               : compiledBy(*this, source, options, getCubinSize, getCubin);
 }
 
 std::string Nvrtc::version() const {

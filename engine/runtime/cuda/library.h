@@ -127,10 +127,9 @@ struct Nvrtc {
     int (*getVersion)(int*, int*);
 
     static Result<Nvrtc> load();
-    /// PTX of the source for devices of this capability (90). Error: the compiler's own words.
-    Result<std::string> compile(const std::string& source, int capability) const;
-    /// Machine code by these options (cudaOptions). Error: the compiler's own words.
-    Result<std::string> cubin(const std::string& source, const std::vector<std::string>& options) const;
+    /// Machine code by these options (cudaOptions), or PTX where they name a virtual architecture (compute_90). Error:
+    /// the compiler's own words.
+    Result<std::string> compile(const std::string& source, const std::vector<std::string>& options) const;
     /// "13.0".
     std::string version() const;
 };

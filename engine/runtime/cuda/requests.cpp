@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/runtime/wire.h"
+#include "engine/runtime/worker_pool.h"
 
 namespace cutaway {
 
@@ -14,10 +15,11 @@ Result<CudaFound> findCuda(const Progress& progress) {
     if (known) return *known;
     WorkerOptions options;
     options.timeoutSeconds = 60;
-    options.device = true;
-    CT_TRY(Worker worker, Worker::start(options, false));
-    CT_TRY(const Message reply, worker.ask(WorkerTask::FindCuda, "the search for a GPU", {}, {}, options, progress));
-    worker.end();
+    // It opens the GPU, which whoever asks next need not wait for.
+    CT_TRY(TakenWorker taken, takeWorker(WorkerKind::Device));
+    CT_TRY(const Message reply,
+           taken.worker.ask(WorkerTask::FindCuda, "the search for a GPU", {}, {}, options, progress));
+    giveWorker(std::move(taken.worker), WorkerKind::Device);
     CudaFound found;
     ByteReader in(reply.text);
     for (std::string* text : {&found.device, &found.whyNoDevice, &found.compiler, &found.whyNoCompiler})
@@ -34,8 +36,17 @@ Result<CudaFound> findCuda(const Progress& progress) {
         DevicesFound::Part& part = found.all.parts.emplace_back();
         for (std::string* text : {&part.name, &part.version, &part.missing}) *text = in.text();
     });
+    in.each([&] {
+        const std::string name(in.text());
+        found.figures[name] = in.pod<double>();
+    });
     if (in.failed()) return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", {}, {}};
     return *(known = std::move(found));
+}
+
+int capabilityOf(const CudaFound& found) {
+    constexpr int kOfTarget = 90;
+    return found.capability > 0 ? found.capability : kOfTarget;
 }
 
 Result<std::string> compileCuda(const std::string& source, const std::vector<std::string>& options,

@@ -1,10 +1,6 @@
-// In place of worker.cpp in builds without CUTAWAY_CUDA.
-#include <cstdio>
-#include <string_view>
-
+// In place of what uses CUDA in builds without CUTAWAY_CUDA.
 #include "engine/runtime/cpu/kernel_code.h"
 #include "engine/runtime/cuda/cublaslt.h"
-#include "engine/runtime/cuda/cuda_device.h"
 #include "engine/runtime/cuda/cudnn.h"
 #include "engine/runtime/cuda/requests.h"
 #include "engine/runtime/libraries/table.h"
@@ -29,6 +25,7 @@ Result<Message> answerFindCuda() {
     out.count(0);
     out.count(1);
     for (const std::string& text : {std::string("CUDA"), none, why}) out.text(text);
+    out.count(0);
     Message reply;
     reply.text = std::move(out.bytes);
     return reply;
@@ -45,17 +42,11 @@ const CtLibrary& gpuFunctionsLibrary() {
     static const CtLibrary library = makeLibrary<refuse>("GPU functions");
     return library;
 }
+bool cudaIsOpen() { return false; }
 Result<Message> answerCompileCuda(const Message&) { return withoutCuda(); }
 Result<std::shared_ptr<DeviceMemory>> cudaMemory() { return withoutCuda(); }
 Result<std::unique_ptr<KernelCode>> cudaKernels(const HostProgram&, const std::vector<std::string>&) {
     return withoutCuda();
-}
-
-int cudaWorkerMain() {
-    constexpr std::string_view kWhy = "this build of Cutaway has no CUDA runtime; configure it with CUTAWAY_CUDA=ON";
-    for (int c = std::getchar(); c != '\n' && c != EOF;) c = std::getchar();
-    std::printf("failed %zu\n%.*s", kWhy.size(), static_cast<int>(kWhy.size()), kWhy.data());
-    return 0;
 }
 
 }  // namespace cutaway
