@@ -103,6 +103,22 @@ constexpr GpuGraph kGraphs[] = {
      "i = aten.arange.default(40, dtype = torch.int64, device = device(type='cpu')); "
      "o = aten.arange.start_step(0, 40, 4, dtype = torch.int64, device = device(type='cpu')); "
      "t = aten.embedding_bag.padding_idx(w, i, o, False, 0, False, None, False, None); y = operator.getitem(t, 0); return y"},
+    {"max pooling, trained", R"(x: "f32[2, 3, 9, 11]", g: "f32[2, 3, 5, 6]")",
+     "t = aten.max_pool2d_with_indices.default(x, [3, 2], [2, 2], [1, 1]); i = operator.getitem(t, 1); "
+     "y = aten.max_pool2d_with_indices_backward.default(g, x, [3, 2], [2, 2], [1, 1], [1, 1], False, i); return y"},
+    {"max pooling with gaps, trained", R"(x: "bf16[2, 3, 12, 11]", g: "bf16[2, 3, 8, 10]")",
+     "t = aten.max_pool2d_with_indices.default(x, [3, 2], [1, 1], [0, 1], [2, 3]); i = operator.getitem(t, 1); "
+     "y = aten.max_pool2d_with_indices_backward.default(g, x, [3, 2], [1, 1], [0, 1], [2, 3], False, i); return y"},
+    {"adaptive max pooling, trained", R"(x: "f32[2, 3, 9, 11]", g: "f32[2, 3, 4, 5]")",
+     "t = aten.adaptive_max_pool2d.default(x, [4, 5]); i = operator.getitem(t, 1); "
+     "y = aten.adaptive_max_pool2d_backward.default(g, x, i); return y"},
+    {"adaptive means, trained", R"(x: "f32[2, 3, 9, 11]", g: "f32[2, 3, 4, 25]")",
+     "y = aten._adaptive_avg_pool2d_backward.default(g, x); return y"},
+    {"adaptive means of three dims, trained", R"(x: "f32[3, 9, 4, 7]", g: "f32[3, 4, 4, 2]")",
+     "y = aten._adaptive_avg_pool3d_backward.default(g, x); return y"},
+    {"convolutions in TF32", R"(x: "f32[2, 16, 12, 12]", w: "f32[32, 16, 3, 3]", b: "f32[32]", v: "f32[16, 32, 1, 1]")",
+     "y = aten.convolution.default(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1); r = aten.relu.default(y); "
+     "z = aten.convolution.default(r, v, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1); return z"},
     {"turned and joined", R"(x: "bf16[3, 40, 6, 20]")",
      "t = aten.transpose.int(x, 1, 2); n = aten.neg.default(t); c = aten.cat.default([n, t], -1); "
      "y = aten.clone.default(c, memory_format = torch.contiguous_format); return y"},

@@ -271,7 +271,7 @@ void sumPositions(const DeviceTensor& x, const DeviceTensor& sums, int dim, cons
 
 std::vector<std::string> gpuFunctionSources() {
     std::vector<std::string> sources;
-    for (const Family* family : {&kCopy, attentionFamily(), orderFamily(), scanFamily(), placesFamily()})
+    for (const Family* family : {&kCopy, attentionFamily(), orderFamily(), scanFamily(), placesFamily(), poolFamily()})
         sources.push_back(sourceOf(*family));
     return sources;
 }
@@ -310,7 +310,8 @@ std::unique_ptr<LibraryPlan> planCopy(const CtCall& call, CtNeeds&) {
 namespace {
 
 std::unique_ptr<LibraryPlan> planGpuFunction(const CtCall& call, int, CtNeeds& needs) {
-    for (const auto plan : {cuda::planAttention, cuda::planCopy, cuda::planOrder, cuda::planScan, cuda::planPlaces})
+    for (const auto plan :
+         {cuda::planAttention, cuda::planCopy, cuda::planOrder, cuda::planScan, cuda::planPlaces, cuda::planPool})
         if (auto made = plan(call, needs)) return made;
     throw LibraryRefusal("it has no function for " + std::string(call.op));
 }

@@ -105,6 +105,7 @@ const Family* attentionFamily();  // that for the largest heads
 const Family* orderFamily();
 const Family* scanFamily();
 const Family* placesFamily();
+const Family* poolFamily();
 /// The programs, as NVRTC is given them.
 std::vector<std::string> gpuFunctionSources();
 
@@ -114,6 +115,7 @@ std::unique_ptr<LibraryPlan> planCopy(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planOrder(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planScan(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planPlaces(const CtCall& call, CtNeeds& needs);
+std::unique_ptr<LibraryPlan> planPool(const CtCall& call, CtNeeds& needs);
 
 /// The dim that a parameter names, counted from the front.
 int dimOf(const CallReader& call, const char* parameter, int rank);

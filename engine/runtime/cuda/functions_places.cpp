@@ -1,5 +1,5 @@
-// Elements that land where an index says: index_put and its forms of one dim, scatter and its reductions, gradients of
-// embedding and of max pooling. Where several land on one place they are taken in their order: the places are sorted.
+// Elements that land where an index says: index_put and its forms of one dim, scatter and its reductions, and the
+// gradient of embedding. Where several land on one place they are taken in their order: the places are sorted.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -149,7 +149,6 @@ class PlacesPlan final : public LibraryPlan {
         m_real = isFloatingType(m_job.to.dtype);
         const std::string op = functionalName();
         if (op == "aten.embedding_dense_backward.default") embeddingGradient();
-        else if (op == "aten.max_pool2d_with_indices_backward.default") poolGradient();
         else if (op == "aten.index_put.default" || op == "aten._unsafe_index_put.default") indexPut();
         else if (op == "aten.put.default") putFlat();
         else if (op.starts_with("aten.scatter")) scatter();
@@ -395,21 +394,6 @@ class PlacesPlan final : public LibraryPlan {
         for (int d = 0; d < rank; ++d) m_job.index[k].strides[d] = index.strides[d];
         addInnerDim(m_job.to.sizes[1], m_job.to.strides[1], m_job.from.strides[rank]);
     }
-    /// (grad_output, self, …, indices): each gradient lands where its maximum was, in its plane.
-    void poolGradient() {
-        m_job.landing = PlacesLanding::Add;
-        takeSource("grad_output");
-        const DeviceTensor index = operand("indices");
-        const int rank = m_job.to.rank, rows = rank - 2, columns = rank - 1;
-        if (m_job.to.sizes[rows] > 1 && m_job.to.strides[rows] != m_job.to.sizes[columns] * m_job.to.strides[columns])
-            throw LibraryRefusal("planes of the result lie in pieces");
-        for (int d = 0; d < rank; ++d)
-            addEntryDim(index.sizes[d], d < rows ? m_job.to.strides[d] : 0, m_job.from.strides[d]);
-        const int k = addIndex(number("indices"), m_job.to.sizes[rows] * m_job.to.sizes[columns],
-                               m_job.to.sizes[columns] > 1 || m_job.to.sizes[rows] == 1 ? m_job.to.strides[columns]
-                                                                                        : m_job.to.strides[rows]);
-        for (int d = 0; d < rank; ++d) m_job.index[k].strides[d] = index.strides[d];
-    }
 
     const CtCall& m_call;
     CallReader m_reader;
@@ -421,22 +405,11 @@ class PlacesPlan final : public LibraryPlan {
 };
 
 constexpr std::string_view kPlacesOps[] = {
-    "aten.scatter.src",
-    "aten.scatter.value",
-    "aten.scatter.reduce",
-    "aten.scatter.value_reduce",
-    "aten.scatter_add.default",
-    "aten.scatter_reduce.two",
-    "aten.index_reduce.default",
-    "aten.index_put.default",
-    "aten._unsafe_index_put.default",
-    "aten.index_add.default",
-    "aten.index_copy.default",
-    "aten.index_fill.int_Scalar",
-    "aten.index_fill.int_Tensor",
-    "aten.put.default",
-    "aten.embedding_dense_backward.default",
-    "aten.max_pool2d_with_indices_backward.default",
+    "aten.scatter.src",           "aten.scatter.value",       "aten.scatter.reduce",
+    "aten.scatter.value_reduce",  "aten.scatter_add.default", "aten.scatter_reduce.two",
+    "aten.index_reduce.default",  "aten.index_put.default",   "aten._unsafe_index_put.default",
+    "aten.index_add.default",     "aten.index_copy.default",  "aten.index_fill.int_Scalar",
+    "aten.index_fill.int_Tensor", "aten.put.default",         "aten.embedding_dense_backward.default",
 };
 
 }  // namespace
