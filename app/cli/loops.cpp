@@ -12,6 +12,7 @@ namespace {
 
 struct LoopsArguments {
     std::string path, kernel, planFile, json;
+    std::optional<Listing> listing;
     PlanRunOptions run;
     CompileArguments compile;
 };
@@ -40,7 +41,7 @@ void printForms(const KernelLoops& loops) {
     section("kernel", loops.kernel);
     section("plan", loops.plan);
     for (const LoopForm& step : loops.steps) section("loops after " + step.name, step.text);
-    section("C++", loops.source);
+    section(loops.target == Target::Cuda ? "CUDA C++" : "C++", loops.source);
 }
 Json jsonOf(const KernelLoops& loops) {
     Json steps = Json::array();
@@ -82,6 +83,20 @@ Result<int> loops(const LoopsArguments& arguments) {
         CT_TRY(const std::vector<LoopKernel> kernels, loopKernels(compiled.session, compiled.run));
         return shownReport(kernels, arguments.json, printList);
     }
+    if (arguments.listing) {
+        std::optional<std::string> plan;
+        if (!arguments.planFile.empty()) {
+            CT_TRY(plan, readTextFile(arguments.planFile, kMaxSettingsFile));
+        }
+        CT_TRY(const std::string text,
+               kernelListing(compiled.session, compiled.run, arguments.kernel, *arguments.listing, plan));
+        if (!arguments.json.empty())
+            return writeText(arguments.json, dump(Json{{"kernel", arguments.kernel},
+                                                       {"listing", std::string(listingName(*arguments.listing))},
+                                                       {"text", text}}));
+        std::cout << text;
+        return 0;
+    }
     if (arguments.planFile.empty()) {
         CT_TRY(const KernelLoops forms, kernelLoops(compiled.session, compiled.run, arguments.kernel));
         return shownReport(forms, arguments.json, printForms);
@@ -109,6 +124,21 @@ void addLoopsOptions(CLI::App& command, Context& context) {
                                     "Run once as planned and once with this plan of the kernel, in the notation in "
                                     "which --kernel prints it, and compare times and results");
     plan->type_name("FILE")->needs(kernel);
+    std::vector<std::string> names;
+    for (const Target target : {Target::Cpu, Target::Cuda})
+        for (const Listing listing : listingsOf(target)) names.emplace_back(listingName(listing));
+    command
+        .add_option_function<std::string>(
+            "--listing",
+            [arguments](const std::string& name) {
+                for (const Target target : {Target::Cpu, Target::Cuda})
+                    for (const Listing listing : listingsOf(target))
+                        if (listingName(listing) == name) arguments->listing = listing;
+            },
+            "What the compiler makes of the kernel, or of it by --plan: assembly for the CPU; ptx or sass with --device "
+            "cuda (sass needs nvdisasm)")
+        ->check(CLI::IsMember(names))
+        ->needs(kernel);
     command
         .add_option("--inputs", arguments->run.inputsFile,
                     "With --plan: input tensors (safetensors); default: the file's sample inputs, else random ones")
@@ -136,7 +166,9 @@ std::vector<JsonReport> loopsReports() {
              {{"kernel", "string: what it computes"},
               {"plan", "string: a choice a line, reasons as comments"},
               {"steps", Json::array({{{"step", "string: name"}, {"loops", "string: the loop nests after it"}}})},
-              {"source", "string: C++"}}},
+              {"source", "string: C++, of GPUs CUDA C++"}}},
+            {"--json --listing",
+             {{"kernel", "string: name"}, {"listing", "string: assembly, ptx, sass"}, {"text", "string"}}},
             {"--json --plan",
              {{"chosen", times},
               {"given", times},

@@ -4,8 +4,10 @@
 #include "cutaway/guarded.h"
 #include "cutaway/loops.h"
 #include "engine/codegen/cpp_printer.h"
+#include "engine/codegen/cuda_printer.h"
 #include "engine/interpret/interpret.h"
 #include "engine/loops/kernel_text.h"
+#include "engine/runtime/cpu/kernel_listing.h"
 #include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
@@ -41,6 +43,10 @@ Result<LoopPlan> planFor(const Kernel& kernel, const TargetInfo& target, const s
     return plan;
 }
 
+PrintedKernel printed(const LoweredKernel& kernel, const TargetInfo& target) {
+    return target.device.type == DeviceType::Cuda ? printCuda(kernel) : printCpp(kernel);
+}
+
 PlanTimes timesOf(const CpuProgram& program, const CpuRun& run, const std::string& kernel) {
     PlanTimes times;
     times.milliseconds = run.medianMilliseconds;
@@ -68,6 +74,7 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
     CT_TRY(const CpuProgram* chosen, programOf(run, "", &bound, progress));
     progress.say(-1, "compiling kernels by the plan");
     CpuBuildOptions building;
+    building.target = named.program->target;
     building.plans.emplace(kernel, plan);
     CT_TRY(const CpuProgram given, buildCpu(run.built->program->graphs[0].module, building, progress));
     CpuRunOptions running;
@@ -136,8 +143,40 @@ Result<KernelLoops> kernelLoops(Session& session, RunId id, const std::string& n
         std::vector<LoopStep> steps;
         const LoweredKernel lowered = lowerLoops(kernel, chosen, *named.program->target, &steps);
         for (LoopStep& step : steps) loops.steps.push_back({std::move(step.name), std::move(step.text)});
-        loops.source = printCpp(lowered).source;
+        loops.source = printed(lowered, *named.program->target).source;
+        loops.target = run->trace.request.target;
         return loops;
+    });
+}
+
+std::span<const Listing> listingsOf(Target target) {
+    static constexpr Listing kCpu[] = {Listing::Assembly}, kGpu[] = {Listing::Ptx, Listing::Sass};
+    if (target == Target::Cuda) return kGpu;
+    return kCpu;
+}
+
+std::string_view listingName(Listing listing) {
+    switch (listing) {
+        case Listing::Assembly: return "assembly";
+        case Listing::Ptx: return "ptx";
+        case Listing::Sass: return "sass";
+    }
+    return {};
+}
+
+Result<std::string> kernelListing(Session& session, RunId id, const std::string& name, Listing listing,
+                                  const std::optional<std::string>& plan, const Progress& progress) {
+    return guarded([&]() -> Result<std::string> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        CT_TRY(const NamedKernels named, kernelNamed(*run, name, progress));
+        const TargetInfo& target = *named.program->target;
+        LoopPlan chosen = named.planned->plan;
+        if (plan) {
+            CT_TRY(chosen, planFor(named.planned->kernel, target, *plan));
+        }
+        return listKernel(named.planned->kernel.name,
+                          printed(lowerLoops(named.planned->kernel, chosen, target), target), listing, target,
+                          progress);
     });
 }
 

@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "cutaway/loops.h"
+#include "engine/runtime/cuda/requests.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -71,6 +72,49 @@ class SessionLoopsTest : public QObject {
         const auto none = kernelLoops(m_session, m_run, "kernel99");
         QVERIFY(!none);
         QCOMPARE(none.error().code, ErrorCode::NotFound);
+    }
+    void kernelsHaveListings() {
+        const auto listed = [&](Listing listing, const std::optional<std::string>& plan = {}) {
+            const auto text = kernelListing(m_session, m_run, "kernel0", listing, plan);
+            return QString::fromStdString(text ? *text : text.error().text());
+        };
+        const QString assembly = listed(Listing::Assembly);
+        QVERIFY2(assembly.startsWith("kernel0") && assembly.contains("ret"), qPrintable(assembly));
+        QVERIFY2(!assembly.contains("register_tm_clones") && !assembly.contains("file format"), qPrintable(assembly));
+        const auto loops = kernelLoops(m_session, m_run, "kernel0");
+        QVERIFY(loops);
+        QVERIFY(loops->target == Target::Cpu);
+        QCOMPARE(listed(Listing::Assembly, loops->plan), assembly);
+        QVERIFY(listed(Listing::Assembly, "nonsense\n").contains("line 1"));
+        QCOMPARE(listed(Listing::Ptx), QString("code for the CPU has no listing 'ptx'"));
+    }
+    /// Of a GPU, down to what this machine has tools for.
+    void kernelsOfGpusHaveListings() {
+        Session session;
+        QVERIFY(session.open(file().toStdString()));
+        CompileRequest request;
+        request.target = Target::Cuda;
+        const auto run = session.compile(request);
+        QVERIFY(run);
+        const auto loops = kernelLoops(session, *run, "kernel0");
+        QVERIFY(loops);
+        QVERIFY(loops->target == Target::Cuda);
+        QVERIFY2(loops->source.find("__global__") != std::string::npos, loops->source.c_str());
+        const auto found = findCuda();
+        QVERIFY(found);
+        const auto ptx = kernelListing(session, *run, "kernel0", Listing::Ptx),
+                   sass = kernelListing(session, *run, "kernel0", Listing::Sass);
+        if (found->compiler.empty()) {
+            QVERIFY(!ptx && !sass);
+            QSKIP(found->whyNoCompiler.c_str());
+        }
+        QVERIFY2(ptx && ptx->find(".visible .entry kernel0") != std::string::npos,
+                 ptx ? "" : ptx.error().text().c_str());
+        if (sass) QVERIFY2(sass->find("EXIT") != std::string::npos, sass->c_str());
+        else
+            QVERIFY2(sass.error().text().find("nvidia-cuda-nvdisasm") != std::string::npos,
+                     sass.error().text().c_str());
+        QVERIFY(!kernelListing(session, *run, "kernel0", Listing::Assembly));
     }
     /// What was decided for all sizes is looked at with the example's.
     void kernelsOfExampleSizesAreListed() {

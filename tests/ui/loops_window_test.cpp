@@ -94,7 +94,7 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY2(text("Plan").startsWith("order x0"), qPrintable(text("Plan")));
         QVERIFY(text("Plan").contains("# vectors: "));
         QVERIFY2(text("C++").contains("extern \"C\" void"), qPrintable(text("C++")));
-        auto* steps = window().findChild<QComboBox*>();
+        auto* steps = window().findChild<QComboBox*>("loweringSteps");
         QCOMPARE(steps->currentIndex(), steps->count() - 1);
         const QString last = text("Loops");
         steps->setCurrentIndex(0);
@@ -108,6 +108,21 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         QCOMPARE(steps->currentText(), QStringLiteral("build"));
     }
 
+    void theMachineCodeIsListed() {
+        open("mlp");
+        auto* tabs = window().findChild<QTabWidget*>();
+        QCOMPARE(tabs->tabText(tabs->count() - 1), QString("Machine Code"));
+        QVERIFY(text("Machine code").isEmpty());
+        tabs->setCurrentIndex(tabs->count() - 1);
+        QTRY_VERIFY_WITH_TIMEOUT(text("Machine code").contains("ret"), testing::kEnginePatience);
+        QVERIFY(!window().findChild<QLabel*>("whyNoListing")->isVisible());
+        // Of another kernel, as soon as it is chosen.
+        const QString before = text("Machine code");
+        if (table()->model()->rowCount() < 2) return;
+        choose(1);
+        QTRY_VERIFY_WITH_TIMEOUT(text("Machine code").contains("ret") && text("Machine code") != before,
+                                 testing::kEnginePatience);
+    }
     void nodesChooseKernels() {
         open("tiny_transformer");
         const int row = static_cast<int>(looks().kernels().size()) - 1;

@@ -15,7 +15,7 @@ void LoopLooks::list(RunId run) {
     if (m_run && *m_run != run) clear();
     m_run = run;
     askQueue<std::vector<LoopKernel>>(
-        this, m_looks, "loops", m_listing,
+        this, m_looks, "loops", m_listingKernels,
         [this, run](const Progress& progress) { return m_source.loopKernels(run, progress); },
         [this](Result<std::vector<LoopKernel>> kernels) {
             m_problem = kernels ? QString() : QString::fromStdString(kernels.error().text());
@@ -41,15 +41,34 @@ void LoopLooks::look(const std::optional<std::string>& plan) {
         [this, run = *m_run, kernel = m_kernel.toStdString(), plan](const Progress& progress) {
             return m_source.kernelLoops(run, kernel, plan, progress);
         },
-        [this, checked = plan.has_value()](Result<KernelLoops> forms) {
+        [this, plan](Result<KernelLoops> forms) {
             if (!forms) return say(QString::fromStdString(forms.error().text()), true);
+            m_plan = plan;
             m_forms = std::make_shared<const KernelLoops>(std::move(*forms));
             emit formsChanged();
-            say(checked ? tr("The plan is valid; the loops and C++ shown follow it.") : QString(), false);
+            say(plan ? tr("The plan is valid; the loops and C++ shown follow it.") : QString(), false);
         });
 }
 
 void LoopLooks::check(const QString& plan) { look(plan.toStdString()); }
+
+void LoopLooks::want(Listing listing) {
+    if (!m_run || !m_forms) return;
+    m_hasListing = false;
+    m_listing = tr("Compiling the kernel…");
+    m_compiles.cancelAll();
+    askQueue<std::string>(
+        this, m_compiles, "listing", m_disassembling,
+        [this, run = *m_run, kernel = m_kernel.toStdString(), plan = m_plan, listing](const Progress& progress) {
+            return m_source.kernelListing(run, kernel, listing, plan, progress);
+        },
+        [this](Result<std::string> text) {
+            m_hasListing = text.has_value();
+            m_listing = QString::fromStdString(text ? *text : text.error().text());
+            emit listingChanged();
+        });
+    emit listingChanged();
+}
 
 void LoopLooks::tryPlan(const QString& plan) {
     if (!m_run || m_kernel.isEmpty() || isRunning()) return;
@@ -79,7 +98,8 @@ void LoopLooks::stop() {
 void LoopLooks::clear() {
     stop();
     m_looks.cancelAll();
-    ++m_listing;
+    ++m_listingKernels;
+    ++m_disassembling;
     ++m_looking;
     m_run.reset();
     m_kernels.clear();

@@ -23,6 +23,8 @@ class LoopLooks : public QObject {
     void choose(const QString& kernel);
     /// The forms of the same kernel by this plan.
     void check(const QString& plan);
+    /// The machine code of the kernel by the plan whose forms are shown.
+    void want(Listing listing);
     /// Runs it as it was planned and by this plan.
     void tryPlan(const QString& plan);
     void stop();
@@ -41,7 +43,12 @@ class LoopLooks : public QObject {
     bool isRunning() const { return m_cancel != nullptr; }
     QElapsedTimer since() const { return m_since; }
 
+    /// That was asked for last; why there is none, where `isListed` is false.
+    const QString& listing() const { return m_listing; }
+    bool isListed() const { return m_hasListing; }
+
   signals:
+    void listingChanged();
     void listed();
     /// Another kernel, or the same by another plan.
     void formsChanged();
@@ -55,13 +62,16 @@ class LoopLooks : public QObject {
     Source& m_source;
     std::optional<RunId> m_run;
     std::vector<LoopKernel> m_kernels;
-    QString m_problem, m_kernel, m_said;
+    QString m_problem, m_kernel, m_said, m_listing;
+    bool m_hasListing = false;
+    std::optional<std::string> m_plan;  // of the forms; none: the compiler's
     std::shared_ptr<const KernelLoops> m_forms;
     bool m_wrong = false;
     QElapsedTimer m_since;
-    int m_listing = 0, m_looking = 0, m_running = 0;  // request numbers by kind: only the latest is answered
+    int m_listingKernels = 0, m_looking = 0, m_running = 0,
+        m_disassembling = 0;  // request numbers by kind: only the latest is answered
     std::shared_ptr<CancelToken> m_cancel;
-    JobQueue m_looks, m_runs;  // last, so destroyed first: their threads use the rest
+    JobQueue m_looks, m_runs, m_compiles;  // last, so destroyed first: their threads use the rest
 };
 
 /// "kernel 0.0123 ms → 0.0081 ms, run 1.2 ms → 1.1 ms; the same results to the bit".

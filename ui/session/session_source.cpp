@@ -119,6 +119,11 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::kernelLoops(*kept, run, kernel, plan, progress);
     }
+    Result<std::string> kernelListing(RunId run, const std::string& kernel, Listing listing,
+                                      const std::optional<std::string>& plan, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::kernelListing(*kept, run, kernel, listing, plan, progress);
+    }
     Result<PlanRun> runWithPlan(RunId run, const std::string& kernel, const std::string& plan,
                                 const PlanRunOptions& options, const Progress& progress) override {
         const auto kept = session();

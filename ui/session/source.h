@@ -90,6 +90,10 @@ class Source {
                                             const std::optional<std::string>& /*plan*/, const Progress&) {
         return unsupported("there are no kernels to look at here", {}, {});
     }
+    virtual Result<std::string> kernelListing(RunId, const std::string& /*kernel*/, Listing,
+                                              const std::optional<std::string>& /*plan*/, const Progress&) {
+        return unsupported("there are no kernels to look at here", {}, {});
+    }
     virtual Result<PlanRun> runWithPlan(RunId, const std::string& /*kernel*/, const std::string& /*plan*/,
                                         const PlanRunOptions&, const Progress&) {
         return unsupported("plans cannot be run here", {}, {});

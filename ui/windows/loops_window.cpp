@@ -19,6 +19,18 @@
 #include "ui/windows/tables.h"
 
 namespace cutaway::ui {
+namespace {
+
+QString nameOf(Listing listing) {
+    switch (listing) {
+        case Listing::Assembly: return LoopsWindow::tr("Assembly");
+        case Listing::Ptx: return QStringLiteral("PTX");
+        case Listing::Sass: return QStringLiteral("SASS");
+    }
+    return {};
+}
+
+}  // namespace
 
 LoopsWindow::LoopsWindow(const WindowRow& tableRow, const WindowParts& parts)
     : Window(tableRow),
@@ -33,11 +45,14 @@ LoopsWindow::LoopsWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_kernel(new CodeView(Language::Python, tr("Kernel"), tr("What the chosen kernel computes"))),
       m_loops(new CodeView(Language::Python, tr("Loops"), tr("The loops of the chosen kernel"))),
       m_source(new CodeView(Language::Cpp, tr("C++"), tr("The code that is printed of them"))),
+      m_listing(new CodeView(Language::Cpp, tr("Machine code"), tr("What the compiler makes of the chosen kernel"))),
       m_plan(new QPlainTextEdit),
       m_check(new QPushButton(tr("Chec&k Plan"))),
       m_run(new QPushButton),
       m_restore(new QPushButton(tr("Compiler's Plan"))),
       m_steps(new QComboBox),
+      m_listings(new QComboBox),
+      m_why(new QLabel),
       m_code(new QTabWidget),
       m_areas(new QSplitter(Qt::Horizontal)),
       m_texts(new QSplitter(Qt::Horizontal)) {
@@ -77,6 +92,7 @@ QWidget* LoopsWindow::makePlan() {
 }
 
 QWidget* LoopsWindow::makeLoops() {
+    m_steps->setObjectName(QStringLiteral("loweringSteps"));
     m_steps->setAccessibleName(tr("Step of lowering"));
     m_steps->setToolTip(tr("The loops after this step on the way from the kernel to the code"));
     m_steps->setSizeAdjustPolicy(QComboBox::AdjustToContents);
@@ -92,6 +108,25 @@ QWidget* LoopsWindow::makeLoops() {
     return area;
 }
 
+QWidget* LoopsWindow::makeListing() {
+    m_listings->setAccessibleName(tr("Form of the machine code"));
+    m_listings->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    m_why->setWordWrap(true);
+    m_why->setTextFormat(Qt::PlainText);
+    m_why->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_why->setObjectName(QStringLiteral("whyNoListing"));
+    auto* line = new QHBoxLayout;
+    line->addWidget(m_listings);
+    line->addStretch();
+    auto* area = new QWidget;
+    auto* column = new QVBoxLayout(area);
+    column->setContentsMargins(0, 4, 0, 0);
+    column->addLayout(line);
+    column->addWidget(m_why);
+    column->addWidget(m_listing, 1);
+    return area;
+}
+
 void LoopsWindow::arrange() {
     m_summary->setWordWrap(true);
     m_summary->setObjectName(QStringLiteral("loopsSummary"));
@@ -104,6 +139,7 @@ void LoopsWindow::arrange() {
     m_code->setDocumentMode(true);
     m_code->addTab(makeLoops(), tr("Loops"));
     m_code->addTab(m_source, tr("C++"));
+    m_code->addTab(makeListing(), tr("Machine Code"));
     m_texts->addWidget(meaning);
     m_texts->addWidget(m_code);
     m_texts->setSizes({500, 500});
@@ -132,6 +168,12 @@ void LoopsWindow::connectParts() {
     connect(m_steps, &QComboBox::currentIndexChanged, this, &LoopsWindow::showStep);
     // Not when the current row changes: getting the focus makes a row current, although the user chose none.
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &LoopsWindow::chooseRow);
+    connect(m_listings, &QComboBox::activated, this, [this] {
+        m_listed.reset();
+        wantListing();
+    });
+    connect(m_code, &QTabWidget::currentChanged, this, &LoopsWindow::wantListing);
+    connect(&m_looks, &LoopLooks::listingChanged, this, &LoopsWindow::showListing);
     connect(&m_looks, &LoopLooks::listed, this, &LoopsWindow::showList);
     connect(&m_looks, &LoopLooks::formsChanged, this, &LoopsWindow::showForms);
     connect(&m_looks, &LoopLooks::changed, this, &LoopsWindow::showState);
@@ -205,6 +247,7 @@ void LoopsWindow::showForms() {
     const auto& forms = m_looks.forms();
     m_kernel->setCode(forms ? QString::fromStdString(forms->kernel) : QString());
     m_source->setCode(forms ? QString::fromStdString(forms->source) : QString());
+    m_code->setTabText(m_code->indexOf(m_source), forms && forms->target == Target::Cuda ? tr("CUDA C++") : tr("C++"));
     // A plan that is being edited stays as the user wrote it.
     if (!forms || m_planOf != m_looks.kernel()) {
         m_chosenPlan = forms ? QString::fromStdString(forms->plan) : QString();
@@ -220,6 +263,26 @@ void LoopsWindow::showForms() {
         m_steps->setCurrentIndex(step >= 0 && step < m_steps->count() ? step : m_steps->count() - 1);
     }
     showStep();
+    const std::span<const Listing> listings = listingsOf(forms ? forms->target : Target::Cpu);
+    if (m_listings->count() != static_cast<int>(listings.size())) {
+        m_listings->clear();
+        for (const Listing listing : listings) m_listings->addItem(nameOf(listing), static_cast<int>(listing));
+    }
+    m_listing->setCode({});
+    m_why->hide();
+    wantListing();
+}
+
+void LoopsWindow::wantListing() {
+    if (m_code->currentIndex() != m_code->count() - 1 || !m_looks.forms() || m_listed == m_looks.forms()) return;
+    m_listed = m_looks.forms();
+    m_looks.want(static_cast<Listing>(m_listings->currentData().toInt()));
+}
+
+void LoopsWindow::showListing() {
+    m_listing->setCode(m_looks.isListed() ? m_looks.listing() : QString());
+    m_why->setText(m_looks.listing());
+    m_why->setVisible(!m_looks.isListed());
 }
 
 void LoopsWindow::showStep() {

@@ -1,6 +1,6 @@
 #pragma once
 // The Loops window: a kernel as what it computes, as the plan by which it runs, as loops after each step of lowering
-// and as C++, beside each other. The plan can be edited, checked and run.
+// as C++ and as machine code, beside each other. The plan can be edited, checked and run.
 #include "ui/models/loops_model.h"
 #include "ui/windows/window.h"
 
@@ -35,12 +35,16 @@ class LoopsWindow : public Window {
     void arrange();
     QWidget* makePlan();
     QWidget* makeLoops();
+    QWidget* makeListing();
     void connectParts();
     /// Lists the kernels of the run that is looked at, once somebody can see them.
     void follow();
     void showList();
     void showForms();
     void showStep();
+    /// Asks for the listing of the forms that are shown, if somebody sees it.
+    void wantListing();
+    void showListing();
     void showState();
     void showNode(NodeKey node);
     void chooseRow();
@@ -55,11 +59,13 @@ class LoopsWindow : public Window {
     QTableView* m_table;
     QSortFilterProxyModel* m_sorted;
     Columns* m_columns = nullptr;
-    CodeView *m_kernel, *m_loops, *m_source;
+    CodeView *m_kernel, *m_loops, *m_source, *m_listing;
     QPlainTextEdit* m_plan;
     QPushButton *m_check, *m_run, *m_restore;
-    QComboBox* m_steps;
+    QComboBox *m_steps, *m_listings;
+    QLabel* m_why;  // there is no listing
     QTabWidget* m_code;
+    std::shared_ptr<const KernelLoops> m_listed;  // whose listing was asked for
     QSplitter *m_areas, *m_texts;
     QString m_chosenPlan, m_planOf;
     bool m_onScreen = false;   // not behind another tab

@@ -1,6 +1,8 @@
 #pragma once
 // The loops of a run's kernels: what each kernel means, how it runs and why, the nests on the way to code and the code
 // itself; and a run in which one kernel goes by another plan.
+#include <span>
+
 #include "cutaway/session.h"
 
 namespace cutaway {
@@ -24,12 +26,24 @@ struct KernelLoops {
     std::string kernel;           // its text: what it computes
     std::string plan;             // how it runs, a choice a line, reasons as comments
     std::vector<LoopForm> steps;  // the nests after each step of lowering
-    std::string source;           // C++
+    std::string source;           // C++, or CUDA C++
+    Target target = Target::Cpu;
 };
 /// The forms of one kernel by the plan that was chosen, or by another one as text. Errors: no such kernel; a plan that
 /// cannot be read, with its line; a plan that does not compute the kernel, with the reason.
 Result<KernelLoops> kernelLoops(Session& session, RunId run, const std::string& kernel,
                                 const std::optional<std::string>& plan = {}, const Progress& progress = {});
+
+/// What compilers make of a kernel, as text: for the CPU assembly in Intel's notation; for NVIDIA GPUs PTX, and SASS,
+/// the code of the GPU that is there (else of compute capability 9.0).
+enum class Listing : uint8_t { Assembly, Ptx, Sass };
+std::span<const Listing> listingsOf(Target target);
+/// As the command line names it: "assembly", "ptx", "sass".
+std::string_view listingName(Listing listing);
+/// Of one kernel, by the plan that was chosen or by another one as text. Errors beside kernelLoops': the run's target
+/// has no such listing; no compiler or disassembler, with what to install; what they say.
+Result<std::string> kernelListing(Session& session, RunId run, const std::string& kernel, Listing listing,
+                                  const std::optional<std::string>& plan = {}, const Progress& progress = {});
 
 struct PlanRunOptions {
     std::string inputsFile;  // as RunOptions'
