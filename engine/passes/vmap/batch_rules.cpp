@@ -47,6 +47,10 @@ const std::unordered_map<std::string_view, BatchRule>& allRules() {
 Values batchPointwise(BatchedCall& c) {
     const std::vector<Operand> examples = operandsOf(c);
     if (examples.empty()) return Values::notHandled();
+    // The gradient of a mean is divided by how many elements one example has.
+    if (const int reduction = c.op().schema()->find("reduction");
+        reduction >= 0 && c.arg(static_cast<size_t>(reduction)).asInt() != 0)
+        return Values::notHandled();
     const std::optional<DType> promoted = examples.size() > 1 ? promotedDType(c, examples) : std::nullopt;
     int64_t rank = 0;
     for (size_t i = 0; i < c.arguments(); ++i) {
@@ -61,6 +65,8 @@ Values batchPointwise(BatchedCall& c) {
         if (promoted && c.type(i).rank() == 0 && value.dtype() != DType::Bool) value = convert(value, *promoted);
         args[i] = value;
     }
+    // What only lends its type has all examples of what is written over it.
+    if (c.op().baseName() == "copy" && c.isTensor(0) && !c.isBatched(0)) args[0] = c.all(0);
     // A format is for images of a certain rank.
     if (const int format = c.op().schema()->find("memory_format"); format >= 0) {
         Argument& given = args[static_cast<size_t>(format)];

@@ -117,7 +117,27 @@ Values alongSharedIndex(BatchedCall& c) {
     return moved;
 }
 
+/// Of examples that lie dense, one behind the other: what is read begins with each of them.
+Values readAll(BatchedCall& c) {
+    const InferContext& one = c;
+    const auto sizes = one.sizes("size"), strides = one.sizes("stride");
+    const bool begins = c.arg(3).isNone() || c.arg(3).asInt() == 0;
+    if (!sizes || !strides || !begins || !c.type(0).isContiguous()) return Values::notHandled();
+    SymInt elements = 1, reach = 1;
+    for (const SymInt& size : c.type(0).sizes) elements = elements * size;
+    for (size_t d = 0; d < sizes->size(); ++d) reach = reach + ((*sizes)[d] - 1) * (*strides)[d];
+    if (exceeds(reach, elements)) return Values::notHandled();
+    Value all = c.all(0);
+    if (!all.type().isContiguous())
+        all = c.call("aten.clone.default", {all}, {{"memory_format", MemoryFormat::Contiguous}});
+    SymDims steps = *strides;
+    steps.insert(steps.begin(), elements);
+    return c.call("aten.as_strided.default", {all, Argument(c.sizes(*sizes)), Argument(steps)});
+}
+
 constexpr BatchRow kViews[] = {
+    {"aten.as_strided.default", readAll},
+    {"aten.as_strided_copy.default", readAll},
     {"aten.alias.default", onAllExamples},
     {"aten.detach.default", onAllExamples},
     {"aten.lift_fresh_copy.default", onAllExamples},

@@ -135,13 +135,24 @@ class Vmap {
         CT_TRY_VOID(check(call, open));
         if (!begin(call)) return &call;
         Node* const before = call.previous();
-        GraphBuilder builder = m_rewriter.builder(m_graph, &call, call);
+        std::optional<GraphBuilder> own(m_rewriter.builder(m_graph, &call, call));
+        GraphBuilder& builder = *own;
         BatchedCall c(call, builder, level, count);
         if (call.isCall("aten.sym_size.int")) return sizeOfExample(call, c, before);
         Values made = call.is(Tag::Random) ? draw(c) : byRule(c);
-        if (builder.error()) return failed(builder, call);
+        if (builder.error() && call.is(Tag::Random)) return failed(builder, call);
+        // A rule whose calls are refused does not fit these operands.
+        if (builder.error()) {
+            discard(builder);
+            own.emplace(m_rewriter.builder(m_graph, &call, call));
+            made = Values::notHandled();
+        }
         if (!made.handled() || !isRight(c, made)) {
             discard(builder);
+            if (call.op().packet() == "aten.as_strided")
+                return unsupported(
+                    call.op().name() + ": inside of vmap it reads memory whose layout is that of all examples",
+                    call.name(), {"write it as slices and views"});
             if (const OpDef* def = call.op().def(); def && def->decompose) {
                 CT_TRY(const bool expanded, expandCall(call, m_rewriter));
                 if (expanded) return behind(before);
@@ -181,10 +192,6 @@ class Vmap {
             return unsupported(
                 "vmap: We do not support batching operators that can output dynamic shape: " + call.op().name(),
                 call.name(), {"use operators with results of a fixed size"});
-        if (call.op().packet() == "aten.as_strided")
-            return unsupported(
-                call.op().name() + ": inside of vmap it reads memory whose layout is that of all examples", call.name(),
-                {"write it as slices and views"});
         return {};
     }
 
