@@ -145,6 +145,11 @@ constexpr OpDef kDataDependentOps[] = {
      .tags = Tag::DataDependent,
      .infer = refuseSize<2>,
      .eval = evalUniqueConsecutive},
+    {.schema =
+         "aten.unique_dim_consecutive.default(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<2>,
+     .eval = evalUniqueConsecutive},
     {.schema = "aten.bincount.default(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
      .tags = Tag::DataDependent,
      .infer = refuseSize<2>,

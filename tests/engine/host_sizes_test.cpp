@@ -237,6 +237,10 @@ def forward(self, x: "f32[40]"):
     slices = torch.ops.aten.unique_dim.default(permute, 1, True, True, False)
     slices_0: "i64[2, u2]" = slices[0]
     slices_1: "i64[20]" = slices[1]
+    runs = torch.ops.aten.unique_dim_consecutive.default(permute, -1, True, True)
+    runs_0: "i64[2, u7]" = runs[0]
+    runs_1: "i64[20]" = runs[1]
+    runs_2: "i64[u7]" = runs[2]
     halves: "f16[40]" = torch.ops.prims.convert_element_type.default(i, torch.float16)
     plain = torch.ops.aten._unique.default(halves)
     plain_0: "f16[u3]" = plain[0]
@@ -248,7 +252,7 @@ def forward(self, x: "f32[40]"):
     bincount: "i64[u4]" = torch.ops.aten.bincount.default(abs_1, None, 2)
     weighted: "f32[u5]" = torch.ops.aten.bincount.default(abs_1, x)
     relu: "f32[u5]" = torch.ops.aten.relu.default(weighted)
-    return (unique_0, unique_1, unique_2, consecutive_0, consecutive_1, consecutive_2, slices_0, slices_1, neg, inverse_1, bincount, relu)
+    return (unique_0, unique_1, unique_2, consecutive_0, consecutive_1, consecutive_2, slices_0, slices_1, runs_0, runs_1, runs_2, neg, inverse_1, bincount, relu)
 )py";
         QTest::newRow("views of what the last step finds") << R"py(
 def forward(self, x: "f32[40]"):

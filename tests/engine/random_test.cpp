@@ -7,6 +7,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/support/gamma.h"
 #include "engine/support/philox.h"
 #include "engine/tensor/compare.h"
 #include "tests/support/graph_eval.h"
@@ -53,6 +54,11 @@ class RandomTest : public QObject {
     void dropout();
     void permutation();
     void chancesAreOfTheirElements();
+    void gammas_data();
+    void gammas();
+    void gammasMoveWithTheirShape_data();
+    void gammasMoveWithTheirShape();
+    void sharesAddUpToOne();
     void seedsDrawTheSame_data();
     void seedsDrawTheSame();
 };
@@ -70,6 +76,67 @@ void RandomTest::chancesAreOfTheirElements() {
     QVERIFY(bool(result));
     const std::vector<double> numbers = elements((*result)[0]);
     for (size_t i = 0; i < numbers.size(); ++i) QCOMPARE(numbers[i], i % 1000 % 3 == 0 ? 1.0 : 0.0);
+}
+
+/// Mean and variance are the shape.
+void RandomTest::gammas_data() {
+    QTest::addColumn<double>("shape");
+    for (const double shape : {0.05, 0.5, 1.0, 3.0, 40.0, 1e6}) QTest::addRow("%g", shape) << shape;
+}
+void RandomTest::gammas() {
+    QFETCH(double, shape);
+    constexpr int64_t kDraws = 20000;
+    auto sample = buildSample(requireOp("aten._standard_gamma.default"), "f64[20000]");
+    QVERIFY(bool(sample));
+    NodeValues values;
+    values.set(*(*sample)->placeholders[0], {Tensor::full(DType::F64, {kDraws}, shape)});
+    const auto result = evaluateNode(*(*sample)->call, values);
+    QVERIFY(bool(result));
+    double sum = 0, squares = 0;
+    for (const double x : elements((*result)[0])) {
+        QVERIFY(x > 0);
+        sum += x;
+        squares += (x - shape) * (x - shape);
+    }
+    // The mean of squares varies by the fourth moment, 3 a (a + 2).
+    const double mean = sum / kDraws, variance = squares / kDraws;
+    QVERIFY2(std::abs(mean - shape) < 6.2 * std::sqrt(shape / kDraws), qPrintable(QString::number(mean)));
+    QVERIFY2(std::abs(variance - shape) < 6.2 * std::sqrt((3 * shape * (shape + 2) - shape * shape) / kDraws),
+             qPrintable(QString::number(variance)));
+}
+
+/// The derivative of the quantile: by the exponential distribution's own, which is shape 1's, and by differences of
+/// quantiles that were found by bisection of the series.
+void RandomTest::gammasMoveWithTheirShape_data() {
+    QTest::addColumn<double>("shape");
+    QTest::addColumn<double>("x");
+    QTest::addColumn<double>("by");
+    QTest::newRow("tiny") << 0.1 << 0.000862984 << 0.057278649;
+    QTest::newRow("small") << 0.5 << 2.54683 << 2.7489139;
+    QTest::newRow("exponential") << 1.0 << 0.376715 << 0.68394981;
+    QTest::newRow("middle") << 10.0 << 8.2051 << 0.91952325;
+    QTest::newRow("large") << 500.0 << 545.715 << 1.0447298;
+    QTest::newRow("past the series") << 2e5 << 200134.0 << 1.0003354;
+}
+void RandomTest::gammasMoveWithTheirShape() {
+    QFETCH(double, shape);
+    QFETCH(double, x);
+    QFETCH(double, by);
+    QVERIFY2(std::abs(gammaByShape(shape, x) - by) < 2e-5 * by,
+             qPrintable(QString::number(gammaByShape(shape, x), 'g', 10)));
+}
+
+void RandomTest::sharesAddUpToOne() {
+    const auto results = drawn("aten._sample_dirichlet.default", "f64[50, 4]>0", 3);
+    const std::vector<double> numbers = elements(results[0][0]);
+    for (size_t row = 0; row < numbers.size(); row += 4) {
+        double sum = 0;
+        for (size_t i = row; i < row + 4; ++i) {
+            QVERIFY(numbers[i] > 0);
+            sum += numbers[i];
+        }
+        QVERIFY(std::abs(sum - 1) < 1e-12);
+    }
 }
 
 /// What passes make of random calls draws what they would have drawn, interpreted and compiled.

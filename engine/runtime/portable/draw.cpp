@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/runtime/portable/portable.h"
+#include "engine/support/gamma.h"
 #include "engine/support/philox.h"
 
 namespace cutaway::portable {
@@ -183,6 +184,36 @@ void binomial(const Run& run) {
     storeRange(run.out(), 0, run.out().elements(), counts.data());
 }
 
+double leastDrawn(int32_t dtype) {
+    if (dtype == CT_F64) return std::numeric_limits<double>::min();
+    return dtype == CT_F16 ? 0x1p-14 : std::numeric_limits<float>::min();
+}
+std::vector<double> gammas(const Run& run) {
+    std::vector<double> numbers = spreadNumbers(run, 0);
+    KeyBits bits(sourceOf(run).key);
+    const double least = leastDrawn(run.out().dtype);
+    for (double& number : numbers) {
+        if (!(number >= 0) || std::isinf(number)) throw Failure("the concentrations must be finite and not negative");
+        number = standardGamma(number, least, bits);
+    }
+    return numbers;
+}
+void drawGammas(const Run& run) { storeRange(run.out(), 0, run.out().elements(), gammas(run).data()); }
+void dirichlet(const Run& run) {
+    std::vector<double> numbers = gammas(run);
+    if (run.operands[run.call->args[0].integer].rank == 0) throw Failure("needs a dim of concentrations");
+    const Strided out = run.out();
+    const auto classes = static_cast<size_t>(out.sizes[out.rank - 1]);
+    for (size_t row = 0; classes > 0 && row < numbers.size(); row += classes) shareRow({numbers.data() + row, classes});
+    storeRange(out, 0, out.elements(), numbers.data());
+}
+void gammaGradient(const Run& run) {
+    std::vector<double> shapes = spreadNumbers(run, 0);
+    const std::vector<double> drawn = spreadNumbers(run, 1);
+    for (size_t i = 0; i < shapes.size(); ++i) shapes[i] = gammaByShape(shapes[i], drawn[i]);
+    storeRange(run.out(), 0, run.out().elements(), shapes.data());
+}
+
 /// Classes by their weights. Without replacement by a race: each class arrives after an exponential time, the faster
 /// the heavier it is.
 void multinomial(const Run& run) {
@@ -244,6 +275,9 @@ constexpr Function kDrawFunctions[] = {
     {"aten.random.from", randomFrom},
     {"aten.poisson.default", poisson},
     {"aten.binomial.default", binomial},
+    {"aten._standard_gamma.default", drawGammas},
+    {"aten._standard_gamma_grad.default", gammaGradient},
+    {"aten._sample_dirichlet.default", dirichlet},
     {"aten.bernoulli.Tensor", bernoulli},
     {"aten.normal.Tensor_Tensor", normalAround},
     {"aten.normal.Tensor_float", normalAround},

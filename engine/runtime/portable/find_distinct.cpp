@@ -125,6 +125,10 @@ void uniqueConsecutive(const Run& run) {
     const bool byDim = isGiven(*run.call, 3) && run.operands[run.call->args[0].integer].rank > 0;
     unique(run, byDim ? dimOf(*run.call, 3, run.in(0)) : -1, false, 1, 2);
 }
+void uniqueConsecutiveSlices(const Run& run) {
+    if (run.operands[run.call->args[0].integer].rank == 0) throw Failure("a 0-d tensor has no dim");
+    unique(run, dimOf(*run.call, 1, run.in(0)), false, 2, 3);
+}
 
 void bincount(const Run& run) {
     const Strided self = run.in(0);
@@ -157,6 +161,7 @@ constexpr Function kFindDistinctFunctions[] = {
     {.op = "aten._unique.default", .run = uniqueElements, .finds = true},
     {.op = "aten.unique_dim.default", .run = uniqueSlices, .finds = true},
     {.op = "aten.unique_consecutive.default", .run = uniqueConsecutive, .finds = true},
+    {.op = "aten.unique_dim_consecutive.default", .run = uniqueConsecutiveSlices, .finds = true},
     {.op = "aten.bincount.default", .run = bincount, .finds = true},
 };
 
