@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/ops/attention_arithmetic.h"
+#include "engine/ops/attention_gpu.h"
 #include "engine/ops/attention_kernels.h"
 #include "engine/ops/attention_rules.h"
 #include "engine/ops/build.h"
@@ -21,23 +22,7 @@ TensorType lengthMajor(const TensorType& like, const SymDims& sizes) {
     type.strides = {s[0], s[2], s[1], s[3]};
     return type;
 }
-TensorType likeOperand(const TensorType& operand) {
-    TensorType type = TensorType::contiguous(operand.dtype, operand.sizes, operand.device);
-    type.strides = preservedStrides(operand);
-    return type;
-}
 DType sumType(const TensorType& query) { return query.dtype == DType::F64 ? DType::F64 : DType::F32; }
-
-AttentionCall callOf(const EvalContext& c, std::string_view maskParam) {
-    AttentionCall call{c.in("query"), c.in("key"), c.in("value"), c.optional(maskParam), c.flag("is_causal"), {}};
-    if (c.has("scale")) call.scale = c.real("scale");
-    return call;
-}
-std::optional<Error> refuseDropout(const EvalContext& c) {
-    if (c.real("dropout_p") == 0) return std::nullopt;
-    return unsupported(c.op().name() + ": no reference kernel with dropout", {},
-                       {"run with dropout_p=0, or use the math form of attention"});
-}
 
 /// The operands of the fused CPU kernel, which takes heads of one size only.
 Result<AttentionOperands> readFlashCpu(const InferContext& c) {
@@ -66,20 +51,6 @@ Result<ValueType> inferFlashCpuBackward(const InferContext& c) {
     return ValueType(TupleType{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
                                lengthMajor(o.value, o.value.sizes)});
 }
-EvalResult evalAttentionBackward(const EvalContext& c, std::string_view maskParam, std::string_view gradient,
-                                 size_t results) {
-    if (auto error = refuseDropout(c)) return *error;
-    TensorList out(results);
-    for (size_t i = 0; i < 3; ++i) out[i] = c.result(i);
-    Tensor sums = c.in("logsumexp");
-    const Tensor output = c.in("out");
-    // The GPU kernels pad the sums to whole blocks of rows.
-    if (sums.size(2) != output.size(2))
-        sums = sums.view({sums.size(0), sums.size(1), output.size(2)}, sums.strides(), sums.offset());
-    attendBackward(callOf(c, maskParam), c.in(gradient), output, sums, out[0], out[1], out[2]);
-    return out;
-}
-
 Result<ValueType> inferEfficient(const InferContext& c) {
     CT_TRY(const AttentionOperands o, readAttention(c));
     CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o, false));
@@ -122,46 +93,6 @@ Result<ValueType> inferEfficientBackward(const InferContext& c) {
         types[3] = bias;
     }
     return ValueType(std::move(types));
-}
-
-/// Row-major in the order in which `like` lies in memory, with these sizes.
-TensorType orderedLike(const TensorType& like, const SymDims& sizes) {
-    TensorType ordered = like;
-    ordered.strides = preservedStrides(like);
-    ordered.sizes = sizes;
-    const Operand operand{ordered, false};
-    TensorType type = TensorType::contiguous(like.dtype, sizes, like.device);
-    type.strides = like.sizes == sizes ? ordered.strides : elementwiseStrides(sizes, std::span(&operand, 1));
-    return type;
-}
-/// Types of the flash and cudnn kernels' results: their sums differ in rank, their bookkeeping in dtype.
-Result<ValueType> inferGpuKernel(const InferContext& c, bool cudnn) {
-    CT_TRY(const AttentionOperands o, readAttention(c));
-    const SymDims& q = o.query.sizes;
-    SymDims sums{q[0], q[1], q[2]};
-    if (cudnn) sums.push_back(1);
-    ValueType logarithms = TensorType::contiguous(DType::F32, sums, o.query.device);
-    if (cudnn && !c.flag("compute_log_sumexp")) logarithms = ValueType();
-    const SymType rows{DType::I64, q[2].expr()}, columns{DType::I64, o.key.sizes[2].expr()};
-    const TensorType counter = TensorType::contiguous(cudnn ? DType::I64 : DType::U64, {}, o.query.device);
-    TupleType types{orderedLike(o.query, {q[0], q[1], q[2], o.value.sizes[3]}),
-                    logarithms,
-                    ValueType(),
-                    ValueType(),
-                    rows,
-                    columns};
-    if (cudnn) {
-        types.insert(types.end(), {ValueType(counter), ValueType(counter), ValueType()});
-    } else {
-        types.push_back(TensorType::contiguous(DType::U64, {SymInt(2)}, o.query.device));
-        types.push_back(counter);
-        types.push_back(TensorType::contiguous(o.query.dtype, {SymInt(0)}, o.query.device));
-    }
-    return ValueType(std::move(types));
-}
-Result<ValueType> inferGpuBackward(const InferContext& c) {
-    CT_TRY(const AttentionOperands o, readAttention(c));
-    return ValueType(TupleType{likeOperand(o.query), likeOperand(o.key), likeOperand(o.value)});
 }
 
 enum class Kernel { Math, FlashCpu, Flash, Efficient, Cudnn };
@@ -432,7 +363,8 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
          "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
-     .infer = [](const InferContext& c) { return inferGpuKernel(c, false); },
+     .infer = inferFlash,
+     .eval = evalFlash,
      .expand = Expand::Never,
      .decompose = attentionArithmetic,
      .derive =
@@ -450,6 +382,7 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
      .tags = Tag::Heavy,
      .infer = inferGpuBackward,
+     .eval = evalGpuBackward,
      .expand = Expand::Never,
      .decompose = attentionBackwardArithmetic},
     {.schema =
@@ -457,7 +390,8 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
          "SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
-     .infer = [](const InferContext& c) { return inferGpuKernel(c, true); },
+     .infer = inferCudnn,
+     .eval = evalCudnn,
      .expand = Expand::Never,
      .decompose = attentionArithmetic,
      .derive =
@@ -475,6 +409,7 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
          "bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Heavy,
      .infer = inferGpuBackward,
+     .eval = evalGpuBackward,
      .expand = Expand::Never,
      .decompose = attentionBackwardArithmetic},
 };

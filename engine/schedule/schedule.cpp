@@ -433,7 +433,7 @@ Result<void> checkSchedulable(const Module& module, const Schedule& schedule) {
     const std::vector<NodeFacts> facts = classify(module.graph(), schedule);
     for (const Node& node : module.graph().nodes())
         if (facts[index(node.id())].role == NodeFacts::Role::External) {
-            CT_TRY_VOID(checkComputable(node));
+            if (libraryRowOf(node, schedule.target) == nullptr) CT_TRY_VOID(checkComputable(node));
             CT_TRY(const auto bodies, bodiesOf(module, node));
             for (const auto& body : bodies) CT_TRY_VOID(checkSchedulable(*body.second, schedule));
         }

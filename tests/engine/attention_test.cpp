@@ -6,8 +6,11 @@
 #include <QtTest>
 #include <map>
 
+#include "engine/interpret/interpret.h"
 #include "engine/ops/build.h"
 #include "engine/support/check.h"
+#include "engine/tensor/compare.h"
+#include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 
@@ -23,6 +26,8 @@ class AttentionTest : public QObject {
     void formsHaveAsManyCalls_data();
     void formsHaveAsManyCalls();
     void formsAreKept();
+    void kernelsOfGpusComputeTheSame_data();
+    void kernelsOfGpusComputeTheSame();
 };
 
 void AttentionTest::chooses_data() {
@@ -130,6 +135,55 @@ void AttentionTest::formsAreKept() {
     QCOMPARE(
         std::count_if(rules.begin(), rules.end(), [](const Rule& rule) { return rule.name.ends_with("_inference"); }),
         std::ptrdiff_t(48));
+}
+
+/// Output, sums and gradients of the kernels that PyTorch has on GPUs, beside those of its kernel for CPUs.
+void AttentionTest::kernelsOfGpusComputeTheSame_data() {
+    QTest::addColumn<bool>("causal");
+    QTest::addColumn<QString>("mask");
+    QTest::newRow("plain") << false << "None";
+    QTest::newRow("causal") << true << "None";
+    QTest::newRow("mask") << false << "m";
+}
+void AttentionTest::kernelsOfGpusComputeTheSame() {
+    QFETCH(bool, causal);
+    QFETCH(QString, mask);
+    const QString is = causal ? "True" : "False";
+    QString text =
+        QString(
+            "a = aten._scaled_dot_product_flash_attention_for_cpu.default(q, k, v, 0.0, %1, attn_mask = %2); "
+            "a0 = operator.getitem(a, 0); a1 = operator.getitem(a, 1); "
+            "ad = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(g, q, k, v, a0, a1, 0.0, %1, "
+            "attn_mask = %2); "
+            "c = aten._scaled_dot_product_cudnn_attention.default(q, k, v, %2, True, 0.0, %1); "
+            "c0 = operator.getitem(c, 0); c1 = operator.getitem(c, 1); cs = aten.squeeze.dim(c1, -1); "
+            "p = operator.getitem(c, 6); o = operator.getitem(c, 7); "
+            "cd = aten._scaled_dot_product_cudnn_attention_backward.default(g, q, k, v, c0, c1, p, o, %2, None, "
+            "None, 5, 7, 0.0, %1); ")
+            .arg(is, mask);
+    if (mask == "None")
+        text +=
+            QString(
+                "f = aten._scaled_dot_product_flash_attention.default(q, k, v, 0.0, %1); f0 = operator.getitem(f, 0); "
+                "f1 = operator.getitem(f, 1); r = operator.getitem(f, 6); u = operator.getitem(f, 7); "
+                "fd = aten._scaled_dot_product_flash_attention_backward.default(g, q, k, v, f0, f1, None, None, 5, 7, "
+                "0.0, %1, r, u); ")
+                .arg(is);
+    QStringList results;
+    const QStringList families = mask == "None" ? QStringList{"a", "c", "f"} : QStringList{"a", "c"};
+    for (const QString& family : families) {
+        for (int i = 0; i < 3; ++i) text += QString("%1g%2 = operator.getitem(%1d, %2); ").arg(family).arg(i);
+        results << family + "0" << (family == "c" ? "cs" : family + "1") << family + "g0" << family + "g1"
+                << family + "g2";
+    }
+    const auto module = moduleOf(
+        R"(q: "f32[2, 3, 5, 4]", k: "f32[2, 3, 7, 4]", v: "f32[2, 3, 7, 4]", g: "f32[2, 3, 5, 4]", m: "f32[5, 7]")",
+        (text + "return (" + results.join(", ") + ")").toStdString());
+    const auto all = interpret(*module, drawnInputs(*module, 3));
+    QVERIFY2(all, all ? "" : all.error().text().c_str());
+    for (size_t i = 5; i < all->size(); ++i)
+        QVERIFY2(compare((*all)[i], (*all)[i % 5], {1e-6, 1e-6}).within,
+                 qPrintable(results[static_cast<qsizetype>(i)]));
 }
 
 CUTAWAY_SUITE(AttentionTest)
