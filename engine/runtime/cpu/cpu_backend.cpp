@@ -214,8 +214,10 @@ std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& func
         if (value.kind == HostValue::Kind::Input && !value.constant) own += bytes;  // kernels may write to it
         if (value.kind == HostValue::Kind::Own) returned += bytes;
     }
+    // A GPU has memory of its own, whose limits it tells itself.
+    const bool onHost = host.program.device.type == DeviceType::Cpu;
     return {{"inputs and weights", static_cast<double>(bytesOf(inputs) + bytesOf(host.constants)) + own},
-            {"values", static_cast<double>(bound.arenaBytes()) + returned},
+            {"values", onHost ? static_cast<double>(bound.arenaBytes()) + returned : 0},
             {"results", std::accumulate(results.begin(), results.end(), 0.0)}};  // beside the values
 }
 

@@ -1,5 +1,5 @@
-// Gradients of max pooling and of adaptive pooling: each element of the input looks at the windows that hold it, in
-// their order, so that the sums have the same bits every time and nothing is sorted.
+// Adaptive max pooling, and the gradients of max pooling and of adaptive pooling: each element of the input looks at
+// the windows that hold it, in their order, so that the sums have the same bits every time and nothing is sorted.
 #include <algorithm>
 #include <array>
 
@@ -73,6 +73,50 @@ template <class S> FN void poolBack(const Pool& job, long all, int* fault) {
         store(job.to, to, sum);
     }
 }
+FN bool isNan(double x) { return x != x; }
+FN bool isNan(long) { return false; }
+/// `to`, `index`: what each window has largest, the first of them, and where; `grad` is what they slide over.
+template <class S> FN void adaptiveMax(Pool job, long all) {
+    for (long i = firstThread(); i < all; i += allThreads()) {
+        long at[3], rest = i;
+        for (int d = 3; d-- > 0;) {
+            at[d] = rest % job.out[d];
+            rest /= job.out[d];
+        }
+        long to = 0, from = 0, index = 0;
+        for (int d = job.leading; d-- > 0;) {
+            const long a = rest % job.to.sizes[d];
+            rest /= job.to.sizes[d];
+            to += a * job.to.strides[d];
+            from += a * job.grad.strides[d];
+            index += a * job.index.strides[d];
+        }
+        for (int d = 0; d < 3; ++d) {
+            to += at[d] * job.toStrides[d];
+            index += at[d] * job.indexStrides[d];
+        }
+        const long a0 = windowBegin(job, 0, at[0]), b0 = windowBegin(job, 1, at[1]), c0 = windowBegin(job, 2, at[2]);
+        const long a1 = a0 + windowSize(job, 0, at[0]), b1 = b0 + windowSize(job, 1, at[1]),
+                   c1 = c0 + windowSize(job, 2, at[2]);
+        S best;
+        load(job.grad, from + a0 * job.gradStrides[0] + b0 * job.gradStrides[1] + c0 * job.gradStrides[2], best);
+        long place = (a0 * job.in[1] + b0) * job.in[2] + c0;
+        for (long a = a0; a < a1; ++a)
+            for (long b = b0; b < b1; ++b)
+                for (long c = c0; c < c1; ++c) {
+                    S given;
+                    load(job.grad, from + a * job.gradStrides[0] + b * job.gradStrides[1] + c * job.gradStrides[2], given);
+                    if (given > best || isNan(given)) {
+                        best = given;
+                        place = (a * job.in[1] + b) * job.in[2] + c;
+                    }
+                }
+        store(job.to, to, best);
+        if (job.index.data) store(job.index, index, place);
+    }
+}
+extern "C" __global__ void adaptiveMaxReal(Pool job, long all) { adaptiveMax<double>(job, all); }
+extern "C" __global__ void adaptiveMaxWhole(Pool job, long all) { adaptiveMax<long>(job, all); }
 extern "C" __global__ void poolBackReal(Pool job, long all, int* fault) { poolBack<double>(job, all, fault); }
 extern "C" __global__ void poolBackWhole(Pool job, long all, int* fault) { poolBack<long>(job, all, fault); }
 )";
@@ -92,12 +136,15 @@ struct PoolRow {
     std::string_view op;
     int spatial;
     bool adaptive, indexed;
+    bool forward = false;
 };
 constexpr PoolRow kPoolRows[] = {
     {"aten.max_pool2d_with_indices_backward.default", 2, false, true},
     {"aten.max_pool3d_with_indices_backward.default", 3, false, true},
     {"aten.adaptive_max_pool2d_backward.default", 2, true, true},
     {"aten.adaptive_max_pool3d_backward.default", 3, true, true},
+    {"aten.adaptive_max_pool2d.default", 2, true, true, true},
+    {"aten.adaptive_max_pool3d.default", 3, true, true, true},
     {"aten._adaptive_avg_pool2d_backward.default", 2, true, false},
     {"aten._adaptive_avg_pool3d_backward.default", 3, true, false},
 };
@@ -106,11 +153,12 @@ class PoolPlan final : public LibraryPlan {
   public:
     PoolPlan(const CtCall& call, const PoolRow& row) : m_reader(call), m_row(row) {
         m_job.to = described(call.results[0]);
-        m_grad = m_reader.operand("grad_output").value();
+        m_grad = m_reader.operand(row.forward ? "self" : "grad_output").value();
         m_job.grad = described(call.operands[m_grad]);
         m_job.adaptive = row.adaptive;
         m_job.indexed = row.indexed;
-        if (row.indexed) {
+        if (row.forward && call.results[1].rank >= 0) m_job.index = described(call.results[1]);
+        if (row.indexed && !row.forward) {
             m_index = m_reader.operand("indices").value();
             m_job.index = described(call.operands[m_index]);
         }
@@ -122,8 +170,8 @@ class PoolPlan final : public LibraryPlan {
             std::copy_n(of + m_job.leading, row.spatial, three.end() - row.spatial);
             return three;
         };
-        m_job.in = behind(m_job.to.sizes, 1);
-        m_job.out = behind(m_job.grad.sizes, 1);
+        m_job.in = behind(row.forward ? m_job.grad.sizes : m_job.to.sizes, 1);
+        m_job.out = behind(row.forward ? m_job.to.sizes : m_job.grad.sizes, 1);
         m_job.toStrides = behind(m_job.to.strides, 0);
         m_job.gradStrides = behind(m_job.grad.strides, 0);
         m_job.indexStrides = behind(m_job.index.strides, 0);
@@ -139,6 +187,13 @@ class PoolPlan final : public LibraryPlan {
         job.grad.data = given.operands[m_grad].data;
         if (m_index >= 0) job.index.data = given.operands[m_index].data;
         const Launcher launch(kPool, given);
+        if (m_row.forward) {
+            job.index.data = given.results[1].rank >= 0 ? given.results[1].data : nullptr;
+            if (job.to.elements() > 0)
+                launch.threads(m_real ? "adaptiveMaxReal" : "adaptiveMaxWhole", job.to.elements(), job,
+                               job.to.elements());
+            return;
+        }
         if (job.to.elements() > 0)
             launch.threads(m_real ? "poolBackReal" : "poolBackWhole", job.to.elements(), job, job.to.elements(),
                            launch.fault());

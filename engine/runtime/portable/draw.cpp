@@ -201,7 +201,6 @@ std::vector<double> gammas(const Run& run) {
 void drawGammas(const Run& run) { storeRange(run.out(), 0, run.out().elements(), gammas(run).data()); }
 void dirichlet(const Run& run) {
     std::vector<double> numbers = gammas(run);
-    if (run.operands[run.call->args[0].integer].rank == 0) throw Failure("needs a dim of concentrations");
     const Strided out = run.out();
     const auto classes = static_cast<size_t>(out.sizes[out.rank - 1]);
     for (size_t row = 0; classes > 0 && row < numbers.size(); row += classes) shareRow({numbers.data() + row, classes});
