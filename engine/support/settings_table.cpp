@@ -49,6 +49,11 @@ constexpr Setting field(std::string_view label, Setting setting, std::string_vie
     return setting;
 }
 
+constexpr Setting ofGpus(std::string_view label, Setting setting) {
+    setting.ofGpus = true;
+    return field(label, setting);
+}
+
 constexpr Setting kSettings[] = {
     // Of the request, which the command line and the dialog make.
     field(
@@ -60,9 +65,10 @@ constexpr Setting kSettings[] = {
         "Strict: refuse results that do not depend on the inputs",
         flag(kRequest, "strict", "false", "With --mode jvp, refuse a result that depends on no differentiated input."),
         "jvp"),
-    choice(kRequest, "device", "cpu", "cpu cuda", "What the graph is compiled for: this CPU, or an NVIDIA GPU."),
-    field(
-        "f32 on NVIDIA GPUs may be rounded to TF32",
+    field("Device",
+          choice(kRequest, "device", "cpu", "cpu cuda", "What the graph is compiled for: this CPU, or an NVIDIA GPU.")),
+    ofGpus(
+        "f32 rounded to TF32",
         choice(kRequest, "tf32", "conv", "none conv all",
                "Which f32 library calls on an NVIDIA GPU round to TF32, a few times faster and right to three digits: "
                "none; conv, PyTorch's default, convolutions that do not transpose; all, products too.")),

@@ -44,6 +44,7 @@ const std::map<QString, Smoke> kSmoke = {
      {"loops chain.py",
       {{"--json", "loops chain.py"},
        {"--json --kernel", "loops chain.py --kernel kernel0"},
+       {"--json --listing", "loops chain.py --kernel kernel0 --listing assembly"},
        {"--json --plan", "loops chain.py --kernel kernel0 --plan plan.txt --repeat 2"}}}},
     {"memory", {"memory chain.py", {{"--json", "memory chain.py"}}}},
     {"export", {"export chain.py -o exported", {{"--json", "export chain.py -o exported"}}}},

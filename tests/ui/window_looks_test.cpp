@@ -118,9 +118,13 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         rules.write("rule a\n");
         rules.close();
         CompileDialog dialog(passes, {});
-        const auto combos = dialog.findChildren<QComboBox*>();
-        QCOMPARE(combos.size(), 3);          // mode, stages and solver: no device but the CPU
-        QCOMPARE(combos.at(1)->count(), 3);  // all stages, and either
+        auto *mode = dialog.findChild<QComboBox*>("mode"), *stages = dialog.findChild<QComboBox*>("only"),
+             *device = dialog.findChild<QComboBox*>("device"), *tf32 = dialog.findChild<QComboBox*>("tf32");
+        QCOMPARE(stages->count(), 3);  // all stages, and either
+        QVERIFY(!tf32->isVisibleTo(&dialog));
+        device->setCurrentText("cuda");
+        QVERIFY(tf32->isVisibleTo(&dialog));
+        device->setCurrentText("cpu");
         const auto passList = [](const CompileDialog& in) {
             for (auto* found : in.findChildren<QListWidget*>())
                 if (found->accessibleName() == "Passes in running order") return found;
@@ -128,10 +132,10 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         };
         auto* list = passList(dialog);
         QCOMPARE(list->count(), 4);
-        combos.at(0)->setCurrentIndex(1);
+        mode->setCurrentIndex(1);
         QCOMPARE(list->count(), 5);  // training has passes of its own
         QCOMPARE(list->item(4)->text(), "partition");
-        QCOMPARE(combos.at(1)->count(), 4);
+        QCOMPARE(stages->count(), 4);
         QCOMPARE(list->item(3)->checkState(), Qt::Unchecked);  // optional
         list->item(3)->setCheckState(Qt::Checked);
         list->setCurrentRow(1);

@@ -110,9 +110,9 @@ RequestForm::RequestForm(const CompileRequest& from, QString takenKeys, QWidget*
         }
     }
     connect(this, &RequestForm::changed, this, [this](const QString& option) {
-        if (option == QStringLiteral("mode")) showThoseOf(mode());
+        if (option == QStringLiteral("mode") || option == QStringLiteral("device")) showMeant();
     });
-    showThoseOf(from.mode);
+    showMeant();
 }
 
 RequestForm::Field RequestForm::makeField(const Setting& setting, const CompileRequest& from) {
@@ -149,14 +149,19 @@ Mode RequestForm::mode() const {
     return modeOf(box->currentText().toStdString()).value_or(Mode::Inference);
 }
 
-void RequestForm::showThoseOf(Mode mode) {
-    for (const Field& field : m_fields) m_form->setRowVisible(field.widget, field.setting->isFor(mode));
+bool RequestForm::means(const Setting& setting) const {
+    const auto* device = qobject_cast<const QComboBox*>(fieldOf("device"));
+    return setting.isFor(mode()) && (!setting.ofGpus || device->currentText() == QStringLiteral("cuda"));
+}
+
+void RequestForm::showMeant() {
+    for (const Field& field : m_fields) m_form->setRowVisible(field.widget, means(*field.setting));
 }
 
 std::vector<std::string> RequestForm::words() const {
     std::vector<std::string> words;
     for (const Field& field : m_fields) {
-        if (!field.setting->isFor(mode())) continue;
+        if (!means(*field.setting)) continue;
         for (const QString& value : valuesIn(field.widget, *field.setting)) {
             words.push_back("--" + std::string(field.setting->key));
             if (field.setting->kind != FieldKind::Flag) words.push_back(value.toStdString());
@@ -185,7 +190,8 @@ namespace {
 
 const QString kRemembered = QStringLiteral("compile/options");
 /// Options that are remembered for the next model; others, such as stages, gradients and fuel, belong to one model.
-constexpr std::string_view kKept[] = {"mode", "strict", "freeze", "parity", "tf32", "memory-budget", "solver"};
+constexpr std::string_view kKept[] = {"mode",   "device", "strict",        "freeze",
+                                      "parity", "tf32",   "memory-budget", "solver"};
 
 }  // namespace
 

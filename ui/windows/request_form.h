@@ -36,7 +36,9 @@ class RequestForm : public QWidget {
     };
     Field makeField(const Setting& setting, const CompileRequest& from);
     QWidget* fieldOf(std::string_view option) const;
-    void showThoseOf(Mode mode);
+    /// Whether it means something in the chosen mode and on the chosen device.
+    bool means(const Setting& setting) const;
+    void showMeant();
 
     QFormLayout* m_form;
     std::vector<Field> m_fields;
