@@ -232,11 +232,12 @@ EvalResult evalBernoulli(const EvalContext& c) {
 Result<ValueType> inferCounts(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (!isFloating(self.dtype)) return c.fail("needs floating-point numbers, not " + self.text());
-    if (c.op().schema()->find("prob") < 0) return contiguousOf(c, self.sizes, self.dtype, self.device);
-    CT_TRY(const TensorType chance, c.tensor("prob"));
-    if (chance.dtype != self.dtype)
-        return c.fail("needs counts and probabilities of one dtype, not " + self.text() + " and " + chance.text());
-    const SymDims shapes[] = {self.sizes, chance.sizes};
+    if (c.op().schema()->params.size() < 2 || c.op().schema()->params[1].kind != ParamKind::Tensor)
+        return contiguousOf(c, self.sizes, self.dtype, self.device);
+    CT_TRY(const TensorType other, c.tensor(1));
+    if (other.dtype != self.dtype)
+        return c.fail("needs operands of one dtype, not " + self.text() + " and " + other.text());
+    const SymDims shapes[] = {self.sizes, other.sizes};
     CT_TRY(SymDims sizes, broadcastSizes(shapes));
     return contiguousOf(c, std::move(sizes), self.dtype, self.device);
 }
@@ -312,8 +313,7 @@ EvalResult evalDirichlet(const EvalContext& c) {
     auto numbers = drawnGammas(c);
     if (!numbers) return c.fail(kBadShape);
     Tensor out = c.result();
-    if (out.rank() == 0) return c.fail("needs a dim of concentrations");
-    const auto classes = static_cast<size_t>(out.sizes().back());
+    const auto classes = static_cast<size_t>(out.rank() == 0 ? 1 : out.sizes().back());
     for (size_t row = 0; classes > 0 && row < numbers->size(); row += classes)
         shareRow({numbers->data() + row, classes});
     unpackElements(*numbers, out);
@@ -391,7 +391,7 @@ constexpr OpDef kDistributionsOps[] = {
      .derive = deriveStandardGamma,
      .samples = "f32[2, 3]>0\nbf16[4]>0\nf64[3]>0"},
     {.schema = "aten._standard_gamma_grad.default(Tensor self, Tensor output) -> Tensor",
-     .infer = inferFloatLikeFirst,
+     .infer = inferCounts,
      .eval = evalGammaGradient,
      .samples = "f32[2, 3]>0, f32[2, 3]>0\nf64[5]>0, f64[5]>0"},
     {.schema = "aten._sample_dirichlet.default(Tensor self, Generator? generator=None) -> Tensor",

@@ -186,6 +186,9 @@ void OpsRecordedTest::results() {
     const bool needsForward = op == "aten.log_sigmoid_backward.default";
     // A product of matrices over hundreds of samples, whose sums a library orders as suits the processor.
     const bool sumsUp = op == "torchvision.deform_conv2d.default";
+    // PyTorch fits functions to it, and is right to three digits; random_test holds ours to quantiles.
+    const std::optional<DType> coarsest =
+        op == "aten._standard_gamma_grad.default" ? std::optional(DType::F16) : std::nullopt;
     checkAll(op, hasResults, [&](const RecordedSample& sample) -> std::string {
         auto results = evaluated(row, sample);
         if (!results) return results.error().message;
@@ -195,7 +198,7 @@ void OpsRecordedTest::results() {
             const std::string number = sample.results.size() > 1 ? "result " + std::to_string(i) + ": " : "";
             if (i >= results->size() || !(*results)[i].defined()) return number + "nothing";
             const Tensor& actual = (*results)[i];
-            const std::string wrong = needsForward ? "" : recordedDifference(actual, expected, sumsUp);
+            const std::string wrong = needsForward ? "" : recordedDifference(actual, expected, sumsUp, coarsest);
             if (!wrong.empty()) return number + wrong;
             if (!sameLayout(expected.sizes, actual.strides(), expected.strides) &&
                 !sameLayout(expected.sizes, actual.strides(), expected.tracedStrides))

@@ -194,9 +194,14 @@ def timed(body, repeat):
     return statistics.median(times)
 
 
-def ours(cli, folder, repeat, *options):
-    command = [cli, "run", folder / "model.pt2", "--inputs", folder / "inputs.safetensors", "--backend", "cuda", "--device", "cuda",
-               "--repeat", repeat, "--json", "-", *options]
+def command_of(options, folder, *more):
+    """Our command for the model; both sides round convolutions to TF32, or neither."""
+    return [options.cli, "run", folder / "model.pt2", "--inputs", folder / "inputs.safetensors", "--backend", "cuda", "--device", "cuda",
+            "--tf32", "conv" if options.tf32 else "none", "--cache", folder / "cache.db", *more]
+
+
+def ours(options, folder, *more):
+    command = command_of(options, folder, "--repeat", options.repeat, "--json", "-", *more)
     begin = time.perf_counter()
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if not done.stdout:
@@ -216,10 +221,8 @@ def row(name, dtype, options, folder):
     save_file({f"input_{i}": a.clone().contiguous() for i, a in enumerate(args)}, folder / "inputs.safetensors")
     save_file({"output_0": wide.to(DTYPES[dtype]).contiguous()}, folder / "expect.safetensors")
     scale = float(wide.abs().max())
-    report, first = ours(options.cli, folder, options.repeat, "--expect", folder / "expect.safetensors", "--cache",
-                         folder / "cache.db")
-    calls = subprocess.run([options.cli, "run", folder / "model.pt2", "--inputs", folder / "inputs.safetensors", "--backend", "cuda",
-                            "--device", "cuda", "--calls", "--cache", folder / "cache.db"], capture_output=True, text=True).stdout
+    report, first = ours(options, folder, "--expect", folder / "expect.safetensors")
+    calls = subprocess.run([str(c) for c in command_of(options, folder, "--calls")], capture_output=True, text=True).stdout
     (folder / "calls.txt").write_text(calls)
     hosts = re.findall(r"reference: \S+", calls)
     error = float(report["outputs"][0].get("max_abs_error") or 0) / scale
@@ -238,7 +241,7 @@ def row(name, dtype, options, folder):
             rivals["compiled"] = torch.compile(model)
             rivals["compiled"](*args)
         for _ in range(options.rounds):
-            line["ours"].append(ours(options.cli, folder, options.repeat, "--cache", folder / "cache.db")[0]["median_ms"])
+            line["ours"].append(ours(options, folder)[0]["median_ms"])
             for kind, run in rivals.items():
                 line[kind].append(timed(lambda: run(*args), options.repeat))
     for kind in ("ours", "graphs", "compiled", "eager"):
@@ -255,7 +258,7 @@ def main():
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=30)
-    parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--tf32", action="store_true", help="of convolutions, which is the default of both sides")
     parser.add_argument("--fast", action="store_true", help="without torch.compile's default mode")
     parser.add_argument("--keep")
     options = parser.parse_args()
