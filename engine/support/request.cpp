@@ -42,9 +42,16 @@ std::string textOf(const OptionalPass& pass) {
 std::string textOf(const PassMove& move) {
     return escaped(move.pass, kPassMarks) + (move.before ? "=before:" : "=after:") + escaped(move.anchor, kPassMarks);
 }
+/// ":key=value,key=value", or nothing.
+std::string settingsText(const std::vector<std::pair<std::string, std::string>>& settings) {
+    std::string out;
+    for (const auto& [key, value] : settings)
+        out += (out.empty() ? ":" : ",") + escaped(key, ":=,") + "=" + escaped(value, ":=,");
+    return out;
+}
 std::string textOf(const PluginPass& plugin) {
     return escaped(plugin.place, ":") + ":" + escaped(plugin.name, ":") + ":" + escaped(plugin.version, ":") + ":" +
-           escaped(plugin.hash, ":");
+           escaped(plugin.hash, ":") + settingsText(plugin.settings);
 }
 
 }  // namespace
@@ -157,10 +164,24 @@ Result<void> readRuleText(CompileRequest& request, const std::string& value) {
     request.userRules.push_back({unescaped(value.substr(0, colon)), value.substr(colon + 1)});
     return {};
 }
+constexpr std::string_view kPluginForm = "NAME, NAME:key=value,key=value or PLACE:NAME:VERSION:HASH";
 Result<void> readPlugin(CompileRequest& request, const std::string& value) {
     const auto parts = splitPlain(value, ':');
-    if (parts.size() != 4 || parts[1].empty()) return misshapen("plugin", value, "PLACE:NAME:VERSION:HASH");
-    request.plugins.push_back({unescaped(parts[0]), unescaped(parts[1]), unescaped(parts[2]), unescaped(parts[3])});
+    const bool isShort = parts.size() <= 2;
+    PluginPass plugin;
+    if (isShort) plugin.name = unescaped(parts[0]);
+    else if (parts.size() == 4 || parts.size() == 5)
+        plugin = {unescaped(parts[0]), unescaped(parts[1]), unescaped(parts[2]), unescaped(parts[3])};
+    bool sound = !plugin.name.empty();
+    if (parts.size() == (isShort ? 2 : 5))
+        for (const std::string_view one : splitPlain(parts.back(), ',')) {
+            const size_t equals = findPlain(one, '=');
+            sound = sound && equals != std::string_view::npos && equals > 0;
+            if (sound)
+                plugin.settings.emplace_back(unescaped(one.substr(0, equals)), unescaped(one.substr(equals + 1)));
+        }
+    if (!sound) return misshapen("plugin", value, kPluginForm);
+    request.plugins.push_back(std::move(plugin));
     return {};
 }
 

@@ -34,8 +34,10 @@ CompileRequest anyRequest(Random& random) {
         request.disabledPasses.push_back("off_" + anyText(random));
     for (uint64_t count = random.below(3); count > 0; --count)
         request.userRules.push_back({anyText(random), anyText(random, true)});
-    for (uint64_t count = random.below(3); count > 0; --count)
+    for (uint64_t count = random.below(3); count > 0; --count) {
         request.plugins.push_back({anyText(random), anyText(random), anyText(random, true), anyText(random, true)});
+        if (coin(random)) request.plugins.back().settings = {{anyText(random), anyText(random, true)}};
+    }
     for (uint64_t count = random.below(3); count > 0; --count)
         request.moves.push_back({anyText(random), coin(random), anyText(random)});
     for (uint64_t count = random.below(3); count > 0; --count) {
@@ -76,6 +78,7 @@ class RequestTest : public QObject {
         row("--enable pad_mm=force_shape_pad:1,decisions:a/b.json --enable batch_tanh --fuel 12");
         row("--rule-text 'mine:rule a\nfind\n    x'");
         row("--plugin joint_custom_pre_pass:fold:1.2:abc --move dce=before:early_patterns");
+        row("--plugin joint_custom_pre_pass:fold.all:1.2:abc:most=3,how=b");
     }
     void texts() {
         QFETCH(QString, text);
@@ -103,7 +106,9 @@ class RequestTest : public QObject {
         row("--fuel 99999999999999999999", "takes a whole number from 0 on");
         row("--enable =x", "takes NAME or NAME=key:value");
         row("--move a=beside:b", "takes NAME=before:OTHER");
-        row("--plugin a:b:c", "takes PLACE:NAME:VERSION:HASH");
+        row("--plugin a:b:c", "or PLACE:NAME:VERSION:HASH");
+        row("--plugin a:most", "takes NAME, NAME:key=value");
+        row("--plugin a:=3", "takes NAME, NAME:key=value");
         row("--rule-text none", "takes NAME:TEXT");
         row("--rules no/such/file", "no/such/file");
         row("--only 'joint", "a quote is not closed");

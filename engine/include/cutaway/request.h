@@ -53,9 +53,12 @@ struct UserRules {
     std::string path = {};  // the file that they were read from, if there is one: says nothing of what they do
     bool operator==(const UserRules& other) const { return name == other.name && text == other.text; }
 };
-/// A pass of a plugin, by name, version and hash. The caller lends its function (CompileServices::passes).
+/// A pass of a plugin ("PLUGIN.PASS"), by name, version and hash. The session fills in what is empty, and takes all
+/// passes and rules where only PLUGIN is named. The caller lends its function (CompileServices::passes), or the session
+/// finds the plugin.
 struct PluginPass {
     std::string place, name, version, hash;
+    std::vector<std::pair<std::string, std::string>> settings = {};
     bool operator==(const PluginPass&) const = default;
 };
 /// Runs a pass right before or after another one instead of where it stands.
