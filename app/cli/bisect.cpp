@@ -6,6 +6,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
 #include "cutaway/backends.h"
+#include "cutaway/plugins.h"
 
 namespace cutaway::cli {
 namespace {
@@ -73,7 +74,7 @@ void printBisect(const BisectReport& report, bool commands) {
 }
 
 struct BisectArguments {
-    std::string path, check = "numbers", backend = "reference", json;
+    std::string path, check = "numbers", backend = "reference", json, oracle;
     bool commands = false;
     double memoryMebibytes = 0;
     BisectOptions bisect;
@@ -137,6 +138,7 @@ void addBisectOptions(CLI::App& command, Context& context) {
             .add_option("--command", arguments->bisect.command,
                         "Shell command that fails on a bad graph; {} stands for the graph as a runnable Python file")
             ->type_name("COMMAND");
+    auto* oracle = addOracle(command, arguments->oracle);
     auto* inputs = command
                        .add_option("--inputs", arguments->bisect.inputsFile,
                                    "Input tensors (safetensors); default: the file's sample inputs, else random ones")
@@ -154,9 +156,13 @@ void addBisectOptions(CLI::App& command, Context& context) {
     arguments->compile.addTo(command);
     command.callback([=, &context] {
         const auto checked = [&]() -> Result<int> {
-            if (shell->count() > 0) {
+            if (oracle->count() > 0) {
+                if (shell->count() > 0) return invalidInput("--oracle and --command are two ways to ask: give one");
+                arguments->bisect.command = oracleCommand(arguments->oracle);
+            }
+            if (shell->count() > 0 || oracle->count() > 0) {
                 if (check->count() > 0 && arguments->check != "command")
-                    return invalidInput("--command is for --check command, not " + arguments->check);
+                    return invalidInput("--command and --oracle are for --check command, not " + arguments->check);
                 arguments->check = "command";
             }
             const std::string& how = arguments->check;

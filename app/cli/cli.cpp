@@ -10,6 +10,7 @@
 #include "app/cli/setting_words.h"
 #include "cutaway/backends.h"
 #include "cutaway/graph_cache.h"
+#include "cutaway/plugins.h"
 #include "cutaway/settings.h"
 #include "cutaway/words.h"
 
@@ -48,6 +49,14 @@ void addJson(CLI::App& command, std::string& path) {
 CLI::Option* addModel(CLI::App& command, std::string& path) {
     return command.add_option("MODEL", path,
                               "A .pt2 file, FX text, a log, a trace, a repro script or a folder of those");
+}
+
+CLI::Option* addOracle(CLI::App& command, std::string& oracle) {
+    return command
+        .add_option(
+            "--oracle", oracle,
+            "In place of --command a plugin's oracle, PLUGIN or PLUGIN.ORACLE, which says whether a graph fails")
+        ->type_name("NAME");
 }
 
 void OpenArguments::addTo(CLI::App& command) {
@@ -109,9 +118,7 @@ void addOption(CLI::App& command, const Setting& setting, std::vector<std::strin
     } else if (setting.kind != Setting::Kind::Flag) {
         option->type_name(std::string(setting.choices));
     }
-    // Not offered: a plugin's functions come from the program that uses the engine, and this one has none.
-    const bool offered = setting.key != "plugin";
-    option->group(offered ? kCompiling : "");
+    option->group(kCompiling);
 }
 
 }  // namespace
@@ -133,7 +140,10 @@ void CompileArguments::addRulesTo(CLI::App& command) {
         if (setting.belongsTo(kRequest) && (setting.key == "rules" || setting.key == "rule-text"))
             addOption(command, setting, words);
 }
-Result<CompileRequest> CompileArguments::resolved() const { return parseRequest(words); }
+Result<CompileRequest> CompileArguments::resolved() const {
+    CT_TRY(CompileRequest request, parseRequest(words));
+    return withPlugins(std::move(request));
+}
 Result<Backend> CompileArguments::backend(std::string_view name) {
     CT_TRY(const Backend backend, backendNamed(name));
     const bool said = std::find(words.begin(), words.end(), "--device") != words.end();

@@ -16,6 +16,9 @@ void addJson(CLI::App& command, std::string& path);
 /// The model that a command works on.
 CLI::Option* addModel(CLI::App& command, std::string& path);
 
+/// --oracle NAME of bisect and minify.
+CLI::Option* addOracle(CLI::App& command, std::string& oracle);
+
 /// Options that choose what of a file to open; part of CompileArguments.
 struct OpenArguments {
     std::string graph;

@@ -24,6 +24,7 @@ namespace cutaway::cli {
     row(debugCompileCommand)  \
     row(explainCommand)       \
     row(rulesCommand)         \
+    row(pluginCommand)        \
     row(settingsCommand)      \
     row(runReproCommand)      \
     row(manualCommand)

@@ -9,6 +9,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
 #include "cutaway/backends.h"
+#include "cutaway/plugins.h"
 
 namespace cutaway::cli {
 namespace {
@@ -89,7 +90,7 @@ class SaysWhatIsLeft {
 };
 
 struct MinifyArguments {
-    std::string path, check = "crash", backend = "reference", step, json;
+    std::string path, check = "crash", backend = "reference", step, json, oracle;
     MinifyOptions minify;
     CompileArguments compile;
     double memoryMebibytes = 0;
@@ -113,11 +114,15 @@ Result<int> minified(Session& session, const MinifyArguments& arguments) {
 
 Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
     MinifyOptions& options = arguments.minify;
+    if (!arguments.oracle.empty()) {
+        if (!options.command.empty()) return invalidInput("--oracle and --command are two ways to ask: give one");
+        options.command = oracleCommand(arguments.oracle);
+    }
     if (!options.command.empty() && !checkGiven) arguments.check = "command";
     for (const auto& [name, check] : kMinifyChecks)
         if (arguments.check == name) options.check = check;
     if (!options.command.empty() && options.check != MinifyCheck::Command)
-        return invalidInput("--command is for --check command, not " + arguments.check);
+        return invalidInput("--command and --oracle are for --check command, not " + arguments.check);
     if (!options.match.empty() && options.check != MinifyCheck::Command)
         return invalidInput("--match is for --check command, not " + arguments.check);
     CT_TRY(options.backend, arguments.compile.backend(arguments.backend));
@@ -155,6 +160,7 @@ void addMinifyOptions(CLI::App& command, Context& context) {
         .add_option("--command", options.command,
                     "Shell command that fails on a bad graph; {} stands for the graph as a runnable Python file")
         ->type_name("COMMAND");
+    addOracle(command, arguments->oracle);
     command
         .add_option("--match", options.match,
                     "The text in the command's output that means failure, in place of its exit status")

@@ -12,7 +12,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
-#include "engine/session/measuring.h"
+#include "engine/session/lent_services.h"
 #include "engine/session/session_state.h"
 #include "engine/support/near_names.h"
 
@@ -252,8 +252,9 @@ Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& r
         Session::State& state = session.state();
         Watch watch(state, std::move(conditions), std::move(numbers), past, progress);
         CompileServices lent = services;
-        CT_TRY_VOID(lendMeasuring(request, lent));
-        CT_TRY(CompileTrace trace, runPipelineWatched(state.input, request, lent, ended, progress,
+        CompileRequest whole = request;
+        CT_TRY_VOID(lendServices(*state.input, whole, lent));
+        CT_TRY(CompileTrace trace, runPipelineWatched(state.input, whole, lent, ended, progress,
                                                       [&](const CompileTrace& soFar) { return watch.look(soFar); }));
         StoppedRun stopped;
         CT_TRY(stopped.run, state.finish(std::move(trace)));

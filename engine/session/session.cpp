@@ -7,10 +7,11 @@
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
+#include "engine/plugins/plugin_calls.h"
 #include "engine/session/arguments.h"
 #include "engine/session/constant_values.h"
 #include "engine/session/describe.h"
-#include "engine/session/measuring.h"
+#include "engine/session/lent_services.h"
 #include "engine/session/node_history.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
@@ -133,9 +134,29 @@ std::unique_ptr<Module> alone(const Module& body, const Module& around, const st
     return module;
 }
 
+/// A file that a plugin reads, with the graph that the settings name alone.
+Result<OpenedFile> importChosen(const std::string& path, const OpenSettings& settings) {
+    CT_TRY(OpenedFile file, importFile(path));
+    if (settings.graph.empty()) return file;
+    std::vector<std::string_view> names;
+    for (const OpenedGraph& graph : file.graphs) names.push_back(graph.name);
+    const auto found = std::find(names.begin(), names.end(), settings.graph);
+    if (found != names.end()) {
+        std::swap(file.graphs.front(), file.graphs[static_cast<size_t>(found - names.begin())]);
+        file.graphs.resize(1);
+        return file;
+    }
+    Error error{ErrorCode::NotFound, "no graph named '" + visibleText(settings.graph) + "'", path, {}};
+    if (std::string near = suggestion(settings.graph, names); !near.empty()) error.notes.push_back(std::move(near));
+    return error;
+}
+
 /// Opens the file at the graph that the settings name; an unknown name is refused with those that there are.
 Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings) {
     CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
+    // Text is recognised by what it looks like, which an importer may know better.
+    const bool isText = known.format() == FileFormat::FxText || known.format() == FileFormat::Log;
+    if ((isText || known.format() == FileFormat::Unknown) && hasImporter(path)) return importChosen(path, settings);
     auto file = known.open({.graph = settings.graph});
     if (settings.graph.empty()) return file;
     const auto names = [](const OpenedFile& opened) {
@@ -271,9 +292,10 @@ Result<RunId> Session::compileWatched(const CompileRequest& request, const Compi
     auto compiled = guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CompileServices lent = services;
-        CT_TRY_VOID(lendMeasuring(request, lent));
-        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, request, lent, ended, progress)
-                                         : runPipeline(m_state->input, request, lent, progress));
+        CompileRequest whole = request;
+        CT_TRY_VOID(lendServices(*m_state->input, whole, lent));
+        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, whole, lent, ended, progress)
+                                         : runPipeline(m_state->input, whole, lent, progress));
         return m_state->finish(std::move(trace));
     });
     if (compiled || !isOpen() || !isReproducible(compiled.error())) return compiled;

@@ -5,9 +5,11 @@
 #include <fstream>
 
 #include "cutaway/guarded.h"
+#include "cutaway/plugins.h"
 #include "engine/minify/bisect.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
+#include "engine/plugins/text_rewrites.h"
 #include "engine/runtime/reference.h"
 #include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
@@ -24,6 +26,11 @@ namespace {
 /// Runs the command on the graph as a Python file that needs nothing but PyTorch.
 Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, const std::filesystem::path& file,
                            const Progress& progress) {
+    if (const auto oracle = oracleOf(options.command)) {
+        CT_TRY(const OracleVerdict verdict, askOracle(*oracle, pluginText(graph), options.timeoutSeconds, progress));
+        return Verdict{verdict.fails, "the oracle says that it " + std::string(verdict.fails ? "fails" : "is good") +
+                                          (verdict.sentence.empty() ? "" : ": " + verdict.sentence)};
+    }
     PrintOptions print;
     print.runnable = true;
     {
@@ -229,6 +236,10 @@ class RecordedSearch {
             if (m_options.check != BisectCheck::Command)
                 return commandLine(m_state, "text", request, {}, at + " --runnable | python -");
             constexpr const char* kFile = "bisect_graph.py";
+            if (const auto oracle = oracleOf(m_options.command))
+                return commandLine(
+                    m_state, "text", request, {},
+                    at + " > " + kFile + " && cutaway-cli plugin ask " + shellWord(*oracle) + " " + kFile);
             return commandLine(m_state, "text", request, {},
                                at + " --runnable > " + kFile + " && " + commandOn(m_options.command, kFile));
         }

@@ -4,6 +4,7 @@
 #include "engine/partition/explain_partition.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/whole_program.h"
+#include "engine/plugins/plugin_passes.h"
 #include "engine/session/session_state.h"
 
 namespace cutaway {
@@ -188,7 +189,9 @@ Result<RunId> Session::deriveWithBudget(RunId id, double budget, const CompileSe
         CompileRequest request = run->trace.request;
         request.memoryBudget = budget;
         CT_TRY_VOID(checkRequest(request));
-        return m_state->finish(deriveRun(run->trace, split->info.index, request, services, ended, progress));
+        CompileServices lent = services;
+        CT_TRY_VOID(lendPlugins(request, lent));
+        return m_state->finish(deriveRun(run->trace, split->info.index, request, lent, ended, progress));
     });
 }
 

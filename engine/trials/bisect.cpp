@@ -6,6 +6,7 @@
 #include "cutaway/backends.h"
 #include "cutaway/guarded.h"
 #include "engine/passes/pipeline.h"
+#include "engine/plugins/plugin_passes.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_bisect.h"
 #include "engine/support/shell_words.h"
@@ -29,8 +30,9 @@ class FuelSearch {
 
     Result<BisectReport> run() {
         CT_TRY_VOID(checkBackend(m_options.backend, m_request.target));
-        if (!m_request.plugins.empty())
-            return unsupported("passes of plugins cannot be tried in another process", {},
+        CT_TRY(m_request, withPlugins(m_request));
+        if (needsLender(m_request))
+            return unsupported("passes that the program lends cannot be tried in another process", {},
                                {"compile without them, or bisect by numbers"});
         CT_TRY(const bool fails, begin());
         if (!fails) return m_report;
@@ -183,8 +185,10 @@ class FuelSearch {
         request.fuel = m_required.empty() ? m_report.good : 0;
         std::optional<PassFuelScope> limit;
         if (!m_required.empty()) limit.emplace(PassFuel{m_required, m_report.good});
+        CompileServices services{.cacheFile = "off"};
+        CT_TRY_VOID(lendPlugins(request, services));
         CT_TRY(const CompileTrace trace,
-               runPipelineWatched(m_state.input, request, {.cacheFile = "off"}, {}, {m_progress.cancel, {}}));
+               runPipelineWatched(m_state.input, request, services, {}, {m_progress.cancel, {}}));
         for (const Step& step : trace.steps) {
             if (!isSearched(step)) continue;
             const bool culprit = isCulprit(step);
@@ -290,7 +294,7 @@ Result<BisectReport> bisect(Session& session, RunId run, const BisectOptions& op
     const bool compiled = options.backend != Backend::Reference;
     const bool anew = options.check == BisectCheck::Crash || (options.check != BisectCheck::Command && compiled);
     const bool failed = !steps.empty() && steps.back().state == StepState::Failed;
-    if (!anew || (failed && !request.plugins.empty()))
+    if (!anew || (failed && needsLender(request)))
         return bisectRecorded(session.state(), run, options, watch, progress);
     CT_TRY(BisectReport report, bisectCompile(session, request, options, watch, progress));
     placeInto(report, run, steps);

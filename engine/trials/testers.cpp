@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "cutaway/guarded.h"
+#include "cutaway/plugins.h"
 #include "engine/formats/safetensors.h"
+#include "engine/support/elapsed.h"
 #include "engine/support/files.h"
 #include "engine/support/shell_words.h"
 #include "engine/support/temp_dir.h"
@@ -84,6 +86,30 @@ class CommandTester : public Tester {
     TrialLimits m_limits;
 };
 
+/// A plugin's oracle, on the graph as text.
+class OracleTester : public Tester {
+  public:
+    OracleTester(std::string oracle, double seconds) : m_oracle(std::move(oracle)), m_seconds(seconds) {}
+
+    Result<TrialOutcome> test(const TrialJob& job, const Progress& progress) override {
+        const auto start = std::chrono::steady_clock::now();
+        CT_TRY(const OracleVerdict verdict, askOracle(m_oracle, job.graph, m_seconds, progress));
+        TrialOutcome outcome;
+        outcome.milliseconds = millisecondsSince(start);
+        outcome.detail = verdict.sentence.empty() ? "the oracle says that it fails" : verdict.sentence;
+        if (!verdict.fails) return outcome;
+        FailureSignature signature;
+        signature.kind = FailureKind::Command;
+        signature.message = "the oracle " + m_oracle + " says that it fails";
+        outcome.failure = std::move(signature);
+        return outcome;
+    }
+
+  private:
+    std::string m_oracle;
+    double m_seconds;
+};
+
 }  // namespace
 
 MakeTester forkingTesters(std::shared_ptr<const TensorTable> table, const TrialLimits& limits) {
@@ -94,6 +120,8 @@ MakeTester forkingTesters(std::shared_ptr<const TensorTable> table, const TrialL
 
 MakeTester commandTesters(const std::string& command, const std::string& match, const TrialLimits& limits) {
     return [command, match, limits]() -> Result<std::unique_ptr<Tester>> {
+        if (const auto oracle = oracleOf(command))
+            return std::unique_ptr<Tester>(std::make_unique<OracleTester>(*oracle, limits.seconds));
         CT_TRY(TempDir folder, TempDir::create("trial"));
         return std::unique_ptr<Tester>(std::make_unique<CommandTester>(std::move(folder), command, match, limits));
     };

@@ -19,7 +19,8 @@ using MakeTester = std::function<Result<std::unique_ptr<Tester>>()>;
 
 /// Trials in forked processes.
 MakeTester forkingTesters(std::shared_ptr<const TensorTable> table, const TrialLimits& limits);
-/// A command on the graph as a Python file. `match`: the text in its output that means failure; empty: its exit status.
+/// A command on the graph as a Python file, or a plugin's oracle (oracleOf). `match`: the text in its output that means
+/// failure; empty: its exit status.
 MakeTester commandTesters(const std::string& command, const std::string& match, const TrialLimits& limits);
 
 class TesterPool {

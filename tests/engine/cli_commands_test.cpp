@@ -77,6 +77,12 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --values",
         "explain " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2 --freeze --node permute_3 --values"}}}},
     {"rules", {"rules --pass early_patterns", {{"--json", "rules --pass early_patterns"}}}},
+    {"plugin",
+     {"plugin list",
+      {{"--json", "plugin list"},
+       {"--json FILE", "plugin check mine.rules"},
+       {"--json NAME MODEL", "plugin color color_family chain.py"}},
+      "CUTAWAY_PLUGINS=" CUTAWAY_SOURCE_DIR "/plugins/samples "}},
     {"settings", {"settings", {{"--json", "settings"}, {"--json --device", "settings --device"}}}},
     {"run-repro", {"run-repro repro", {{"--json", "run-repro repro"}}, "CUTAWAY_FAULT=pass:decompose:runtime_error "}},
     {"manual", {"manual", {{"--json", "manual"}}}},
@@ -117,6 +123,7 @@ class CliCommandsTest : public QObject {
     void initTestCase() {
         write("chain.py", kShortChain);
         write("wrong.rules", kWrongRule);
+        write("mine.rules", kWrongRule);
         write("plan.txt", "order x0\nvectors nothing\n");
         // A failure to repeat, made in a pass.
         const Ended failed =

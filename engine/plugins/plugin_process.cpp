@@ -1,0 +1,221 @@
+#include "engine/plugins/plugin_process.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cutaway/program.h"
+#include "cutaway/words.h"
+#include "engine/support/elapsed.h"
+#include "engine/support/sanitized.h"
+
+namespace cutaway {
+namespace {
+
+std::mutex s_limitsMutex;
+std::optional<PluginLimits> s_limits;
+
+void add(std::string& bytes, uint64_t value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+std::string messageOf(const std::vector<std::string_view>& texts) {
+    std::string bytes;
+    uint64_t size = sizeof size;
+    for (const std::string_view text : texts) size += sizeof size + text.size();
+    bytes.reserve(size + sizeof size);
+    add(bytes, size);
+    add(bytes, texts.size());
+    for (const std::string_view text : texts) {
+        add(bytes, text.size());
+        bytes += text;
+    }
+    return bytes;
+}
+
+/// What came back is a plugin's, so nothing of it is believed.
+std::optional<std::vector<std::string>> textsOf(std::string_view bytes) {
+    const auto number = [&]() -> std::optional<uint64_t> {
+        uint64_t value = 0;
+        if (bytes.size() < sizeof value) return std::nullopt;
+        std::memcpy(&value, bytes.data(), sizeof value);
+        bytes.remove_prefix(sizeof value);
+        return value;
+    };
+    const auto count = number();
+    if (!count || *count > bytes.size() / sizeof(uint64_t)) return std::nullopt;
+    std::vector<std::string> texts;
+    texts.reserve(*count);
+    for (uint64_t i = 0; i < *count; ++i) {
+        const auto size = number();
+        if (!size || *size > bytes.size()) return std::nullopt;
+        texts.emplace_back(bytes.substr(0, *size));
+        bytes.remove_prefix(*size);
+    }
+    return bytes.empty() ? std::optional(std::move(texts)) : std::nullopt;
+}
+
+std::string seconds(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g s", value);
+    return text;
+}
+
+}  // namespace
+
+PluginLimits pluginLimits() {
+    const std::lock_guard lock(s_limitsMutex);
+    if (!s_limits) {
+        s_limits.emplace();
+        if (const char* given = std::getenv("CUTAWAY_PLUGIN_SECONDS")) {
+            const double value = std::strtod(given, nullptr);
+            if (value > 0) s_limits->seconds = value;
+        }
+    }
+    return *s_limits;
+}
+
+void setPluginLimits(const PluginLimits& limits) {
+    const std::lock_guard lock(s_limitsMutex);
+    s_limits = limits;
+}
+
+Result<void> PluginProcess::start() {
+    CT_TRY(const std::string program, findHelper("cutaway-plugin-host", "CUTAWAY_PLUGIN_HOST"));
+    if (!m_folder) {
+        CT_TRY(TempDir folder, TempDir::create("plugin"));
+        m_folder.emplace(std::move(folder));
+    }
+    const PluginLimits limits = m_limits = pluginLimits();
+    ProcessOptions options;
+    options.argv = {program, m_file, std::to_string(kSanitized ? 0 : limits.memoryBytes),
+                    std::to_string(limits.fileBytes), m_mayStart ? "1" : "0"};
+    options.workingDirectory = m_folder->path().string();
+    options.wallSeconds = 0;  // each call has its own
+    options.outputLimit = static_cast<size_t>(limits.resultBytes) + (size_t{1} << 20);
+    CT_TRY(ChildProcess child, startLasting(options));
+    m_child.emplace(std::move(child));
+    return {};
+}
+
+/// What has become of the process, in words.
+Error PluginProcess::gone(double limit, const Error& error) {
+    const bool ended = error.code != ErrorCode::Limit;
+    if (!ended) m_child->kill();
+    ProcessEnd end = m_child->wait();
+    m_child.reset();
+    m_folder.reset();  // with all that it left there
+    Error out{ErrorCode::ToolFailed, {}, {}, {}};
+    if (!ended) {
+        out.code = ErrorCode::Limit;
+        out.message = "did not answer within " + seconds(limit) + " and was ended";
+    } else if (end.how == ProcessEnd::How::Signalled && end.signal == SIGXFSZ) {
+        out.message = "wrote a file of more than " + std::to_string(pluginLimits().fileBytes) + " bytes and was ended";
+    } else {
+        out.message = "its process " + end.text();
+    }
+    std::string said = end.errors.size() > 400 ? end.errors.substr(end.errors.size() - 400) : end.errors;
+    while (said.ends_with('\n')) said.pop_back();
+    if (!said.empty()) out.notes.push_back("it said: " + visibleText(said));
+    return out;
+}
+
+Result<std::vector<std::string>> PluginProcess::exchange(const std::string& request, double limit,
+                                                         const Stopped& stopped) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto left = [&] { return limit - millisecondsSince(start) / 1000; };
+    if (auto written = m_child->write(request); !written) return gone(limit, written.error());
+    const auto read = [&](size_t count) -> Result<std::string> {
+        while (true) {
+            auto bytes = m_child->readBytes(count, std::min(0.1, std::max(left(), 0.0)));
+            if (bytes || bytes.error().code != ErrorCode::Limit) return bytes;
+            if (stopped && stopped()) return Error{ErrorCode::Cancelled, "the call was stopped", {}, {}};
+            if (left() <= 0) return bytes;
+        }
+    };
+    auto head = read(sizeof(uint64_t));
+    uint64_t size = 0;
+    if (head) {
+        std::memcpy(&size, head->data(), sizeof size);
+        if (size > static_cast<uint64_t>(pluginLimits().resultBytes)) {
+            m_child.reset();
+            return Error{ErrorCode::Limit,
+                         "returned " + std::to_string(size) + " bytes, and may return " +
+                             std::to_string(pluginLimits().resultBytes),
+                         {},
+                         {}};
+        }
+        head = read(size);
+    }
+    if (!head) {
+        if (head.error().code != ErrorCode::Cancelled) return gone(limit, head.error());
+        m_child.reset();
+        return head.error();
+    }
+    if (auto texts = textsOf(*head); texts && !texts->empty()) return std::move(*texts);
+    m_child.reset();
+    return Error{ErrorCode::ToolFailed, "returned bytes that are no answer", {}, {}};
+}
+
+Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& stopped) {
+    const std::lock_guard lock(m_mutex);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto answer = [&]() -> Result<PluginReply> {
+        const PluginLimits now = pluginLimits();
+        const bool sameLimits = now.memoryBytes == m_limits.memoryBytes && now.fileBytes == m_limits.fileBytes &&
+                                now.resultBytes == m_limits.resultBytes;
+        if (m_child && (!sameLimits || !m_child->running())) m_child.reset();
+        if (!m_child) CT_TRY_VOID(start());
+        const std::string index = std::to_string(call.index);
+        std::vector<std::string_view> texts = {call.kind, index, call.file, call.work};
+        texts.insert(texts.end(), call.settings.begin(), call.settings.end());
+        const double limit = call.seconds > 0 ? call.seconds : pluginLimits().seconds;
+        CT_TRY(std::vector<std::string> reply, exchange(messageOf(texts), limit, stopped));
+        if (reply[0] == "failed")
+            return Error{
+                ErrorCode::ToolFailed,
+                "failed: " + visibleText(reply.size() > 1 && !reply[1].empty() ? reply[1] : "it does not say why"),
+                {},
+                {}};
+        PluginReply out{reply[0] == "yes", {}};
+        if (reply.size() > 2)
+            out.said.assign(std::make_move_iterator(reply.begin() + 2), std::make_move_iterator(reply.end()));
+        return out;
+    };
+    Result<PluginReply> reply = answer();
+    const std::lock_guard counting(m_countsMutex);
+    if (call.kind != "describe") ++m_counts.calls;
+    m_counts.milliseconds += millisecondsSince(begin);
+    if (reply || reply.error().code == ErrorCode::Cancelled) return reply;
+    Error error = reply.error();
+    error.message = call.name + " " + error.message;
+    ++m_counts.faults;
+    m_counts.lastFault = error.message;
+    return error;
+}
+
+void PluginProcess::letStartProcesses(bool may) {
+    const std::lock_guard lock(m_mutex);
+    if (m_mayStart == may) return;
+    m_mayStart = may;
+    m_child.reset();
+}
+
+int64_t PluginProcess::residentBytes() const {
+    const std::lock_guard lock(m_mutex);
+    if (!m_child) return 0;
+    std::ifstream file("/proc/" + std::to_string(m_child->pid()) + "/statm");
+    int64_t size = 0, resident = 0;
+    file >> size >> resident;
+    return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+PluginProcess::Counts PluginProcess::counts() const {
+    const std::lock_guard lock(m_countsMutex);
+    return m_counts;
+}
+
+}  // namespace cutaway

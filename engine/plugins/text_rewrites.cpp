@@ -1,0 +1,384 @@
+#include "engine/plugins/text_rewrites.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "cutaway/words.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/verify.h"
+#include "engine/plugins/text_difference.h"
+#include "engine/rewrite/graph_order.h"
+#include "engine/text/print.h"
+
+namespace cutaway {
+namespace {
+
+/// What depends on each other and is made at once.
+struct RewriteGroup {
+    std::vector<Node*> removed, made;
+    std::vector<std::pair<Node*, Node*>> edited;
+    std::vector<TextRewire> rewired;
+    bool reorders = false;
+};
+
+/// Sets that grow together.
+class Unions {
+  public:
+    size_t of(const void* item) {
+        const auto [at, fresh] = m_numbers.emplace(item, m_parents.size());
+        if (fresh) m_parents.push_back(at->second);
+        return root(at->second);
+    }
+    void join(const void* a, const void* b) {
+        const size_t left = of(a), right = of(b);
+        m_parents[std::max(left, right)] = std::min(left, right);
+    }
+    bool knows(const void* item) const { return m_numbers.contains(item); }
+
+  private:
+    size_t root(size_t at) {
+        while (m_parents[at] != at) at = m_parents[at] = m_parents[m_parents[at]];
+        return at;
+    }
+    std::unordered_map<const void*, size_t> m_numbers;
+    std::vector<size_t> m_parents;
+};
+
+std::vector<RewriteGroup> groupsOf(const TextDifference& difference) {
+    if (difference.empty()) return {};
+    if (!difference.order.empty()) {
+        // What stands elsewhere may have moved for any of the others.
+        RewriteGroup all{difference.removed, difference.made, difference.edited, difference.rewired, true};
+        return {all};
+    }
+    Unions unions;
+    for (Node* node : difference.removed) unions.of(node);
+    for (Node* node : difference.made) unions.of(node);
+    for (const auto& [old, parsed] : difference.edited) unions.of(old);
+    const auto joinKnown = [&](const void* a, const Node* b) {
+        if (b != nullptr && unions.knows(b)) unions.join(a, b);
+    };
+    for (Node* node : difference.removed)
+        for (Node* user : node->users()) joinKnown(node, user);
+    const auto joinOperands = [&](const void* item, const Node& parsed) {
+        for (Node* input : parsed.inputs()) joinKnown(item, difference.valueOf(input).any());
+    };
+    for (Node* node : difference.made) joinOperands(node, *node);
+    for (const auto& [old, parsed] : difference.edited) {
+        joinOperands(old, *parsed);
+        for (Node* input : old->inputs()) joinKnown(old, input);
+    }
+    for (const TextRewire& rewire : difference.rewired) {
+        const bool before = unions.knows(rewire.before), after = unions.knows(rewire.after.any());
+        if (before && after) unions.join(rewire.before, rewire.after.any());
+        if (!before && !after) unions.of(rewire.user);
+    }
+    // In the order of their first numbers, which follows the graph's.
+    std::map<size_t, RewriteGroup> groups;
+    for (Node* node : difference.removed) groups[unions.of(node)].removed.push_back(node);
+    for (Node* node : difference.made) groups[unions.of(node)].made.push_back(node);
+    for (const auto& pair : difference.edited) groups[unions.of(pair.first)].edited.push_back(pair);
+    for (const TextRewire& rewire : difference.rewired) {
+        const void* item = rewire.user;
+        if (unions.knows(rewire.after.any())) item = rewire.after.any();
+        if (unions.knows(rewire.before)) item = rewire.before;
+        groups[unions.of(item)].rewired.push_back(rewire);
+    }
+    std::vector<RewriteGroup> out;
+    for (auto& [number, group] : groups) out.push_back(std::move(group));
+    return out;
+}
+
+class GroupEditor {
+  public:
+    /// `known`: operators without a row that may be called; `attributes`: tensors that may be read.
+    GroupEditor(Graph& graph, const TextDifference& difference, Rewriter& rewriter, std::set<std::string> known,
+                std::set<std::string> attributes)
+        : m_graph(graph),
+          m_difference(difference),
+          m_rewriter(rewriter),
+          m_knownOps(std::move(known)),
+          m_attributes(std::move(attributes)) {}
+
+    /// Where the group's rewrite starts: the last node that it takes away, as a pattern's root is.
+    Node* anchorOf(const RewriteGroup& group) const {
+        if (!group.removed.empty()) return group.removed.back();
+        if (!group.edited.empty()) return group.edited.front().first;
+        if (!group.rewired.empty()) return group.rewired.front().user;
+        if (!group.made.empty()) return m_difference.next.at(group.made.front());
+        return m_difference.order.empty() ? m_graph.outputNode() : m_difference.order.front();
+    }
+
+    Result<void> apply(const RewriteGroup& group) {
+        CT_TRY_VOID(make(group));
+        CT_TRY_VOID(edit(group));
+        CT_TRY_VOID(rewire(group));
+        for (size_t i = group.removed.size(); i-- > 0;) {
+            Node& node = *group.removed[i];
+            if (node.hasUsers())
+                return invalidInput("'" + visibleText(node.name()) + "' is read, and nothing computes it",
+                                    node.users().front()->name());
+            m_graph.erase(node);
+        }
+        for (Node* parsed : group.made) {
+            Node& node = *m_made.at(parsed);
+            if (node.name() != parsed->name()) m_graph.rename(node, parsed->name());
+        }
+        if (group.reorders) reorder();
+        return {};
+    }
+
+  private:
+    Node* nodeOf(Node* parsedNode) const {
+        const TextValue value = m_difference.valueOf(parsedNode);
+        return value.kept ? value.kept : m_made.at(value.made);
+    }
+    std::vector<Argument> argumentsOf(const Node& parsed) const {
+        std::vector<Argument> args;
+        for (const Argument& arg : parsed.args())
+            args.push_back(arg.mapNodes([&](Node* node) { return nodeOf(node); }));
+        return args;
+    }
+    std::vector<std::pair<std::string, Argument>> keywordsOf(const Node& parsed) const {
+        std::vector<std::pair<std::string, Argument>> out;
+        for (const auto& [key, arg] : parsed.kwargs())
+            out.emplace_back(key, arg.mapNodes([&](Node* node) { return nodeOf(node); }));
+        return out;
+    }
+
+    /// The type that the operator gives, which has to be the one that the text says.
+    Result<ValueType> typeOf(const Node& parsed, const std::vector<Argument>& args) const {
+        if (parsed.op().isOpaque()) {
+            if (!m_knownOps.contains(parsed.op().name()))
+                return invalidInput("the operator '" + visibleText(parsed.op().name()) + "' is not known",
+                                    parsed.name());
+            return parsed.type();
+        }
+        auto type = inferCall(parsed.op(), args);
+        if (!type) {
+            Error error = type.error();
+            if (error.where.empty()) error.where = parsed.name();
+            return error;
+        }
+        if (type->isOpaque()) return parsed.type();
+        if (!parsed.type().isOpaque() && !sameType(*type, parsed.type()))
+            return invalidInput(
+                "the text says " + parsed.type().text() + ", and " + parsed.op().name() + " gives " + type->text(),
+                parsed.name());
+        return type;
+    }
+
+    Result<void> make(const RewriteGroup& group) {
+        if (group.made.empty()) return {};
+        Provenance provenance;
+        const Node* origin = anchorOf(group);
+        if (!origin->isOutput()) provenance = origin->provenance();
+        provenance.origin.clear();
+        for (const Node* node : group.removed)
+            for (const NodeId id : m_rewriter.originsOf(*node)) provenance.origin.push_back(id);
+        provenance.sourceName.clear();
+        provenance.createdBy = std::string(m_rewriter.pass());
+        const auto shared = std::make_shared<const Provenance>(std::move(provenance));
+        for (Node* parsed : group.made) {
+            Node* const before = m_difference.next.at(parsed);
+            Node* node = nullptr;
+            if (parsed->isCall()) {
+                std::vector<Argument> args = argumentsOf(*parsed);
+                CT_TRY(ValueType type, typeOf(*parsed, args));
+                node = &m_graph.call(parsed->op(), std::move(args), std::move(type), before, parsed->name(),
+                                     keywordsOf(*parsed));
+            } else {
+                if (!m_attributes.contains(parsed->target()))
+                    return invalidInput("the model has no tensor '" + visibleText(parsed->target()) + "'",
+                                        parsed->name());
+                node = &m_graph.getAttr(parsed->target(), parsed->type(), before, parsed->name());
+            }
+            m_graph.setProvenance(*node, shared);
+            m_made[parsed] = node;
+        }
+        return {};
+    }
+
+    Result<void> edit(const RewriteGroup& group) {
+        for (const auto& [old, parsed] : group.edited) {
+            if (!parsed->isCall()) {
+                m_graph.setType(*old, parsed->type());
+                continue;
+            }
+            std::vector<Argument> args = argumentsOf(*parsed);
+            CT_TRY(ValueType type, typeOf(*parsed, args));
+            const bool same = sameMemory(old->type(), type);
+            m_graph.setOp(*old, parsed->op(), std::move(args), std::move(type), keywordsOf(*parsed));
+            if (!same) CT_TRY_VOID(retypeReaders(m_graph, *old, true));
+        }
+        return {};
+    }
+
+    Result<void> rewire(const RewriteGroup& group) {
+        std::map<NodeId, std::vector<const TextRewire*>> byUser;
+        for (const TextRewire& rewire : group.rewired) byUser[rewire.user->id()].push_back(&rewire);
+        std::set<NodeId> retyped;
+        std::vector<Node*> changed;
+        for (const auto& [id, rewires] : byUser) {
+            Node& user = *rewires.front()->user;
+            std::vector<Node*> now;
+            user.forEachInput([&](Node* input) { now.push_back(input); });
+            for (const TextRewire* rewire : rewires) {
+                Node* const after = rewire->after.kept ? rewire->after.kept : m_made.at(rewire->after.made);
+                if (!sameMemory(rewire->before->type(), after->type()) && retyped.insert(after->id()).second)
+                    changed.push_back(after);
+                now[rewire->leaf] = after;
+            }
+            size_t leaf = 0;
+            const auto next = [&](Node*) { return now[leaf++]; };
+            std::vector<Argument> args;
+            for (const Argument& arg : user.args()) args.push_back(arg.mapNodes(next));
+            if (user.isCall() && !user.kwargs().empty()) {
+                std::vector<std::pair<std::string, Argument>> keywords;
+                for (const auto& [key, arg] : user.kwargs()) keywords.emplace_back(key, arg.mapNodes(next));
+                m_graph.setOp(user, user.op(), std::move(args), user.type(), std::move(keywords));
+            } else {
+                m_graph.setArgs(user, std::move(args));
+            }
+        }
+        // Readers keep the types that the text says; layouts that no text says follow.
+        for (Node* node : changed) CT_TRY_VOID(retypeReaders(m_graph, *node, true));
+        return {};
+    }
+
+    void reorder() {
+        Node* const output = m_graph.outputNode();
+        std::map<const Node*, std::vector<Node*>> made;
+        for (Node* parsed : m_difference.made) made[m_difference.next.at(parsed)].push_back(m_made.at(parsed));
+        for (Node* node : m_difference.order) {
+            for (Node* before : made[node]) m_graph.moveBefore(*before, *output);
+            m_graph.moveBefore(*node, *output);
+        }
+        for (Node* before : made[output]) m_graph.moveBefore(*before, *output);
+    }
+
+    Graph& m_graph;
+    const TextDifference& m_difference;
+    Rewriter& m_rewriter;
+    std::set<std::string> m_knownOps, m_attributes;
+    std::unordered_map<Node*, Node*> m_made;
+};
+
+/// What the output returns, by place.
+std::vector<ValueType> returnedTypes(const Graph& graph) {
+    std::vector<ValueType> types;
+    if (const Node* output = graph.outputNode())
+        output->forEachInput([&](Node* input) { types.push_back(input->type()); });
+    return types;
+}
+
+/// Operators without a row that may be called: those that the graph calls already.
+std::set<std::string> opaqueOps(const Module& module) {
+    std::set<std::string> names;
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall() && node.op().isOpaque()) names.insert(node.op().name());
+    return names;
+}
+std::set<std::string> attributesOf(const Module& root, const Module& module) {
+    std::set<std::string> names;
+    for (const Module* one : {&root, &module}) {
+        for (const auto& [name, tensor] : one->tensors) names.insert(name);
+        for (const auto& [name, recipe] : one->recipes) names.insert(name);
+    }
+    for (const Node& node : module.graph().nodes())
+        if (node.kind() == NodeKind::GetAttr) names.insert(node.target());
+    return names;
+}
+
+struct RewriteNames {
+    std::string_view rule, why;
+    std::map<std::string, const NamedRewrite*> byNode;
+};
+
+/// The function's differences, as rewrites.
+Result<bool> rewriteFunction(const Module& root, Module& module, const TextDifference& difference, Rewriter& rewriter,
+                             const RewriteNames& names) {
+    if (difference.empty()) return false;
+    Graph& graph = module.graph();
+    GroupEditor editor(graph, difference, rewriter, opaqueOps(module), attributesOf(root, module));
+    const std::vector<ValueType> returned = returnedTypes(graph);
+    bool changed = false;
+    for (const RewriteGroup& group : groupsOf(difference)) {
+        const NamedRewrite* said = nullptr;
+        const auto look = [&](const Node& node) {
+            const auto found = names.byNode.find(node.name());
+            if (!said && found != names.byNode.end()) said = found->second;
+        };
+        for (const Node* node : group.made) look(*node);
+        for (const Node* node : group.removed) look(*node);
+        for (const auto& [old, parsed] : group.edited) look(*old);
+        for (const TextRewire& rewire : group.rewired) look(*rewire.user);
+        const Go go = rewriter.begin(said ? std::string_view(said->rule) : names.rule, *editor.anchorOf(group),
+                                     said ? std::string_view(said->why) : names.why);
+        if (go == Go::Stop) break;
+        if (go == Go::Skip) continue;
+        changed = true;
+        CT_TRY_VOID(editor.apply(group));
+    }
+    const std::vector<ValueType> now = returnedTypes(graph);
+    for (size_t i = 0; i < returned.size() && i < now.size(); ++i)
+        if (!sameType(returned[i], now[i]))
+            return Error{ErrorCode::InvalidInput,
+                         "output " + std::to_string(i) + " is " + now[i].text() + " in place of " + returned[i].text(),
+                         {},
+                         {"a plugin's pass keeps inputs and outputs as they are"}};
+    return changed;
+}
+
+}  // namespace
+
+std::string pluginText(const Module& module) {
+    PrintOptions options;
+    options.comments = false;
+    return printText(module, options).text;
+}
+
+Result<bool> rewriteByText(Module& module, std::string_view before, std::string_view after, Rewriter& rewriter,
+                           std::string_view rule, std::string_view why, const std::vector<NamedRewrite>& named) {
+    if (before == after) return false;
+    CT_TRY(const FunctionTexts old, splitFunctions(before));
+    CT_TRY(const FunctionTexts now, splitFunctions(after));
+    std::set<std::string_view> seen;
+    for (const TextFunction& function : now.functions) {
+        if (!old.find(function.name))
+            return invalidInput("it adds a graph, which a plugin's pass may not", std::string(function.name));
+        if (!seen.insert(function.name).second)
+            return invalidInput("it has two graphs of one name", std::string(function.name));
+    }
+    RewriteNames names{rule, why, {}};
+    for (const NamedRewrite& one : named) names.byNode.emplace(one.node, &one);
+    // All is read before anything is changed. Bodies first, as the pipeline's own passes go.
+    std::vector<std::pair<Module*, const TextFunction*>> work;
+    for (const TextFunction& function : old.functions) {
+        Module* const one = function.name == "forward" && &function == &old.functions.front()
+                                ? &module
+                                : module.subgraph(function.name);
+        if (one != nullptr) work.emplace_back(one, &function);
+    }
+    if (work.size() > 1) std::rotate(work.begin(), work.begin() + 1, work.end());
+    std::vector<TextDifference> differences;
+    for (const auto& [one, function] : work) {
+        const TextFunction* const fresh = now.find(function->name);
+        if (!fresh)
+            return invalidInput("it leaves out a graph, which a plugin's pass may not", std::string(function->name));
+        std::unordered_map<std::string_view, Node*> lines;
+        for (const std::string_view line : function->body)
+            if (Node* node = one->graph().findByName(definedName(line))) lines.emplace(line, node);
+        CT_TRY(TextDifference difference, differenceOf(one->graph(), lines, *function, *fresh, now));
+        differences.push_back(std::move(difference));
+    }
+    bool changed = false;
+    for (size_t i = 0; i < work.size(); ++i) {
+        CT_TRY(const bool did, rewriteFunction(module, *work[i].first, differences[i], rewriter, names));
+        changed |= did;
+    }
+    return changed;
+}
+
+}  // namespace cutaway

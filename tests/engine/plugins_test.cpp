@@ -1,0 +1,347 @@
+// Plugins: found, asked, run as passes, and what it costs when one misbehaves: itself, by name, and nothing else.
+#include "cutaway/plugins.h"
+
+#include <QtTest>
+#include <chrono>
+
+#include "cutaway/session.h"
+#include "tests/support/plugins.h"
+#include "tests/support/suites.h"
+
+using namespace cutaway;
+using cutaway::testing::PluginsFolder;
+
+namespace {
+
+constexpr const char* kModel = R"(def forward(x: "f32[4, 8]", y: "f32[4, 8]"):
+    mul: "f32[4, 8]" = aten.mul.Tensor(x, y)
+    add: "f32[4, 8]" = aten.add.Tensor(mul, y)
+    relu: "f32[4, 8]" = aten.relu.default(add)
+    return (relu, mul)
+)";
+constexpr const char* kFusable = R"(def forward(x: "f32[4, 8]", y: "f32[4, 8]"):
+    mul: "f32[4, 8]" = aten.mul.Tensor(x, y)
+    add: "f32[4, 8]" = aten.add.Tensor(mul, y)
+    relu: "f32[4, 8]" = aten.relu.default(add)
+    mul_1: "f32[4, 8]" = aten.mul.Tensor(relu, y)
+    add_1: "f32[4, 8]" = aten.add.Tensor(x, mul_1)
+    return (add_1,)
+)";
+
+CompileRequest asking(const std::string& words) {
+    auto request = parseRequest(words);
+    if (!request) qFatal("%s", request.error().text().c_str());
+    request->passesOnly = true;
+    return *request;
+}
+
+}  // namespace
+
+class PluginsTest : public QObject {
+    Q_OBJECT
+
+    PluginsFolder m_folder;
+    Session m_session;
+
+    void open(const QByteArray& text) {
+        QTemporaryFile file;
+        QVERIFY(file.open());
+        file.write(text);
+        file.close();
+        const auto opened = m_session.open(file.fileName().toStdString());
+        QVERIFY2(opened.has_value(), opened ? "" : opened.error().text().c_str());
+    }
+    /// The step of the plugin's pass.
+    std::optional<StepInfo> stepOf(RunId run, const QString& pass) {
+        const auto steps = m_session.steps(run);
+        for (const StepInfo& step : *steps)
+            if (QString::fromStdString(step.name).endsWith("." + pass)) return step;
+        return std::nullopt;
+    }
+
+  private slots:
+    void initTestCase() {
+        QCOMPARE(m_folder.build(PluginsFolder::sample("fuse_addcmul.c"), "fuse_addcmul.so"), QString());
+        QCOMPARE(m_folder.build(PluginsFolder::data("misbehaves.c"), "misbehaves.so"), QString());
+        QVERIFY(m_folder.copy(PluginsFolder::sample("fuse_silu.rules"), "fuse_silu.rules"));
+    }
+    void init() { setPluginLimits({}); }
+
+    /// The pass is a pass: in the list, stepped, switched off, moved, with settings, in the request by name and hash.
+    void passOfARun() {
+        open(kFusable);
+        const auto run = m_session.compile(asking("--plugin fuse_addcmul"));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const auto step = stepOf(*run, "fuse_addcmul.fuse");
+        QVERIFY(step.has_value());
+        QCOMPARE(step->state, StepState::Changed);
+        QCOMPARE(step->rewrites, 2);
+        const auto rewrites = m_session.rewrites(*run, step->index);
+        QCOMPARE(rewrites->front().rule, std::string("addcmul"));
+        QCOMPARE(rewrites->front().why, std::string("a product and the sum that reads it are one call"));
+        const auto half = m_session.text({*run, step->index, 1});
+        QCOMPARE(QString::fromStdString(half->text).count("addcmul"), 1);
+        const auto whole = m_session.text({*run, step->index, -1});
+        QCOMPARE(QString::fromStdString(whole->text).count("addcmul"), 2);
+
+        const auto request = m_session.requestOf(*run);
+        QCOMPARE(static_cast<int>(request->plugins.size()), 1);
+        QCOMPARE(request->plugins[0].name, std::string("fuse_addcmul.fuse"));
+        QCOMPARE(request->plugins[0].version, std::string("1.0"));
+        QCOMPARE(static_cast<int>(request->plugins[0].hash.size()), 32);
+        const auto again = m_session.compile(*parseRequest(request->text()));
+        QVERIFY2(again.has_value(), again ? "" : again.error().text().c_str());
+        QCOMPARE(stepOf(*again, "fuse_addcmul.fuse")->rewrites, 2);
+
+        const auto one = m_session.compile(asking("--plugin fuse_addcmul:most=1"));
+        QCOMPARE(stepOf(*one, "fuse_addcmul.fuse")->rewrites, 1);
+        const auto off =
+            m_session.compile(asking("--plugin fuse_addcmul --disable post_grad_custom_post_pass.fuse_addcmul.fuse"));
+        QCOMPARE(stepOf(*off, "fuse_addcmul.fuse")->state, StepState::Disabled);
+        const auto moved = m_session.compile(
+            asking("--plugin fuse_addcmul --move post_grad_custom_post_pass.fuse_addcmul.fuse=before:remove_noop_ops"));
+        QVERIFY2(moved.has_value(), moved ? "" : moved.error().text().c_str());
+        QVERIFY(stepOf(*moved, "fuse_addcmul.fuse")->index < step->index);
+    }
+
+    void rulesAlone() {
+        open(
+            "def forward(x: \"f32[4]\"):\n    s: \"f32[4]\" = aten.sigmoid.default(x)\n"
+            "    m: \"f32[4]\" = aten.mul.Tensor(x, s)\n    return (m,)\n");
+        const auto run = m_session.compile(asking("--plugin fuse_silu"));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QCOMPARE(stepOf(*run, "fuse_silu")->rewrites, 1);
+        QVERIFY(m_session.requestOf(*run)->plugins.empty());  // the request has the text
+    }
+
+    void refused_data() {
+        QTest::addColumn<QString>("words");
+        QTest::addColumn<QString>("problem");
+        const auto row = [](const char* words, const char* problem) { QTest::newRow(words) << words << problem; };
+        row("--plugin fuse_addcmull", "did you mean fuse_addcmul");
+        row("--plugin fuse_addcmul.other", "gives no pass named 'fuse_addcmul.other'");
+        row("--plugin fuse_addcmul:mosst=1", "did you mean most");
+        row("--plugin post_grad_custom_post_pass:fuse_addcmul.fuse:0.9:abc",
+            "names plugin fuse_addcmul 0.9 (abc), and 1.0");
+        row("--plugin nowhere:fuse_addcmul.fuse::", "no place named 'nowhere'");
+    }
+    void refused() {
+        QFETCH(QString, words);
+        QFETCH(QString, problem);
+        open(kFusable);
+        const auto run = m_session.compile(asking(words.toStdString()));
+        QVERIFY(!run.has_value());
+        QVERIFY2(QString::fromStdString(run.error().text()).contains(problem), run.error().text().c_str());
+    }
+
+    void misbehaves_data() {
+        QTest::addColumn<QString>("pass");
+        QTest::addColumn<QString>("problem");
+        const auto row = [](const char* pass, const char* problem) { QTest::newRow(pass) << pass << problem; };
+        row("crash", "its process was killed by signal 11");
+        row("ends", "its process exited with status 0");
+        row("hang", "did not answer within 1 s and was ended");
+        row("forks", "failed: Operation not permitted");
+        row("executes", "failed: Operation not permitted");
+        row("writes", "wrote a file of more than 1048576 bytes and was ended");
+        row("remembers", "failed: no memory");
+        row("scribbles", "");
+        row("silent", "it returned 2 and did not say why");
+        row("returns", "it returned 4711 and did not say why");
+        row("returns_much", "and may return 4194304");
+        row("twice", "returned more than one graph");
+        row("rubbish", "the text holds no function");
+        row("nothing", "the text holds no function");
+        row("unknown_operator", "the operator 'mine.relu.default' is not known");
+        row("wrong_arguments", "aten.relu.default");
+        row("cyclic", "'relu' is read before it is computed");
+        row("itself", "mul");
+        row("undefined", "nobody");
+        row("missing", "'mul' is read, and nothing computes it");
+        row("defined_twice", "'mul' is computed twice");
+        row("other_inputs", "the graph has other inputs");
+        row("fewer_outputs", "the graph has other outputs");
+        row("other_output", "output 0 is");
+        row("wrong_type", "aten.relu.default gives");
+        row("adds_graph", "it adds a graph");
+        row("no_tensor", "the model has no tensor 'nobody'");
+    }
+    /// The message names plugin and call, and the session goes on: with the plugin's other passes, and without it.
+    void misbehaves() {
+        QFETCH(QString, pass);
+        QFETCH(QString, problem);
+        if (pass == "remembers") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+            QSKIP("sanitizers need more address space than any limit leaves");
+#endif
+        }
+        open(kModel);
+        setPluginLimits({1, int64_t{128} << 20, 1 << 20, 4 << 20});
+        const auto run = m_session.compile(asking("--plugin misbehaves." + pass.toStdString()));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const auto step = stepOf(*run, "misbehaves." + pass);
+        QVERIFY(step.has_value());
+        QCOMPARE(step->state, StepState::Failed);
+        const QString error = QString::fromStdString(step->error);
+        QVERIFY2(error.contains("plugin misbehaves 1, pass " + pass + ":"), qPrintable(error));
+        QVERIFY2(error.contains(problem), qPrintable(error));
+        setPluginLimits({});
+        const auto next = m_session.compile(asking("--plugin misbehaves.good"));
+        QCOMPARE(stepOf(*next, "misbehaves.good")->state, StepState::Changed);
+        const auto without = m_session.compile(asking(""));
+        QVERIFY(without.has_value());
+    }
+    /// What a plugin prints is not taken for its answer.
+    void prints() {
+        open(kModel);
+        const auto run = m_session.compile(asking("--plugin misbehaves.prints"));
+        QCOMPARE(stepOf(*run, "misbehaves.prints")->state, StepState::Unchanged);
+    }
+    void faultsAreCounted() {
+        open(kModel);
+        static_cast<void>(m_session.compile(asking("--plugin misbehaves.crash")));
+        for (const PluginInfo& info : installedPlugins()) {
+            if (info.name != "misbehaves") continue;
+            QVERIFY(info.faults > 0);
+            QVERIFY(info.calls >= info.faults);
+            QVERIFY2(info.lastFault.find("signal 11") != std::string::npos, info.lastFault.c_str());
+            return;
+        }
+        QFAIL("the plugin is not listed");
+    }
+
+    void headers_data() {
+        QTest::addColumn<QString>("kind");
+        QTest::addColumn<QString>("problem");
+        const auto row = [](const char* kind, const char* problem) { QTest::newRow(kind) << kind << problem; };
+        row("OLD", "");
+        row("NEWER", "");
+        row("OTHER", "it is built for version 2 of cutaway_plugin.h, and this is version 1");
+        row("NONE", "cutaway_plugin() returned no plugin");
+        row("NAMELESS", "its name, 'No Name', is not made of a-z");
+        row("PLACELESS", "names no place for passes ('somewhere'); there are: pre_grad_custom_pass");
+        row("PROCESSES", "");
+    }
+    void headers() {
+        QFETCH(QString, kind);
+        QFETCH(QString, problem);
+        QCOMPARE(m_folder.build(PluginsFolder::data("abi.c"), "abi_" + kind + ".so", {"-DKIND=" + kind}), QString());
+        const auto info = pluginIn(m_folder.path("abi_" + kind + ".so").toStdString());
+        QVERIFY(info.has_value());
+        QVERIFY2(QString::fromStdString(info->problem).contains(problem), info->problem.c_str());
+        QCOMPARE(info->problem.empty(), problem.isEmpty());
+        if (info->problem.empty()) QCOMPARE(static_cast<int>(info->items.size()), 1);
+        QCOMPARE(info->startsProcesses, kind == "PROCESSES");
+        QVERIFY(QFile::remove(m_folder.path("abi_" + kind + ".so")));
+    }
+    /// What was built with the first header runs: it is kept as it was, whatever becomes of the header.
+    void firstHeader() {
+        const QString library = "first_header.so";
+        QCOMPARE(m_folder.build(PluginsFolder::sample("fuse_addcmul.c"), library, {}, "gcc",
+                                PluginsFolder::data("header_1")),
+                 QString());
+        const auto trials = checkPlugin(m_folder.path(library).toStdString());
+        QVERIFY(trials.has_value());
+        for (const PluginTrial& trial : *trials) QVERIFY2(trial.problem.empty(), (trial.what + trial.problem).c_str());
+        QVERIFY(QFile::remove(m_folder.path(library)));
+    }
+
+    /// No file becomes a plugin because it lies beside a model, where the program was started, or where others may
+    /// write.
+    void notLoaded() {
+        QTemporaryDir models, open_;
+        const QString before = QDir::currentPath();
+        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), models.filePath("beside.so")));
+        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), open_.filePath("writable.so")));
+        QVERIFY(QDir(models.path()).mkdir("plugins"));
+        QFile model(models.filePath("model.py"));
+        QVERIFY(model.open(QIODevice::WriteOnly));
+        model.write(kModel);
+        model.close();
+        QVERIFY(QDir::setCurrent(models.path()));
+        qputenv("CUTAWAY_PLUGINS", ".:plugins:" + open_.path().toUtf8());
+        QFile::setPermissions(open_.filePath("writable.so"), QFile::ReadOwner | QFile::WriteOwner | QFile::WriteOther);
+        const auto opened = m_session.open(model.fileName().toStdString());
+        const std::vector<PluginInfo> all = installedPlugins();
+        qputenv("CUTAWAY_PLUGINS", m_folder.path().toUtf8());
+        QVERIFY(QDir::setCurrent(before));
+        QVERIFY(opened.has_value());
+        QCOMPARE(static_cast<int>(all.size()), 1);
+        QCOMPARE(all[0].name, std::string("writable"));
+        QVERIFY2(all[0].problem.find("every user may write to") != std::string::npos, all[0].problem.c_str());
+    }
+
+    void onAndOff() {
+        QVERIFY(switchPlugin("fuse_addcmul", false).has_value());
+        open(kFusable);
+        const auto run = m_session.compile(asking("--plugin fuse_addcmul"));
+        QVERIFY(!run.has_value());
+        QVERIFY2(run.error().text().find("is switched off") != std::string::npos, run.error().text().c_str());
+        for (const PluginInfo& info : installedPlugins()) QCOMPARE(info.on, info.name != "fuse_addcmul");
+        QVERIFY(switchPlugin("fuse_addcmul", true).has_value());
+        QVERIFY(m_session.compile(asking("--plugin fuse_addcmul")).has_value());
+        QVERIFY(!switchPlugin("nobody", true).has_value());
+    }
+
+    /// Of two plugins of one name the first counts, and the other says so.
+    void hidden() {
+        const QString user = m_folder.home("data/cutaway/plugins");
+        QVERIFY(QDir().mkpath(user));
+        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), user + "/fuse_addcmul.so"));
+        int found = 0;
+        for (const PluginInfo& info : installedPlugins()) {
+            if (info.name != "fuse_addcmul") continue;
+            ++found;
+            QCOMPARE(info.problem.empty(), info.from == "CUTAWAY_PLUGINS");
+        }
+        QCOMPARE(found, 2);
+        QVERIFY(QFile::remove(user + "/fuse_addcmul.so"));
+    }
+
+    /// A pass that has to follow another says which, and a move that breaks it is refused.
+    void order() {
+        m_folder.write("late.py", R"(from cutaway_plugin import plugin
+mine = plugin("late", "1", "Runs late")
+@mine.transform("late", "Runs late", place="post_grad_custom_post_pass", after="remove_noop_ops nobody")
+def late(graph, host):
+    return None
+)");
+        open(kFusable);
+        const auto run = m_session.compile(asking("--plugin late"));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const auto early = m_session.compile(
+            asking("--plugin late --move post_grad_custom_post_pass.late.late=before:remove_noop_ops"));
+        QVERIFY(!early.has_value());
+        QVERIFY2(early.error().text().find("which it says must run earlier") != std::string::npos,
+                 early.error().text().c_str());
+        QVERIFY(QFile::remove(m_folder.path("late.py")));
+    }
+
+    /// Child, text both ways, difference and verification, over 3000 nodes: beside what one of our own rewrites costs.
+    void cost() {
+        QByteArray text = "def forward(x: \"f32[4, 8]\", y: \"f32[4, 8]\"):\n";
+        QByteArray last = "x";
+        const char* const ops[] = {"mul.Tensor(%1, y)", "add.Tensor(%1, y)", "relu.default(%1)", "tanh.default(%1)"};
+        for (int i = 0; i < 3000; ++i) {
+            const QByteArray name = "v" + QByteArray::number(i);
+            text += "    " + name + ": \"f32[4, 8]\" = aten." + QString(ops[i % 4]).arg(QString(last)).toUtf8() + "\n";
+            last = name;
+        }
+        open(text + "    return (" + last + ",)\n");
+        for (const char* words : {"--plugin fuse_addcmul:most=1", "--plugin fuse_addcmul"}) {
+            double best = 1e9;
+            for (int i = 0; i < 7; ++i) {
+                const auto run = m_session.compile(asking(words));
+                QVERIFY(run.has_value());
+                best = std::min(best, stepOf(*run, "fuse_addcmul.fuse")->milliseconds);
+            }
+            qInfo("%s over 3000 nodes: %.1f ms with its own work", words, best);
+#ifdef NDEBUG
+            QVERIFY2(best < 100, "a pass of a plugin takes ten times what it should");
+#endif
+        }
+    }
+};
+
+CUTAWAY_SUITE(PluginsTest)
+#include "plugins_test.moc"

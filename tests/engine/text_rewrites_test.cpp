@@ -1,0 +1,222 @@
+// The difference between a graph's text and what a plugin returned, as rewrites: how many, that each part of them
+// leaves a graph that verifies, and that all of them give the text.
+#include "engine/plugins/text_rewrites.h"
+
+#include <QtTest>
+#include <chrono>
+
+#include "cutaway/guarded.h"
+#include "engine/ir/verify.h"
+#include "engine/text/parse.h"
+#include "tests/support/suites.h"
+
+using namespace cutaway;
+
+namespace {
+
+constexpr const char* kGraph = R"(def forward(x: "f32[4, 8]", y: "f32[4, 8]"):
+    mul: "f32[4, 8]" = aten.mul.Tensor(x, y)
+    add: "f32[4, 8]" = aten.add.Tensor(mul, y)
+    relu: "f32[4, 8]" = aten.relu.default(add)
+    mul_1: "f32[4, 8]" = aten.mul.Tensor(relu, y)
+    add_1: "f32[4, 8]" = aten.add.Tensor(mul_1, x)
+    sum_1: "f32[4]" = aten.sum.dim_IntList(add_1, [1])
+    cat: "f32[8, 8]" = aten.cat.default([add_1, relu])
+    return (sum_1, cat)
+)";
+
+QString edited(QString text, const QList<std::pair<QString, QString>>& edits) {
+    for (const auto& [from, to] : edits) {
+        if (!text.contains(from)) qFatal("the text has no %s", qPrintable(from));
+        text.replace(from, to);
+    }
+    return text;
+}
+
+struct Made {
+    std::unique_ptr<Module> module;
+    int rewrites = 0;
+    Error error;
+    bool failed = false;
+};
+Made made(const QString& before, const QString& after, std::optional<int64_t> fuel, const CompileRequest& request) {
+    Made out;
+    out.module = std::move(*parseText(before.toStdString()));
+    Rewriter rewriter("test", PassContext(request), fuel);
+    const auto changed = rewriteByText(*out.module, pluginText(*out.module), after.toStdString(), rewriter, "test",
+                                       "why", {{"add", "named", "because"}});
+    out.rewrites = static_cast<int>(rewriter.done().size());
+    out.failed = !changed;
+    if (!changed) out.error = changed.error();
+    return out;
+}
+
+}  // namespace
+
+class TextRewritesTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void rewrites_data() {
+        QTest::addColumn<QString>("before");
+        QTest::addColumn<QString>("after");
+        QTest::addColumn<int>("count");
+        const auto row = [](const char* name, int count, const QList<std::pair<QString, QString>>& edits) {
+            QTest::newRow(name) << QString(kGraph) << edited(kGraph, edits) << count;
+        };
+        row("nothing", 0, {});
+        row("blank lines and comments", 0, {{"    relu:", "\n    # here\n    relu:"}});
+        row("written otherwise", 0, {{"aten.add.Tensor(mul, y)", "aten.add.Tensor(mul, y, alpha=1)"}});
+        row("one call under its name", 1,
+            {{"    mul: \"f32[4, 8]\" = aten.mul.Tensor(x, y)\n", ""},
+             {"aten.add.Tensor(mul, y)", "aten.addcmul.default(y, x, y)"}});
+        row("one call under another name", 1,
+            {{"    mul: \"f32[4, 8]\" = aten.mul.Tensor(x, y)\n", ""},
+             {"    add: \"f32[4, 8]\" = aten.add.Tensor(mul, y)",
+              "    fused: \"f32[4, 8]\" = aten.addcmul.default(y, x, y)"},
+             {"relu.default(add)", "relu.default(fused)"}});
+        row("two that do not depend on each other", 2,
+            {{"    mul: \"f32[4, 8]\" = aten.mul.Tensor(x, y)\n", ""},
+             {"aten.add.Tensor(mul, y)", "aten.addcmul.default(y, x, y)"},
+             {"    mul_1: \"f32[4, 8]\" = aten.mul.Tensor(relu, y)\n", ""},
+             {"aten.add.Tensor(mul_1, x)", "aten.addcmul.default(x, relu, y)"}});
+        row("a value without readers", 1, {{"    relu:", "    neg: \"f32[4, 8]\" = aten.neg.default(mul)\n    relu:"}});
+        row("a reader of another value", 1, {{"aten.relu.default(add)", "aten.relu.default(mul)"}});
+        row("one of two readings", 1, {{"aten.mul.Tensor(x, y)", "aten.mul.Tensor(y, y)"}});
+        row("an item of a list", 1, {{"[add_1, relu]", "[relu, relu]"}});
+        row("another literal", 1, {{"aten.add.Tensor(mul, y)", "aten.add.Tensor(mul, y, alpha = 2)"}});
+        row("another operator", 1, {{"aten.relu.default(add)", "aten.tanh.default(add)"}});
+        row("another value is returned", 1, {{"cat.default([add_1, relu])", "cat.default([relu, add_1])"}});
+        row("the output reads another", 1,
+            {{"    return (sum_1, cat)",
+              "    sum_2: \"f32[4]\" = aten.sum.dim_IntList(relu, [1])\n    return (sum_2, cat)"}});
+        row("another order", 1,
+            {{"    sum_1: \"f32[4]\" = aten.sum.dim_IntList(add_1, [1])\n", ""},
+             {"    return", "    sum_1: \"f32[4]\" = aten.sum.dim_IntList(add_1, [1])\n    return"}});
+        row("a chain in place of a call", 1,
+            {{"    relu: \"f32[4, 8]\" = aten.relu.default(add)",
+              "    a: \"f32[4, 8]\" = aten.neg.default(add)\n    b: \"f32[4, 8]\" = aten.neg.default(a)\n"
+              "    relu: \"f32[4, 8]\" = aten.tanh.default(b)"}});
+        row("without types", 1,
+            {{"    relu: \"f32[4, 8]\" = aten.relu.default(add)", "    relu = aten.tanh.default(add)"}});
+        row("another dtype between", 1,
+            {{"    mul_1: \"f32[4, 8]\" = aten.mul.Tensor(relu, y)",
+              "    half: \"f16[4, 8]\" = aten._to_copy.default(relu, dtype = torch.float16)\n"
+              "    mul_1: \"f32[4, 8]\" = aten.mul.Tensor(half, y)"}});
+        row("a layout that its readers see", 1,
+            {{"    relu: \"f32[4, 8]\" = aten.relu.default(add)",
+              "    p: \"f32[8, 4][1, 8]\" = aten.permute.default(add, [1, 0])\n"
+              "    c: \"f32[8, 4]\" = aten.clone.default(p, memory_format = torch.contiguous_format)\n"
+              "    relu: \"f32[4, 8][1, 4]\" = aten.permute.default(c, [1, 0])"}});
+    }
+    /// Whatever part of the rewrites is made, the graph verifies; all of them give the text's meaning.
+    void rewrites() {
+        QFETCH(QString, before);
+        QFETCH(QString, after);
+        QFETCH(int, count);
+        const CompileRequest request;
+        const Made all = made(before, after, {}, request);
+        QVERIFY2(!all.failed, all.error.text().c_str());
+        QCOMPARE(all.rewrites, count);
+        const auto wanted = parseText(after.toStdString());
+        QVERIFY(wanted.has_value());
+        QCOMPARE(QString::fromStdString(pluginText(*all.module)), QString::fromStdString(pluginText(**wanted)));
+        for (int fuel = 0; fuel <= count; ++fuel) {
+            const Made part = made(before, after, fuel, request);
+            QVERIFY2(!part.failed, part.error.text().c_str());
+            QCOMPARE(part.rewrites, fuel);
+            const auto sound = verify(*part.module, {.types = true});
+            QVERIFY2(sound.has_value(), sound ? "" : sound.error().text().c_str());
+        }
+        // What is left of the text when it comes back is nothing.
+        const QString last = QString::fromStdString(pluginText(*all.module));
+        QCOMPARE(made(last, last, {}, request).rewrites, 0);
+    }
+
+    /// Calls that stay keep their ids; what is made says what it came from; a rewrite that the plugin names can be
+    /// switched off alone.
+    void identity() {
+        const QString after = edited(kGraph, {{"    mul: \"f32[4, 8]\" = aten.mul.Tensor(x, y)\n", ""},
+                                              {"aten.add.Tensor(mul, y)", "aten.addcmul.default(y, x, y)"},
+                                              {"aten.cat.default([add_1, relu])", "aten.cat.default([relu, add_1])"}});
+        CompileRequest request;
+        const auto before = parseText(kGraph);
+        const Made all = made(kGraph, after, {}, request);
+        QCOMPARE(all.rewrites, 2);
+        for (const char* name : {"relu", "mul_1", "add_1", "sum_1", "cat"})
+            QCOMPARE(all.module->graph().findByName(name)->id(), (*before)->graph().findByName(name)->id());
+        const std::vector<NodeId>& origin = all.module->graph().findByName("add")->provenance().origin;
+        QCOMPARE(static_cast<int>(origin.size()), 2);
+        request.disabledPasses = {"test/named"};
+        const Made rest = made(kGraph, after, {}, request);
+        QCOMPARE(rest.rewrites, 1);
+        QVERIFY(rest.module->graph().findByName("mul") != nullptr);
+    }
+
+    /// Over 3000 nodes: text, difference and rewrites, beside copying the graph.
+    void cost() {
+        QString before = "def forward(x: \"f32[4, 8]\", y: \"f32[4, 8]\"):\n", after = before, last = "x";
+        for (int i = 0; i < 1500; ++i) {
+            const QString next = "v" + QString::number(i);
+            before +=
+                QString(
+                    "    m%1: \"f32[4, 8]\" = aten.mul.Tensor(%2, y)\n    %3: \"f32[4, 8]\" = aten.add.Tensor(m%1, y)\n")
+                    .arg(i)
+                    .arg(last, next);
+            if (i % 2 == 0)
+                after += QString("    %2: \"f32[4, 8]\" = aten.addcmul.default(y, %1, y)\n").arg(last, next);
+            else
+                after +=
+                    QString(
+                        "    m%1: \"f32[4, 8]\" = aten.mul.Tensor(%2, y)\n    %3: \"f32[4, 8]\" = aten.add.Tensor(m%1, y)\n")
+                        .arg(i)
+                        .arg(last, next);
+            last = next;
+        }
+        for (QString* text : {&before, &after}) *text += "    return (" + last + ",)\n";
+        const auto parsed = parseText(before.toStdString());
+        const CompileRequest request;
+        double text = 1e9, rewrites = 1e9;
+        for (int i = 0; i < 15; ++i) {
+            Module copy(**parsed);
+            Rewriter rewriter("test", PassContext(request));
+            const auto start = std::chrono::steady_clock::now();
+            const std::string printed = pluginText(copy);
+            const auto middle = std::chrono::steady_clock::now();
+            QVERIFY(rewriteByText(copy, printed, after.toStdString(), rewriter, "test", "why", {}).has_value());
+            const auto end = std::chrono::steady_clock::now();
+            text = std::min(text, std::chrono::duration<double, std::milli>(middle - start).count());
+            rewrites = std::min(rewrites, std::chrono::duration<double, std::milli>(end - middle).count());
+            QCOMPARE(static_cast<int>(rewriter.done().size()), 750);
+        }
+        qInfo("3000 nodes: %.1f ms for the text, %.1f ms for 750 rewrites of it", text, rewrites);
+    }
+
+    /// Bodies are texts of their own.
+    void bodies() {
+        const QString before = R"(def forward(p: "b8[]", x: "f32[4]"):
+    cond = higher_order.cond(p, yes, no, [x])
+    getitem: "f32[4]" = cond[0]
+    return (getitem,)
+
+def yes(a: "f32[4]"):
+    mul: "f32[4]" = aten.mul.Tensor(a, a)
+    add: "f32[4]" = aten.add.Tensor(mul, a)
+    return (add,)
+
+def no(a: "f32[4]"):
+    neg: "f32[4]" = aten.neg.default(a)
+    return (neg,)
+)";
+        const QString text = QString::fromStdString(pluginText(**parseText(before.toStdString())));
+        const QString after = edited(text, {{"    mul: \"f32[4]\" = aten.mul.Tensor(a, a)\n", ""},
+                                            {"aten.add.Tensor(mul, a)", "aten.addcmul.default(a, a, a)"}});
+        const Made all = made(before, after, {}, {});
+        QVERIFY2(!all.failed, all.error.text().c_str());
+        QCOMPARE(all.rewrites, 1);
+        QCOMPARE(QString::fromStdString(pluginText(*all.module)), after);
+    }
+};
+
+CUTAWAY_SUITE(TextRewritesTest)
+#include "text_rewrites_test.moc"
