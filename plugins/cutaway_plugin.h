@@ -91,7 +91,7 @@ typedef struct ct_coloring {
 typedef struct ct_plugin {
     size_t size;
     uint32_t abi;       /* CT_ABI */
-    uint32_t processes; /* how many processes it starts at once, at most; 0: none, and none can be started */
+    uint32_t processes; /* not 0: it starts processes; else none can be started */
     const char* name;   /* [a-z0-9_]+, by which users ask for it */
     const char* version;
     const char* summary;
@@ -101,6 +101,10 @@ typedef struct ct_plugin {
     const ct_importer* const* importers;
     const ct_oracle* const* oracles;
     const ct_coloring* const* colorings;
+    /* What operators compute that Cutaway does not know: "def mylib.scale_add.default(x, y):" and its statements, in
+     * ATen operators or functions of torch, ended by "return r"; or NULL. A request that names the plugin writes them
+     * out. */
+    const char* operators;
 } ct_plugin;
 
 /* The one exported function. What it returns lives as long as the library is loaded. */

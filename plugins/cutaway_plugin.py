@@ -75,6 +75,7 @@ class _Plugin(ctypes.Structure):
         ("importers", ctypes.POINTER(ctypes.POINTER(_Importer))),
         ("oracles", ctypes.POINTER(ctypes.POINTER(_Oracle))),
         ("colorings", ctypes.POINTER(ctypes.POINTER(_Coloring))),
+        ("operators", _str),
     ]
 
 
@@ -111,7 +112,8 @@ class Host:
 
 
 class Plugin:
-    def __init__(self, name, version, summary, rules=None, processes=0):
+    def __init__(self, name, version, summary, rules=None, processes=0, operators=None):
+        self._operators = _encoded(operators)
         self._texts = [_encoded(name), _encoded(version), _encoded(summary), _encoded(rules)]
         self._processes = processes
         self._lists = {"passes": [], "importers": [], "oracles": [], "colorings": []}
@@ -186,6 +188,7 @@ class Plugin:
 
     def _struct(self):
         made = _Plugin(ctypes.sizeof(_Plugin), ABI, self._processes, *self._texts)
+        made.operators = self._operators
         for key, items in self._lists.items():
             kind = dict(_Plugin._fields_)[key]._type_
             array = (kind * (len(items) + 1))(*[ctypes.pointer(item) for item in items])
@@ -197,8 +200,8 @@ class Plugin:
 _made = []
 
 
-def plugin(name, version, summary, rules=None, processes=0):
-    _made.append(Plugin(name, version, summary, rules, processes))
+def plugin(name, version, summary, rules=None, processes=0, operators=None):
+    _made.append(Plugin(name, version, summary, rules, processes, operators))
     return _made[-1]
 
 

@@ -17,6 +17,9 @@
 namespace cutaway {
 namespace {
 
+constexpr int64_t kMostFiles = 8;  // of the largest size, that a plugin may leave
+constexpr const char* kWroteMuch = "wrote too much";
+
 std::mutex s_limitsMutex;
 std::optional<PluginLimits> s_limits;
 
@@ -56,6 +59,26 @@ std::optional<std::vector<std::string>> textsOf(std::string_view bytes) {
         bytes.remove_prefix(*size);
     }
     return bytes.empty() ? std::optional(std::move(texts)) : std::nullopt;
+}
+
+void killDescendants(int process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
+    for (int child = 0; file >> child;) {
+        killDescendants(child);
+        ::kill(child, SIGKILL);
+    }
+}
+
+/// Of the files in a folder and below it.
+int64_t bytesBelow(const std::filesystem::path& folder) {
+    int64_t bytes = 0;
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator at(folder, error), last; !error && at != last;
+         at.increment(error)) {
+        std::error_code ignored;
+        if (at->is_regular_file(ignored)) bytes += static_cast<int64_t>(at->file_size(ignored));
+    }
+    return bytes;
 }
 
 std::string seconds(double value) {
@@ -101,23 +124,34 @@ Result<void> PluginProcess::start() {
     return {};
 }
 
-/// What has become of the process, in words.
-Error PluginProcess::gone(double limit, const Error& error) {
-    const bool ended = error.code != ErrorCode::Limit;
-    if (!ended) m_child->kill();
-    ProcessEnd end = m_child->wait();
+/// Ends it with all that it has started, which may have left its group: orphans of such a process become its children.
+void PluginProcess::end() {
+    if (m_child && m_mayStart) killDescendants(m_child->pid());
     m_child.reset();
     m_folder.reset();  // with all that it left there
+}
+
+/// What has become of the process, in words.
+Error PluginProcess::gone(double limit, const Error& error) {
+    const bool wroteMuch = error.message == kWroteMuch, ended = error.code != ErrorCode::Limit && !wroteMuch;
+    if (m_mayStart) killDescendants(m_child->pid());
+    if (!ended) m_child->kill();
+    ProcessEnd last = m_child->wait();
+    m_child.reset();
+    m_folder.reset();
     Error out{ErrorCode::ToolFailed, {}, {}, {}};
-    if (!ended) {
+    if (wroteMuch) {
+        out.message = "wrote files of more than " + std::to_string(kMostFiles * m_limits.fileBytes) +
+                      " bytes together and was ended";
+    } else if (!ended) {
         out.code = ErrorCode::Limit;
         out.message = "did not answer within " + seconds(limit) + " and was ended";
-    } else if (end.how == ProcessEnd::How::Signalled && end.signal == SIGXFSZ) {
+    } else if (last.how == ProcessEnd::How::Signalled && last.signal == SIGXFSZ) {
         out.message = "wrote a file of more than " + std::to_string(pluginLimits().fileBytes) + " bytes and was ended";
     } else {
-        out.message = "its process " + end.text();
+        out.message = "its process " + last.text();
     }
-    std::string said = end.errors.size() > 400 ? end.errors.substr(end.errors.size() - 400) : end.errors;
+    std::string said = last.errors.size() > 400 ? last.errors.substr(last.errors.size() - 400) : last.errors;
     while (said.ends_with('\n')) said.pop_back();
     if (!said.empty()) out.notes.push_back("it said: " + visibleText(said));
     return out;
@@ -132,6 +166,8 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
         while (true) {
             auto bytes = m_child->readBytes(count, std::min(0.1, std::max(left(), 0.0)));
             if (bytes || bytes.error().code != ErrorCode::Limit) return bytes;
+            if (bytesBelow(m_folder->path()) > kMostFiles * m_limits.fileBytes)
+                return Error{ErrorCode::ToolFailed, kWroteMuch, {}, {}};
             if (stopped && stopped()) return Error{ErrorCode::Cancelled, "the call was stopped", {}, {}};
             if (left() <= 0) return bytes;
         }
@@ -141,7 +177,7 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
     if (head) {
         std::memcpy(&size, head->data(), sizeof size);
         if (size > static_cast<uint64_t>(pluginLimits().resultBytes)) {
-            m_child.reset();
+            end();
             return Error{ErrorCode::Limit,
                          "returned " + std::to_string(size) + " bytes, and may return " +
                              std::to_string(pluginLimits().resultBytes),
@@ -152,11 +188,11 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
     }
     if (!head) {
         if (head.error().code != ErrorCode::Cancelled) return gone(limit, head.error());
-        m_child.reset();
+        end();
         return head.error();
     }
     if (auto texts = textsOf(*head); texts && !texts->empty()) return std::move(*texts);
-    m_child.reset();
+    end();
     return Error{ErrorCode::ToolFailed, "returned bytes that are no answer", {}, {}};
 }
 
@@ -167,7 +203,7 @@ Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& s
         const PluginLimits now = pluginLimits();
         const bool sameLimits = now.memoryBytes == m_limits.memoryBytes && now.fileBytes == m_limits.fileBytes &&
                                 now.resultBytes == m_limits.resultBytes;
-        if (m_child && (!sameLimits || !m_child->running())) m_child.reset();
+        if (m_child && (!sameLimits || !m_child->running())) end();
         if (!m_child) CT_TRY_VOID(start());
         const std::string index = std::to_string(call.index);
         std::vector<std::string_view> texts = {call.kind, index, call.file, call.work};
@@ -201,7 +237,7 @@ void PluginProcess::letStartProcesses(bool may) {
     const std::lock_guard lock(m_mutex);
     if (m_mayStart == may) return;
     m_mayStart = may;
-    m_child.reset();
+    end();
 }
 
 int64_t PluginProcess::residentBytes() const {

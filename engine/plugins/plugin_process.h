@@ -32,6 +32,7 @@ using Stopped = std::function<bool()>;
 class PluginProcess {
   public:
     explicit PluginProcess(std::string file) : m_file(std::move(file)) {}
+    ~PluginProcess() { end(); }
 
     /// One call at a time, of any thread. Errors name the call and what happened: the plugin says that it failed, or
     /// crashed, hung, took too much memory, wrote too much. The next call then gets a new process.
@@ -49,6 +50,7 @@ class PluginProcess {
 
   private:
     Result<void> start();
+    void end();
     Result<std::vector<std::string>> exchange(const std::string& request, double seconds, const Stopped& stopped);
     Error gone(double seconds, const Error& error);
 

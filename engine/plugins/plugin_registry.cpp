@@ -97,6 +97,27 @@ std::string whyMisdescribed(const PluginInfo& info) {
     return {};
 }
 
+/// Definitions of operators as rules that write them out before anything else looks at the calls.
+std::string rulesOfOperators(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        const size_t first = line.find_first_not_of(" \t\r");
+        if (first == std::string_view::npos || line[first] == '#') continue;
+        if (!line.starts_with("def ")) {
+            out += "    " + std::string(line.substr(first)) + "\n";
+            continue;
+        }
+        const std::string call(line.substr(4, line.rfind(')') == std::string_view::npos ? 0 : line.rfind(')') - 3));
+        std::string name = call.substr(0, call.find('('));
+        std::replace(name.begin(), name.end(), '.', '_');
+        out += "rule define_" + name + "\n  place pre_grad_custom_pass\n  why it is what the operator computes\n" +
+               "  find\n    r_ = " + call + "\n    return r_\n  replace_by_example\n";
+    }
+    return out.empty() ? out : "\n" + out;
+}
+
 void readDescription(PluginInfo& info, const std::vector<std::string>& said) {
     // As serve.cpp writes it. What is missing stays empty, and is refused as such.
     const auto at = [&](size_t index) { return index < said.size() ? said[index] : std::string(); };
@@ -105,7 +126,8 @@ void readDescription(PluginInfo& info, const std::vector<std::string>& said) {
     info.summary = at(2);
     info.rules = at(3);
     info.startsProcesses = at(4) != "0" && !at(4).empty();
-    for (size_t i = 5; i + 6 <= said.size(); i += 6) {
+    info.rules += rulesOfOperators(at(5));
+    for (size_t i = 6; i + 6 <= said.size(); i += 6) {
         PluginItem item;
         item.kind = at(i);
         item.name = at(i + 1);

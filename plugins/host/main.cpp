@@ -2,6 +2,7 @@
 // the plugin and answers requests on its standard input and output. Started by Cutaway.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -74,7 +75,8 @@ int main(int argc, char** argv) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, fileSize);
-    ::signal(SIGXFSZ, SIG_DFL);  // which Cutaway's programs ignore
+    ::signal(SIGXFSZ, SIG_DFL);                             // which Cutaway's programs ignore
+    if (processes > 0) ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what it leaves is found, and ended with it
     const bool python = endsWith(file, ".py");
     if (python) {
         ::fcntl(input, F_SETFD, 0);

@@ -141,7 +141,8 @@ Texts describe(const ct_plugin& plugin) {
                  textOf(plugin, &ct_plugin::version),
                  textOf(plugin, &ct_plugin::summary),
                  textOf(plugin, &ct_plugin::rules),
-                 std::to_string(valueOf(plugin, &ct_plugin::processes))};
+                 std::to_string(valueOf(plugin, &ct_plugin::processes)),
+                 textOf(plugin, &ct_plugin::operators)};
     forEach(valueOf(plugin, &ct_plugin::passes), [&](const ct_pass& pass) {
         out.insert(out.end(),
                    {"pass", textOf(pass, &ct_pass::name), textOf(pass, &ct_pass::summary),

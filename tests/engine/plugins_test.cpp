@@ -114,6 +114,31 @@ class PluginsTest : public QObject {
         QVERIFY(m_session.requestOf(*run)->plugins.empty());  // the request has the text
     }
 
+    /// Operators that Cutaway does not know are written out by their definitions, and then run.
+    void operators() {
+        m_folder.write("defines.py", R"(from cutaway_plugin import plugin
+mine = plugin("defines", "1", "Defines operators", operators='''
+# What mylib's operators compute
+def mylib.scale_add.default(x, y):
+    p = aten.mul.Tensor(x, 2.0)
+    r = aten.add.Tensor(p, y)
+    return r
+def mylib.gate.default(x):
+    r = torch.nn.functional.silu(x)
+    return r
+''')
+)");
+        open(
+            "def forward(x: \"f32[4]\", y: \"f32[4]\"):\n    a: \"f32[4]\" = mylib.scale_add.default(x, y)\n"
+            "    b: \"f32[4]\" = mylib.gate.default(a)\n    return (b,)\n");
+        const auto run = m_session.compile(asking("--plugin defines"));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QCOMPARE(stepOf(*run, "defines")->rewrites, 2);
+        const auto report = m_session.run(*run, {});
+        QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
+        QVERIFY(QFile::remove(m_folder.path("defines.py")));
+    }
+
     void refused_data() {
         QTest::addColumn<QString>("words");
         QTest::addColumn<QString>("problem");
@@ -144,6 +169,7 @@ class PluginsTest : public QObject {
         row("forks", "failed: Operation not permitted");
         row("executes", "failed: Operation not permitted");
         row("writes", "wrote a file of more than 1048576 bytes and was ended");
+        row("writes_many", "wrote files of more than 8388608 bytes together and was ended");
         row("remembers", "failed: no memory");
         row("scribbles", "");
         row("silent", "it returned 2 and did not say why");
@@ -197,6 +223,32 @@ class PluginsTest : public QObject {
         const auto run = m_session.compile(asking("--plugin misbehaves.prints"));
         QCOMPARE(stepOf(*run, "misbehaves.prints")->state, StepState::Unchanged);
     }
+    /// One that may start processes takes them along when it is ended, even those that have left its group.
+    void processesEnd() {
+        m_folder.write("starts.py", R"(import os, subprocess, time
+from cutaway_plugin import plugin
+mine = plugin("starts", "1", "Starts a process", processes=1)
+@mine.oracle("starts", "Starts a process that goes away")
+def starts(graph, host):
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    host.say(str(child.pid))
+    open("pid", "w").write(str(child.pid))
+    if "hang" in graph:
+        time.sleep(1000)
+    return False
+)");
+        const auto verdict = askOracle("starts", "good", 20);
+        QVERIFY2(verdict.has_value(), verdict ? "" : verdict.error().text().c_str());
+        const QString process = "/proc/" + QString::fromStdString(verdict->sentence);
+        QVERIFY(QFile::exists(process));
+        const auto hangs = askOracle("starts", "hang", 1);
+        QVERIFY(!hangs.has_value());
+        QTRY_VERIFY(!QFile::exists(process) || [&] {
+            QFile state(process + "/stat");
+            return !state.open(QIODevice::ReadOnly) || state.readAll().contains(") Z ");
+        }());
+        QVERIFY(QFile::remove(m_folder.path("starts.py")));
+    }
     void faultsAreCounted() {
         open(kModel);
         static_cast<void>(m_session.compile(asking("--plugin misbehaves.crash")));
@@ -244,6 +296,31 @@ class PluginsTest : public QObject {
         QVERIFY(trials.has_value());
         for (const PluginTrial& trial : *trials) QVERIFY2(trial.problem.empty(), (trial.what + trial.problem).c_str());
         QVERIFY(QFile::remove(m_folder.path(library)));
+    }
+
+    /// The page of the manual says every member of the header, and the header that is kept is a beginning of the
+    /// present one.
+    void manual() {
+        const auto read = [](const QString& path) {
+            QFile file(path);
+            return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
+        };
+        const QString header = read(CUTAWAY_SOURCE_DIR "/plugins/cutaway_plugin.h");
+        const QString page = read(CUTAWAY_SOURCE_DIR "/plugins/cutaway_plugin.3.in");
+        static const QRegularExpression member("^    .*?(?:\\(\\*(\\w+)\\)\\(|[ *](\\w+);)",
+                                               QRegularExpression::MultilineOption);
+        int members = 0;
+        for (auto found = member.globalMatch(header); found.hasNext(); ++members) {
+            const auto match = found.next();
+            const QString name = match.captured(1) + match.captured(2);
+            QVERIFY2(page.contains(QRegularExpression("\\b" + name + "\\b")), qPrintable(name));
+        }
+        QVERIFY(members > 20);
+        const QString first = read(PluginsFolder::data("header_1/cutaway_plugin.h"));
+        for (auto found = member.globalMatch(first); found.hasNext();) {
+            const QString line = found.next().captured(0);
+            QVERIFY2(header.contains(line), qPrintable(line));
+        }
     }
 
     /// No file becomes a plugin because it lies beside a model, where the program was started, or where others may

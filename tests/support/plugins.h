@@ -31,9 +31,10 @@ class PluginsFolder {
                   const QString& header = QStringLiteral(CUTAWAY_SOURCE_DIR "/plugins")) const {
         QProcess process;
         process.setProcessChannelMode(QProcess::MergedChannels);
-        process.start(compiler, QStringList{"-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-I" + header,
-                                            "-o", path(library), source} +
-                                    options);
+        process.start(compiler,
+                      QStringList{"-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Wno-missing-field-initializers",
+                                  "-Werror", "-I" + header, "-o", path(library), source} +
+                          options);
         if (!process.waitForStarted()) return compiler + " cannot be started";
         process.waitForFinished(-1);
         return process.exitCode() == 0 ? QString() : QString::fromUtf8(process.readAll());

@@ -1,7 +1,7 @@
 /* One plugin, as its header, its size or its version were others: -DKIND=... */
 #include "cutaway_plugin.h"
 
-#define OLD 1     /* as if colourings and oracles had not been in the header yet */
+#define OLD 1     /* as if oracles and what follows had not been in the header yet */
 #define NEWER 2   /* as if there were more members than this program knows */
 #define OTHER 3   /* another ABI */
 #define NONE 4    /* no plugin */

@@ -69,6 +69,19 @@ static int writes(const ct_host *host, ct_text graph) {
     host->fail(host, "it could not write 10 GiB");
     return left > 0 ? CT_FAILED : CT_OK;
 }
+static int writes_many(const ct_host *host, ct_text graph) {
+    char *block = calloc(1, 512 << 10), name[32];
+    int i;
+    (void)host, (void)graph;
+    for (i = 0; i < 20480; ++i) {
+        const int file = (snprintf(name, sizeof name, "large_%d", i), open(name, O_CREAT | O_WRONLY, 0600));
+        if (file < 0 || write(file, block, 512 << 10) < 0) break;
+        close(file);
+        usleep(1000);
+    }
+    for (;;) sleep(1);
+    return CT_OK;
+}
 static int remembers(const ct_host *host, ct_text graph) {
     size_t i;
     (void)graph;
@@ -174,7 +187,7 @@ static int good(const ct_host *host, ct_text graph) {
     static const ct_pass pass_##function = {sizeof(ct_pass), #function, "Misbehaves", "post_grad_custom_post_pass", \
                                             NULL, NULL, function};
 #define PASSES(each)                                                                                              \
-    each(crash) each(ends) each(hang) each(forks) each(executes) each(writes) each(remembers) each(prints)        \
+    each(crash) each(ends) each(hang) each(forks) each(executes) each(writes) each(writes_many) each(remembers) each(prints)        \
     each(scribbles) each(silent) each(returns) each(returns_much) each(twice) each(rubbish) each(nothing)         \
     each(unknown_operator) each(wrong_arguments) each(cyclic) each(itself) each(undefined) each(missing)          \
     each(defined_twice) each(other_inputs) each(fewer_outputs) each(other_output) each(wrong_type) each(adds_graph) \

@@ -27,7 +27,7 @@ enum { CT_OK = 0, CT_NO = 0, CT_YES = 1, CT_FAILED = 2 };
 
 /* Text or bytes that somebody else owns; not ended by a zero. */
 typedef struct ct_text {
-    const char *data;
+    const char* data;
     size_t size;
 } ct_text;
 
@@ -35,76 +35,76 @@ typedef struct ct_host ct_host;
 struct ct_host {
     size_t size;
     /* Gives a result: of a pass the graph, once, if it changed anything; of an importer each graph, by its name. */
-    void (*emit)(const ct_host *host, const char *name, ct_text text);
+    void (*emit)(const ct_host* host, const char* name, ct_text text);
     /* Says why the call fails; return CT_FAILED after it. */
-    void (*fail)(const ct_host *host, const char *why);
+    void (*fail)(const ct_host* host, const char* why);
     /* The value that the user gave a setting of the pass, or its initial value; NULL for one that is not declared. */
-    const char *(*setting)(const ct_host *host, const char *key);
+    const char* (*setting)(const ct_host* host, const char* key);
     /* Of a pass: the rewrite that makes or removes this node is called `rule`, and happens because of `why`. Without
      * it rewrites have the pass's name and summary. */
-    void (*rewrite)(const ct_host *host, const char *node, const char *rule, const char *why);
+    void (*rewrite)(const ct_host* host, const char* node, const char* rule, const char* why);
     /* Of a colouring: a number, or with a `kind` a class; and a sentence. */
-    void (*color)(const ct_host *host, const char *node, double number, const char *kind, const char *why);
+    void (*color)(const ct_host* host, const char* node, double number, const char* kind, const char* why);
     /* Of an oracle: what was found, as a sentence. */
-    void (*say)(const ct_host *host, const char *sentence);
+    void (*say)(const ct_host* host, const char* sentence);
 };
 
 /* Graph text in, graph text out. Lines that come back as they were are the same nodes. */
 typedef struct ct_pass {
     size_t size;
-    const char *name;    /* [a-z0-9_]+ */
-    const char *summary; /* one sentence */
+    const char* name;    /* [a-z0-9_]+ */
+    const char* summary; /* one sentence */
     /* pre_grad_custom_pass, joint_custom_pre_pass, joint_custom_post_pass, post_grad_custom_pre_pass or
      * post_grad_custom_post_pass, as in PyTorch */
-    const char *place;
-    const char *after;    /* what must run earlier: names of passes, with spaces between; or NULL */
-    const char *settings; /* "key=initial value: sentence", a line each; or NULL */
-    int (*run)(const ct_host *host, ct_text graph);
+    const char* place;
+    const char* after;    /* what must run earlier: names of passes, with spaces between; or NULL */
+    const char* settings; /* "key=initial value: sentence", a line each; or NULL */
+    int (*run)(const ct_host* host, ct_text graph);
 } ct_pass;
 
 /* The bytes of a file in, one graph or more out: host->emit(host, "main", text). */
 typedef struct ct_importer {
     size_t size;
-    const char *name;
-    const char *summary;
-    const char *patterns; /* of file names, with spaces between: "*.param *.ncnn" */
-    int (*run)(const ct_host *host, const char *file, ct_text bytes);
+    const char* name;
+    const char* summary;
+    const char* patterns; /* of file names, with spaces between: "*.param *.ncnn" */
+    int (*run)(const ct_host* host, const char* file, ct_text bytes);
 } ct_importer;
 
 /* Whether the graph (still) fails: CT_YES or CT_NO. For minify and bisect. */
 typedef struct ct_oracle {
     size_t size;
-    const char *name;
-    const char *summary;
-    int (*run)(const ct_host *host, ct_text graph);
+    const char* name;
+    const char* summary;
+    int (*run)(const ct_host* host, ct_text graph);
 } ct_oracle;
 
 /* A number or a class for each node: host->color. */
 typedef struct ct_coloring {
     size_t size;
-    const char *name;
-    const char *summary;
-    const char *unit; /* of the numbers, "FLOP"; or NULL */
-    int (*run)(const ct_host *host, ct_text graph);
+    const char* name;
+    const char* summary;
+    const char* unit; /* of the numbers, "FLOP"; or NULL */
+    int (*run)(const ct_host* host, ct_text graph);
 } ct_coloring;
 
 typedef struct ct_plugin {
     size_t size;
-    uint32_t abi;     /* CT_ABI */
-    uint32_t processes; /* how many processes it starts at once, at most; 0: none, and none can be started */
-    const char *name; /* [a-z0-9_]+, by which users ask for it */
-    const char *version;
-    const char *summary;
-    const char *rules; /* in the form that `cutaway-cli rules` prints; or NULL */
+    uint32_t abi;       /* CT_ABI */
+    uint32_t processes; /* not 0: it starts processes; else none can be started */
+    const char* name;   /* [a-z0-9_]+, by which users ask for it */
+    const char* version;
+    const char* summary;
+    const char* rules; /* in the form that `cutaway-cli rules` prints; or NULL */
     /* Each list ends with NULL; a list may be NULL. */
-    const ct_pass *const *passes;
-    const ct_importer *const *importers;
-    const ct_oracle *const *oracles;
-    const ct_coloring *const *colorings;
+    const ct_pass* const* passes;
+    const ct_importer* const* importers;
+    const ct_oracle* const* oracles;
+    const ct_coloring* const* colorings;
 } ct_plugin;
 
 /* The one exported function. What it returns lives as long as the library is loaded. */
-const ct_plugin *cutaway_plugin(void);
+const ct_plugin* cutaway_plugin(void);
 
 #ifdef __cplusplus
 }
