@@ -87,10 +87,12 @@ constexpr Setting kSettings[] = {
     list(kRequest, "enable", "NAME", "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)."),
     list(kRequest, "rules", "FILE", "Apply rules of your own, in the form that `rules` prints (may be repeated)."),
     list(kRequest, "rule-text", "NAME:TEXT", "The same with the text itself, under a name (may be repeated)."),
-    list(
-        kRequest, "plugin", "NAME",
-        "Run the passes and rules of an installed plugin: NAME, NAME:key=value,key=value with settings, or one of its passes "
-        "as PLACE:NAME.PASS:VERSION:HASH (may be repeated)."),
+    field(
+        "Plugins",
+        list(
+            kRequest, "plugin", "NAME",
+            "Run the passes and rules of an installed plugin: NAME, NAME:key=value,key=value with settings, or one of its passes "
+            "as PLACE:NAME.PASS:VERSION:HASH (may be repeated).")),
     list(kRequest, "move", "NAME=...",
          "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)."),
     field("Gradients of inputs",

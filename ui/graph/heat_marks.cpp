@@ -1,6 +1,9 @@
 #include "ui/graph/heat_marks.h"
 
 #include <QObject>
+#include <QStringList>
+#include <algorithm>
+#include <cmath>
 
 namespace cutaway::ui {
 namespace {
@@ -25,12 +28,39 @@ HeatMark markOf(const NodeNumbers& row) {
     return mark;
 }
 
+Heat shareHeat(double share) {
+    if (share == 0) return Heat::Equal;
+    return share > 0.5 ? Heat::Wrong : share > 0.1 ? Heat::Much : share > 0.01 ? Heat::Some : Heat::Slight;
+}
+
 }  // namespace
 
 HeatMarks::HeatMarks(const std::vector<NodeNumbers>& nodes) {
     for (const NodeNumbers& row : nodes)
         if (row.node != NodeKey::None && row.verdict != NodeVerdict::Unmatched)
             m_marks.insert(packed(row.node), markOf(row));
+}
+
+HeatMarks::HeatMarks(const std::vector<std::pair<NodeKey, NodeColor>>& nodes, const QString& unit) {
+    double largest = 0;
+    for (const auto& [key, color] : nodes)
+        if (color.kind.empty()) largest = std::max(largest, std::abs(color.number));
+    QStringList kinds;
+    for (const auto& [key, color] : nodes) {
+        HeatMark mark;
+        if (color.kind.empty()) {
+            mark.heat = shareHeat(largest > 0 ? std::abs(color.number) / largest : 0);
+            mark.sign = QString::number(color.number, 'g', 4);
+            if (!unit.isEmpty()) mark.sign += QChar(' ') + unit;
+        } else {
+            mark.sign = QString::fromStdString(color.kind);
+            if (!kinds.contains(mark.sign)) kinds << mark.sign;
+            mark.heat = static_cast<Heat>(kinds.indexOf(mark.sign) % kHeats);
+        }
+        mark.words =
+            color.why.empty() ? mark.sign : mark.sign + QStringLiteral(": ") + QString::fromStdString(color.why);
+        m_marks.insert(packed(key), mark);
+    }
 }
 
 const HeatMark* HeatMarks::find(NodeKey node) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cutaway/node_numbers.h"
+#include "cutaway/plugins.h"
 
 namespace cutaway::ui {
 
@@ -24,6 +25,8 @@ class HeatMarks {
   public:
     HeatMarks() = default;
     explicit HeatMarks(const std::vector<NodeNumbers>& nodes);
+    /// Of a plugin's colouring: numbers by their share of the largest, classes in the order in which they come.
+    HeatMarks(const std::vector<std::pair<NodeKey, NodeColor>>& nodes, const QString& unit);
 
     /// None for nodes that were not compared.
     const HeatMark* find(NodeKey node) const;

@@ -45,11 +45,13 @@ SessionController::SessionController(std::unique_ptr<Source> source, Selection& 
     : QObject(parent), m_source(std::move(source)), m_selection(selection) {
     for (auto& queue : m_queues) queue = std::make_unique<JobQueue>();
     m_checkedRuns = std::make_unique<CheckedRuns>(*m_source);
+    m_coloring = std::make_unique<GraphColoring>(*m_source);
     m_minifySearch = std::make_unique<MinifySearch>(*m_source);
     m_loopLooks = std::make_unique<LoopLooks>(*m_source);
     m_memoryLooks = std::make_unique<MemoryLooks>(*m_source);
     for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed}) {
         connect(this, ended, m_checkedRuns.get(), &CheckedRuns::clear);
+        connect(this, ended, m_coloring.get(), &GraphColoring::clear);
         connect(this, ended, m_minifySearch.get(), &MinifySearch::clear);
         connect(this, ended, m_loopLooks.get(), &LoopLooks::clear);
         connect(this, ended, m_memoryLooks.get(), &MemoryLooks::clear);

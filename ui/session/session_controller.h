@@ -22,6 +22,7 @@
 #include "ui/models/text_diff.h"
 #include "ui/session/breakpoints.h"
 #include "ui/session/checked_runs.h"
+#include "ui/session/graph_coloring.h"
 #include "ui/session/loop_looks.h"
 #include "ui/session/memory_looks.h"
 #include "ui/session/minify_search.h"
@@ -150,6 +151,7 @@ class SessionController : public QObject {
     bool isForwardBesideBackward(const Comparison& pair) const;
     LogModel& log() { return m_log; }
     CheckedRuns& checkedRuns() { return *m_checkedRuns; }
+    GraphColoring& coloring() { return *m_coloring; }
     MinifySearch& minifySearch() { return *m_minifySearch; }
     LoopLooks& loopLooks() { return *m_loopLooks; }
     MemoryLooks& memoryLooks() { return *m_memoryLooks; }
@@ -269,6 +271,7 @@ class SessionController : public QObject {
         m_queues;  // behind m_source, so destroyed before it: their threads use it
     std::unique_ptr<Breakpoints> m_breakpoints = std::make_unique<Breakpoints>();
     std::unique_ptr<CheckedRuns> m_checkedRuns;    // likewise
+    std::unique_ptr<GraphColoring> m_coloring;     // likewise
     std::unique_ptr<MinifySearch> m_minifySearch;  // likewise
     std::unique_ptr<LoopLooks> m_loopLooks;        // likewise
     std::unique_ptr<MemoryLooks> m_memoryLooks;

@@ -76,6 +76,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::partitionShown, this, &GraphWindow::showSides);
     connect(&parts.controller, &SessionController::candidateShown, this, &GraphWindow::showSides);
     connect(&parts.controller.checkedRuns(), &CheckedRuns::heatChanged, this, &GraphWindow::showSides);
+    connect(&parts.controller.coloring(), &GraphColoring::changed, this, &GraphWindow::showSides);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
     });

@@ -75,15 +75,18 @@ void GraphWindow::showSides() {
     showHeat();
 }
 
-/// Errors of a checked run lie over the graph that it checked.
+/// Errors of a checked run lie over the graph that it checked, or what a plugin's colouring says over the one that it
+/// was asked about.
 void GraphWindow::showHeat() {
     const CheckedRuns& runs = m_controller.checkedRuns();
-    const bool here = runs.heat() && m_shown && m_shown->after == runs.place();
-    const std::shared_ptr<const HeatMarks> heat = here ? runs.heat() : nullptr;
+    const GraphColoring& coloring = m_controller.coloring();
+    const bool colored = coloring.marks() && m_shown && m_shown->after == coloring.place();
+    const bool here = !colored && runs.heat() && m_shown && m_shown->after == runs.place();
+    const std::shared_ptr<const HeatMarks> heat = colored ? coloring.marks() : here ? runs.heat() : nullptr;
     if (heat)
         for (const auto* marks : {&m_marks, &m_sideMarks})
             for (QWidget* mark : *marks) mark->hide();
-    for (QWidget* mark : m_heatMarks) mark->setVisible(heat != nullptr);
+    for (QWidget* mark : m_heatMarks) mark->setVisible(here);
     m_view->setHeat(heat);
 }
 

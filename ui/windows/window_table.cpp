@@ -13,6 +13,7 @@
 #include "ui/windows/numerics_window.h"
 #include "ui/windows/operators_window.h"
 #include "ui/windows/partition_window.h"
+#include "ui/windows/plugins_window.h"
 #include "ui/windows/results_window.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
@@ -50,6 +51,7 @@ const WindowRow kWindows[] = {
      OperatorsWindow::keys(), false},
     {"cache", QT_TRANSLATE_NOOP("cutaway::ui", "Cache"), Area::Bottom, "", make<CacheWindow>, CacheWindow::keys(),
      false},
+    {"plugins", QT_TRANSLATE_NOOP("cutaway::ui", "Plugins"), Area::Bottom, "", make<PluginsWindow>, {}, false},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 
