@@ -26,8 +26,8 @@ cutaway-cli.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # LAPACK comes of several packages, which SHLIBDEPS allows; the first of these is some ten times as fast as the plain one.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "g++ (>= 4:12) | clang (>= 1:14), libopenblas0-serial | liblapack.so.3")
-# An exported folder can be built again from its sources, with these.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, libdnnl-dev, libopenblas-serial-dev")
+# An exported folder can be built again from its sources, with these; plugins in Python need it.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, libdnnl-dev, libopenblas-serial-dev, python3")
 
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian.cmake)
 include(CPack)

@@ -1,15 +1,16 @@
 /* The plugins of Cutaway: plain C, text in and text out.
  *
  * A plugin is a shared library that exports cutaway_plugin(). It says its name and version and gives any of: passes,
- * rules, importers, oracles, colourings. Cutaway calls it in a child process with limits on time, memory, the size of
- * files and processes; what it returns is parsed and verified. A plugin that crashes or hangs costs itself alone.
+ * rules, importers, oracles, colourings, definitions of operators, judges. Cutaway calls it in a child process with
+ * limits on time, memory, the size of files and processes; what it returns is parsed and verified. A plugin that
+ * crashes or hangs costs itself alone.
  *
  * The contract grows without breaking what is built: each struct says its own size first, members are only ever added
  * at the end, and neither side reads beyond the size that the other says. CT_ABI changes if that should ever not do.
  *
- * A call gets a host, through which it answers, and returns CT_OK, CT_YES or CT_NO (an oracle), or CT_FAILED after
- * host->fail said why. All text is UTF-8. Texts that are handed over are borrowed until the call returns. Calls come
- * one at a time, from one thread, and the same question must get the same answer: Cutaway steps into a pass by
+ * A call gets a host, through which it answers, and returns CT_OK, CT_YES or CT_NO (an oracle, a judge), or CT_FAILED
+ * after host->fail said why. All text is UTF-8. Texts that are handed over are borrowed until the call returns. Calls
+ * come one at a time, from one thread, and the same question must get the same answer: Cutaway steps into a pass by
  * making a part of its rewrites. */
 #ifndef CUTAWAY_PLUGIN_H
 #define CUTAWAY_PLUGIN_H
@@ -45,7 +46,7 @@ struct ct_host {
     void (*rewrite)(const ct_host* host, const char* node, const char* rule, const char* why);
     /* Of a colouring: a number, or with a `kind` a class; and a sentence. */
     void (*color)(const ct_host* host, const char* node, double number, const char* kind, const char* why);
-    /* Of an oracle: what was found, as a sentence. */
+    /* Of an oracle or a judge: what was found, as a sentence. */
     void (*say)(const ct_host* host, const char* sentence);
 };
 
@@ -88,6 +89,23 @@ typedef struct ct_coloring {
     int (*run)(const ct_host* host, ct_text graph);
 } ct_coloring;
 
+/* A dense tensor, row-major, in this machine's byte order. */
+typedef struct ct_tensor {
+    size_t size;
+    const char* dtype; /* "f32", as annotations of graphs have it */
+    size_t rank;
+    const int64_t* sizes;
+    ct_text data;
+} ct_tensor;
+
+/* Whether `actual` may stand for `expected`: CT_YES or CT_NO, and host->say why. For bisect. */
+typedef struct ct_judge {
+    size_t size;
+    const char* name;
+    const char* summary;
+    int (*run)(const ct_host* host, const ct_tensor* actual, const ct_tensor* expected);
+} ct_judge;
+
 typedef struct ct_plugin {
     size_t size;
     uint32_t abi;       /* CT_ABI */
@@ -105,6 +123,7 @@ typedef struct ct_plugin {
      * ATen operators or functions of torch, ended by "return r"; or NULL. A request that names the plugin writes them
      * out. */
     const char* operators;
+    const ct_judge* const* judges;
 } ct_plugin;
 
 /* The one exported function. What it returns lives as long as the library is loaded. */

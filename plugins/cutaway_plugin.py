@@ -62,6 +62,18 @@ class _Coloring(ctypes.Structure):
     _fields_ = _named + [("unit", _str), ("run", _Run)]
 
 
+class _Tensor(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("dtype", _str), ("rank", ctypes.c_size_t),
+                ("sizes", ctypes.POINTER(ctypes.c_int64)), ("data", _Text)]
+
+
+_RunJudge = ctypes.CFUNCTYPE(ctypes.c_int, _host, ctypes.POINTER(_Tensor), ctypes.POINTER(_Tensor))
+
+
+class _Judge(ctypes.Structure):
+    _fields_ = _named + [("run", _RunJudge)]
+
+
 class _Plugin(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t),
@@ -76,6 +88,7 @@ class _Plugin(ctypes.Structure):
         ("oracles", ctypes.POINTER(ctypes.POINTER(_Oracle))),
         ("colorings", ctypes.POINTER(ctypes.POINTER(_Coloring))),
         ("operators", _str),
+        ("judges", ctypes.POINTER(ctypes.POINTER(_Judge))),
     ]
 
 
@@ -111,12 +124,26 @@ class Host:
         self._host.fail(self._pointer, _encoded(why))
 
 
+class Tensor:
+    """dtype as annotations have it ("f32"), sizes, and the elements' bytes in row-major order."""
+
+    def __init__(self, pointer):
+        given = pointer.contents
+        self.dtype, self.sizes = given.dtype.decode(), [given.sizes[i] for i in range(given.rank)]
+        self.data = given.data.bytes()
+
+    def values(self):
+        """Of f32, f64, i32, i64, u8 and b8: a list of numbers."""
+        code = {"f32": "f", "f64": "d", "i32": "i", "i64": "q", "u8": "B", "b8": "?"}[self.dtype]
+        return memoryview(self.data).cast(code).tolist()
+
+
 class Plugin:
     def __init__(self, name, version, summary, rules=None, processes=0, operators=None):
         self._operators = _encoded(operators)
         self._texts = [_encoded(name), _encoded(version), _encoded(summary), _encoded(rules)]
         self._processes = processes
-        self._lists = {"passes": [], "importers": [], "oracles": [], "colorings": []}
+        self._lists = {"passes": [], "importers": [], "oracles": [], "colorings": [], "judges": []}
 
     def _add(self, key, struct, run, name, summary, middle, call):
         def guarded(pointer, *given):
@@ -182,6 +209,18 @@ class Plugin:
                 return _OK
 
             self._add("colorings", _Coloring, _Run, name, summary, [unit], call)
+            return function
+
+        return add
+
+    def judge(self, name, summary):
+        """The function gets (actual, expected, host) and returns whether the one may stand for the other."""
+
+        def add(function):
+            def call(host, actual, expected):
+                return _YES if function(Tensor(actual), Tensor(expected), host) else _OK
+
+            self._add("judges", _Judge, _RunJudge, name, summary, [], call)
             return function
 
         return add

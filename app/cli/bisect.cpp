@@ -74,7 +74,7 @@ void printBisect(const BisectReport& report, bool commands) {
 }
 
 struct BisectArguments {
-    std::string path, check = "numbers", backend = "reference", json, oracle;
+    std::string path, check = "numbers", backend = "reference", json, oracle, judge;
     bool commands = false;
     double memoryMebibytes = 0;
     BisectOptions bisect;
@@ -139,6 +139,11 @@ void addBisectOptions(CLI::App& command, Context& context) {
                         "Shell command that fails on a bad graph; {} stands for the graph as a runnable Python file")
             ->type_name("COMMAND");
     auto* oracle = addOracle(command, arguments->oracle);
+    auto* judge =
+        command.add_option("--judge", arguments->judge,
+                           "For --check numbers: a plugin's judge, PLUGIN or PLUGIN.JUDGE, which says whether "
+                           "results may stand for the expected ones");
+    judge->type_name("NAME");
     auto* inputs = command
                        .add_option("--inputs", arguments->bisect.inputsFile,
                                    "Input tensors (safetensors); default: the file's sample inputs, else random ones")
@@ -162,12 +167,14 @@ void addBisectOptions(CLI::App& command, Context& context) {
             }
             if (shell->count() > 0 || oracle->count() > 0) {
                 if (check->count() > 0 && arguments->check != "command")
-                    return invalidInput("--command and --oracle are for --check command, not " + arguments->check);
+                    return invalidInput((shell->count() > 0 ? "--command" : "--oracle") +
+                                        (" is for --check command, not " + arguments->check));
                 arguments->check = "command";
             }
             const std::string& how = arguments->check;
-            for (const CLI::Option* unused : {inputs, tolerance, backend}) {
-                const bool meant = unused == tolerance ? how == "numbers" : how != "command";
+            if (how == "numbers" && judge->count() > 0) arguments->bisect.command = judgeCommand(arguments->judge);
+            for (const CLI::Option* unused : {inputs, tolerance, backend, judge}) {
+                const bool meant = unused == tolerance || unused == judge ? how == "numbers" : how != "command";
                 if (unused->count() > 0 && !meant)
                     return invalidInput(unused->get_name() + " has no meaning for --check " + how);
             }

@@ -122,7 +122,8 @@ Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
     for (const auto& [name, check] : kMinifyChecks)
         if (arguments.check == name) options.check = check;
     if (!options.command.empty() && options.check != MinifyCheck::Command)
-        return invalidInput("--command and --oracle are for --check command, not " + arguments.check);
+        return invalidInput((arguments.oracle.empty() ? "--command" : "--oracle") +
+                            (" is for --check command, not " + arguments.check));
     if (!options.match.empty() && options.check != MinifyCheck::Command)
         return invalidInput("--match is for --check command, not " + arguments.check);
     CT_TRY(options.backend, arguments.compile.backend(arguments.backend));

@@ -176,7 +176,7 @@ void addPluginOptions(CLI::App& command, Context& context) {
                        "The plugin's name (ask, color: PLUGIN or PLUGIN.NAME), or its file (check)");
     addModel(command, arguments->model);
     command.add_option("--kind", arguments->kind, "Of new: what it gives")
-        ->check(oneOf({"pass", "rules", "importer", "oracle", "coloring"}));
+        ->check(oneOf({"pass", "rules", "importer", "oracle", "coloring", "judge"}));
     command.add_option("--language", arguments->language, "Of new: in what it is written")
         ->check(oneOf({"c", "cpp", "python"}));
     addJson(command, arguments->json);
@@ -185,7 +185,7 @@ void addPluginOptions(CLI::App& command, Context& context) {
 
 /// What --json writes.
 std::vector<JsonReport> pluginReports() {
-    const Json item{{"kind", "string: pass, importer, oracle or coloring"},
+    const Json item{{"kind", "string: pass, importer, oracle, coloring or judge"},
                     {"name", "string"},
                     {"summary", "string: a sentence"},
                     {"place", "string: of a pass, where it runs"},

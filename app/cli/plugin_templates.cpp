@@ -26,6 +26,7 @@ constexpr Template kTemplates[] = {
     {"coloring", "c", "color_flop", ".c", kColorFlop},
     {"coloring", "cpp", "color_flop", ".cpp", kColorFlop},
     {"coloring", "python", "color_family", ".py", kColorFamily},
+    {"judge", "python", "judge_cosine", ".py", kJudgeCosine},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kMostImportedBytes = uint64_t{4} << 30;
 constexpr size_t kMostSentenceBytes = 4096;
-constexpr std::string_view kOracleCommand = "oracle:";
+constexpr std::string_view kOracleCommand = "oracle:", kJudgeCommand = "judge:";
 
 /// Calls `visit(texts behind the word)` for each group that begins with `word`.
 template <class Visit>
@@ -53,6 +53,15 @@ Error ofItem(const FoundItem& found, Error error) {
     return error;
 }
 
+Result<OracleVerdict> verdictOf(const FoundItem& found, const PluginReply& reply, bool fails) {
+    OracleVerdict verdict{fails, {}};
+    CT_TRY_VOID(forEachSaid(found, reply, "say", [&](const std::string* text) -> Result<void> {
+        if (verdict.sentence.empty()) verdict.sentence = visibleText(text->substr(0, kMostSentenceBytes));
+        return {};
+    }));
+    return verdict;
+}
+
 }  // namespace
 
 std::string oracleCommand(const std::string& oracle) { return std::string(kOracleCommand) + oracle; }
@@ -62,17 +71,40 @@ std::optional<std::string> oracleOf(std::string_view command) {
     return std::string(command.substr(kOracleCommand.size()));
 }
 
+std::string judgeCommand(const std::string& judge) { return std::string(kJudgeCommand) + judge; }
+
+std::optional<std::string> judgeOf(std::string_view command) {
+    if (!command.starts_with(kJudgeCommand)) return std::nullopt;
+    return std::string(command.substr(kJudgeCommand.size()));
+}
+
+Result<OracleVerdict> askJudge(const FoundItem& found, const Tensor& actual, const Tensor& expected,
+                               const Progress& progress) {
+    if (!actual.defined() || !expected.defined())
+        return OracleVerdict{actual.defined() != expected.defined(), "one of the two is None"};
+    const auto typeOf = [](const Tensor& tensor) {
+        std::string out = std::string(info(tensor.dtype()).abbreviation) + " " + std::to_string(tensor.sizes().size());
+        for (const int64_t size : tensor.sizes()) out += " " + std::to_string(size);
+        return out;
+    };
+    const auto bytesOf = [](const Tensor& tensor) {
+        const Tensor dense = tensor.contiguous();
+        return std::string(static_cast<const char*>(dense.data()),
+                           static_cast<size_t>(dense.numel() * byteSize(dense.dtype())));
+    };
+    const std::string left = bytesOf(actual);
+    CT_TRY(const PluginReply reply, callItem(
+                                        found, left, [&] { return progress.cancelled(); }, {bytesOf(expected)}, 0,
+                                        typeOf(actual) + "|" + typeOf(expected)));
+    return verdictOf(found, reply, !reply.yes);
+}
+
 Result<OracleVerdict> askOracle(const std::string& oracle, const std::string& graph, double seconds,
                                 const Progress& progress) {
     CT_TRY(const FoundItem found, findItem("oracle", oracle));
     CT_TRY(const PluginReply reply, callItem(
                                         found, graph, [&] { return progress.cancelled(); }, {}, seconds));
-    OracleVerdict verdict{reply.yes, {}};
-    CT_TRY_VOID(forEachSaid(found, reply, "say", [&](const std::string* text) -> Result<void> {
-        if (verdict.sentence.empty()) verdict.sentence = visibleText(text->substr(0, kMostSentenceBytes));
-        return {};
-    }));
-    return verdict;
+    return verdictOf(found, reply, reply.yes);
 }
 
 Result<Coloring> colorGraph(const std::string& coloring, const std::string& graph, const Progress& progress) {

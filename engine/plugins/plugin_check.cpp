@@ -7,6 +7,7 @@
 #include "cutaway/words.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
+#include "engine/plugins/plugin_calls.h"
 #include "engine/plugins/plugin_passes.h"
 #include "engine/plugins/plugin_registry.h"
 #include "engine/plugins/text_rewrites.h"
@@ -108,6 +109,10 @@ class PluginCheck {
         for (const PluginItem& item : m_plugin->info.items) {
             const FoundItem found{m_plugin, indices[item.kind]++, &item};
             m_title = item.kind + " " + item.name;
+            if (item.kind == "judge") {
+                tryJudge(found);
+                continue;
+            }
             for (const CheckGraph& graph : item.kind == "importer" ? hostileTexts() : checkGraphs()) {
                 if (m_progress.cancelled()) return std::move(m_trials);
                 m_progress.say(-1, m_title + ": " + graph.name);
@@ -217,6 +222,22 @@ class PluginCheck {
             if (!(*parsed)->graph().findByName(first->said[i + 1]))
                 return note(m_title, what, "it colours '" + visibleText(first->said[i + 1]) + "', which is no node");
         note(m_title, what, {});
+    }
+
+    /// Equal tensors stand for each other, of every kind, and the answer is the same twice.
+    void tryJudge(const FoundItem& found) {
+        const Tensor tensors[] = {Tensor::zeros(DType::F32, {2, 3}), Tensor::zeros(DType::I64, {0}),
+                                  Tensor::zeros(DType::F64, {}), Tensor::zeros(DType::F16, {4})};
+        for (const Tensor& tensor : tensors) {
+            const std::string what = "takes a tensor of " + std::to_string(tensor.numel()) + " elements for itself";
+            const auto verdict = askJudge(found, tensor, tensor, m_progress);
+            const auto again = askJudge(found, tensor, tensor, m_progress);
+            if (!verdict || !again) note(m_title, what, (verdict ? again : verdict).error().text());
+            else if (verdict->fails) note(m_title, what, "it refuses it: " + verdict->sentence);
+            else note(m_title, what, again->fails ? "the same tensors gave another answer" : std::string());
+        }
+        const auto other = askJudge(found, tensors[0], tensors[1], m_progress);
+        note(m_title, "answers on tensors of other types", other ? std::string() : other.error().text());
     }
 
     /// An answer, even one that says that it failed, and a process that still lives.

@@ -161,7 +161,7 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
                                                          const Stopped& stopped) {
     const auto start = std::chrono::steady_clock::now();
     const auto left = [&] { return limit - millisecondsSince(start) / 1000; };
-    if (auto written = m_child->write(request); !written) return gone(limit, written.error());
+    if (auto written = m_child->write(request, limit); !written) return gone(limit, written.error());
     const auto read = [&](size_t count) -> Result<std::string> {
         while (true) {
             auto bytes = m_child->readBytes(count, std::min(0.1, std::max(left(), 0.0)));

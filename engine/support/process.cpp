@@ -294,10 +294,13 @@ Result<ChildProcess> ChildProcess::start(const ProcessOptions& options) {
     return ChildProcess(std::move(state));
 }
 
-Result<void> ChildProcess::write(std::string_view bytes) {
+Result<void> ChildProcess::write(std::string_view bytes, double seconds) {
+    const auto start = Clock::now();
     while (!bytes.empty()) {
-        if (m_state->outOfTime()) return Error{ErrorCode::Limit, "the child process ran out of time", "", {}};
-        m_state->exchange(m_state->remaining(), &bytes);
+        const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
+        if (left <= 0 || m_state->outOfTime())
+            return Error{ErrorCode::Limit, "the child process ran out of time", "", {}};
+        m_state->exchange(std::min(left, m_state->remaining()), &bytes);
         if (!m_state->input.open())
             return Error{ErrorCode::ToolFailed, "the child process stopped reading its input", "", {}};
     }

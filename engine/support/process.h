@@ -50,8 +50,8 @@ class ChildProcess {
     ~ChildProcess();
 
     /// Writes all of it, reading output meanwhile so that neither side waits for the other. Errors when the child has
-    /// gone or the time limit strikes.
-    Result<void> write(std::string_view bytes);
+    /// gone, `seconds` pass, or the time limit strikes.
+    Result<void> write(std::string_view bytes, double seconds = 1e9);
     /// The same with descriptors of the parent, which the child gets as numbers of its own (receiveDescriptors).
     Result<void> send(char byte, const std::vector<int>& descriptors);
     void closeInput();

@@ -5,6 +5,7 @@
 
 #include "cutaway/backends.h"
 #include "cutaway/guarded.h"
+#include "cutaway/plugins.h"
 #include "engine/passes/pipeline.h"
 #include "engine/plugins/plugin_passes.h"
 #include "engine/session/run_inputs.h"
@@ -30,6 +31,9 @@ class FuelSearch {
 
     Result<BisectReport> run() {
         CT_TRY_VOID(checkBackend(m_options.backend, m_request.target));
+        if (judgeOf(m_options.command))
+            return unsupported("a plugin's judge is asked by the interpreter alone", {},
+                               {"leave --backend out, and check numbers"});
         CT_TRY(m_request, withPlugins(m_request));
         if (needsLender(m_request))
             return unsupported("passes that the program lends cannot be tried in another process", {},

@@ -77,5 +77,5 @@ BEGIN {
 }
 END {
     end_block()
-    print ".SH SEE ALSO\n.BR cutaway (1)"
+    print ".SH SEE ALSO\n.BR cutaway (1),\n.BR cutaway_plugin (3)"
 }

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <new>
@@ -156,8 +158,29 @@ Texts describe(const ct_plugin& plugin) {
     forEach(valueOf(plugin, &ct_plugin::oracles), [&](const ct_oracle& oracle) { add("oracle", oracle, ""); });
     forEach(valueOf(plugin, &ct_plugin::colorings),
             [&](const ct_coloring& coloring) { add("coloring", coloring, textOf(coloring, &ct_coloring::unit)); });
+    forEach(valueOf(plugin, &ct_plugin::judges), [&](const ct_judge& judge) { add("judge", judge, ""); });
     return out;
 }
+
+/// Of "f32 2 4 8": dtype, rank, sizes.
+struct TensorText {
+    std::string dtype;
+    std::vector<int64_t> sizes;
+    ct_tensor tensor;
+
+    TensorText(const std::string& type, const std::string& bytes) {
+        const size_t blank = type.find(' ');
+        dtype = type.substr(0, blank);
+        const char* at = type.c_str() + std::min(blank, type.size());
+        char* next = nullptr;
+        for (long long left = std::strtoll(at, &next, 10); left > 0; --left) {
+            at = next;
+            sizes.push_back(std::strtoll(at, &next, 10));
+        }
+        tensor = {sizeof tensor, dtype.c_str(), sizes.size(), sizes.data(), {bytes.data(), bytes.size()}};
+    }
+    TensorText(const TensorText&) = delete;
+};
 
 Texts answer(const ct_plugin& plugin, const Texts& request) {
     if (request.size() < 2) return {"failed", "the request is incomplete"};
@@ -188,6 +211,13 @@ Texts answer(const ct_plugin& plugin, const Texts& request) {
     if (kind == "importer")
         run(itemAt(valueOf(plugin, &ct_plugin::importers), index),
             [&](auto& item) { return item.run(&call.host, request[2].c_str(), work); });
+    if (kind == "judge" && request.size() > 4) {
+        const size_t end = request[2].find('|');
+        const TensorText actual(request[2].substr(0, end), request[3]);
+        const TensorText expected(end == std::string::npos ? "" : request[2].substr(end + 1), request[4]);
+        run(itemAt(valueOf(plugin, &ct_plugin::judges), index),
+            [&](auto& item) { return item.run(&call.host, &actual.tensor, &expected.tensor); });
+    }
     if (!known) return {"failed", "it has no such function"};
     if (call.outOfMemory) return {"failed", kTooMuch};
     if (ended != CT_OK && ended != CT_YES)

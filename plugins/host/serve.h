@@ -3,8 +3,9 @@
 //
 // A message is the number of bytes that follow, the number of texts, and each text with its size before it (numbers as
 // this machine has them, 64 bits). A request is: the kind of call, the number of the pass, importer, oracle or
-// colouring, a file's name, what it works on, and settings as "key=value". A reply is: "ok", "yes" or "failed", why it
-// failed, and then what the call said through its host, as groups of a word and as many texts as belong to it.
+// colouring, a file's name, what it works on, and settings as "key=value"; of a judge the types of two tensors, then
+// the bytes of each. A reply is: "ok", "yes" or "failed", why it failed, and then what the call said through its host,
+// as groups of a word and as many texts as belong to it.
 #include "plugins/cutaway_plugin.h"
 
 extern "C" {

@@ -179,6 +179,36 @@ def wrong(graph, host):
                  report->signature.text().c_str());
     }
 
+    /// What is far off in size points the same way: the judge takes it, and refuses another direction.
+    void judge() {
+        QVERIFY(QFile::exists(m_folder.path("judge_cosine.py")) ||
+                m_folder.copy(PluginsFolder::sample("judge_cosine.py"), "judge_cosine.py"));
+        m_folder.write("scales.py", R"py(from cutaway_plugin import plugin
+mine = plugin("scales", "1", "Doubles, or turns")
+@mine.transform("doubles", "Doubles what is added", place="post_grad_custom_pre_pass")
+def doubles(graph, host):
+    if "alpha" not in graph:
+        return graph.replace("aten.add.Tensor(x, x)", "aten.add.Tensor(x, x, alpha = 3)")
+@mine.transform("turns", "Takes the sine", place="post_grad_custom_post_pass")
+def turns(graph, host):
+    return graph.replace("aten.exp.default", "aten.cos.default") if "exp" in graph else None
+)py");
+        m_folder.write("build/scales.txt", R"(def forward(x: "f32[64]"):
+    add: "f32[64]" = aten.add.Tensor(x, x)
+    exp: "f32[64]" = aten.exp.default(x)
+    return (add, exp)
+)");
+        const QString line = "cutaway-cli bisect scales.txt --judge judge_cosine --plugin ";
+        const auto doubled = runShell(m_folder.path("build"), line + "scales.doubles");
+        QCOMPARE(doubled.status, 1);
+        QVERIFY2(doubled.err.contains("nothing to find"), (doubled.out + doubled.err).constData());
+        const auto turned = runShell(m_folder.path("build"), line + "scales.turns");
+        QVERIFY2(turned.status == 0, (turned.out + turned.err).constData());
+        QVERIFY2(
+            turned.out.contains("scales.turns") && turned.out.contains("the judge refuses output 1: the cosine is"),
+            turned.out.constData());
+    }
+
     /// A pass that crashes fails the step, and the search for it compiles in other processes.
     void crashingPass() {
         QCOMPARE(m_folder.build(PluginsFolder::data("misbehaves.c"), "misbehaves.so"), QString());
@@ -224,6 +254,8 @@ def wrong(graph, host):
         for (const char* kind : {"pass", "oracle", "coloring"})
             for (const char* language : {"c", "cpp", "python"})
                 QTest::newRow(qPrintable(QString(kind) + " " + language)) << kind << language;
+        QTest::newRow("judge python") << "judge"
+                                      << "python";
         QTest::newRow("rules") << "rules"
                                << "c";
         QTest::newRow("importer python") << "importer"

@@ -15,7 +15,7 @@ namespace cutaway {
 
 /// One thing that a plugin gives.
 struct PluginItem {
-    std::string kind;  // "pass", "importer", "oracle", "coloring"
+    std::string kind;  // "pass", "importer", "oracle", "coloring", "judge"
     std::string name, summary;
     std::string place;     // of a pass
     std::string after;     // of a pass: what must run earlier
@@ -77,6 +77,10 @@ struct OracleVerdict {
 };
 Result<OracleVerdict> askOracle(const std::string& oracle, const std::string& graph, double seconds,
                                 const Progress& progress = {});
+
+/// A plugin's judge of numbers, for BisectOptions::command where the check is Numbers: "judge:NAME".
+std::string judgeCommand(const std::string& judge);
+std::optional<std::string> judgeOf(std::string_view command);
 
 /// A plugin's oracle in place of a command that minify and bisect ask (MinifyOptions::command): "oracle:NAME".
 std::string oracleCommand(const std::string& oracle);
