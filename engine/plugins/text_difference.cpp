@@ -7,7 +7,6 @@
 #include "cutaway/words.h"
 #include "engine/ir/diff.h"
 #include "engine/text/parse.h"
-#include "engine/text/print_node.h"
 
 namespace cutaway {
 namespace {
@@ -100,20 +99,20 @@ class Difference {
             for (const std::string_view line : m_after.result) take(withoutComment(line));
         std::string text, parameters;
         for (const std::string_view line : m_all.comments) text.append(line) += '\n';
-        const fxtext::NodePrinter nodes(&m_graph);
+        // As they are, offsets included, which no annotation says.
+        ParseOptions options;
         std::set<std::string_view> bodies;
         for (const std::string_view word : words) {
             if (m_all.find(word) && word != "forward") bodies.insert(word);
             Node* const node = m_graph.findByName(word);
             if (!node || m_defined.contains(word) || !read.insert(word).second) continue;
-            const std::string type = nodes.annotation(*node);
             parameters += (parameters.empty() ? "" : ", ") + node->name();
-            if (!type.empty()) parameters += ": \"" + type + "\"";
+            options.types.emplace_hint(options.types.end(), node->name(), node->type());
         }
         const size_t lineBefore = m_all.comments.size() + 1;
         text += "def forward(" + parameters + "):\n" + body;
         for (const std::string_view name : bodies) text.append("\n").append(m_all.find(name)->text) += '\n';
-        auto parsed = parseText(text);
+        auto parsed = parseText(text, options);
         if (!parsed) return inWords(parsed.error(), text, lineBefore);
         m_parsed = std::move(*parsed);
         return {};
