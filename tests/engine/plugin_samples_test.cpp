@@ -247,6 +247,30 @@ def turns(graph, host):
         QVERIFY(session.isOpen());
     }
 
+    /// A model of ONNX, with its weights, which compiles and runs.
+    void onnx() {
+        if (!hasProgram("protoc")) QSKIP("protoc is not installed");
+        QCOMPARE(buildSample("import_onnx.cpp", "import_onnx.so", "gcc"), QString());
+        QProcess protoc;
+        protoc.setStandardInputFile(PluginsFolder::data("mlp.onnx.txtpb"));
+        protoc.setStandardOutputFile(m_folder.path("build/mlp.onnx"));
+        protoc.start("protoc", {"-I" + PluginsFolder::sample(""), "--encode=onnx.ModelProto", "onnx.proto"});
+        QVERIFY(protoc.waitForFinished(-1) && protoc.exitCode() == 0);
+        Session session;
+        const auto opened = session.open(m_folder.path("build/mlp.onnx").toStdString());
+        QVERIFY2(opened.has_value(), opened ? "" : opened.error().text().c_str());
+        QCOMPARE(opened->parameters, 3);
+        QCOMPARE(opened->inputs, std::vector<std::string>{"x: f32[4, 3]"});
+        const auto run = session.compile({});
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const auto report = session.run(*run, {});
+        QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
+        QCOMPARE(report->outputs[0].type, std::string("f32[4, 2]"));
+        QCOMPARE(report->outputs[0].minimum, 0.0);  // of a bias of -100, behind a relu
+        QVERIFY(report->outputs[0].maximum > 0);
+        QVERIFY(QFile::remove(m_folder.path("import_onnx.so")));
+    }
+
     /// What `plugin new` writes builds as it says, and keeps the contract.
     void templates_data() {
         QTest::addColumn<QString>("kind");
