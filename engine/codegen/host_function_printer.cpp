@@ -215,7 +215,7 @@ class FunctionPrinter {
             total = "plus(s" + std::to_string(i) + ", lines(" + size(m_function->memory[i].bytes) + "))";
         }
         if (any)
-            line("char* const arena" + std::to_string(segment) + " = c.arena(" + std::to_string(segment) + ").grow(" +
+            line("char* const arena" + std::to_string(segment) + " = c.arena(" + std::to_string(segment) + ", " +
                  total + ");");
         m_segment = segment;
         declareValues();
@@ -274,7 +274,7 @@ class FunctionPrinter {
         }
         checkSizes();
         for (size_t r = 0; r < step.results.size(); ++r)
-            if (step.results[r] >= 0) declare(static_cast<size_t>(step.results[r]), made(number, r) + ".data()");
+            if (step.results[r] >= 0) declare(static_cast<size_t>(step.results[r]), made(number, r));
         declareValues();
     }
     static std::string made(size_t step, size_t result) {
@@ -457,11 +457,9 @@ class FunctionPrinter {
 
     void printResults() {
         const size_t count = m_function->results.size();
-        line("c.dims.resize(" + std::to_string(2 * count) + ");");
         for (size_t i = 0; i < count; ++i) {
             const int64_t number = m_function->results[i];
-            const std::string at = std::to_string(i), sizes = "c.dims[" + std::to_string(2 * i) + "]",
-                              strides = "c.dims[" + std::to_string(2 * i + 1) + "]";
+            const std::string at = std::to_string(i);
             if (number < 0) {
                 line("out[" + at + "] = {nullptr, 0, -1, nullptr, nullptr};");
                 continue;
@@ -472,10 +470,9 @@ class FunctionPrinter {
                 for (const SymInt& each : wanted) numbers.push_back(size(each));
                 return "{" + listed(numbers) + "}";
             };
-            line(sizes + " = " + all(type.sizes) + ";");
-            line(strides + " = " + all(type.strides) + ";");
-            line("out[" + at + "] = {" + value(number) + ", " + std::to_string(static_cast<int>(type.dtype)) + ", " +
-                 std::to_string(type.rank()) + ", " + sizes + ".data(), " + strides + ".data()};");
+            line("out[" + at + "] = c.result(" + at + ", " + value(number) + ", " +
+                 std::to_string(static_cast<int>(type.dtype)) + ", " + all(type.sizes) + ", " + all(type.strides) +
+                 ");");
         }
     }
 

@@ -16,12 +16,9 @@ using namespace host_words;
 
 constexpr const char* kBegin = R"(#include "engine/runtime/exported/interface.h"
 
-#include <stdexcept>
-
 namespace {
-// Sizes may follow from data, so no number of theirs is taken for one that fits.
 inline void check(bool overflows) {
-    if (overflows) throw std::overflow_error("a size does not fit into 64 bits for these inputs");
+    if (overflows) ct::failSize();
 }
 inline int64_t plus(int64_t a, int64_t b) {
     check(__builtin_add_overflow(a, b, &a));
@@ -63,16 +60,16 @@ CT_EXPORTED const CtProgramInfo* NAME_info(void) { return &kInfo; }
 CT_EXPORTED CtProgram* NAME_create(const CtHost* host, const CtTensor* constants) {
     return ct::create(kCode, host, constants);
 }
-CT_EXPORTED void NAME_close(CtProgram* program) { delete program; }
+CT_EXPORTED void NAME_close(CtProgram* program) { ct::close(program); }
 CT_EXPORTED CtContext* NAME_context(CtProgram* program, const CtParallel* parallel) {
     return ct::contextOf(program, parallel);
 }
-CT_EXPORTED void NAME_release(CtContext* context) { delete context; }
+CT_EXPORTED void NAME_release(CtContext* context) { ct::release(context); }
 CT_EXPORTED int32_t NAME_run(CtContext* context, const CtTensor* inputs, CtTensor* outputs) {
     return ct::run(context, inputs, outputs);
 }
-CT_EXPORTED const char* NAME_context_error(const CtContext* context) { return context->error.c_str(); }
-CT_EXPORTED const char* NAME_error(void) { return ct::lastFailure().text.c_str(); }
+CT_EXPORTED const char* NAME_context_error(const CtContext* context) { return ct::contextError(context); }
+CT_EXPORTED const char* NAME_error(void) { return ct::lastError(); }
 }
 )";
 
@@ -185,7 +182,9 @@ class HostPrinter {
         for (size_t i = 0; i < m_program->functions.size(); ++i)
             all.push_back("{" + std::to_string(m_program->functions[i].steps.size()) + ", " +
                           std::to_string(m_program->functions[i].results.size()) + ", " + functionName(i) + "}");
-        m_out += "namespace {\nconst ct::Code kCode = {&kInfo, {" + listed(all) + "}};\n}  // namespace\n";
+        m_out += "namespace {\nconst ct::Function kFunctions[] = {" + listed(all) +
+                 "};\nconst ct::Code kCode = {&kInfo, " + std::to_string(all.size()) +
+                 ", kFunctions};\n}  // namespace\n";
         std::string functions = kInterface;
         for (size_t at = 0; (at = functions.find("NAME", at)) != std::string::npos;)
             functions.replace(at, 4, m_how->name);

@@ -82,9 +82,9 @@ std::string headerText(const std::string& name) {
 std::string mainText(const std::string& name) { return fromTemplate("main.c", name); }
 
 std::string openText(const std::string& name, const Libraries& libraries) {
-    std::string text =
-        "#include \"engine/runtime/exported/open.h\"\n\n#include <cstring>\n\n"
-        "#include \"engine/runtime/libraries/table.h\"\n\nnamespace {\nconst CtLibrary* library(const char* name) {\n";
+    std::string text = "#include \"engine/runtime/exported/open.h\"\n\n#include <cstring>\n\nnamespace cutaway {\n";
+    for (const Library* each : libraries) text += "const CtLibrary& " + std::string(each->function) + "();\n";
+    text += "}  // namespace cutaway\n\nnamespace {\nconst CtLibrary* library(const char* name) {\n";
     for (const Library* each : libraries)
         text += "    if (std::strcmp(name, \"" + std::string(each->name) +
                 "\") == 0) return &cutaway::" + std::string(each->function) + "();\n";

@@ -13,6 +13,7 @@
 #include "engine/runtime/libraries/table.h"
 #include "engine/schedule/schedule.h"
 #include "engine/support/files.h"
+#include "tests/support/paths.h"
 
 namespace cutaway::testing {
 namespace {
@@ -57,6 +58,8 @@ class Printed {
                                  library};
         for (const std::string& kernels : std::set<std::string>(from.libraries.begin(), from.libraries.end()))
             if (!kernels.empty()) arguments << QString::fromStdString(kernels);
+        // The runtime that exported programs carry.
+        arguments << builtProgram("libcutaway_carried.a") << "-lgomp";
         QProcess compiler;
         compiler.start("c++", arguments);
         if (!compiler.waitForFinished(300000)) return "the compiler did not end: " + compiler.errorString();

@@ -1,5 +1,7 @@
 #include "engine/runtime/exported/open.h"
 
+#include "engine/runtime/exported/guarded.h"
+#include "engine/runtime/exported/host_support.h"
 #include "engine/runtime/exported/tensor_file.h"
 #include "engine/support/threads.h"
 
@@ -10,7 +12,7 @@ struct CtTensorFile {
 namespace ct {
 
 CtProgram* open(const Code& code, const CtHost& host, const char* weights) {
-    return guarded<CtProgram*>(nullptr, lastFailure().text, [&]() -> CtProgram* {
+    return guarded<CtProgram*>(nullptr, lastFailure(), [&]() -> CtProgram* {
         const auto file = std::make_shared<TensorFile>(weights);
         std::vector<CtTensor> constants;
         for (int32_t i = 0; i < code.info->constantCount; ++i) {
@@ -34,18 +36,18 @@ CtParallel parallel(int32_t threads) {
 }
 
 CtTensorFile* readFile(const char* path) {
-    return guarded<CtTensorFile*>(nullptr, lastFailure().text, [&] { return new CtTensorFile{TensorFile(path)}; });
+    return guarded<CtTensorFile*>(nullptr, lastFailure(), [&] { return new CtTensorFile{TensorFile(path)}; });
 }
 int32_t fileCount(const CtTensorFile* file) { return static_cast<int32_t>(file->file.count()); }
 const char* fileName(const CtTensorFile* file, int32_t number) {
     return file->file.name(static_cast<size_t>(number)).c_str();
 }
 const CtTensor* fileTensor(const CtTensorFile* file, const char* name) {
-    return guarded<const CtTensor*>(nullptr, lastFailure().text, [&] { return file->file.find(name); });
+    return guarded<const CtTensor*>(nullptr, lastFailure(), [&] { return file->file.find(name); });
 }
 void closeFile(CtTensorFile* file) { delete file; }
 int32_t writeFile(const char* path, const char* const* names, const CtTensor* tensors, int32_t count) {
-    return guarded<int32_t>(1, lastFailure().text, [&] {
+    return guarded<int32_t>(1, lastFailure(), [&] {
         writeTensorFile(path, names, tensors, count);
         return 0;
     });

@@ -1,9 +1,8 @@
-#ifndef CUTAWAY_GRAPHS_H
-#define CUTAWAY_GRAPHS_H
 // Calls of graphs in printed programs, by the rules of the interpreter (interpret/higher_order.cpp).
 #include "engine/runtime/exported/host_support.h"
 
 namespace ct {
+namespace {
 
 /// A tensor with memory of its own, row by row.
 class OwnTensor {
@@ -60,7 +59,8 @@ class GraphCall {
     }
     static void append(Tensors& all, const Tensors& more) { all.insert(all.end(), more.begin(), more.end()); }
     int32_t call(size_t function, const Tensors& inputs, Tensors& outputs) const {
-        return m_frame->runFunction((*m_functions)[function], inputs, outputs);
+        outputs.assign(m_frame->resultsOf((*m_functions)[function]), {});
+        return m_frame->runFunction((*m_functions)[function], inputs.data(), outputs.data());
     }
     static Owned copies(const Tensors& tensors) {
         Owned all;
@@ -203,13 +203,18 @@ class GraphCall {
     const std::vector<CtTensor>* m_results;
 };
 
-inline int32_t Frame::graphs(Graphs kind, size_t step, const char* node, const std::vector<size_t>& functions,
-                             const std::vector<std::vector<CtTensor>>& operands, std::vector<CtTensor> results) {
-    for (size_t i = 0; i < results.size(); ++i)
-        if (CtTensor& each = results[i]; each.rank >= 0)
-            each.data = made(step, i).grow(extentOf(each.dtype, each.rank, each.sizes, each.strides));
-    return GraphCall(*this, node, functions, operands, results).run(kind);
+}  // namespace
+
+int32_t Frame::graphs(Graphs kind, size_t step, const char* node, std::initializer_list<size_t> functions,
+                      std::initializer_list<std::initializer_list<CtTensor>> operands,
+                      std::initializer_list<CtTensor> results) {
+    std::vector<CtTensor> own(results);
+    for (size_t i = 0; i < own.size(); ++i)
+        if (CtTensor& each = own[i]; each.rank >= 0)
+            each.data = make(step, i, extentOf(each.dtype, each.rank, each.sizes, each.strides));
+    const std::vector<size_t> called(functions);
+    const std::vector<std::vector<CtTensor>> given(operands.begin(), operands.end());
+    return GraphCall(*this, node, called, given, own).run(kind);
 }
 
 }  // namespace ct
-#endif
