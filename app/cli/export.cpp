@@ -23,6 +23,7 @@ Json jsonOf(const ExportReport& report) {
             {"files", report.files},
             {"bytes", report.bytes},
             {"inputs_from", report.inputsFrom},
+            {"target", report.target},
             {"fixed_sizes", report.fixedSizes},
             {"compile_seconds", report.compileSeconds}};
 }
@@ -42,6 +43,19 @@ Result<int> exportModel(const ExportArguments& arguments) {
     return 0;
 }
 
+/// An option whose words are a table's; the first is the default.
+void addChoice(CLI::App& command, const char* name, std::string& word, std::span<const ExportChoice> choices,
+               const std::string& what) {
+    std::string all;
+    std::vector<std::string> words;
+    for (const ExportChoice& choice : choices) {
+        all += (all.empty() ? ": " : "; ") + std::string(choice.word) + ", " + std::string(choice.meaning) +
+               (words.empty() ? " (the default)" : "");
+        words.emplace_back(choice.word);
+    }
+    command.add_option(name, word, what + all)->type_name("WORD")->check(CLI::IsMember(words));
+}
+
 void addExportOptions(CLI::App& command, Context& context) {
     auto arguments = std::make_shared<ExportArguments>();
     addModel(command, arguments->path)->required();
@@ -59,6 +73,10 @@ void addExportOptions(CLI::App& command, Context& context) {
                     "Input tensors (safetensors) that main.c runs on unless told otherwise; default: the file's sample "
                     "inputs, else random ones")
         ->type_name("FILE");
+    addChoice(command, "--target", arguments->options.target, exportTargets(),
+              "The processor that kernels are compiled for");
+    addChoice(command, "--weights", arguments->options.weights, exportWeights(), "Where the weights are");
+    command.add_flag("--debug", arguments->options.debug, "Compiles with what a debugger reads (-g)");
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     command.callback([arguments, &context] { context.status = statusOf(exportModel(*arguments)); });
@@ -73,6 +91,7 @@ std::vector<JsonReport> exportReports() {
               {"files", Json::array({"string: a file, relative to the folder"})},
               {"bytes", "integer: of all files"},
               {"inputs_from", "string: what inputs.safetensors holds"},
+              {"target", "string: the processor that kernels are compiled for"},
               {"fixed_sizes", "string: why the program takes these sizes only; empty if it takes all of the graph's"},
               {"compile_seconds", "number: of all compilers together"}}}};
 }

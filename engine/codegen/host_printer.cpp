@@ -162,7 +162,7 @@ class HostPrinter {
     std::string port(const std::string& name, const TensorType* type, bool state, bool none = false) {
         const std::string begin = "{" + quoted(name) + ", ";
         if (type == nullptr)
-            return begin + std::to_string(CT_I64) + ", " + (none ? "-1" : "0") + ", nullptr, nullptr, 0}";
+            return begin + std::to_string(CT_I64) + ", " + (none ? "-1" : "0") + ", nullptr, nullptr, 0, nullptr}";
         const auto array = [&](const SymDims& dims) -> std::string {
             std::string all;
             for (const SymInt& dim : dims) all += (all.empty() ? "" : ", ") + integer(dim.isInt() ? dim.value() : -1);
@@ -171,10 +171,12 @@ class HostPrinter {
             if (fresh) m_out += "static const int64_t " + known->second + "[] = {" + all + "};\n";
             return known->second;
         };
+        const auto original = m_how->originals.find(name);
         const bool fixed = std::all_of(type->strides.begin(), type->strides.end(),
                                        [](const SymInt& stride) { return stride.isInt(); });
         return begin + std::to_string(static_cast<int>(type->dtype)) + ", " + std::to_string(type->rank()) + ", " +
-               array(type->sizes) + ", " + (fixed ? array(type->strides) : "nullptr") + ", " + (state ? "1}" : "0}");
+               array(type->sizes) + ", " + (fixed ? array(type->strides) : "nullptr") + ", " + (state ? "1, " : "0, ") +
+               (original == m_how->originals.end() ? "nullptr}" : quoted(original->second) + "}");
     }
 
     void printInterface() {

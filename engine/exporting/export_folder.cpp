@@ -64,14 +64,23 @@ std::string archive() {
 
 class Writer {
   public:
-    Writer(fs::path folder, const ExportContents& contents)
-        : m_folder(std::move(folder)), m_contents(&contents), m_libraries(librariesOf(*contents.program)) {}
+    Writer(fs::path folder, const std::string& where, const ExportContents& contents)
+        : m_folder(std::move(folder)),
+          m_final(fs::absolute(where).string()),
+          m_contents(&contents),
+          m_libraries(librariesOf(*contents.program)) {}
 
     Result<ExportedFolder> run(const CompilerOptions& compiler, const Progress& progress) {
         progress.say(0.3, "writing sources");
         CT_TRY_VOID(write("src/host.cpp", *m_contents->source));
-        CT_TRY_VOID(write("src/open.cpp", openText(m_contents->name, m_libraries)));
+        CT_TRY_VOID(write("src/open.cpp", openText(m_contents->name, m_libraries, m_contents->form)));
         m_sources.push_back("src/open.cpp");
+        CT_TRY_VOID(write("src/kernels_need.cpp", templateText("kernels_need.cpp")));
+        m_kernels.push_back("src/kernels_need.cpp");
+        if (m_contents->form.weights == ExportForm::Weights::Embedded) {
+            CT_TRY_VOID(write("src/weights.cpp", templateText("weights.cpp")));
+            m_sources.push_back("src/weights.cpp");
+        }
         CT_TRY_VOID(writeKernels());
         const std::string compiled = archive();
         for (const CarriedFile& file : carriedFiles()) {
@@ -81,11 +90,14 @@ class Writer {
             if (compiled.empty() && path.ends_with(".cpp")) m_sources.push_back(path);
         }
         CT_TRY_VOID(write(m_contents->name + ".h", headerText(m_contents->name)));
-        CT_TRY_VOID(write("main.c", mainText(m_contents->name)));
-        CT_TRY_VOID(write("CMakeLists.txt", cmakeText(m_contents->name, m_libraries, kernelOptions())));
+        CT_TRY_VOID(write("main.c", mainText(m_contents->name, m_contents->form)));
+        CT_TRY_VOID(write("CMakeLists.txt", cmakeText(m_contents->name, m_libraries, m_contents->form,
+                                                      kernelOptions(m_contents->form.target, m_contents->form.debug))));
         progress.say(0.5, "writing weights");
-        CT_TRY_VOID(writeSafeTensors(place("weights.safetensors"), {m_contents->weights, {}}));
-        m_made.files.emplace_back("weights.safetensors");
+        if (const std::string weights = m_contents->form.weightsFile(); !weights.empty()) {
+            CT_TRY_VOID(writeSafeTensors(place(weights), {m_contents->weights, {}}));
+            m_made.files.push_back(weights);
+        }
         CT_TRY_VOID(writeSafeTensors(place("inputs.safetensors"), {m_contents->inputs, {}}));
         m_made.files.emplace_back("inputs.safetensors");
         progress.say(0.6, "compiling the library");
@@ -95,8 +107,8 @@ class Writer {
         m_made.library = library;
         m_made.files.emplace_back("manifest.json");
         std::sort(m_made.files.begin(), m_made.files.end());
-        const ExportedProgram told{m_contents->name, m_contents->model, m_contents->request, m_made.files,
-                                   m_contents->program};
+        const ExportedProgram told{m_contents->name,    m_contents->model,     m_contents->request, m_made.files,
+                                   m_contents->program, m_contents->originals, m_contents->form};
         CT_TRY_VOID(writeFile(place("manifest.json"), manifestText(told)));
         return std::move(m_made);
     }
@@ -117,7 +129,7 @@ class Writer {
         size_t letters = 0;
         const auto finish = [&]() -> Result<void> {
             if (file.empty()) return {};
-            const std::string path = "src/kernels" + std::to_string(m_kernels.size()) + ".cpp";
+            const std::string path = "src/kernels" + std::to_string(m_kernels.size() - 1) + ".cpp";
             CT_TRY_VOID(write(path, cppFile(file)));
             m_kernels.push_back(path);
             file.clear();
@@ -138,6 +150,10 @@ class Writer {
         for (const std::string& path : m_sources) from.sources.push_back(place(path));
         from.callers = {place("src/host.cpp")};
         from.includes = {place("src")};
+        from.target = m_contents->form.target;
+        from.options = {"-DWEIGHTS_FILE=\"" + place("src/weights.safetensors") + "\""};
+        if (m_contents->form.debug)
+            from.options.insert(from.options.end(), {"-g", "-ffile-prefix-map=" + m_folder.string() + "=" + m_final});
         if (!archive.empty()) from.linked = {archive, "-Wl,--exclude-libs,ALL"};
         from.linked.push_back("-Wl,-z,defs");
         if (areLinkedWith(m_libraries, LinkedWith::OneDnn))
@@ -151,6 +167,7 @@ class Writer {
     }
 
     fs::path m_folder;
+    std::string m_final;  // where the folder is to be
     const ExportContents* m_contents;
     Libraries m_libraries;
     std::vector<std::string> m_kernels, m_sources;
@@ -255,7 +272,7 @@ Result<ExportedFolder> writeExport(const std::string& folder, const ExportConten
                                    const CompilerOptions& compiler, const Progress& progress) {
     CT_TRY_VOID(checkFolder(folder));
     CT_TRY(const TempDir space, TempDir::create("export"));
-    CT_TRY(ExportedFolder made, Writer(space.path(), contents).run(compiler, progress));
+    CT_TRY(ExportedFolder made, Writer(space.path(), folder, contents).run(compiler, progress));
     CT_TRY_VOID(moveInto(space.path(), folder, made.files));
     made.library = (fs::path(folder) / made.library).string();
     return made;

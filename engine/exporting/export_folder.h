@@ -3,11 +3,14 @@
 // main program, a manifest.
 #include "cutaway/jobs.h"
 #include "engine/codegen/cpp_printer.h"
+#include "engine/exporting/export_texts.h"
 #include "engine/formats/safetensors.h"
 #include "engine/host/host_program.h"
 #include "engine/runtime/cpu/compiler.h"
 
 namespace cutaway {
+
+struct ExportOptions;
 
 struct ExportContents {
     std::string name;            // of the library and of what its functions begin with
@@ -16,6 +19,8 @@ struct ExportContents {
     const std::vector<PrintedKernel>* printed = nullptr;
     const std::string* source = nullptr;  // the program, as printHost prints it under that name
     NamedTensors weights, inputs;         // by the ports' names
+    const std::map<std::string, std::string>* originals = nullptr;  // HostPrinting's
+    ExportForm form;
 };
 struct ExportedFolder {
     std::vector<std::string> files;  // relative, the library among them
@@ -26,6 +31,9 @@ struct ExportedFolder {
 /// Errors: the compiler's; the folder is a file, or holds what is no export; a file cannot be written.
 Result<ExportedFolder> writeExport(const std::string& folder, const ExportContents& contents,
                                    const CompilerOptions& compiler, const Progress& progress);
+
+/// What was asked for. Errors: a word that there is none of.
+Result<ExportForm> exportForm(const ExportOptions& options);
 
 /// A C identifier made of any name: "resnet50" of "ResNet-50.pt2", "model_2d" of "2d".
 std::string exportNameOf(const std::string& name);

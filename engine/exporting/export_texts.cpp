@@ -6,6 +6,7 @@
 #include "cutaway/version.h"
 #include "engine/exporting/carried_files.h"
 #include "engine/formats/json.h"
+#include "engine/runtime/exported/processor_needs.h"
 #include "engine/runtime/libraries/table.h"
 
 namespace cutaway {
@@ -44,18 +45,25 @@ std::string dimsText(const SymDims& dims) {
         all += (all.empty() ? "" : ", ") + (dim.isInt() ? dim.text() : jsonString(dim.text()));
     return "[" + all + "]";
 }
-std::string portText(const std::string& name, const TensorType* type, bool state) {
+std::string portText(const std::string& name, const TensorType* type, bool state, const std::string& original = {}) {
     std::string text = "{\"name\": " + jsonString(name);
     if (type) {
         text += ", \"dtype\": " + jsonString(info(type->dtype).torchName) + ", \"sizes\": " + dimsText(type->sizes) +
                 ", \"strides\": " + dimsText(type->strides);
     }
+    if (!original.empty()) text += ", \"original\": " + jsonString(original);
     return text + (state ? ", \"state\": true}" : "}");
 }
 std::string listText(const std::vector<std::string>& rows) {
     std::string all;
     for (const std::string& row : rows) all += (all.empty() ? "\n  " : ",\n  ") + row;
     return "[" + all + (rows.empty() ? "]" : "\n ]");
+}
+
+/// On which processors it runs.
+std::string processorText(const ExportForm& form) {
+    if (form.target != "native") return "every " + std::string(form.target);
+    return "as the one that compiled it, with " + ct::processorHas();
 }
 
 }  // namespace
@@ -79,26 +87,34 @@ std::string headerText(const std::string& name) {
     return withoutOwnIncludes(carried("engine/libraries/library.h")) +
            withoutOwnIncludes(carried("engine/runtime/exported/program.h")) + fromTemplate("functions.h", name);
 }
-std::string mainText(const std::string& name) { return fromTemplate("main.c", name); }
+std::string templateText(const std::string& file) { return fromTemplate(file, {}); }
+std::string mainText(const std::string& name, const ExportForm& form) {
+    const std::string file = form.weights == ExportForm::Weights::Beside ? "FOLDER \"/weights.safetensors\"" : "NULL";
+    return replaced(fromTemplate("main.c", name), "@WEIGHTS@", file);
+}
 
-std::string openText(const std::string& name, const Libraries& libraries) {
+std::string openText(const std::string& name, const Libraries& libraries, const ExportForm& form) {
     std::string text = "#include \"engine/runtime/exported/open.h\"\n\n#include <cstring>\n\nnamespace cutaway {\n";
     for (const Library* each : libraries) text += "const CtLibrary& " + std::string(each->function) + "();\n";
     text += "}  // namespace cutaway\n\nnamespace {\nconst CtLibrary* library(const char* name) {\n";
     for (const Library* each : libraries)
         text += "    if (std::strcmp(name, \"" + std::string(each->name) +
                 "\") == 0) return &cutaway::" + std::string(each->function) + "();\n";
-    text += "    static_cast<void>(name);\n    return nullptr;\n}\n" +
-            std::string("const CtHost kHost = {CT_PROGRAM_VERSION, sizeof(CtHost), library};\n}  // namespace\n\n");
-    return text + fromTemplate("open.cpp", name);
+    text +=
+        "    static_cast<void>(name);\n    return nullptr;\n}\n"
+        "const CtHost kHost = {CT_PROGRAM_VERSION, sizeof(CtHost), library};\n}  // namespace\n\n";
+    const bool held = form.weights == ExportForm::Weights::Embedded;
+    text += replaced(fromTemplate("open.cpp", name), "@TARGET@", form.target);
+    return replaced(text, "@WEIGHTS@", held ? "ct_weights[0], ct_weights[1]" : "nullptr, nullptr");
 }
 
-std::string cmakeText(const std::string& name, const Libraries& libraries, const std::vector<std::string>& options) {
+std::string cmakeText(const std::string& name, const Libraries& libraries, const ExportForm& form,
+                      const std::vector<std::string>& options) {
     std::string text = fromTemplate("CMakeLists.txt", name), all;
     const bool oneDnn = areLinkedWith(libraries, LinkedWith::OneDnn);
     const bool lapack = areLinkedWith(libraries, LinkedWith::Lapack);
     for (const std::string& option : options) all += (all.empty() ? "" : ";") + option;
-    text = replaced(text, "@OPTIONS@", all);
+    text = replaced(replaced(text, "@OPTIONS@", all), "@DEBUG@", form.debug ? " -g" : "");
     std::string needed, linked;
     if (oneDnn) {
         needed += ", and oneDNN 2 or 3 (Debian, Ubuntu: apt install libdnnl-dev)";
@@ -123,10 +139,15 @@ std::string cmakeText(const std::string& name, const Libraries& libraries, const
 std::string manifestText(const ExportedProgram& exported) {
     const HostProgram& program = *exported.program;
     const HostFunction& run = program.functions[0];
+    const auto originalOf = [&](const std::string& name) {
+        const auto found = exported.originals->find(name);
+        return found == exported.originals->end() ? std::string() : found->second;
+    };
     std::vector<std::string> inputs, constants, outputs, symbols, libraries, files;
     for (const HostParameter& parameter : run.parameters)
         (parameter.isHeld() ? constants : inputs)
-            .push_back(portText(parameter.name, parameter.type.tensor(), parameter.state));
+            .push_back(portText(parameter.name, parameter.type.tensor(), parameter.state,
+                                parameter.isHeld() ? originalOf(parameter.name) : std::string()));
     for (const HostValue& value : run.values)
         if (value.kind == HostValue::Kind::Constant)
             constants.push_back(portText(program.constants[static_cast<size_t>(value.index)], &value.type, false));
@@ -153,7 +174,9 @@ std::string manifestText(const ExportedProgram& exported) {
         for (const HostStep& step : function.steps) ++(step.kind == HostStepKind::Kernel ? kernels : calls);
     return "{\"cutaway\": " + jsonString(version()) + ",\n \"name\": " + jsonString(exported.name) +
            ",\n \"model\": " + jsonString(exported.model) + ",\n \"request\": " + jsonString(exported.request) +
-           ",\n \"device\": \"cpu\",\n \"processor\": \"native: compile it again for another one\"" +
+           ",\n \"device\": \"cpu\",\n \"target\": " + jsonString(std::string(exported.form.target)) +
+           ",\n \"processor\": " + jsonString(processorText(exported.form)) +
+           ",\n \"weights\": " + jsonString(exported.form.weightsFile()) +
            ",\n \"kernel_calls\": " + std::to_string(kernels) + ",\n \"library_calls\": " + std::to_string(calls) +
            ",\n \"inputs\": " + listText(inputs) + ",\n \"outputs\": " + listText(outputs) +
            ",\n \"sizes\": " + listText(symbols) + ",\n \"constants\": " + listText(constants) +

@@ -100,6 +100,7 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
             return unsupported("a run for training is not exported", {}, {"compile it for inference"});
         if (run->trace.request.target == Target::Cuda)
             return unsupported("a run for a GPU is not exported", {}, {"compile it for the CPU"});
+        CT_TRY(const ExportForm form, exportForm(options));
         CT_TRY_VOID(checkExport(*state.input, run->trace.request, options.folder));
         const std::lock_guard turn(run->turn);
         CT_TRY(RunInputs inputs, chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples,
@@ -109,7 +110,10 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         const Snapshot module = complete ? complete : called.graph;
         CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
         ExportReport report;
-        HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}};
+        HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}, {}};
+        const std::vector<Node*> ports = module->graph().placeholders();
+        for (size_t i = 0; i < std::min(ports.size(), module->inputs.size()); ++i)
+            if (!module->inputs[i].isGiven()) how.originals.emplace(ports[i]->name(), module->inputs[i].target);
         for (size_t i = 0; i < module->graph().outputs().size(); ++i) how.outputs.push_back(outputName(*module, i));
         progress.say(0.1, "scheduling");
         std::string source;
@@ -131,11 +135,14 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         contents.program = &program.host;
         contents.printed = &printed;
         contents.source = &source;
+        contents.originals = &how.originals;
+        contents.form = form;
         contents.weights = weightsOf(program.host, constants, bound);
         contents.inputs = inputsOf(program.host.functions[0], bound);
         CT_TRY(report.folder, folderFor(options.folder, source));
         CT_TRY(ExportedFolder folder, writeExport(report.folder, contents, {{}, options.timeoutSeconds}, progress));
         report.name = contents.name;
+        report.target = form.target;
         report.library = std::move(folder.library);
         report.files = std::move(folder.files);
         report.inputsFrom = inputs.from;

@@ -61,6 +61,7 @@ class Run {
   public:
     explicit Run(CtProgram& program, int64_t step = 0) : m_step(step) {
         m_context.program = &program;
+        m_context.weights = program.current;
         m_context.parallel.threads = 1;
     }
     /// What the step made; negative: it failed.

@@ -140,7 +140,12 @@ Result<CompiledLibrary> make(const std::vector<std::string>& arguments, const st
 
 }  // namespace
 
-std::vector<std::string> kernelOptions() { return {std::begin(kOptions), std::end(kOptions)}; }
+std::vector<std::string> kernelOptions(std::string_view target, bool debug) {
+    std::vector<std::string> all(std::begin(kOptions), std::end(kOptions));
+    std::replace(all.begin(), all.end(), std::string("-march=native"), "-march=" + std::string(target));
+    if (debug) all.emplace_back("-g");
+    return all;
+}
 
 Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
                                    const CompilerOptions& options, const Progress& progress) {
@@ -157,7 +162,7 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
         std::vector<std::string> arguments;
     };
     std::vector<Job> jobs;
-    for (const std::string& kernel : from.kernels) jobs.push_back({kernel, kernelOptions()});
+    for (const std::string& kernel : from.kernels) jobs.push_back({kernel, kernelOptions(from.target)});
     std::vector<std::string> own = {"-std=c++20", "-O2", "-ffp-contract=off", "-w"};
     for (const std::string& include : from.includes) own.push_back("-I" + include);
     for (const std::string& source : from.sources) jobs.push_back({source, own});
@@ -170,6 +175,7 @@ Result<CompiledLibrary> compileLibrary(const LibrarySources& from, const std::st
         for (size_t i = next++; i < jobs.size(); i = next++) {
             std::vector<std::string> arguments = jobs[i].arguments;
             // Kernels are hidden, too: the host program alone calls them.
+            arguments.insert(arguments.end(), from.options.begin(), from.options.end());
             arguments.insert(arguments.end(), {"-fPIC", "-fvisibility=hidden", "-c", jobs[i].source});
             done[i] = make(arguments, jobs[i].source, jobs[i].source + ".o", options, progress);
         }

@@ -24,15 +24,17 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
                                    const CompilerOptions& options, const Progress& progress = {});
 
 /// The options of a kernel's code, as compileCpp gives them, for whoever compiles it elsewhere.
-std::vector<std::string> kernelOptions();
+std::vector<std::string> kernelOptions(std::string_view target = "native", bool debug = false);
 
 /// What a library that stands alone is made of, as paths.
 struct LibrarySources {
-    std::vector<std::string> kernels;   // compiled as kernels are
-    std::vector<std::string> sources;   // C++20 with `includes`
-    std::vector<std::string> callers;   // the same, of long functions that call: compiled quickly
-    std::vector<std::string> includes;  // folders
-    std::vector<std::string> linked;    // archives and libraries, in the linker's order
+    std::vector<std::string> kernels;    // compiled as kernels are
+    std::vector<std::string> sources;    // C++20 with `includes`
+    std::vector<std::string> callers;    // the same, of long functions that call: compiled quickly
+    std::vector<std::string> includes;   // folders
+    std::string_view target = "native";  // of the kernels: a processor, as -march has it
+    std::vector<std::string> options;    // of all of them, behind the others
+    std::vector<std::string> linked;     // archives and libraries, in the linker's order
 };
 /// Compiles as many files at once as there are cores. Objects lie beside the sources while it works. Errors as
 /// compileCpp's.

@@ -63,7 +63,7 @@ Frame::Frame(CtContext& context, size_t function, size_t steps) : m_own(new Own)
 }
 Frame::~Frame() { delete m_own; }
 
-const CtTensor* Frame::constants() const { return m_own->context->program->constants.data(); }
+const CtTensor* Frame::constants() const { return m_own->context->weights->constants.data(); }
 void* Frame::state(size_t number) const { return m_own->context->state[number]->data(); }
 char* Frame::arena(size_t segment, int64_t bytes) { return Own::at(m_own->arenas, segment).grow(bytes); }
 int32_t Frame::fail(const char* where, const char* what) { return m_own->fail(where, what); }
@@ -140,19 +140,19 @@ int32_t Frame::call(size_t step, const char* node, const char* library, const Ct
 bool Frame::Own::plan(size_t step, const char* node, const char* name, const CtCall& wanted, int32_t threads) {
     std::vector<int64_t> key = {threads};
     key.insert(key.end(), symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(known));
-    CtProgram& program = *context->program;
-    const std::lock_guard<std::mutex> lock(program.mutex);
-    CtProgram::Plans& kept = program.planned[{function, step}];
+    Weights& weights = *context->weights;
+    const std::lock_guard<std::mutex> lock(weights.mutex);
+    Weights::Plans& kept = weights.planned[{function, step}];
     const auto there = std::find_if(kept.begin(), kept.end(), [&](const auto& entry) { return entry.first == key; });
     if (there != kept.end()) {
         kept.splice(kept.begin(), kept, there);
     } else {
-        const CtLibrary* const library = program.host->library(name);
+        const CtLibrary* const library = context->program->host->library(name);
         if (library == nullptr) return fail(node, std::string("there is no library ") + name) == 0;
         auto fresh = std::make_shared<Planned>(*library, wanted, threads);
         if (!fresh->pack(kept)) return fail(node, library->error()) == 0;
         kept.emplace_front(std::move(key), std::move(fresh));
-        if (kept.size() > CtProgram::kKeptPlans) kept.pop_back();
+        if (kept.size() > Weights::kKeptPlans) kept.pop_back();
     }
     planned[step] = kept.front().second;
     return true;

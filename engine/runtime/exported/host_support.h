@@ -178,22 +178,38 @@ class Planned {
 
 }  // namespace ct
 
-struct CtProgram {
-    const ct::Code* code = nullptr;
-    const CtHost* host = nullptr;
-    std::vector<CtTensor> constants;
-    std::vector<std::unique_ptr<ct::Memory>> owned;  // of constants that were given in another layout
-    std::shared_ptr<const void> kept;                // that constants lie in
-    std::mutex mutex;
+namespace ct {
+
+/// A program's constants, and what libraries have made of them. They never change: an update makes others.
+struct Weights {
+    std::vector<CtTensor> constants;                  // of rank -1 until they are given
+    std::vector<std::shared_ptr<const void>> memory;  // that each lies in; null: its giver's
+    std::mutex mutex;                                 // of the plans
     /// By function and step, each for its threads and sizes: contexts of the same sizes share plans and packed
     /// constants. The latest first, and no more than kKeptPlans: sizes that come from data may never come again.
-    using Plans = std::list<std::pair<std::vector<int64_t>, std::shared_ptr<ct::Planned>>>;
+    using Plans = std::list<std::pair<std::vector<int64_t>, std::shared_ptr<Planned>>>;
     std::map<std::pair<size_t, size_t>, Plans> planned;
     static constexpr size_t kKeptPlans = 8;
 };
 
+}  // namespace ct
+
+struct CtProgram {
+    const ct::Code* code = nullptr;
+    const CtHost* host = nullptr;
+    std::mutex updating, mutex;  // one update at a time; of the two pointers
+    /// What runs begin with from now on, and what is to come in its place.
+    std::shared_ptr<ct::Weights> current = std::make_shared<ct::Weights>(), next;
+};
+
+namespace ct {
+/// As interface.h's; `memory`: that the constants lie in, kept as long as they are used.
+CtProgram* create(const Code& code, const CtHost* host, const CtTensor* constants, std::shared_ptr<const void> memory);
+}  // namespace ct
+
 struct CtContext {
     CtProgram* program;
+    std::shared_ptr<ct::Weights> weights;  // of the latest run
     CtParallel parallel{};
     CtRandom random{};
     std::vector<std::unique_ptr<ct::Memory>> state;

@@ -8,7 +8,13 @@
 
 namespace ct {
 
+/// `constants` null: they are given by updates before the first run.
 CtProgram* create(const Code& code, const CtHost* host, const CtTensor* constants);
+/// Weights by name; `how`: CtUpdate. Runs that have begun keep theirs. 0 on success.
+int32_t update(CtProgram* program, const char* const* names, const CtTensor* tensors, int32_t count, int32_t how);
+int32_t swap(CtProgram* program);
+void forgetNext(CtProgram* program);
+int32_t weight(CtProgram* program, const char* name, int32_t later, CtTensor* out);
 void close(CtProgram* program);
 CtContext* contextOf(CtProgram* program, const CtParallel* parallel);
 void release(CtContext* context);

@@ -1,7 +1,10 @@
 #include "engine/runtime/exported/open.h"
 
+#include <stdexcept>
+
 #include "engine/runtime/exported/guarded.h"
 #include "engine/runtime/exported/host_support.h"
+#include "engine/runtime/exported/processor_needs.h"
 #include "engine/runtime/exported/tensor_file.h"
 #include "engine/support/threads.h"
 
@@ -11,19 +14,28 @@ struct CtTensorFile {
 
 namespace ct {
 
-CtProgram* open(const Code& code, const CtHost& host, const char* weights) {
+CtProgram* open(const Library& library, const char* weights) {
+    const Code& code = *library.code;
     return guarded<CtProgram*>(nullptr, lastFailure(), [&]() -> CtProgram* {
-        const auto file = std::make_shared<TensorFile>(weights);
+        if (const std::string lacking = lackingOf(library.needs); !lacking.empty())
+            throw std::runtime_error("this processor has no " + lacking +
+                                     ", which the program was compiled for (target " + library.target +
+                                     "): build its folder with other options of the kernels, or export it for another "
+                                     "target");
+        const char* const begin = library.weights;
+        if (weights == nullptr && begin == library.weightsEnd) return create(code, library.host, nullptr);
+        const auto file = weights != nullptr
+                              ? std::make_shared<TensorFile>(weights)
+                              : std::make_shared<TensorFile>("the library's weights", begin,
+                                                             static_cast<size_t>(library.weightsEnd - begin));
         std::vector<CtTensor> constants;
         for (int32_t i = 0; i < code.info->constantCount; ++i) {
             const char* const name = code.info->constants[i].name;
             const CtTensor* const found = file->find(name);
-            if (found == nullptr) throw std::runtime_error(std::string(weights) + " has no tensor '" + name + "'");
+            if (found == nullptr) throw std::runtime_error(file->path() + " has no tensor '" + name + "'");
             constants.push_back(*found);
         }
-        CtProgram* const program = create(code, &host, constants.data());
-        if (program != nullptr) program->kept = file;
-        return program;
+        return create(code, library.host, constants.data(), file);
     });
 }
 

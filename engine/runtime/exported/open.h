@@ -8,8 +8,17 @@ struct CtTensorFile;
 
 namespace ct {
 
-/// The program with the constants of that file, which it maps. Null: lastFailure() says why.
-CtProgram* open(const Code& code, const CtHost& host, const char* weights);
+/// What an exported library is made of.
+struct Library {
+    const Code* code;
+    const CtHost* host;
+    const char* target;                // "x86-64-v3"
+    const char* const* needs;          // of the processor, up to null (processor_needs.h)
+    const char *weights, *weightsEnd;  // those in the library; the same where there are none
+};
+/// The program with the weights of that file, which it maps; `weights` null: with those in the library, or without any.
+/// Null: lastError() says why.
+CtProgram* open(const Library& library, const char* weights);
 /// `threads` 0: one per core.
 CtParallel parallel(int32_t threads);
 

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define CT_PROGRAM_VERSION 2
+#define CT_PROGRAM_VERSION 3
 
 typedef struct CtProgram CtProgram;
 typedef struct CtContext CtContext;
@@ -27,7 +27,16 @@ typedef struct CtPort {
     const int64_t* sizes;   /* -1: any that the graph was exported for */
     const int64_t* strides; /* null: contiguous, or not known before a run */
     int32_t state;          /* of a constant: the graph writes to it; each context has its own, which begins as this */
+    const char* original; /* of a constant: its name in the model, "layer.weight"; null: compiling made it of others */
 } CtPort;
+
+/* How weights are updated: values that are added up. */
+typedef enum CtUpdate {
+    CT_ALL = 1,  /* an error unless each weight is given */
+    CT_LENT = 2, /* not copied: memory and its contents stay until the program is closed, or is given others. What the
+                    graph reads in another layout is copied all the same */
+    CT_NEXT = 4  /* not for the next runs, but kept beside for a swap */
+} CtUpdate;
 
 /* Pointers live as long as the library is loaded. */
 typedef struct CtProgramInfo {

@@ -150,40 +150,53 @@ TensorFile::TensorFile(const std::string& path) : m_path(path) {
         if (::fstat(file.number(), &info) != 0) throw std::runtime_error(std::strerror(errno));
         if (!S_ISREG(info.st_mode)) throw std::runtime_error("it is no file");
         m_bytes = static_cast<size_t>(info.st_size);
-        if (m_bytes < 8) throw std::runtime_error("it is too short for a safetensors file");
+        if (m_bytes == 0) throw std::runtime_error("it is empty");
         // Private: the file stays as it is whatever is written to.
         m_memory = ::mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.number(), 0);
         if (m_memory == MAP_FAILED) {
             m_memory = nullptr;
             throw std::runtime_error(std::strerror(errno));
         }
-        char* const bytes = static_cast<char*>(m_memory);
-        uint64_t headerBytes = 0;
-        std::memcpy(&headerBytes, bytes, 8);
-        if (headerBytes > m_bytes - 8) throw std::runtime_error("its header is longer than the file");
-        char* const data = bytes + 8 + headerBytes;
-        const auto dataBytes = static_cast<int64_t>(m_bytes - 8 - headerBytes);
-        HeaderReader reader(std::string_view(bytes + 8, headerBytes));
-        reader.object([&](const std::string& name) {
-            if (name == "__metadata__") return reader.object([&](const std::string&) { reader.text(); });
-            auto entry = std::make_unique<Entry>();
-            entry->name = name;
-            std::string dtype;
-            std::vector<int64_t> places;
-            reader.object([&](const std::string& key) {
-                if (key == "dtype") dtype = reader.text();
-                else if (key == "shape") entry->sizes = reader.numbers();
-                else if (key == "data_offsets") places = reader.numbers();
-                else HeaderReader::fail();
-            });
-            if (places.size() != 2) HeaderReader::fail();
-            add(*entry, dtype, places[0], places[1], dataBytes, data);
-            m_entries.push_back(std::move(entry));
-        });
+        parse(static_cast<char*>(m_memory), m_bytes);
     } catch (const std::exception& error) {
         if (m_memory != nullptr) ::munmap(m_memory, m_bytes);
         throw std::runtime_error(path + ": " + error.what());
     }
+}
+
+// Nobody writes to the tensors of a file but whoever mapped it.
+TensorFile::TensorFile(const std::string& name, const char* bytes, size_t size) : m_path(name) {
+    try {
+        parse(const_cast<char*>(bytes), size);
+    } catch (const std::exception& error) {
+        throw std::runtime_error(name + ": " + error.what());
+    }
+}
+
+void TensorFile::parse(char* bytes, size_t size) {
+    if (size < 8) throw std::runtime_error("it is too short for a safetensors file");
+    uint64_t headerBytes = 0;
+    std::memcpy(&headerBytes, bytes, 8);
+    if (headerBytes > size - 8) throw std::runtime_error("its header is longer than the file");
+    char* const data = bytes + 8 + headerBytes;
+    const auto dataBytes = static_cast<int64_t>(size - 8 - headerBytes);
+    HeaderReader reader(std::string_view(bytes + 8, headerBytes));
+    reader.object([&](const std::string& name) {
+        if (name == "__metadata__") return reader.object([&](const std::string&) { reader.text(); });
+        auto entry = std::make_unique<Entry>();
+        entry->name = name;
+        std::string dtype;
+        std::vector<int64_t> places;
+        reader.object([&](const std::string& key) {
+            if (key == "dtype") dtype = reader.text();
+            else if (key == "shape") entry->sizes = reader.numbers();
+            else if (key == "data_offsets") places = reader.numbers();
+            else HeaderReader::fail();
+        });
+        if (places.size() != 2) HeaderReader::fail();
+        add(*entry, dtype, places[0], places[1], dataBytes, data);
+        m_entries.push_back(std::move(entry));
+    });
 }
 
 TensorFile::~TensorFile() {

@@ -14,10 +14,13 @@ class TensorFile {
   public:
     /// Throws std::runtime_error with the path and what is wrong.
     explicit TensorFile(const std::string& path);
+    /// Bytes of a file that lie in memory already, and stay there.
+    TensorFile(const std::string& name, const char* bytes, size_t size);
     ~TensorFile();
     TensorFile(const TensorFile&) = delete;
     TensorFile& operator=(const TensorFile&) = delete;
 
+    const std::string& path() const { return m_path; }
     size_t count() const { return m_entries.size(); }
     const std::string& name(size_t i) const { return m_entries[i]->name; }
     const CtTensor& tensor(size_t i) const { return m_entries[i]->tensor; }
@@ -31,6 +34,7 @@ class TensorFile {
         std::vector<char> copy;  // of data that lies at an odd address
         CtTensor tensor{};
     };
+    void parse(char* bytes, size_t size);
     void add(Entry& entry, const std::string& dtype, int64_t begin, int64_t end, int64_t dataBytes, char* data);
 
     std::string m_path;
