@@ -60,10 +60,11 @@ void addExportOptions(CLI::App& command, Context& context) {
     auto arguments = std::make_shared<ExportArguments>();
     addModel(command, arguments->path)->required();
     command
-        .add_option("-o,--output", arguments->options.folder,
-                    "The folder: new, empty, or an earlier export, which is replaced; default: one in the user's cache "
-                    "folder that is named after the code")
-        ->type_name("DIR");
+        .add_option(
+            "-o,--output", arguments->options.folder,
+            "The folder: new, empty, or an earlier export, which is replaced; FILE.zip is an archive of it; default: "
+            "one in the user's cache folder that is named after the code")
+        ->type_name("DIR|FILE.zip");
     command
         .add_option("--name", arguments->options.name,
                     "Of the library and what its functions begin with; default: made from the file's name")
@@ -86,8 +87,8 @@ void addExportOptions(CLI::App& command, Context& context) {
 std::vector<JsonReport> exportReports() {
     return {{"--json",
              {{"name", "string: what the library's functions begin with"},
-              {"folder", "string: that it was written into"},
-              {"library", "string: its path"},
+              {"folder", "string: that it was written into, or the archive"},
+              {"library", "string: its path, of an archive within it"},
               {"files", Json::array({"string: a file, relative to the folder"})},
               {"bytes", "integer: of all files"},
               {"inputs_from", "string: what inputs.safetensors holds"},

@@ -8,7 +8,9 @@
 #include <set>
 
 #include "engine/exporting/carried_files.h"
+#include "engine/exporting/export_place.h"
 #include "engine/exporting/export_texts.h"
+#include "engine/formats/exported.h"
 #include "engine/support/files.h"
 #include "engine/support/lapack.h"
 #include "engine/support/process.h"
@@ -62,6 +64,12 @@ std::string archive() {
 #endif
 }
 
+/// By parts: weights may be larger than the memory.
+Result<std::string> checksumOfFile(const std::string& path) {
+    CT_TRY(const ByteSource source, ByteSource::open(path));
+    return checksumOf(source);
+}
+
 class Writer {
   public:
     Writer(fs::path folder, const std::string& where, const ExportContents& contents)
@@ -107,8 +115,9 @@ class Writer {
         m_made.library = library;
         m_made.files.emplace_back("manifest.json");
         std::sort(m_made.files.begin(), m_made.files.end());
-        const ExportedProgram told{m_contents->name,    m_contents->model,     m_contents->request, m_made.files,
-                                   m_contents->program, m_contents->originals, m_contents->form};
+        CT_TRY(const auto checksums, this->checksums());
+        const ExportedProgram told{m_contents->name, m_contents->model,   m_contents->request,   m_made.files,
+                                   checksums,        m_contents->program, m_contents->originals, m_contents->form};
         CT_TRY_VOID(writeFile(place("manifest.json"), manifestText(told)));
         return std::move(m_made);
     }
@@ -121,6 +130,14 @@ class Writer {
         CT_TRY_VOID(writeFile(place(path), text));
         m_made.files.push_back(path);
         return {};
+    }
+    Result<std::map<std::string, std::string>> checksums() const {
+        std::map<std::string, std::string> all;
+        for (const std::string& file : m_made.files) {
+            if (file == "manifest.json") continue;
+            CT_TRY(all[file], checksumOfFile(place(file)));
+        }
+        return all;
     }
     /// Kernels of the same name are the same.
     Result<void> writeKernels() {
@@ -174,86 +191,6 @@ class Writer {
     ExportedFolder m_made;
 };
 
-/// Within the folder, so on its disk: new files before they are put in place, and old ones meanwhile.
-constexpr const char* kSpace = ".cutaway-export";
-
-/// Refuses a folder that holds anything but an earlier export, so that nobody else's files are overwritten.
-Result<void> checkFolder(const fs::path& folder) {
-    std::error_code failed;
-    if (!fs::exists(folder, failed)) return {};
-    if (!fs::is_directory(folder, failed))
-        return invalidInput("an export is a folder, and this is a file", folder.string());
-    fs::remove_all(folder / kSpace, failed);  // of an export that was killed
-    if (fs::is_empty(folder, failed) || fs::exists(folder / "manifest.json", failed)) return {};
-    return Error{ErrorCode::InvalidInput,
-                 "the folder holds what is no export",
-                 folder.string(),
-                 {"name a new or empty folder, or one that an export is to replace"}};
-}
-
-Error cannotWrite(const std::error_code& failed, const fs::path& file) {
-    return invalidInput("cannot write: " + failed.message(), file.string());
-}
-
-/// Moves a file, to another disk if need be.
-std::error_code moveFile(const fs::path& from, const fs::path& to) {
-    std::error_code failed;
-    fs::create_directories(to.parent_path(), failed);
-    if (failed) return failed;
-    fs::rename(from, to, failed);
-    if (failed) fs::copy_file(from, to, failed);
-    return failed;
-}
-
-/// Puts each entry of `made` into the folder, and what the folder has under its name into `old`; on failure all are
-/// where they were. All three are on one disk.
-Result<void> exchange(const fs::path& made, const fs::path& old, const fs::path& folder,
-                      const std::set<std::string>& entries) {
-    std::vector<std::pair<fs::path, fs::path>> moved;
-    std::error_code failed, none;
-    const auto move = [&](const fs::path& from, const fs::path& to) {
-        if (failed) return;
-        fs::rename(from, to, failed);
-        if (!failed) moved.emplace_back(from, to);
-    };
-    for (const std::string& entry : entries) {
-        const fs::file_status there = fs::symlink_status(folder / entry, none);
-        // A folder that has a file's name is no export's: it stays, and the file cannot be written.
-        const bool stays = fs::is_directory(there) && !fs::is_directory(made / entry, none);
-        if (fs::exists(there) && !stays) move(folder / entry, old / entry);
-        move(made / entry, folder / entry);
-        if (!failed) continue;
-        for (auto back = moved.rbegin(); back != moved.rend(); ++back) fs::rename(back->second, back->first, none);
-        return cannotWrite(failed, folder / entry);
-    }
-    return {};
-}
-
-/// Moves the files into the folder, in place of an earlier export's: its sources go, which may be others. On failure
-/// everything is as it was.
-Result<void> moveInto(const fs::path& from, const fs::path& folder, const std::vector<std::string>& files) {
-    std::error_code none;
-    fs::path fresh;  // the outermost folder that is made here
-    for (fs::path at = folder; !at.empty() && !fs::exists(at, none); at = at.parent_path()) fresh = at;
-    // Once all files are there, nothing but renaming is left to do.
-    const fs::path space = folder / kSpace, made = space / "made", old = space / "old";
-    const auto filled = [&]() -> Result<void> {
-        std::error_code failed;
-        fs::create_directories(old, failed);
-        if (failed) return cannotWrite(failed, folder);
-        std::set<std::string> entries;
-        for (const std::string& file : files) {
-            failed = moveFile(from / file, made / file);
-            if (failed) return cannotWrite(failed, folder / file);
-            entries.insert(fs::path(file).begin()->string());
-        }
-        return exchange(made, old, folder, entries);
-    }();
-    fs::remove_all(space, none);
-    if (!filled && !fresh.empty()) fs::remove_all(fresh, none);
-    return filled;
-}
-
 }  // namespace
 
 std::string exportNameOf(const std::string& name) {
@@ -270,11 +207,13 @@ std::string exportNameOf(const std::string& name) {
 
 Result<ExportedFolder> writeExport(const std::string& folder, const ExportContents& contents,
                                    const CompilerOptions& compiler, const Progress& progress) {
-    CT_TRY_VOID(checkFolder(folder));
+    const bool archive = fs::path(folder).extension() == ".zip";
+    CT_TRY_VOID(archive ? checkArchive(folder) : checkFolder(folder));
     CT_TRY(const TempDir space, TempDir::create("export"));
     CT_TRY(ExportedFolder made, Writer(space.path(), folder, contents).run(compiler, progress));
-    CT_TRY_VOID(moveInto(space.path(), folder, made.files));
-    made.library = (fs::path(folder) / made.library).string();
+    CT_TRY_VOID(archive ? moveIntoArchive(space.path(), folder, contents.name, made.files)
+                        : moveInto(space.path(), folder, made.files));
+    made.library = (archive ? fs::path(contents.name) : fs::path(folder)) / made.library;
     return made;
 }
 

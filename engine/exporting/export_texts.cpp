@@ -169,6 +169,9 @@ std::string manifestText(const ExportedProgram& exported) {
                             (version ? ", \"version\": " + jsonString(version) : "") + "}");
     }
     for (const std::string& file : exported.files) files.push_back(jsonString(file));
+    std::string checksums;
+    for (const auto& [file, sum] : exported.checksums)
+        checksums += (checksums.empty() ? "\n  " : ",\n  ") + jsonString(file) + ": " + jsonString(sum);
     size_t kernels = 0, calls = 0;
     for (const HostFunction& function : program.functions)
         for (const HostStep& step : function.steps) ++(step.kind == HostStepKind::Kernel ? kernels : calls);
@@ -180,7 +183,8 @@ std::string manifestText(const ExportedProgram& exported) {
            ",\n \"kernel_calls\": " + std::to_string(kernels) + ",\n \"library_calls\": " + std::to_string(calls) +
            ",\n \"inputs\": " + listText(inputs) + ",\n \"outputs\": " + listText(outputs) +
            ",\n \"sizes\": " + listText(symbols) + ",\n \"constants\": " + listText(constants) +
-           ",\n \"libraries\": " + listText(libraries) + ",\n \"files\": " + listText(files) + "}\n";
+           ",\n \"libraries\": " + listText(libraries) + ",\n \"files\": " + listText(files) + ",\n \"checksums\": {" +
+           checksums + "\n }}\n";
 }
 
 }  // namespace cutaway

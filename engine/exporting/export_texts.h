@@ -29,6 +29,7 @@ struct ExportedProgram {
     std::string name;                // an identifier
     std::string model, request;      // the file that it was made from; how it was compiled, as on the command line
     std::vector<std::string> files;  // all that were written, relative to the folder
+    std::map<std::string, std::string> checksums;  // SHA-256 of each but the manifest
     const HostProgram* program = nullptr;
     const std::map<std::string, std::string>* originals = nullptr;  // HostPrinting's
     ExportForm form;

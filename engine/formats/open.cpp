@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "engine/formats/exported.h"
 #include "engine/formats/folder.h"
 #include "engine/formats/package.h"
 #include "engine/formats/pt2.h"
@@ -28,6 +29,7 @@ Result<FileFormat> detectArchive(const ZipArchive& archive) {
     if (archive.find("constants.pkl") || archive.hasFolder("code/")) return FileFormat::TorchScript;
     if (archive.find("data.pkl")) return FileFormat::TorchSave;
     if (archive.hasFolder("data/aotinductor/")) return FileFormat::CompiledPackage;
+    if (archive.find("manifest.json") && isExported(treeOf(archive))) return FileFormat::Exported;
     return FileFormat::Unknown;
 }
 
@@ -77,6 +79,7 @@ Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, con
         case FileFormat::Pt2Flat: return readFlatPt2(archive, options);
         case FileFormat::TorchSave: return openTorchSave(archive);
         case FileFormat::CompiledPackage: return readPackage(archive);
+        case FileFormat::Exported: return readExported(treeOf(archive), path);
         case FileFormat::TorchScript:
             return unsupported("DET-4: a TorchScript archive", path,
                                {"export the model with torch.export.export and torch.export.save"});
@@ -109,6 +112,7 @@ std::string_view name(FileFormat format) {
         case FileFormat::StructuredTrace: return "structured trace";
         case FileFormat::ModuleFolder: return "folder of a GraphModule";
         case FileFormat::DebugFolder: return "debug folder";
+        case FileFormat::Exported: return "exported program";
     }
     return "unknown";
 }
@@ -134,6 +138,7 @@ Result<RecognisedFile> RecognisedFile::at(const std::string& path) {
     known->path = path;
     known->format = FileFormat::DebugFolder;
     CT_TRY(known->folder, listFolder(path));
+    if (isExported(*known->folder)) known->format = FileFormat::Exported;
     return RecognisedFile(std::move(known));
 }
 
@@ -161,6 +166,7 @@ Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
     const Known& known = *m_known;
     const std::string& path = known.path;
     auto read = [&]() -> Result<OpenedFile> {
+        if (known.format == FileFormat::Exported && known.folder) return readExported(*known.folder, path);
         if (known.folder) return readFolder(*known.folder, path, options);
         if (known.archive) return openArchive(*known.archive, known.format, path, options);
         switch (known.format) {

@@ -26,6 +26,7 @@ enum class FileFormat : uint8_t {
     StructuredTrace,  // TORCH_TRACE output
     ModuleFolder,     // what GraphModule.to_folder writes
     DebugFolder,      // torch_compile_debug, minifier folders
+    Exported,         // what `export` writes, a folder or a zip archive
 };
 std::string_view name(FileFormat format);
 inline std::string_view textOf(const Storage& bytes) {

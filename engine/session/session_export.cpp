@@ -146,10 +146,18 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         report.library = std::move(folder.library);
         report.files = std::move(folder.files);
         report.inputsFrom = inputs.from;
-        report.command = "cmake -S " + shellWord(report.folder) + " -B build && cmake --build build && build/" +
-                         report.name + "_main";
+        const bool archive = report.folder.ends_with(".zip");
+        report.command = (archive ? "unzip -q " + shellWord(report.folder) + " && " : std::string()) + "cmake -S " +
+                         shellWord(archive ? report.name : report.folder) +
+                         " -B build && cmake --build build && build/" + report.name + "_main";
         report.compileLog = std::move(folder.compiled.log);
         report.compileSeconds = folder.compiled.seconds;
+        if (archive) {
+            std::error_code none;
+            const auto bytes = std::filesystem::file_size(report.folder, none);
+            report.bytes = none ? 0 : static_cast<int64_t>(bytes);
+            return report;
+        }
         for (const std::string& file : report.files) {
             std::error_code none;
             const auto bytes = std::filesystem::file_size(std::filesystem::path(report.folder) / file, none);

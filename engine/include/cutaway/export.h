@@ -18,7 +18,8 @@ std::span<const ExportChoice> exportTargets();
 std::span<const ExportChoice> exportWeights();
 
 struct ExportOptions {
-    /// New, empty, or an earlier export, which is replaced. Empty: one of the user's cache, named after the code.
+    /// New, empty, or an earlier export, which is replaced; "x.zip": an archive of the folder. Empty: one of the user's
+    /// cache, named after the code.
     std::string folder;
     std::string name;             // of the library and its functions; empty: made from the model's file
     std::string inputsFile;       // as RunOptions': what main.c runs on unless told otherwise
@@ -28,7 +29,7 @@ struct ExportOptions {
 };
 struct ExportReport {
     std::string folder;              // where it is
-    std::string name, library;       // the library's path
+    std::string name, library;       // the library's path; within an archive
     std::vector<std::string> files;  // relative to the folder
     std::string inputsFrom;          // as RunReport's
     std::string command;             // that builds and runs the folder again, as a shell takes it

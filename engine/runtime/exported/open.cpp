@@ -4,6 +4,7 @@
 
 #include "engine/runtime/exported/guarded.h"
 #include "engine/runtime/exported/host_support.h"
+#include "engine/runtime/exported/manifest.h"
 #include "engine/runtime/exported/processor_needs.h"
 #include "engine/runtime/exported/tensor_file.h"
 #include "engine/support/threads.h"
@@ -28,6 +29,7 @@ CtProgram* open(const Library& library, const char* weights) {
                               ? std::make_shared<TensorFile>(weights)
                               : std::make_shared<TensorFile>("the library's weights", begin,
                                                              static_cast<size_t>(library.weightsEnd - begin));
+        if (weights != nullptr) checkBytes(weights, file->bytes(), file->size());
         std::vector<CtTensor> constants;
         for (int32_t i = 0; i < code.info->constantCount; ++i) {
             const char* const name = code.info->constants[i].name;

@@ -21,6 +21,9 @@ class TensorFile {
     TensorFile& operator=(const TensorFile&) = delete;
 
     const std::string& path() const { return m_path; }
+    /// All of the file.
+    const void* bytes() const { return m_memory; }
+    size_t size() const { return m_bytes; }
     size_t count() const { return m_entries.size(); }
     const std::string& name(size_t i) const { return m_entries[i]->name; }
     const CtTensor& tensor(size_t i) const { return m_entries[i]->tensor; }
