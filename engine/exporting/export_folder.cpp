@@ -83,10 +83,10 @@ class Writer {
         CT_TRY_VOID(write("src/host.cpp", *m_contents->source));
         CT_TRY_VOID(write("src/open.cpp", openText(m_contents->name, m_libraries, m_contents->form)));
         m_sources.push_back("src/open.cpp");
-        CT_TRY_VOID(write("src/kernels_need.cpp", templateText("kernels_need.cpp")));
+        CT_TRY_VOID(write("src/kernels_need.cpp", filled("kernels_need.cpp")));
         m_kernels.push_back("src/kernels_need.cpp");
         if (m_contents->form.weights == ExportForm::Weights::Embedded) {
-            CT_TRY_VOID(write("src/weights.cpp", templateText("weights.cpp")));
+            CT_TRY_VOID(write("src/weights.cpp", filled("weights.cpp")));
             m_sources.push_back("src/weights.cpp");
         }
         CT_TRY_VOID(writeKernels());
@@ -98,7 +98,10 @@ class Writer {
             if (compiled.empty() && path.ends_with(".cpp")) m_sources.push_back(path);
         }
         CT_TRY_VOID(write(m_contents->name + ".h", headerText(m_contents->name)));
-        CT_TRY_VOID(write("main.c", mainText(m_contents->name, m_contents->form)));
+        for (const char* file : {"main.c", "example.cpp", "example.py"}) CT_TRY_VOID(write(file, filled(file)));
+        CT_TRY_VOID(write(m_contents->name + "_container.h", filled("container.h")));
+        CT_TRY_VOID(write("src/container.cpp", filled("container.cpp")));
+        m_sources.push_back("src/container.cpp");
         CT_TRY_VOID(write("CMakeLists.txt", cmakeText(m_contents->name, m_libraries, m_contents->form,
                                                       kernelOptions(m_contents->form.target, m_contents->form.debug))));
         progress.say(0.5, "writing weights");
@@ -124,6 +127,7 @@ class Writer {
 
   private:
     std::string place(const std::string& path) const { return (m_folder / path).string(); }
+    std::string filled(const std::string& file) const { return templateText(file, m_contents->name, m_contents->form); }
     Result<void> write(const std::string& path, std::string_view text) {
         std::error_code failed;
         fs::create_directories((m_folder / path).parent_path(), failed);

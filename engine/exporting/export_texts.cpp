@@ -87,10 +87,12 @@ std::string headerText(const std::string& name) {
     return withoutOwnIncludes(carried("engine/libraries/library.h")) +
            withoutOwnIncludes(carried("engine/runtime/exported/program.h")) + fromTemplate("functions.h", name);
 }
-std::string templateText(const std::string& file) { return fromTemplate(file, {}); }
-std::string mainText(const std::string& name, const ExportForm& form) {
-    const std::string file = form.weights == ExportForm::Weights::Beside ? "FOLDER \"/weights.safetensors\"" : "NULL";
-    return replaced(fromTemplate("main.c", name), "@WEIGHTS@", file);
+std::string templateText(const std::string& file, const std::string& name, const ExportForm& form) {
+    const bool beside = form.weights == ExportForm::Weights::Beside;
+    const std::string null = file.ends_with(".c") ? "NULL" : "nullptr";
+    const std::string text = replaced(fromTemplate(file, name), "@PYWEIGHTS@",
+                                      beside ? "os.path.join(FOLDER, \"weights.safetensors\")" : "None");
+    return replaced(text, "@WEIGHTS@", beside ? "FOLDER \"/weights.safetensors\"" : null);
 }
 
 std::string openText(const std::string& name, const Libraries& libraries, const ExportForm& form) {

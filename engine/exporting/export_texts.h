@@ -42,11 +42,10 @@ bool areLinkedWith(const Libraries& libraries, LinkedWith what);
 
 /// The program's header: the interface of libraries, of programs, and its own functions.
 std::string headerText(const std::string& name);
-std::string mainText(const std::string& name, const ExportForm& form);
 /// The source of the header's functions that the printed program lacks (templates/open.cpp.in).
 std::string openText(const std::string& name, const Libraries& libraries, const ExportForm& form);
-/// Of templates that hold no name.
-std::string templateText(const std::string& file);
+/// A template with its names filled in: main.c, the examples, AOTInductor's verbs.
+std::string templateText(const std::string& file, const std::string& name, const ExportForm& form);
 /// `options`: those that kernels are compiled with.
 std::string cmakeText(const std::string& name, const Libraries& libraries, const ExportForm& form,
                       const std::vector<std::string>& options);

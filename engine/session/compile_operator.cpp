@@ -179,7 +179,8 @@ class Compiler {
         // The sources that every library has in common say nothing of this one.
         std::error_code failed;
         fs::remove_all(exported / "src" / "engine", failed);
-        for (const char* file : {"CMakeLists.txt", "manifest.json"}) fs::remove(exported / file, failed);
+        for (const char* file : {"CMakeLists.txt", "manifest.json", "example.cpp", "example.py"})
+            fs::remove(exported / file, failed);
         fs::rename(graph, exported / kOperatorGraph, failed);
         if (failed) return Error{ErrorCode::ToolFailed, failed.message(), graph, {}};
         return {};
