@@ -165,6 +165,54 @@ class MenuDialogsTest : public QObject {
         QCOMPARE(m_main->controller().runs().size(), runs);
     }
 
+    void exportsAsChosen_data() {
+        QTest::addColumn<QString>("box");
+        QTest::addColumn<QStringList>("words");
+        const auto row = [](const char* box, std::span<const ExportChoice> choices) {
+            QStringList words;
+            for (const ExportChoice& choice : choices)
+                words << QString::fromUtf8(choice.word.data(), static_cast<qsizetype>(choice.word.size()));
+            QTest::newRow(box) << box << words;
+        };
+        row("target", exportTargets());
+        row("weights", exportWeights());
+    }
+    /// The window offers what the command line does, the default first, and the last is what is made.
+    void exportsAsChosen() {
+        QFETCH(QString, box);
+        QFETCH(QStringList, words);
+        open(testing::testFile("../resources/models/mlp.pt2"));
+        m_main->controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kExportPatience);
+        const QString folder = m_folder.filePath("chosen" + box);
+        QStringList offered;
+        QTimer beat;
+        connect(&beat, &QTimer::timeout, this, [&] {
+            QDialog* dialog = openDialog();
+            if (!dialog) return;
+            auto* choices = dialog->findChild<QComboBox*>(box);
+            offered.clear();
+            for (int i = 0; choices && i < choices->count(); ++i) offered << choices->itemData(i).toString();
+            if (choices) choices->setCurrentIndex(choices->count() - 1);
+            auto* line = dialog->findChild<QLineEdit*>("fileNameEdit");
+            if (line->text() != folder) {
+                line->setFocus();
+                line->selectAll();
+                QTest::keyClicks(line, folder);
+            }
+            QTest::keyClick(line, Qt::Key_Return);
+        });
+        beat.start(200);
+        actionNamed(*m_main, "Export Compiled Library")->trigger();
+        QCOMPARE(offered, words);
+        QFile manifest(folder + "/manifest.json");
+        QTRY_VERIFY_WITH_TIMEOUT(manifest.exists(), kExportPatience);
+        QVERIFY(manifest.open(QIODevice::ReadOnly));
+        const QByteArray wanted =
+            box == "target" ? "\"target\": \"" + words.last().toUtf8() + '"' : "\"weights\": \"\"";
+        QVERIFY(manifest.readAll().contains(wanted));
+    }
+
     void writesIntoFolders_data() {
         QTest::addColumn<QString>("command");
         QTest::addColumn<bool>("made");

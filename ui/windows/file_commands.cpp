@@ -1,6 +1,10 @@
 // The File menu.
+#include <QCheckBox>
+#include <QComboBox>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QFormLayout>
+#include <QGridLayout>
 #include <QSaveFile>
 #include <QSettings>
 
@@ -33,7 +37,7 @@ namespace {
 
 /// Takes a folder that is there, and one that is not yet: QFileDialog's own modes know either files or folders that are
 /// there.
-class FolderDialog final : public QFileDialog {
+class FolderDialog : public QFileDialog {
   public:
     FolderDialog(QWidget* parent, const QString& title) : QFileDialog(parent, title) {
         setOption(QFileDialog::DontUseNativeDialog);  // they have the same modes
@@ -110,15 +114,54 @@ void exportText(MainWindow& main) {
     });
 }
 
+/// Where an export goes, and how it is made: below Qt's own rows those of the tables of cutaway/export.h.
+class ExportFolderDialog final : public FolderDialog {
+  public:
+    explicit ExportFolderDialog(QWidget* parent)
+        : FolderDialog(parent, MainWindow::tr("Folder for the compiled library, new or empty, or FILE.zip")),
+          m_target(choicesOf(exportTargets(), "target")),
+          m_weights(choicesOf(exportWeights(), "weights")),
+          m_debug(new QCheckBox(MainWindow::tr("With what a &debugger reads"))) {
+        m_debug->setObjectName("debug");
+        auto* rows = new QFormLayout;
+        rows->addRow(MainWindow::tr("Compiled &for:"), m_target);
+        rows->addRow(MainWindow::tr("&Weights:"), m_weights);
+        rows->addRow(m_debug);
+        if (auto* grid = qobject_cast<QGridLayout*>(layout())) grid->addLayout(rows, grid->rowCount(), 0, 1, -1);
+    }
+    ExportOptions options() const {
+        ExportOptions options;
+        options.folder = selectedFiles().value(0).toStdString();
+        options.target = m_target->currentData().toString().toStdString();
+        options.weights = m_weights->currentData().toString().toStdString();
+        options.debug = m_debug->isChecked();
+        return options;
+    }
+
+  private:
+    static QComboBox* choicesOf(std::span<const ExportChoice> choices, const char* name) {
+        auto* box = new QComboBox;
+        box->setObjectName(name);
+        for (const ExportChoice& choice : choices) {
+            const auto text = [](std::string_view from) {
+                return QString::fromUtf8(from.data(), static_cast<qsizetype>(from.size()));
+            };
+            box->addItem(text(choice.title), text(choice.word));
+            box->setItemData(box->count() - 1, text(choice.meaning), Qt::ToolTipRole);
+        }
+        return box;
+    }
+
+    QComboBox *m_target, *m_weights;
+    QCheckBox* m_debug;
+};
+
 void exportLibrary(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
-    const QString folder =
-        askForNewFolder(main, MainWindow::tr("Folder for the compiled library: an empty one or a new one"));
-    if (folder.isEmpty()) return;
-    ExportOptions options;
-    options.folder = folder.toStdString();
-    main.controller().exportProgram(*run, options);
+    ExportFolderDialog dialog(&main);
+    if (dialog.exec() != QDialog::Accepted || dialog.selectedFiles().isEmpty()) return;
+    main.controller().exportProgram(*run, dialog.options());
 }
 
 const Command kFileCommands[] = {
