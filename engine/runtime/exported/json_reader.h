@@ -82,9 +82,7 @@ class JsonReader {
         skipSpace();
         return m_at < m_text.size() && m_text[m_at] == wanted;
     }
-    [[noreturn]] static void fail() {
-        throw std::runtime_error("it holds no JSON of safetensors or manifests");
-    }
+    [[noreturn]] static void fail() { throw std::runtime_error("it holds no JSON of safetensors or manifests"); }
 
   private:
     void skipSpace() {
