@@ -16,7 +16,7 @@ packages=(
     libsimdjson-dev zlib1g-dev              # reading .pt2
     nlohmann-json3-dev libcli11-dev         # the command line
     libmimalloc-dev                         # faster allocation on large graphs
-    python3                                 # plugins in Python
+    python3 python3-numpy                   # plugins in Python, and the example that calls an exported library
     libprotobuf-dev protobuf-compiler       # the sample plugin that reads ONNX
     fonts-dejavu-core                       # a font for pictures made without a desktop
 )
