@@ -65,7 +65,7 @@ Result<void*> Memory::take(size_t bytes) {
         return Error{ErrorCode::Limit,
                      "the GPU has no " + megabytes(bytes) + " left: " + megabytes(free) + " of its " +
                          megabytes(total) + " are free",
-                     "",
+                     "memory of the GPU",
                      {"use smaller inputs", "run it on the CPU"}};
     }
     CT_TRY_VOID(check(status, "cuMemAlloc"));
