@@ -62,8 +62,8 @@ std::string listText(const std::vector<std::string>& rows) {
 
 /// On which processors it runs.
 std::string processorText(const ExportForm& form) {
-    if (form.target != "native") return "every " + std::string(form.target);
-    return "as the one that compiled it, with " + ct::processorHas();
+    if (form.target != "native") return "every processor of " + std::string(form.target);
+    return "a processor like the one that compiled it, with " + ct::processorHas();
 }
 
 }  // namespace

@@ -95,7 +95,10 @@ Result<OpenedFile> readExported(const FileTree& tree, const std::string& path) {
     file.description = "exported program '" + textAt(manifest, "name") + "' of " + textAt(manifest, "model") + ": " +
                        std::to_string(files) + " files, all as the manifest has them";
     file.remarks.push_back("compiled for " + textAt(manifest, "processor"));
-    file.remarks.push_back(weights.empty() ? "without weights" : "weights in " + weights);
+    // What the library holds is there as a file, too, of which it is built again.
+    file.remarks.push_back(weights.empty()               ? "without weights"
+                           : weights.starts_with("src/") ? "weights in the library, from " + weights
+                                                         : "weights in " + weights);
     file.remarks.emplace_back(
         "holds compiled code and no graph; open the model that it was made from to see its graph");
     return file;
