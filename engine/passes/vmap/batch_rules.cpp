@@ -115,17 +115,23 @@ Result<Values> batchByMap(Module& module, BatchedCall& c, Rewriter& rewriter) {
     }
     NamedArguments keywords;
     for (const auto& [key, value] : call.kwargs()) keywords.emplace_back(key, value.mapNodes(twin));
-    Node& inner = graph.call(call.op(), std::move(args), call.type(), nullptr, call.name(), std::move(keywords));
     GraphBuilder inside(graph);
+    // An example lies dense in the map, where it may have been a view: the result's type is another one then.
+    const bool infers = call.op().def() && call.op().def()->infer && keywords.empty();
+    Node* const inner =
+        infers ? inside.callBound(call.op(), std::move(args)).node()
+               : &graph.call(call.op(), std::move(args), call.type(), nullptr, call.name(), std::move(keywords));
+    if (inside.error()) return *inside.error();
+    graph.rename(*inner, call.name());
     std::vector<Argument> outputs;
     std::vector<int64_t> places;
     TupleType types;
-    const TupleType single{call.type()};
-    const TupleType& results = call.type().tuple() ? *call.type().tuple() : single;
+    const TupleType single{inner->type()};
+    const TupleType& results = inner->type().tuple() ? *inner->type().tuple() : single;
     for (size_t i = 0; i < results.size(); ++i) {
         places.push_back(results[i].tensor() ? static_cast<int64_t>(outputs.size()) : -1);
         if (!results[i].tensor()) continue;
-        const Value result = inside.value(inner);
+        const Value result = inside.value(*inner);
         outputs.emplace_back(returned(inside, call.type().tuple() ? result[static_cast<int64_t>(i)] : result));
         types.emplace_back(stacked(*results[i].tensor(), c.count()));
     }
