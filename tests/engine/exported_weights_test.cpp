@@ -278,7 +278,8 @@ class ExportedWeightsTest : public QObject {
                                << "" << true << "\"processor\": \"a processor like the one that compiled it, with ";
 #if defined(__x86_64__)
         for (const char* target : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"})
-            QTest::newRow(target) << target << "" << false << "\"processor\": \"every processor of " + QString(target) + "\"";
+            QTest::newRow(target) << target << "" << false
+                                  << "\"processor\": \"every processor of " + QString(target) + "\"";
 #endif
         QTest::newRow("no target") << "x86-64-v9"
                                    << "" << false << "the target 'x86-64-v9' is not known";

@@ -179,7 +179,8 @@ class DialogsTest : public QObject {
             if (!setting.belongsTo(kRequest) || setting.label.empty()) continue;
             const auto* field = dialog.findChild<QWidget*>(QString::fromUtf8(setting.key.data(), setting.key.size()));
             QVERIFY2(field && !field->toolTip().isEmpty(), setting.key.data());
-            QCOMPARE(field->isVisible(), setting.isFor(from->mode));
+            QCOMPARE(field->isVisible(),
+                     setting.isFor(from->mode) && (!setting.ofGpus || from->target == Target::Cuda));
         }
         dialog.accept();
         QCOMPARE(dialog.result(), int(QDialog::Accepted));
