@@ -30,7 +30,9 @@ HeatMark markOf(const NodeNumbers& row) {
 
 Heat shareHeat(double share) {
     if (share == 0) return Heat::Equal;
-    return share > 0.5 ? Heat::Wrong : share > 0.1 ? Heat::Much : share > 0.01 ? Heat::Some : Heat::Slight;
+    if (share > 0.5) return Heat::Wrong;
+    if (share > 0.1) return Heat::Much;
+    return share > 0.01 ? Heat::Some : Heat::Slight;
 }
 
 }  // namespace
