@@ -12,6 +12,9 @@
 namespace cutaway {
 namespace {
 
+constexpr size_t kMostGraphGrowth = 16, kMostAddedBytes = 16u << 20;
+constexpr size_t kMostNameText = 200, kMostWhyText = 4096;
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// Of "key=initial value: sentence".
@@ -59,7 +62,8 @@ Result<PassAnswer> answerOf(const std::vector<std::string>& said) {
         if (word == "emit" && out.graph) return invalidInput("returned more than one graph");
         if (word == "emit") out.graph = said[i + 2];
         if (word == "rewrite")
-            out.rewrites.push_back({said[i + 1], visibleText(said[i + 2]), visibleText(said[i + 3])});
+            out.rewrites.push_back({said[i + 1], visibleText(said[i + 2].substr(0, kMostNameText)),
+                                    visibleText(said[i + 3].substr(0, kMostWhyText))});
         i += more + 1;
     }
     return out;
@@ -72,7 +76,20 @@ struct LastAnswer {
     std::shared_ptr<const PassAnswer> answer;
 };
 
+/// A graph so much larger than the one that it was given would take the memory of the window.
+Result<void> checkSize(const PassAnswer& answer, size_t given) {
+    const size_t most = kMostGraphGrowth * given + kMostAddedBytes;
+    if (!answer.graph || answer.graph->size() <= most) return {};
+    return Error{ErrorCode::Limit,
+                 "returned a graph of " + std::to_string(answer.graph->size()) + " bytes, and may return " +
+                     std::to_string(most) + " where it was given " + std::to_string(given),
+                 {},
+                 {}};
+}
+
 Error returnedBy(const FoundItem& found, Error error) {
+    if (error.message.size() > kMostWhyText) error.message = error.message.substr(0, kMostWhyText) + "...";
+    if (error.where.size() > kMostNameText) error.where = error.where.substr(0, kMostNameText) + "...";
     error.message = found.plugin->title() + ", pass " + found.item->name + ": " + error.message;
     return error;
 }
@@ -91,6 +108,8 @@ std::function<Result<bool>(Module&, Rewriter&)> functionOf(const FoundItem& foun
             CT_TRY(const PluginReply reply, callItem(
                                                 found, text, [&] { return rewriter.cancelled(); }, settings));
             auto read = answerOf(reply.said);
+            if (auto sound = read ? checkSize(*read, text.size()) : Result<void>(); !sound)
+                return returnedBy(found, sound.error());
             if (!read) return returnedBy(found, read.error());
             answer = std::make_shared<const PassAnswer>(std::move(*read));
             const std::lock_guard lock(last->mutex);

@@ -75,9 +75,12 @@ class Difference {
             m_keptLines.insert(found->second);
             if (!found->second->isPlaceholder()) m_entries.push_back({found->second, line});
         }
-        for (const std::string_view name : m_defined)
-            if (const Node* node = m_graph.findByName(name); node && (m_keptLines.contains(node)))
-                return wrong(inQuotes(name) + " is computed twice", m_after.name);
+        for (const std::string_view name : m_defined) {
+            const Node* node = m_graph.findByName(name);
+            if (node && node->isPlaceholder())
+                return wrong(inQuotes(name) + " is an input, and is computed under the same name", m_after.name);
+            if (node && m_keptLines.contains(node)) return wrong(inQuotes(name) + " is computed twice", m_after.name);
+        }
         m_sameResult = m_before.result == m_after.result;
         return {};
     }
