@@ -19,6 +19,8 @@ namespace {
 
 constexpr int64_t kMostFiles = 8;  // of the largest size, that a plugin may leave
 constexpr const char* kWroteMuch = "wrote too much";
+constexpr size_t kMostWhyBytes = 4096;
+constexpr double kEndSeconds = 1;  // from a closed connection to the end of its process
 
 std::mutex s_limitsMutex;
 std::optional<PluginLimits> s_limits;
@@ -135,7 +137,12 @@ void PluginProcess::end() {
 Error PluginProcess::gone(double limit, const Error& error) {
     const bool wroteMuch = error.message == kWroteMuch, ended = error.code != ErrorCode::Limit && !wroteMuch;
     if (m_mayStart) killDescendants(m_child->pid());
-    if (!ended) m_child->kill();
+    bool closed = false;  // the connection alone, and the process lives
+    if (ended) {
+        const auto start = std::chrono::steady_clock::now();
+        while ((closed = m_child->running()) && millisecondsSince(start) < kEndSeconds * 1000) ::usleep(1000);
+    }
+    if (!ended || closed) m_child->kill();
     ProcessEnd last = m_child->wait();
     m_child.reset();
     m_folder.reset();
@@ -146,6 +153,8 @@ Error PluginProcess::gone(double limit, const Error& error) {
     } else if (!ended) {
         out.code = ErrorCode::Limit;
         out.message = "did not answer within " + seconds(limit) + " and was ended";
+    } else if (closed) {
+        out.message = "closed its connection to Cutaway and was ended";
     } else if (last.how == ProcessEnd::How::Signalled && last.signal == SIGXFSZ) {
         out.message = "wrote a file of more than " + std::to_string(pluginLimits().fileBytes) + " bytes and was ended";
     } else {
@@ -213,7 +222,8 @@ Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& s
         if (reply[0] == "failed")
             return Error{
                 ErrorCode::ToolFailed,
-                "failed: " + visibleText(reply.size() > 1 && !reply[1].empty() ? reply[1] : "it does not say why"),
+                "failed: " + visibleText(reply.size() > 1 && !reply[1].empty() ? reply[1].substr(0, kMostWhyBytes)
+                                                                               : "it does not say why"),
                 {},
                 {}};
         PluginReply out{reply[0] == "yes", {}};

@@ -180,7 +180,9 @@ struct ChildProcess::State {
     double elapsed() const { return std::chrono::duration<double>(Clock::now() - started).count(); }
     double remaining() const { return wallSeconds > 0 ? wallSeconds - elapsed() : 1e9; }
     void killGroup() {
-        if (!reaped && pid > 0) ::kill(-pid, SIGKILL);
+        if (reaped || pid <= 0) return;
+        ::kill(-pid, SIGKILL);
+        ::kill(pid, SIGKILL);  // which may have left its group
     }
     /// Reaps the child if it has ended, or when it ends; false if it runs.
     bool reap(bool wait) {

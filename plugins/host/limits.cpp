@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -45,6 +46,21 @@ bool cutaway_refuse_processes() {
     for (const unsigned call : {SYS_execve, SYS_execveat}) {
         filter.push_back(equal(call));
         filter.push_back(ends(refused));
+    }
+    // A plugin whose fork has failed may kill the process -1, which is every process of this user. Another process's
+    // group would keep it alive when its own is killed.
+    for (const unsigned call :
+         {SYS_setpgid, SYS_setsid, SYS_tkill, SYS_ptrace, SYS_process_vm_writev, SYS_pidfd_send_signal}) {
+        filter.push_back(equal(call));
+        filter.push_back(ends(refused));
+    }
+    const auto own = static_cast<unsigned>(::getpid());
+    for (const unsigned call : {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo}) {
+        filter.push_back(sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 4, call});
+        filter.push_back(load(offsetof(seccomp_data, args)));
+        filter.push_back(sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 1, 0, own});
+        filter.push_back(ends(refused));
+        filter.push_back(ends(SECCOMP_RET_ALLOW));
     }
     // What it is given lies in memory, where no filter can look: the C library then takes clone.
     filter.push_back(equal(SYS_clone3));

@@ -18,6 +18,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+constexpr size_t kMostWhyBytes = 4096;
 constexpr const char* kTooMuch = "what it returns takes more memory than there is";
 
 bool readAll(int file, void* into, size_t size) {
@@ -61,6 +62,7 @@ bool writeMessage(int file, const Texts& texts) {
     const auto number = [&](uint64_t value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
     uint64_t size = sizeof size;
     for (const std::string& text : texts) size += sizeof size + text.size();
+    bytes.reserve(sizeof size + size);
     number(size);
     number(texts.size());
     for (const std::string& text : texts) {
@@ -93,7 +95,7 @@ struct Call {
     ct_host host;  // first: the functions below get its address
     Texts settings, said;
     std::string why;
-    bool outOfMemory = false;
+    bool failed = false, outOfMemory = false;
 
     /// Nothing may be thrown through the plugin.
     void say(std::initializer_list<std::string_view> texts) noexcept try {
@@ -108,7 +110,11 @@ std::string_view viewOf(const char* given) { return given != nullptr ? std::stri
 void emitText(const ct_host* host, const char* name, ct_text given) {
     callOf(host).say({"emit", viewOf(name), given.data != nullptr ? std::string_view(given.data, given.size) : ""});
 }
-void failCall(const ct_host* host, const char* why) { callOf(host).why = text(why); }
+void failCall(const ct_host* host, const char* why) {
+    Call& call = callOf(host);
+    call.failed = true;
+    call.why.assign(viewOf(why).substr(0, kMostWhyBytes));
+}
 const char* settingOf(const ct_host* host, const char* key) {
     const std::string wanted = text(key) + "=";
     for (const std::string& setting : callOf(host).settings)
@@ -191,8 +197,7 @@ Texts answer(const ct_plugin& plugin, const Texts& request) {
     Call call{{sizeof(ct_host), emitText, failCall, settingOf, nameRewrite, colorNode, saySentence},
               Texts(request.begin() + 4, request.end()),
               {},
-              {},
-              false};
+              {}};
     const ct_text work{request[3].data(), request[3].size()};
     int ended = CT_FAILED;
     bool known = false;
@@ -220,7 +225,7 @@ Texts answer(const ct_plugin& plugin, const Texts& request) {
     }
     if (!known) return {"failed", "it has no such function"};
     if (call.outOfMemory) return {"failed", kTooMuch};
-    if (ended != CT_OK && ended != CT_YES)
+    if (call.failed || (ended != CT_OK && ended != CT_YES))
         return {"failed",
                 call.why.empty() ? "it returned " + std::to_string(ended) + " and did not say why" : call.why};
     call.said.insert(call.said.begin(), {ended == CT_YES ? "yes" : "ok", ""});

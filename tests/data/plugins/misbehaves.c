@@ -60,6 +60,48 @@ static int executes(const ct_host *host, ct_text graph) {
     host->fail(host, strerror(errno));
     return CT_FAILED;
 }
+/* As one does that takes what fork returned for a process. */
+static int signals(const ct_host *host, ct_text graph) {
+    (void)graph;
+    if (kill(getppid(), 0) == 0) return CT_OK;
+    host->fail(host, strerror(errno));
+    return CT_FAILED;
+}
+static int leaves_group(const ct_host *host, ct_text graph) {
+    (void)graph;
+    if (setpgid(0, getpgid(getppid())) == 0) return CT_OK;
+    host->fail(host, strerror(errno));
+    return CT_FAILED;
+}
+static int stops(const ct_host *host, ct_text graph) {
+    (void)host, (void)graph;
+    raise(SIGSTOP);
+    return CT_OK;
+}
+/* The connection to Cutaway, whose descriptors it was not given, and goes on. */
+static int closes(const ct_host *host, ct_text graph) {
+    int file;
+    (void)host, (void)graph;
+    for (file = 0; file < 64; ++file) close(file);
+    for (;;) sleep(1);
+    return CT_OK;
+}
+static int fails_and_goes_on(const ct_host *host, ct_text graph) {
+    give(host, "def forward(x):\n    return (x,)\n");
+    host->fail(host, "it has no licence");
+    (void)graph;
+    return CT_OK;
+}
+static int says_much(const ct_host *host, ct_text graph) {
+    const size_t size = 1 << 20;
+    char *why = malloc(size + 1);
+    (void)graph;
+    memset(why, 'w', size);
+    why[size] = 0;
+    host->fail(host, why);
+    free(why);
+    return CT_FAILED;
+}
 static int writes(const ct_host *host, ct_text graph) {
     char *block = calloc(1, 1 << 20);
     const int file = open("large", O_CREAT | O_WRONLY, 0600);
@@ -120,7 +162,7 @@ static int returns(const ct_host *host, ct_text graph) {
     return 4711;
 }
 static int returns_much(const ct_host *host, ct_text graph) {
-    const size_t size = 8 << 20;
+    const size_t size = 24 << 20;
     const ct_text out = {calloc(1, size), size};
     (void)graph;
     host->emit(host, "graph", out);
@@ -175,6 +217,28 @@ static int adds_graph(const ct_host *host, ct_text graph) {
     return edit(host, graph, "    return (relu, mul)\n",
                 "    return (relu, mul)\n\ndef other(a: \"f32[2]\"):\n    return (a,)\n");
 }
+static int computes_input(const ct_host *host, ct_text graph) {
+    return edit(host, graph, "    mul:", "    x: \"f32[4, 8]\" = aten.neg.default(y)\n    mul:");
+}
+/* More than 16 times what it was given, and 16 MiB. */
+static int grows(const ct_host *host, ct_text graph) {
+    const size_t more = 17 << 20;
+    char *text = malloc(more + graph.size);
+    const ct_text out = {text, more + graph.size};
+    memset(text, '\n', more);
+    memcpy(text + more, graph.data, graph.size);
+    host->emit(host, "graph", out);
+    free(text);
+    return CT_OK;
+}
+static int long_name(const ct_host *host, ct_text graph) {
+    char *call = calloc(1, (1 << 20) + 100);
+    memset(call + sprintf(call, "aten.relu.default("), 'a', 1 << 20);
+    strcat(call, ")");
+    edit(host, graph, "aten.relu.default(add)", call);
+    free(call);
+    return CT_OK;
+}
 static int no_tensor(const ct_host *host, ct_text graph) {
     return edit(host, graph, "    relu:", "    w: \"f32[4, 8]\" = self.nobody\n    relu:");
 }
@@ -186,12 +250,13 @@ static int good(const ct_host *host, ct_text graph) {
 #define PASS(function)                                                                                              \
     static const ct_pass pass_##function = {sizeof(ct_pass), #function, "Misbehaves", "post_grad_custom_post_pass", \
                                             NULL, NULL, function};
-#define PASSES(each)                                                                                              \
-    each(crash) each(ends) each(hang) each(forks) each(executes) each(writes) each(writes_many) each(remembers) each(prints)        \
-    each(scribbles) each(silent) each(returns) each(returns_much) each(twice) each(rubbish) each(nothing)         \
-    each(unknown_operator) each(wrong_arguments) each(cyclic) each(itself) each(undefined) each(missing)          \
-    each(defined_twice) each(other_inputs) each(fewer_outputs) each(other_output) each(wrong_type) each(adds_graph) \
-    each(no_tensor) each(good)
+#define PASSES(each) \
+    each(crash) each(ends) each(hang) each(forks) each(executes) each(signals) each(leaves_group) each(stops) \
+    each(closes) each(fails_and_goes_on) each(says_much) each(writes) each(writes_many) each(remembers) \
+    each(prints) each(scribbles) each(silent) each(returns) each(returns_much) each(twice) each(rubbish) \
+    each(nothing) each(unknown_operator) each(wrong_arguments) each(cyclic) each(itself) each(undefined) \
+    each(missing) each(defined_twice) each(other_inputs) each(fewer_outputs) each(other_output) each(wrong_type) \
+    each(adds_graph) each(computes_input) each(grows) each(long_name) each(no_tensor) each(good)
 PASSES(PASS)
 
 #define POINTER(function) &pass_##function,
