@@ -59,12 +59,14 @@ Result<NewPlugin> newPlugin(const std::string& name, const std::string& kind, co
             made.next = "    " + std::string(end == ".c" ? "cc" : "c++ -std=c++17") + " -O2 -shared -fPIC -o " +
                         library + " " + made.file + more + "\n";
         }
-        made.next +=
-            "    cutaway-cli plugin check " + library + "\n    cp " + library + " ~/.local/share/cutaway/plugins/\n";
+        made.next += "    cutaway-cli plugin check " + library + "\n    install -D -t ~/.local/share/cutaway/plugins " +
+                     library + "\n";
         return made;
     }
-    return Error{
-        ErrorCode::InvalidInput, "there is no template of this kind in this language", kind, {"there are: " + others}};
+    return Error{ErrorCode::InvalidInput,
+                 "there is no template of this kind in this language",
+                 kind,
+                 {"there are templates for --language " + others}};
 }
 
 }  // namespace cutaway::cli

@@ -92,7 +92,7 @@ const std::vector<CheckGraph>& hostileTexts() {
     return all;
 }
 
-constexpr double kMostStartSeconds = 5, kMostCallSeconds = 5, kNumberTolerance = 1e-3;
+constexpr double kMostStartSeconds = 5, kMostCallSeconds = 5, kMostCheckedSeconds = 10, kNumberTolerance = 1e-3;
 constexpr int kLeakCalls = 12;
 constexpr int64_t kMostGrowth = int64_t{48} << 20;
 
@@ -109,21 +109,23 @@ class PluginCheck {
         for (const PluginItem& item : m_plugin->info.items) {
             const FoundItem found{m_plugin, indices[item.kind]++, &item};
             m_title = item.kind + " " + item.name;
+            m_hangs = false;
             if (item.kind == "judge") {
                 tryJudge(found);
                 continue;
             }
             for (const CheckGraph& graph : item.kind == "importer" ? hostileTexts() : checkGraphs()) {
                 if (m_progress.cancelled()) return std::move(m_trials);
+                if (m_hangs) break;  // each further trial would take as long
                 m_progress.say(-1, m_title + ": " + graph.name);
                 if (item.kind == "pass") tryPass(found, graph);
                 else if (item.kind == "importer") survives(found, graph);
                 else tryReader(found, graph);
             }
-            if (item.kind != "importer") {
-                for (const CheckGraph& graph : hostileTexts()) survives(found, graph);
-                tryMemory(found);
-            }
+            if (item.kind == "importer") continue;
+            for (const CheckGraph& graph : hostileTexts())
+                if (!m_hangs) survives(found, graph);
+            if (!m_hangs) tryMemory(found);
         }
         return std::move(m_trials);
     }
@@ -140,13 +142,18 @@ class PluginCheck {
     Result<PluginReply> call(const FoundItem& found, std::string_view text, double* took = nullptr) {
         const auto start = std::chrono::steady_clock::now();
         auto reply = callItem(
-            found, text, [this] { return m_progress.cancelled(); }, initialSettingsOf(*found.item));
+            found, text, [this] { return m_progress.cancelled(); }, initialSettingsOf(*found.item),
+            std::min(kMostCheckedSeconds, pluginLimits().seconds));
+        m_hangs = m_hangs || (!reply && reply.error().code == ErrorCode::Limit);
         if (took) *took = millisecondsSince(start) / 1000;
         return reply;
     }
     static std::optional<std::string> graphOf(const PluginReply& reply) {
-        for (size_t i = 0; i + 2 < reply.said.size(); i += reply.said[i] == "rewrite" ? 4 : 3)
-            if (reply.said[i] == "emit") return reply.said[i + 2];
+        const std::vector<std::string>& said = reply.said;
+        for (size_t i = 0; i + 2 < said.size();) {
+            if (said[i] == "emit") return said[i + 2];
+            i += said[i] == "say" ? 2 : said[i] == "color" ? 5 : 4;
+        }
         return std::nullopt;
     }
 
@@ -266,6 +273,7 @@ class PluginCheck {
     PluginPointer m_plugin;
     const Progress& m_progress;
     std::string m_title;
+    bool m_hangs = false;  // the item, in one of its trials
     std::vector<PluginTrial> m_trials;
 };
 
