@@ -45,7 +45,7 @@ Result<int> listPlugins(const PluginArguments& arguments) {
     const std::vector<PluginInfo> all = installedPlugins();
     Json rows = Json::array(), folders = Json::array();
     for (const PluginFolder& folder : pluginFolders())
-        folders.push_back({{"path", folder.path}, {"from", folder.from}});
+        folders.push_back({{"path", folder.path}, {"from", folder.from}, {"problem", folder.problem}});
     for (const PluginInfo& info : all) {
         rows.push_back(jsonOf(info));
         if (!arguments.json.empty()) continue;
@@ -65,9 +65,12 @@ Result<int> listPlugins(const PluginArguments& arguments) {
         if (!info.problem.empty()) print("    it cannot be used: %s\n", info.problem.c_str());
     }
     if (!arguments.json.empty()) return writeText(arguments.json, dump({{"plugins", rows}, {"folders", folders}}));
-    if (!all.empty()) return 0;
-    print("no plugin is installed; they are looked for in:\n");
-    for (const PluginFolder& folder : pluginFolders()) print("    %s (%s)\n", folder.path.c_str(), folder.from.c_str());
+    if (all.empty()) print("no plugin is installed; they are looked for in:\n");
+    for (const PluginFolder& folder : pluginFolders()) {
+        if (all.empty()) print("    %s (%s)\n", folder.path.c_str(), folder.from.c_str());
+        if (!folder.problem.empty())
+            print("%s of %s is left out: %s\n", folder.path.c_str(), folder.from.c_str(), folder.problem.c_str());
+    }
     return 0;
 }
 
@@ -203,7 +206,9 @@ std::vector<JsonReport> pluginReports() {
                       {"problem", "string: why it cannot be; empty if it can"},
                       {"rules", "boolean: it gives rules"},
                       {"gives", Json::array({item})}};
-    const Json folder{{"path", "string"}, {"from", "string: as a plugin's"}};
+    const Json folder{{"path", "string"},
+                      {"from", "string: as a plugin's"},
+                      {"problem", "string: why nothing is loaded from there; empty if it is"}};
     const Json trial{{"item", "string: what of the plugin was tried; empty: all of it"},
                      {"what", "string: what was tried"},
                      {"problem", "string: how it went wrong; empty if it did not"}};

@@ -1,5 +1,6 @@
 #include "engine/plugins/plugin_process.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -108,6 +109,12 @@ void setPluginLimits(const PluginLimits& limits) {
     s_limits = limits;
 }
 
+FileStamp FileStamp::of(const std::string& file) {
+    struct stat facts {};
+    if (::stat(file.c_str(), &facts) != 0) return {};
+    return {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, facts.st_size, facts.st_ino};
+}
+
 Result<void> PluginProcess::start() {
     CT_TRY(const std::string program, findHelper("cutaway-plugin-host", "CUTAWAY_PLUGIN_HOST"));
     if (!m_folder) {
@@ -213,6 +220,13 @@ Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& s
         const bool sameLimits = now.memoryBytes == m_limits.memoryBytes && now.fileBytes == m_limits.fileBytes &&
                                 now.resultBytes == m_limits.resultBytes;
         if (m_child && (!sameLimits || !m_child->running())) end();
+        if (FileStamp::of(m_file) != m_stamp) {
+            end();
+            return Error{ErrorCode::ToolFailed,
+                         "its file has been replaced or removed since it was read",
+                         m_file,
+                         {"compile again: then the plugin is read anew"}};
+        }
         if (!m_child) CT_TRY_VOID(start());
         const std::string index = std::to_string(call.index);
         std::vector<std::string_view> texts = {call.kind, index, call.file, call.work};

@@ -29,9 +29,18 @@ struct PluginReply {
 /// Whether the caller does not want the answer any more.
 using Stopped = std::function<bool()>;
 
+/// Which file lies at a path, and as it was written last.
+struct FileStamp {
+    int64_t seconds = 0, nanoseconds = 0, bytes = -1;
+    uint64_t number = 0;
+    static FileStamp of(const std::string& file);
+    bool operator==(const FileStamp&) const = default;
+};
+
 class PluginProcess {
   public:
-    explicit PluginProcess(std::string file) : m_file(std::move(file)) {}
+    /// `stamp`: of the file when it was read. No other one is run in its place.
+    PluginProcess(std::string file, const FileStamp& stamp) : m_file(std::move(file)), m_stamp(stamp) {}
     ~PluginProcess() { end(); }
 
     /// One call at a time, of any thread. Errors name the call and what happened: the plugin says that it failed, or
@@ -55,6 +64,7 @@ class PluginProcess {
     Error gone(double seconds, const Error& error);
 
     std::string m_file;
+    FileStamp m_stamp;
     mutable std::mutex m_mutex, m_countsMutex;
     std::optional<TempDir> m_folder;
     std::optional<ChildProcess> m_child;

@@ -1,6 +1,7 @@
 #include "engine/plugins/plugin_registry.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -21,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostPluginBytes = uint64_t{256} << 20;
-constexpr size_t kMostRulesBytes = 4u << 20;
+constexpr size_t kMostRulesBytes = 4u << 20, kMostVersionBytes = 100;
+constexpr double kMostDescribeSeconds = 10;
 constexpr std::string_view kPlaces[] = {"pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass",
                                         "post_grad_custom_pre_pass", "post_grad_custom_post_pass"};
 
@@ -43,11 +45,17 @@ bool isPluginFile(const fs::path& path) {
     return end == ".so" || end == ".py" || end == ".rules";
 }
 
-/// Why a file is not loaded, whatever is in it.
-std::string whyUnsafe(const fs::path& file) {
-    for (const fs::path& path : {file, file.parent_path()}) {
+/// Why a file is not loaded, whatever is in it. A link is as safe as what it leads to.
+std::string whyUnsafe(const fs::path& given) {
+    std::error_code error;
+    const fs::path file = fs::canonical(given, error);
+    if (error) return "it cannot be read: " + error.message();
+    fs::path path = file;
+    for (int above = 0; path != path.parent_path() || above < 1; path = path.parent_path(), ++above) {
         struct stat facts {};
         if (::stat(path.c_str(), &facts) != 0) return "it cannot be read";
+        if (above < 2 && facts.st_uid != 0 && facts.st_uid != ::geteuid())
+            return path.string() + " belongs to another user: take it over (chown), then it is loaded";
         const bool sticky = S_ISDIR(facts.st_mode) && (facts.st_mode & S_ISVTX) != 0;
         if ((facts.st_mode & S_IWOTH) != 0 && !sticky)
             return "every user may write to " + path.string() + ": take that right away (chmod o-w), then it is loaded";
@@ -78,6 +86,9 @@ std::set<std::string> namesOff() {
 std::string whyMisdescribed(const PluginInfo& info) {
     if (!isName(info.name)) return "its name, '" + visibleText(info.name) + "', is not made of a-z, 0-9 and _";
     if (info.version.empty()) return "it says no version";
+    if (info.version.size() > kMostVersionBytes || visibleText(info.version) != info.version)
+        return "its version, '" + visibleText(info.version.substr(0, kMostVersionBytes)) +
+               "', is not a few printed characters";
     std::set<std::string> seen;
     for (const PluginItem& item : info.items) {
         const std::string title = "the " + item.kind + " '" + visibleText(item.name) + "'";
@@ -174,10 +185,11 @@ PluginPointer load(const std::string& file, const std::string& from) {
     if (fs::path(file).extension() == ".rules") {
         describeRules(info, *bytes);
     } else {
-        plugin->process = std::make_shared<PluginProcess>(file);
+        plugin->process = std::make_shared<PluginProcess>(file, FileStamp::of(file));
         PluginCall call;
         call.kind = "describe";
         call.name = "cutaway_plugin()";
+        call.seconds = std::min(kMostDescribeSeconds, pluginLimits().seconds);
         const auto reply = plugin->process->call(call, {});
         if (!reply) {
             info.problem = reply.error().text();
@@ -194,13 +206,13 @@ PluginPointer load(const std::string& file, const std::string& from) {
 }
 
 struct Known {
-    int64_t seconds = 0, nanoseconds = 0, bytes = 0;
-    ino_t inode = 0;
+    FileStamp stamp;
     PluginPointer plugin;
 };
 std::mutex s_mutex;
-std::map<std::string, Known>& known() {
-    static std::map<std::string, Known> all;
+/// By path and by what it is to the user: a check has a process and counts of its own.
+std::map<std::pair<std::string, std::string>, Known>& known() {
+    static std::map<std::pair<std::string, std::string>, Known> all;
     return all;
 }
 
@@ -220,14 +232,28 @@ PluginInfo Plugin::now() const {
 
 std::string Plugin::title() const { return "plugin " + info.name + (info.version.empty() ? "" : " " + info.version); }
 
+namespace {
+std::string whyNotRead(const PluginFolder& folder) {
+    // A relative path would make a plugin of what lies where the program was started, beside a model.
+    if (!folder.path.starts_with("/")) return "it is no absolute path, so nothing is loaded from there";
+    std::error_code error;
+    const fs::file_status status = fs::status(folder.path, error);
+    const bool exists = fs::exists(status), asked = folder.from == "CUTAWAY_PLUGINS";
+    if (!exists && !asked && status.type() == fs::file_type::not_found) return {};
+    if (!exists) return "it cannot be read: " + error.message();
+    if (fs::is_directory(status)) fs::directory_iterator(folder.path, error);
+    else if (!isPluginFile(folder.path)) return "it is no folder, and its name does not end with .so, .py or .rules";
+    return error ? "it cannot be read: " + error.message() : std::string();
+}
+}  // namespace
+
 std::vector<PluginFolder> pluginFolders() {
     std::vector<PluginFolder> out;
     if (const char* given = std::getenv("CUTAWAY_PLUGINS")) {
         std::string_view rest = given;
         while (!rest.empty()) {
             const size_t end = std::min(rest.find(':'), rest.size());
-            // A relative path would make a plugin of what lies where the program was started, beside a model.
-            if (rest.starts_with("/")) out.push_back({std::string(rest.substr(0, end)), "CUTAWAY_PLUGINS"});
+            if (end > 0) out.push_back({std::string(rest.substr(0, end)), "CUTAWAY_PLUGINS"});
             rest.remove_prefix(std::min(rest.size(), end + 1));
         }
     }
@@ -236,6 +262,7 @@ std::vector<PluginFolder> pluginFolders() {
     const fs::path installed = fs::path(programPath()).parent_path().parent_path() / "lib" / "cutaway" / "plugins";
     out.push_back({installed.string(), "site"});
     if (installed != "/usr/local/lib/cutaway/plugins") out.push_back({"/usr/local/lib/cutaway/plugins", "site"});
+    for (PluginFolder& folder : out) folder.problem = whyNotRead(folder);
     return out;
 }
 
@@ -244,11 +271,8 @@ Result<PluginPointer> pluginOfFile(const std::string& file, const std::string& f
     if (::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))
         return Error{ErrorCode::NotFound, "there is no such file", file, {}};
     const std::lock_guard lock(s_mutex);
-    Known& entry = known()[file];
-    const bool same = entry.plugin && entry.seconds == facts.st_mtim.tv_sec &&
-                      entry.nanoseconds == facts.st_mtim.tv_nsec && entry.bytes == facts.st_size &&
-                      entry.inode == facts.st_ino && entry.plugin->info.from == from;
-    if (!same) entry = {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, facts.st_size, facts.st_ino, load(file, from)};
+    Known& entry = known()[{file, from}];
+    if (const FileStamp now = FileStamp::of(file); !entry.plugin || entry.stamp != now) entry = {now, load(file, from)};
     return entry.plugin;
 }
 
@@ -256,6 +280,7 @@ std::vector<PluginPointer> allPlugins() {
     std::vector<PluginPointer> out;
     std::set<std::string> files;
     for (const PluginFolder& folder : pluginFolders()) {
+        if (!folder.problem.empty()) continue;
         std::error_code error;
         std::vector<std::string> found;
         if (fs::is_directory(folder.path, error)) {

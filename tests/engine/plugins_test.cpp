@@ -358,6 +358,90 @@ def starts(graph, host):
         QVERIFY2(all[0].problem.find("every user may write to") != std::string::npos, all[0].problem.c_str());
     }
 
+    /// What of CUTAWAY_PLUGINS is left out, and why.
+    void folders() {
+        m_folder.write("notes.txt", "no plugin");
+        const QByteArray path = m_folder.path().toUtf8();
+        qputenv("CUTAWAY_PLUGINS", "plugins:~/plugins:/nowhere/plugins:" + path + "/notes.txt:" + path);
+        const std::vector<PluginFolder> all = pluginFolders();
+        const auto plugins = installedPlugins();
+        qputenv("CUTAWAY_PLUGINS", path);
+        QVERIFY(all.size() >= 6);
+        const char* const problems[] = {"it is no absolute path", "it is no absolute path",
+                                        "it cannot be read: No such",
+                                        "it is no folder, and its name does not end with .so", ""};
+        for (size_t i = 0; i < std::size(problems); ++i) {
+            QVERIFY2(all[i].problem.starts_with(problems[i]), all[i].problem.c_str());
+            QCOMPARE(all[i].problem.empty(), problems[i][0] == '\0');
+        }
+        QCOMPARE(all[5].problem, std::string());  // the user's need not be there
+        QVERIFY(!plugins.empty());
+        QVERIFY(QFile::remove(m_folder.path("notes.txt")));
+    }
+    /// A link is as safe as what it leads to, and a folder as what it lies in.
+    void links() {
+        QTemporaryDir other;
+        const QString file = other.filePath("linked.so");
+        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), file));
+        QVERIFY(QFile::link(file, m_folder.path("linked.so")));
+        QVERIFY(pluginIn(m_folder.path("linked.so").toStdString())->problem.empty());
+        QFile::setPermissions(other.path(), QFile::Permissions(0x7777));
+        QVERIFY(QFile::copy(file, other.filePath("again.so")));
+        QVERIFY(QFile::remove(file) && QFile::rename(other.filePath("again.so"), file));
+        const auto info = pluginIn(m_folder.path("linked.so").toStdString());
+        QVERIFY2(info->problem.find("every user may write to " + other.path().toStdString()) != std::string::npos,
+                 info->problem.c_str());
+        QVERIFY(QFile::remove(m_folder.path("linked.so")));
+    }
+    /// What lies in a plugin's place later is not run for it: the run that began with the other says so, the next one
+    /// takes what is there.
+    void replaced() {
+        const QByteArray text = R"py(from cutaway_plugin import plugin
+mine = plugin("changing", "1", "Is replaced")
+@mine.transform("edit", "Edits")
+def edit(graph, host):
+    host.say("edits")
+    return graph.replace("aten.relu.default(add)", "aten.relu.default(mul)")
+)py";
+        m_folder.write("changing.py", text);
+        open(kModel);
+        const auto first = m_session.compile(asking("--plugin changing"));
+        QCOMPARE(stepOf(*first, "changing.edit")->state, StepState::Changed);
+        const std::string request = m_session.requestOf(*first)->text();
+        QVERIFY(QFile::remove(m_folder.path("changing.py")));
+        m_folder.write("changing.py", QByteArray(text).replace("\"1\"", "\"2\""));
+        const auto next = m_session.compile(asking("--plugin changing"));
+        QCOMPARE(m_session.requestOf(*next)->plugins[0].version, std::string("2"));
+        const auto refused = m_session.compile(*parseRequest(request));
+        QVERIFY(!refused.has_value());
+        QVERIFY2(refused.error().text().find("names plugin changing 1") != std::string::npos,
+                 refused.error().text().c_str());
+        // A check has a process of its own, and leaves what is counted.
+        const auto trials = checkPlugin(m_folder.path("changing.py").toStdString());
+        for (const PluginTrial& trial : *trials) QVERIFY2(trial.problem.empty(), (trial.what + trial.problem).c_str());
+        for (const PluginInfo& info : installedPlugins())
+            if (info.name == "changing") QCOMPARE(info.calls, 1);
+        QVERIFY(QFile::remove(m_folder.path("changing.py")));
+    }
+    /// A check of what hangs ends with the first trial that does.
+    void checkedHang() {
+        m_folder.write("hangs.py", R"(from cutaway_plugin import plugin
+mine = plugin("hangs", "1", "Hangs")
+@mine.oracle("hangs", "Hangs")
+def hangs(graph, host):
+    while "mul" in graph:
+        pass
+)");
+        setPluginLimits({5});
+        static_cast<void>(pluginIn(m_folder.path("hangs.py").toStdString()));
+        setPluginLimits({0.5});
+        const auto trials = checkPlugin(m_folder.path("hangs.py").toStdString());
+        int wrong = 0;
+        for (const PluginTrial& trial : *trials) wrong += !trial.problem.empty();
+        QCOMPARE(wrong, 1);
+        QVERIFY(QFile::remove(m_folder.path("hangs.py")));
+    }
+
     void onAndOff() {
         QVERIFY(switchPlugin("fuse_addcmul", false).has_value());
         open(kFusable);

@@ -53,6 +53,7 @@ void setPluginLimits(const PluginLimits& limits);
 /// counts. CUTAWAY_PLUGINS names folders and files, with ":" between; only absolute paths.
 struct PluginFolder {
     std::string path, from;
+    std::string problem = {};  // why nothing is loaded from there; a user's or site's folder need not be there
 };
 std::vector<PluginFolder> pluginFolders();
 
