@@ -96,7 +96,9 @@ class OracleTester : public Tester {
         CT_TRY(const OracleVerdict verdict, askOracle(m_oracle, job.graph, m_seconds, progress));
         TrialOutcome outcome;
         outcome.milliseconds = millisecondsSince(start);
-        outcome.detail = verdict.sentence.empty() ? "the oracle says that it fails" : verdict.sentence;
+        outcome.detail = verdict.sentence;
+        if (outcome.detail.empty())
+            outcome.detail = "the oracle says that it " + std::string(verdict.fails ? "fails" : "is good");
         if (!verdict.fails) return outcome;
         FailureSignature signature;
         signature.kind = FailureKind::Command;

@@ -138,6 +138,14 @@ class PluginSamplesTest : public QObject {
         QVERIFY(report->reproduced);
         QVERIFY2(report->text.find("aten.mm.default") != std::string::npos, report->text.c_str());
         QVERIFY2(report->nodes <= 5, report->text.c_str());
+        m_folder.write("build/narrow.py",
+                       "def forward(x: \"f32[4]\"):\n    neg: \"f32[4]\" = aten.neg.default(x)\n    return (neg,)\n");
+        QVERIFY(session.open(m_folder.path("build/narrow.py").toStdString()).has_value());
+        options.folder = m_folder.path("build/narrow").toStdString();
+        const auto none = minify(session, options);
+        QVERIFY(!none.has_value());
+        QVERIFY2(none.error().text().find("the oracle says that it is good") != std::string::npos,
+                 none.error().text().c_str());
     }
 
     /// A pass that is wrong is found by its rewrite, and what it breaks becomes small.
