@@ -203,6 +203,10 @@ class GroupEditor {
     Result<void> edit(const RewriteGroup& group) {
         for (const auto& [old, parsed] : group.edited) {
             if (!parsed->isCall()) {
+                if (!sameType(old->type(), parsed->type()))
+                    return invalidInput(
+                        "the text says " + parsed->type().text() + ", and the model's tensor is " + old->type().text(),
+                        old->name());
                 m_graph.setType(*old, parsed->type());
                 continue;
             }

@@ -192,6 +192,19 @@ class TextRewritesTest : public QObject {
         qInfo("3000 nodes: %.1f ms for the text, %.1f ms for 750 rewrites of it", text, rewrites);
     }
 
+    /// A tensor of the model keeps its type.
+    void tensors() {
+        const QString before =
+            "def forward(x: \"f32[4]\"):\n    w: \"f32[4]\" = self.w\n    mul: \"f32[4]\" = aten.mul.Tensor(x, w)\n"
+            "    return (mul,)\n";
+        for (const char* type : {"f16[4]", "f32[1]"}) {
+            const Made one = made(before, edited(before, {{"w: \"f32[4]\"", "w: \"" + QString(type) + "\""}}), {}, {});
+            QVERIFY(one.failed);
+            QVERIFY2(one.error.text().find("and the model's tensor is f32[4]") != std::string::npos,
+                     one.error.text().c_str());
+        }
+    }
+
     /// Bodies are texts of their own.
     void bodies() {
         const QString before = R"(def forward(p: "b8[]", x: "f32[4]"):
