@@ -487,31 +487,6 @@ def late(graph, host):
                  early.error().text().c_str());
         QVERIFY(QFile::remove(m_folder.path("late.py")));
     }
-
-    /// Child, text both ways, difference and verification, over 3000 nodes: beside what one of our own rewrites costs.
-    void cost() {
-        QByteArray text = "def forward(x: \"f32[4, 8]\", y: \"f32[4, 8]\"):\n";
-        QByteArray last = "x";
-        const char* const ops[] = {"mul.Tensor(%1, y)", "add.Tensor(%1, y)", "relu.default(%1)", "tanh.default(%1)"};
-        for (int i = 0; i < 3000; ++i) {
-            const QByteArray name = "v" + QByteArray::number(i);
-            text += "    " + name + ": \"f32[4, 8]\" = aten." + QString(ops[i % 4]).arg(QString(last)).toUtf8() + "\n";
-            last = name;
-        }
-        open(text + "    return (" + last + ",)\n");
-        for (const char* words : {"--plugin fuse_addcmul:most=1", "--plugin fuse_addcmul"}) {
-            double best = 1e9;
-            for (int i = 0; i < 7; ++i) {
-                const auto run = m_session.compile(asking(words));
-                QVERIFY(run.has_value());
-                best = std::min(best, stepOf(*run, "fuse_addcmul.fuse")->milliseconds);
-            }
-            qInfo("%s over 3000 nodes: %.1f ms with its own work", words, best);
-#ifdef NDEBUG
-            QVERIFY2(best < 100, "a pass of a plugin takes ten times what it should");
-#endif
-        }
-    }
 };
 
 CUTAWAY_SUITE(PluginsTest)
