@@ -124,6 +124,7 @@ void PluginsWindow::checkChosen() {
                 lines << QString::fromStdString(trials.error().text());
             }
             m_said = lines.join(QChar('\n'));
+            follow();  // the list takes longer
             emit activityChanged();
             refresh();
         });
