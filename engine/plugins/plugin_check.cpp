@@ -184,21 +184,39 @@ class PluginCheck {
         return {};
     }
 
+    struct FirstAnswer {
+        std::shared_ptr<const Module> module;
+        std::string text;
+        PluginReply reply;
+        double took = 0;
+    };
+    /// What the item answers on a graph; none where it fails, which is noted.
+    std::optional<FirstAnswer> firstAnswer(const FoundItem& found, const CheckGraph& graph, const std::string& what) {
+        const auto fails = [&](const std::string& why) {
+            note(m_title, what, why);
+            return std::nullopt;
+        };
+        auto parsed = parseText(graph.text);
+        if (!parsed) return fails("the check itself is wrong: " + parsed.error().text());
+        FirstAnswer first{std::move(*parsed), {}, {}};
+        first.text = pluginText(*first.module);
+        auto reply = call(found, first.text, &first.took);
+        if (!reply) return fails(reply.error().text());
+        first.reply = std::move(*reply);
+        return first;
+    }
+
     void tryPass(const FoundItem& found, const CheckGraph& graph) {
         const std::string what = "keeps " + std::string(graph.name);
-        const auto parsed = parseText(graph.text);
-        if (!parsed) return note(m_title, what, "the check itself is wrong: " + parsed.error().text());
-        const std::string text = pluginText(**parsed);
-        double took = 0;
-        const auto first = call(found, text, &took);
-        if (!first) return note(m_title, what, first.error().text());
-        const auto second = call(found, text);
+        const auto first = firstAnswer(found, graph, what);
+        if (!first) return;
+        const auto second = call(found, first->text);
         if (!second) return note(m_title, what, second.error().text());
-        if (first->said != second->said) return note(m_title, what, "the same graph gave another answer");
-        if (took > kMostCallSeconds) return note(m_title, what, "it took " + seconds(took));
-        const auto made = graphOf(*first);
+        if (first->reply.said != second->said) return note(m_title, what, "the same graph gave another answer");
+        if (first->took > kMostCallSeconds) return note(m_title, what, "it took " + seconds(first->took));
+        const auto made = graphOf(first->reply);
         if (!made) return note(m_title, what, {});
-        const auto after = behind(**parsed, text, *made);
+        const auto after = behind(*first->module, first->text, *made);
         if (!after) return note(m_title, what, after.error().text());
         const std::string again = pluginText(**after);
         const auto third = call(found, again);
@@ -209,25 +227,22 @@ class PluginCheck {
             if (pluginText(**twice) != again)
                 return note(m_title, what, "it changes again what it has returned: a pass is done after one run");
         }
-        note(m_title, what, whyOtherNumbers(**parsed, **after));
+        note(m_title, what, whyOtherNumbers(*first->module, **after));
     }
 
     void tryReader(const FoundItem& found, const CheckGraph& graph) {
         const std::string what = "answers on " + std::string(graph.name);
-        const auto parsed = parseText(graph.text);
-        if (!parsed) return note(m_title, what, "the check itself is wrong: " + parsed.error().text());
-        const std::string text = pluginText(**parsed);
-        double took = 0;
-        const auto first = call(found, text, &took);
-        if (!first) return note(m_title, what, first.error().text());
-        if (took > kMostCallSeconds) return note(m_title, what, "it took " + seconds(took));
-        const auto second = call(found, text);
+        const auto first = firstAnswer(found, graph, what);
+        if (!first) return;
+        if (first->took > kMostCallSeconds) return note(m_title, what, "it took " + seconds(first->took));
+        const auto second = call(found, first->text);
         if (!second) return note(m_title, what, second.error().text());
-        if (first->yes != second->yes || first->said != second->said)
+        if (first->reply.yes != second->yes || first->reply.said != second->said)
             return note(m_title, what, "the same graph gave another answer");
-        for (size_t i = 0; i + 4 < first->said.size() && first->said[i] == "color"; i += 5)
-            if (!(*parsed)->graph().findByName(first->said[i + 1]))
-                return note(m_title, what, "it colours '" + visibleText(first->said[i + 1]) + "', which is no node");
+        for (size_t i = 0; i + 4 < first->reply.said.size() && first->reply.said[i] == "color"; i += 5)
+            if (!first->module->graph().findByName(first->reply.said[i + 1]))
+                return note(m_title, what,
+                            "it colours '" + visibleText(first->reply.said[i + 1]) + "', which is no node");
         note(m_title, what, {});
     }
 
