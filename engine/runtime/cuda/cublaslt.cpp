@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/libraries/choose.h"
 #include "engine/runtime/cuda/memory.h"
 #include "engine/runtime/libraries/call_reader.h"
 #include "engine/runtime/libraries/library_plan.h"
@@ -106,7 +107,7 @@ class ProductPlan final : public LibraryPlan {
         m_dtype = static_cast<DType>(out.dtype);
         m_types = typesOf(static_cast<DType>(call.operands[m_a].dtype));
         m_outType = typesOf(m_dtype).data;
-        if (m_reader.flag("allow_tf32")) m_types.compute = kComputeTf32;
+        if (m_reader.flag(kAllowTf32)) m_types.compute = kComputeTf32;
         Matrix a(call.operands[m_a]), b(call.operands[m_b]), d(out);
         m_empty = d.rows == 0 || d.columns == 0 || d.batch == 0;
         if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is no product");

@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "engine/libraries/choose.h"
 #include "engine/runtime/cuda/functions.h"
 #include "engine/runtime/cuda/memory.h"
 #include "engine/runtime/libraries/call_reader.h"
@@ -205,7 +206,7 @@ class ConvolutionPlan final : public LibraryPlan {
             throw LibraryRefusal("it takes no tensors without elements");
         // What tensor cores compute is fast with channels last: where a result or an operand lies so, and over one dim,
         // of which graphs have no such layout.
-        m_rounds = m_call.flag("allow_tf32");
+        m_rounds = m_call.flag(kAllowTf32);
         m_last = (isHalf(m_dtype) || m_rounds) && (m_rank == 1 || isLast(y) || isLast(x));
         m_x = taken(x);
         m_y = taken(y);
