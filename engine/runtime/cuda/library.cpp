@@ -54,7 +54,6 @@ Result<Driver> Driver::load() {
     library.bind(driver.deviceGetAttribute, "cuDeviceGetAttribute");
     library.bind(driver.devicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
     library.bind(driver.ctxSetCurrent, "cuCtxSetCurrent");
-    library.bind(driver.ctxSynchronize, "cuCtxSynchronize");
     library.bind(driver.memAlloc, "cuMemAlloc_v2");
     library.bind(driver.memFree, "cuMemFree_v2");
     library.bind(driver.memGetInfo, "cuMemGetInfo_v2");
@@ -70,9 +69,7 @@ Result<Driver> Driver::load() {
     library.bind(driver.graphExecDestroy, "cuGraphExecDestroy");
     library.bind(driver.graphDestroy, "cuGraphDestroy");
     library.bind(driver.eventCreate, "cuEventCreate");
-    library.bind(driver.eventDestroy, "cuEventDestroy_v2");
     library.bind(driver.eventRecord, "cuEventRecord");
-    library.bind(driver.eventSynchronize, "cuEventSynchronize");
     library.bind(driver.eventElapsedTime, "cuEventElapsedTime");
     library.bind(driver.moduleLoadData, "cuModuleLoadData");
     library.bind(driver.moduleUnload, "cuModuleUnload");

@@ -50,7 +50,6 @@ struct Driver {
     int (*deviceGetAttribute)(int*, int, int);
     int (*devicePrimaryCtxRetain)(Context**, int);
     int (*ctxSetCurrent)(Context*);
-    int (*ctxSynchronize)();
     int (*memAlloc)(DevicePtr*, size_t);
     int (*memFree)(DevicePtr);
     int (*memGetInfo)(size_t*, size_t*);
@@ -66,9 +65,7 @@ struct Driver {
     int (*graphExecDestroy)(GraphExec*);
     int (*graphDestroy)(Graph*);
     int (*eventCreate)(Event**, unsigned);
-    int (*eventDestroy)(Event*);
     int (*eventRecord)(Event*, Stream*);
-    int (*eventSynchronize)(Event*);
     int (*eventElapsedTime)(float*, Event*, Event*);
     int (*moduleLoadData)(LoadedModule**, const void*);
     int (*moduleUnload)(LoadedModule*);
