@@ -25,7 +25,7 @@ Interpreter::Interpreter(const Module& module, Module* editable, const Interpret
       m_readsLeft(module.graph().idLimit(), 0) {
     for (Node& node : module.graph().nodes()) {
         m_readsLeft[index(node.id())] = static_cast<int>(node.users().size());
-        m_mutates |= node.isCall() && node.op().mutates();
+        m_mutates |= writesOperands(node);
     }
     if (m_mutates) m_written = writtenNodes(module.graph());
 }
@@ -155,7 +155,7 @@ Result<void> Interpreter::evaluate(const Node& node) {
             m_values[index(node.id())] = {Tensor::scalar(type->dtype, *number)};
             return {};
         }
-    if (m_mutates && node.op().mutates()) protectGiven(node);
+    if (m_mutates && writesOperands(node)) protectGiven(node);
     TensorList& value = m_values[index(node.id())];
     CT_TRY(value, compute(node));
     // Views go by the strides that are written: a scan over a transposed tensor gives one.

@@ -87,12 +87,31 @@ void StorageRoots::merge(const Node& node, const Node& source) {
     if (isOutput(node)) m_outputs.insert(index(rootOf(source)));
 }
 
+namespace {
+
+/// Operators that update their running statistics where a flag is set, which their schemas do not say.
+bool updatesStatistics(const Node& node) {
+    static constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
+        {"aten.batch_norm.default", "training"},
+        {"aten.native_batch_norm.default", "training"},
+        {"aten.instance_norm.default", "use_input_stats"}};
+    for (const auto& [op, flag] : kFlags)
+        if (node.isCall(op))
+            return node.arg(static_cast<size_t>(node.op().schema()->find(flag))).asInt().value_or(1) != 0;
+    return false;
+}
+
+}  // namespace
+
+bool writesOperands(const Node& node) { return node.isCall() && (node.op().mutates() || updatesStatistics(node)); }
 std::vector<const Node*> writtenOperands(const Node& node) {
     std::vector<const Node*> out;
-    if (!node.isCall() || !node.op().mutates() || !node.op().schema()) return out;
+    if (!writesOperands(node) || !node.op().schema()) return out;
+    const bool statistics = updatesStatistics(node);
     const auto& params = node.op().schema()->params;
     for (size_t i = 0; i < params.size() && i < node.args().size(); ++i)
-        if (params[i].mutated) node.arg(i).forEachNode([&](const Node* each) { out.push_back(each); });
+        if (params[i].mutated || (statistics && params[i].name.starts_with("running_")))
+            node.arg(i).forEachNode([&](const Node* each) { out.push_back(each); });
     return out;
 }
 bool isExpanded(const TensorType& type) {

@@ -46,6 +46,8 @@ std::vector<const Node*> sharersOf(const Node& root);
 /// the two nodes.
 bool mayReplace(const Node& node, const Node& source);
 
+/// Whether a call changes values that it is given, as its schema says, or as batch norms in training do unsaid.
+bool writesOperands(const Node& node);
 /// Values that the call writes to: lists item by item.
 std::vector<const Node*> writtenOperands(const Node& node);
 /// Several elements are one place in memory (a stride of 0): which of the values written there stays?

@@ -2,6 +2,7 @@
 // torch.func.jvp). They say where tangents come in and are asked for; the pass forward_ad computes them, so their
 // kernels refuse what only it knows.
 #include "engine/ops/eval.h"
+#include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 
@@ -31,10 +32,7 @@ constexpr OpDef kDualOps[] = {
          CT_TRY(const ValueType one, aliased(c));
          return ValueType(TupleType{one, one});
      },
-     .eval = [](const EvalContext& c) -> EvalResult {
-         return unsupported(c.op().name() + ": the tangent is what the pass forward_ad computes", {},
-                            {"run the graph after that pass: `run` does, `text --step forward_ad` shows it"});
-     }},
+     .eval = evalLeftToPass},
     levelRow("torch._C._enter_dual_level() -> ()"),
     levelRow("torch._C._exit_dual_level(int level) -> ()"),
     levelRow("torch._C._functorch._jvp_increment_nesting() -> ()"),

@@ -112,6 +112,18 @@ Result<ValueType> inferExpanded(const InferContext& c) {
     return ValueType(std::move(types));
 }
 
+EvalResult evalLeftToPass(const EvalContext& c) {
+    const bool examples = c.op().name().starts_with("torch._C._functorch.");
+    const std::string pass = examples ? "vmap" : "forward_ad";
+    return unsupported(c.op().name() + (examples ? ": what runs for all examples is what the pass vmap writes"
+                                                 : ": the tangent is what the pass forward_ad computes"),
+                       {}, {"run the graph after that pass: `run` does, `text --step " + pass + "` shows it"});
+}
+bool isLeftToPass(const Op& op) {
+    return op.name().starts_with("torch._C._functorch.") || op.name().starts_with("torch._functorch.predispatch.") ||
+           op.baseName() == "_unpack_dual";
+}
+
 EvalResult evalExpanded(const EvalContext& c) {
     auto made = expandCall(c, c.resultValueType());
     if (!made) return std::move(made).error();

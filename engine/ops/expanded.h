@@ -13,6 +13,11 @@ Result<ValueType> inferExpanded(const InferContext& c);
 /// Value of the call's expansion, op by op. For use as OpDef::eval.
 EvalResult evalExpanded(const EvalContext& c);
 
+/// For use as OpDef::eval by operators that have no value of their own: a pass (`vmap`, `forward_ad`) rewrites the
+/// graph around them. Says which.
+EvalResult evalLeftToPass(const EvalContext& c);
+bool isLeftToPass(const Op& op);
+
 /// A row that is shorthand for other ops: shape, value and gradient come from its expansion.
 constexpr OpDef shorthand(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples,
                           Tag tags = Tag::None) {

@@ -2,6 +2,7 @@
 // examples begin and end. The pass vmap writes the calls between them for all examples at once, so their kernels refuse
 // what only it knows.
 #include "engine/ops/eval.h"
+#include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 
@@ -33,17 +34,13 @@ Result<ValueType> inferExamples(const InferContext& c) {
 
 Result<ValueType> inferNothing(const InferContext&) { return ValueType(); }
 
-EvalResult refuseExamples(const EvalContext& c) {
-    return unsupported(c.op().name() + ": what runs for all examples is what the pass vmap writes", {},
-                       {"run the graph after that pass: `run` does, `text --step vmap` shows it"});
-}
 EvalResult giveNothing(const EvalContext&) { return TensorList{}; }
 
 constexpr OpDef kVmapOps[] = {
     {.schema = "torch._C._functorch._add_batch_dim(Tensor(a) self, int batch_dim, int level) -> Tensor(a)",
      .tags = Tag::View,
      .infer = inferExample,
-     .eval = refuseExamples,
+     .eval = evalLeftToPass,
      .derive =
          [](Derivation& d) {
              d.input(0) =
@@ -54,7 +51,7 @@ constexpr OpDef kVmapOps[] = {
     {.schema =
          "torch._C._functorch._remove_batch_dim(Tensor self, int level, SymInt batch_size, int out_dim) -> Tensor",
      .infer = inferExamples,
-     .eval = refuseExamples,
+     .eval = evalLeftToPass,
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("torch._C._functorch._add_batch_dim", {d.dy(), d.arg(3), d.arg(1)});

@@ -1,7 +1,10 @@
 #include "engine/session/checked_graphs.h"
 
+#include <algorithm>
+
 #include "engine/interpret/constants.h"
 #include "engine/numerics/counterparts.h"
+#include "engine/ops/expanded.h"
 #include "engine/passes/whole_program.h"
 #include "engine/session/arguments.h"
 
@@ -47,6 +50,12 @@ Result<ReadyGraph> ready(const Module& graph, std::vector<Tensor> inputs, const 
 
 }  // namespace
 
+bool hasValues(const Module& module) {
+    const auto nodes = module.graph().nodes();
+    return std::none_of(nodes.begin(), nodes.end(),
+                        [](const Node& node) { return node.isCall() && isLeftToPass(node.op()); });
+}
+
 CheckedGraphs::CheckedGraphs(const Session::State& state, const CompileTrace& trace, RunId run)
     : m_state(state),
       m_trace(trace),
@@ -69,7 +78,8 @@ Result<CheckedGraph> CheckedGraphs::after(const Step& step, const Snapshot& now)
 void CheckedGraphs::moveOn(CheckedGraph graph) {
     m_current = std::move(graph);
     m_toReference = m_current.counterparts;
-    if (m_current.graph->graph().outputs().size() <= m_reference->graph().outputs().size()) return;
+    const bool more = m_current.graph->graph().outputs().size() > m_reference->graph().outputs().size();
+    if (!more && (hasValues(*m_reference) || !hasValues(*m_current.graph))) return;
     m_reference = m_current.graph;
     m_referencePlace = m_current.place;
     m_toReference = toItself(*m_reference);
@@ -103,6 +113,8 @@ Result<CheckedGraph> CheckedGraphs::at(const Place& place, const CancelToken* ca
     if (place.rewrites >= 0 || changedGraph(step)) {
         CT_TRY(found, after(step, graph));
     }
+    if (!hasValues(*found.reference) && hasValues(*found.graph))
+        return CheckedGraph{place, place, found.graph, found.graph, toItself(*found.graph)};
     found.place = place;
     return found;
 }

@@ -7,6 +7,9 @@
 
 namespace cutaway {
 
+/// Whether a graph has values as it stands: some calls have them when a pass (`vmap`, `forward_ad`) has rewritten them.
+bool hasValues(const Module& module);
+
 /// A graph of the run, as a whole program, and the first one before it that computes the same results.
 struct CheckedGraph {
     Place place, referencePlace;
@@ -15,7 +18,7 @@ struct CheckedGraph {
 };
 
 /// Goes through the changed steps of a run. Differentiation adds results, so what comes behind it is held against the
-/// joint graph.
+/// joint graph; where the graph as it was opened has no values, the first one that has them stands for it.
 class CheckedGraphs {
   public:
     CheckedGraphs(const Session::State& state, const CompileTrace& trace, RunId run);

@@ -121,7 +121,13 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     run.reference = {place.run, -1, -1};
     run.remarks.push_back(
         "compiled code is compared at its results: the values between them are fused into kernels and never stored");
-    CT_TRY(const ReadyGraph reference, readyGraph(trace.input, state, options.inputsFile, progress));
+    Snapshot opened = trace.input;
+    for (const Step& step : trace.steps) {
+        if (hasValues(*opened)) break;
+        opened = step.after;
+        run.reference.step = step.info.index;
+    }
+    CT_TRY(const ReadyGraph reference, readyGraph(opened, state, options.inputsFile, progress));
     CT_TRY(const BothResults expected, readResults(reference, workerOptions(options), progress));
     CT_TRY(const CalledGraph called, calledFor(trace.result(), state, options.inputsFile));
     RunOptions how;
@@ -148,7 +154,7 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
             numbers.op = node->isCall() ? node->op().name() : "";
             numbers.type = node->type().text();
         }
-        numbers.reference = outputName(*trace.input, i);
+        numbers.reference = outputName(*opened, i);
         const Tensor wide = expected.wide[i].defined() && expected.wide[i].sizes() == ran.outputs[i].sizes()
                                 ? expected.wide[i]
                                 : Tensor();

@@ -121,6 +121,33 @@ class CheckedRunTest : public QObject {
         QVERIFY(!run->inputsFrom.empty());
     }
 
+    /// The graph as it was opened has no values (vmap, jvp), or its calls write to what they are given (batch norms).
+    void whatWasOpenedNeedsAPass_data() {
+        QTest::addColumn<QString>("path");
+        QTest::addColumn<int>("backend");
+        for (const char* name :
+             {"vmap-sum", "vmap-nested", "vmap-norm", "jvp", "associative-scan-generic", "batch-norm-train"})
+            for (const Backend backend : {Backend::Reference, Backend::Cpu})
+                QTest::addRow("%s, %s", name, backend == Backend::Cpu ? "compiled" : "interpreted")
+                    << QStringLiteral(CUTAWAY_SOURCE_DIR "/tests/data/exports/%1/model.pt2").arg(name)
+                    << static_cast<int>(backend);
+    }
+    void whatWasOpenedNeedsAPass() {
+        QFETCH(QString, path);
+        QFETCH(int, backend);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        QVERIFY(session.compile({}));
+        CheckedRunOptions options;
+        options.backend = static_cast<Backend>(backend);
+        const auto run = checkedRun(session, last(session), options);
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        QVERIFY2(!run->firstDivergent && run->failed.empty(), qPrintable(described(*run)));
+        // The results are compared, not only looked at.
+        QVERIFY2(run->nodes.back().verdict == NodeVerdict::Equal || run->nodes.back().verdict == NodeVerdict::Close,
+                 qPrintable(described(*run)));
+    }
+
     /// The node that is wrong, not what reads it, and the step that made it so.
     void theFirstWrongValueIsNamed_data() {
         QTest::addColumn<int>("judge");
