@@ -220,7 +220,10 @@ constexpr OpDef kPointwiseNamesOps[] = {
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return std::signbit(static_cast<double>(x)); }); },
      .lower = [](LowerContext& c) -> Expr {
          const Expr x = c.load(0);
-         return isFloating(x->dtype) ? Expr::call("signbit", {x}, DType::Bool) : Expr();
+         if (isFloating(x->dtype)) return Expr::call("signbit", {x}, DType::Bool);
+         if (x->dtype != DType::Bool && !isUnsigned(x->dtype))
+             return compare(ExprKind::Lt, x, Expr::integer(0, x->dtype));
+         return Expr::boolean(false);
      },
      .samples = "f32[2, 3]\ni64[4]\nbf16[4]\nu8[3]"},
     shorthand(
