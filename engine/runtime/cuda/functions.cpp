@@ -244,6 +244,13 @@ DeviceTensor broadcastTo(const DeviceTensor& tensor, const DeviceTensor& like) {
     return made;
 }
 
+Three spatialOf(const int64_t* sizes, int leading, int spatial, int64_t missing) {
+    Three three;
+    three.fill(missing);
+    std::copy_n(sizes + leading, spatial, three.end() - spatial);
+    return three;
+}
+
 bool isFloatingType(int32_t dtype) { return dtype == CT_F16 || dtype == CT_BF16 || dtype == CT_F32 || dtype == CT_F64; }
 
 Launcher::Launcher(const Family& family, const LibraryRun& run)
@@ -271,7 +278,8 @@ void sumPositions(const DeviceTensor& x, const DeviceTensor& sums, int dim, cons
 
 std::vector<std::string> gpuFunctionSources() {
     std::vector<std::string> sources;
-    for (const Family* family : {&kCopy, attentionFamily(), orderFamily(), scanFamily(), placesFamily(), poolFamily()})
+    for (const Family* family :
+         {&kCopy, attentionFamily(), orderFamily(), scanFamily(), placesFamily(), poolFamily(), resampleFamily()})
         sources.push_back(sourceOf(*family));
     return sources;
 }
@@ -310,8 +318,8 @@ std::unique_ptr<LibraryPlan> planCopy(const CtCall& call, CtNeeds&) {
 namespace {
 
 std::unique_ptr<LibraryPlan> planGpuFunction(const CtCall& call, int, CtNeeds& needs) {
-    for (const auto plan :
-         {cuda::planAttention, cuda::planCopy, cuda::planOrder, cuda::planScan, cuda::planPlaces, cuda::planPool})
+    for (const auto plan : {cuda::planAttention, cuda::planCopy, cuda::planOrder, cuda::planScan, cuda::planPlaces,
+                            cuda::planPool, cuda::planResample})
         if (auto made = plan(call, needs)) return made;
     throw LibraryRefusal("it has no function for " + std::string(call.op));
 }

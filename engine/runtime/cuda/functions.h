@@ -1,8 +1,10 @@
 #pragma once
 // Calls that neither generated kernels nor NVIDIA's libraries make, as CUDA kernels of our own: copies with a
-// conversion, prefix sums, sorting and selection, attention, and elements that land where an index says. Each gives the
-// same bits every time: places that several elements land at are sorted first. A family of kernels is one text,
-// compiled when a call first needs it, once in a process. Sums are those of double or of 64-bit integers, rounded once.
+// conversion, prefix sums, sorting and selection, attention, pooling, gradients of resampling, and elements that land
+// where an index says. Each gives the same bits every time: places that several elements land at are sorted first. A
+// family of kernels is one text, compiled when a call first needs it, once in a process. Sums are those of double or of
+// 64-bit integers, rounded once.
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -35,6 +37,12 @@ DeviceTensor described(const CtTensor& tensor);
 /// Its last dims are those of `like`, where it has one element it is repeated. Throws if it does not broadcast.
 DeviceTensor broadcastTo(const DeviceTensor& tensor, const DeviceTensor& like);
 bool isFloatingType(int32_t dtype);
+
+/// Numbers of the last three dims, which pooling and resampling slide over.
+constexpr size_t kSpatial = 3;
+using Three = std::array<int64_t, kSpatial>;
+/// Those of a call with fewer dims are `missing` in front.
+Three spatialOf(const int64_t* sizes, int leading, int spatial, int64_t missing);
 
 /// A text of kernels, behind what all share.
 struct Family {
@@ -106,6 +114,7 @@ const Family* orderFamily();
 const Family* scanFamily();
 const Family* placesFamily();
 const Family* poolFamily();
+const Family* resampleFamily();
 /// The programs, as NVRTC is given them.
 std::vector<std::string> gpuFunctionSources();
 
@@ -116,6 +125,7 @@ std::unique_ptr<LibraryPlan> planOrder(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planScan(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planPlaces(const CtCall& call, CtNeeds& needs);
 std::unique_ptr<LibraryPlan> planPool(const CtCall& call, CtNeeds& needs);
+std::unique_ptr<LibraryPlan> planResample(const CtCall& call, CtNeeds& needs);
 
 /// The dim that a parameter names, counted from the front.
 int dimOf(const CallReader& call, const char* parameter, int rank);

@@ -1,7 +1,6 @@
-// Adaptive max pooling, and the gradients of max pooling and of adaptive pooling: each element of the input looks at
-// the windows that hold it, in their order, so that the sums have the same bits every time and nothing is sorted.
+// Adaptive pooling, and the gradients of max pooling and of adaptive pooling: each element of the input looks at the
+// windows that hold it, in their order, so that the sums have the same bits every time and nothing is sorted.
 #include <algorithm>
-#include <array>
 
 #include "engine/runtime/cuda/functions.h"
 
@@ -75,8 +74,9 @@ template <class S> FN void poolBack(const Pool& job, long all, int* fault) {
 }
 FN bool isNan(double x) { return x != x; }
 FN bool isNan(long) { return false; }
-/// `to`, `index`: what each window has largest, the first of them, and where; `grad` is what they slide over.
-template <class S> FN void adaptiveMax(Pool job, long all) {
+/// `to`, `index`: what each window has largest, the first of them, and where, or without indices its mean; `grad` is
+/// what they slide over.
+template <class S> FN void adaptive(Pool job, long all) {
     for (long i = firstThread(); i < all; i += allThreads()) {
         long at[3], rest = i;
         for (int d = 3; d-- > 0;) {
@@ -98,6 +98,16 @@ template <class S> FN void adaptiveMax(Pool job, long all) {
         const long a0 = windowBegin(job, 0, at[0]), b0 = windowBegin(job, 1, at[1]), c0 = windowBegin(job, 2, at[2]);
         const long a1 = a0 + windowSize(job, 0, at[0]), b1 = b0 + windowSize(job, 1, at[1]),
                    c1 = c0 + windowSize(job, 2, at[2]);
+        if (!job.indexed) {
+            double sum = 0;
+            for (long a = a0; a < a1; ++a)
+                for (long b = b0; b < b1; ++b)
+                    for (long c = c0; c < c1; ++c)
+                        sum += loadReal(job.grad, from + a * job.gradStrides[0] + b * job.gradStrides[1] +
+                                                      c * job.gradStrides[2]);
+            store(job.to, to, sum / (double)((a1 - a0) * (b1 - b0) * (c1 - c0)));
+            continue;
+        }
         S best;
         load(job.grad, from + a0 * job.gradStrides[0] + b0 * job.gradStrides[1] + c0 * job.gradStrides[2], best);
         long place = (a0 * job.in[1] + b0) * job.in[2] + c0;
@@ -115,15 +125,12 @@ template <class S> FN void adaptiveMax(Pool job, long all) {
         if (job.index.data) store(job.index, index, place);
     }
 }
-extern "C" __global__ void adaptiveMaxReal(Pool job, long all) { adaptiveMax<double>(job, all); }
-extern "C" __global__ void adaptiveMaxWhole(Pool job, long all) { adaptiveMax<long>(job, all); }
+extern "C" __global__ void adaptiveReal(Pool job, long all) { adaptive<double>(job, all); }
+extern "C" __global__ void adaptiveWhole(Pool job, long all) { adaptive<long>(job, all); }
 extern "C" __global__ void poolBackReal(Pool job, long all, int* fault) { poolBack<double>(job, all, fault); }
 extern "C" __global__ void poolBackWhole(Pool job, long all, int* fault) { poolBack<long>(job, all, fault); }
 )";
 constexpr Family kPool{kPoolText};
-
-constexpr size_t kSpatial = 3;
-using Three = std::array<int64_t, kSpatial>;
 
 /// As the kernels have it.
 struct PoolJob {
@@ -145,6 +152,8 @@ constexpr PoolRow kPoolRows[] = {
     {"aten.adaptive_max_pool3d_backward.default", 3, true, true},
     {"aten.adaptive_max_pool2d.default", 2, true, true, true},
     {"aten.adaptive_max_pool3d.default", 3, true, true, true},
+    {"aten._adaptive_avg_pool2d.default", 2, true, false, true},
+    {"aten._adaptive_avg_pool3d.default", 3, true, false, true},
     {"aten._adaptive_avg_pool2d_backward.default", 2, true, false},
     {"aten._adaptive_avg_pool3d_backward.default", 3, true, false},
 };
@@ -157,18 +166,16 @@ class PoolPlan final : public LibraryPlan {
         m_job.grad = described(call.operands[m_grad]);
         m_job.adaptive = row.adaptive;
         m_job.indexed = row.indexed;
-        if (row.forward && call.results[1].rank >= 0) m_job.index = described(call.results[1]);
+        if (row.forward && row.indexed && call.results[1].rank >= 0) m_job.index = described(call.results[1]);
         if (row.indexed && !row.forward) {
             m_index = m_reader.operand("indices").value();
             m_job.index = described(call.operands[m_index]);
         }
         m_real = isFloatingType(m_job.to.dtype);
+        if (!m_real && !row.indexed) throw LibraryRefusal("it averages floating-point numbers");
         m_job.leading = call.results[0].rank - row.spatial;
         const auto behind = [&](const int64_t* of, int64_t missing) {
-            Three three;
-            three.fill(missing);
-            std::copy_n(of + m_job.leading, row.spatial, three.end() - row.spatial);
-            return three;
+            return spatialOf(of, m_job.leading, row.spatial, missing);
         };
         m_job.in = behind(row.forward ? m_job.grad.sizes : m_job.to.sizes, 1);
         m_job.out = behind(row.forward ? m_job.to.sizes : m_job.grad.sizes, 1);
@@ -188,10 +195,9 @@ class PoolPlan final : public LibraryPlan {
         if (m_index >= 0) job.index.data = given.operands[m_index].data;
         const Launcher launch(kPool, given);
         if (m_row.forward) {
-            job.index.data = given.results[1].rank >= 0 ? given.results[1].data : nullptr;
+            job.index.data = m_row.indexed && given.results[1].rank >= 0 ? given.results[1].data : nullptr;
             if (job.to.elements() > 0)
-                launch.threads(m_real ? "adaptiveMaxReal" : "adaptiveMaxWhole", job.to.elements(), job,
-                               job.to.elements());
+                launch.threads(m_real ? "adaptiveReal" : "adaptiveWhole", job.to.elements(), job, job.to.elements());
             return;
         }
         if (job.to.elements() > 0)
