@@ -2,8 +2,8 @@
 # Tries kernels for NVIDIA GPUs on a machine that has one and need not have what a build needs.
 #
 #   packaging/gpu_test.sh pack FOLDER   after a build (build/release): what the other machine needs, some 35 MiB
-#   FOLDER/gpu_test.sh                  there: each graph on the GPU against the interpreter, inference and training, and
-#                                       the suites of gpu_tests (recorded samples of operators, graphs, numbers)
+#   FOLDER/gpu_test.sh                  there: each graph on the GPU against the interpreter, as it is, frozen and trained,
+#                                       and the suites of gpu_tests (samples of operators, graphs, random graphs, numbers)
 #   FOLDER/gpu_test.sh sanitize         the sample models under compute-sanitizer: memory, races, barriers
 #
 # There it needs the driver, NVRTC and cuBLASLt of CUDA 12 or 13 (found by the loader, CUDA_HOME or LD_LIBRARY_PATH) and xz.
@@ -76,6 +76,12 @@ try() {
         if ! timeout 300 cutaway-cli checked-run "$graph" --backend cuda >"$work/said" 2>&1; then
             failed=$((failed + 1))
             echo "FAIL  $(basename "$graph")"
+            tail -n 4 "$work/said" | sed 's/^/      /'
+        fi
+        tried=$((tried + 1))
+        if ! timeout 300 cutaway-cli checked-run "$graph" --backend cuda --freeze >"$work/said" 2>&1; then
+            failed=$((failed + 1))
+            echo "FAIL  $(basename "$graph"), frozen"
             tail -n 4 "$work/said" | sed 's/^/      /'
         fi
         # A graph that has gradients: the interpreter's are what the GPU's are compared with.

@@ -1,6 +1,6 @@
 // Every recorded sample of the operators that a GPU's kernels or libraries compute, and random graphs, on the GPU of
 // this machine against the interpreter. Without one the rows skip. CUTAWAY_OPS=TEXT takes only ops whose names hold it,
-// CUTAWAY_SAMPLES=N so many samples of each, CUTAWAY_SEED the first random graph.
+// CUTAWAY_SAMPLES=N so many samples of each, CUTAWAY_SEED the first random graph, CUTAWAY_SEEDS how many.
 #include <QTemporaryDir>
 #include <QtTest>
 #include <map>
@@ -15,6 +15,7 @@
 #include "engine/support/files.h"
 #include "engine/text/print.h"
 #include "tests/engine/lowering_samples.h"
+#include "tests/engine/random_kernels.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/op_record.h"
 #include "tests/support/suites.h"
@@ -46,11 +47,15 @@ Result<std::vector<WayRun>> runOnGpu(const std::shared_ptr<const Module>& module
 /// Where CUDA's functions and libraries round otherwise than the host's: a bias is added to a rounded convolution, as
 /// eager PyTorch does there, and weights of attention are rounded for their product.
 Bound boundOnGpu(const Op& op, const Bound& usual) {
-    static const std::map<std::string_view, double> kUnits = {{"lgamma", 4},
-                                                              {"logcumsumexp", 8},
-                                                              {"convolution", 64},  // where it nearly cancels the bias
-                                                              {"convolution_backward", 4},
-                                                              {"_scaled_dot_product_flash_attention_for_cpu", 4}};
+    static const std::map<std::string_view, double> kUnits = {
+        {"lgamma", 4},
+        {"logcumsumexp", 8},
+        {"convolution", 64},  // where it nearly cancels the bias
+        {"convolution_backward", 4},
+        {"upsample_trilinear3d_backward", 256},  // f64, where it nearly cancels
+        {"upsample_bicubic2d_backward", 8},
+        // a sum of values that nearly cancel
+        {"_scaled_dot_product_flash_attention_for_cpu", 32}};
     const auto found = kUnits.find(op.baseName());
     return found == kUnits.end() ? usual : Bound{found->second};
 }
@@ -63,6 +68,12 @@ std::vector<const Op*> opsOfGpus() {
         if (const Op* op = findOp(row.op); op && row.library.device == DeviceType::Cuda && known.insert(op).second)
             ops.push_back(op);
     return ops;
+}
+
+std::vector<const TensorType*> resultTypes(const Module& module) {
+    std::vector<const TensorType*> types;
+    for (const Argument& output : module.graph().outputs()) types.push_back(output.node()->type().tensor());
+    return types;
 }
 
 /// Graphs that are other ones on a GPU, or have kernels of their own there, compiled as a whole.
@@ -116,6 +127,24 @@ constexpr GpuGraph kGraphs[] = {
      "y = aten._adaptive_avg_pool2d_backward.default(g, x); return y"},
     {"adaptive means of three dims, trained", R"(x: "f32[3, 9, 4, 7]", g: "f32[3, 4, 4, 2]")",
      "y = aten._adaptive_avg_pool3d_backward.default(g, x); return y"},
+    {"adaptive means, windows of several sizes", R"(x: "bf16[2, 3, 9, 11]")",
+     "y = aten._adaptive_avg_pool2d.default(x, [4, 5]); return y"},
+    {"nearest, trained", R"(g: "f32[2, 3, 7, 9][189, 1, 27, 3]")",
+     "y = aten.upsample_nearest2d_backward.default(g, [7, 9], [2, 3, 4, 5]); return y"},
+    {"nearest to the middle, trained", R"(g: "f16[2, 3, 3, 9]")",
+     "y = aten._upsample_nearest_exact2d_backward.default(g, [3, 9], [2, 3, 7, 4]); return y"},
+    {"bilinear, trained", R"(g: "f32[2, 3, 17, 9]")",
+     "y = aten.upsample_bilinear2d_backward.default(g, [17, 9], [2, 3, 8, 5], False, 2.0, 1.9); return y"},
+    {"bilinear between corners, trained", R"(g: "bf16[1, 2, 5, 3]")",
+     "y = aten.upsample_bilinear2d_backward.default(g, [5, 3], [1, 2, 8, 9], True); return y"},
+    {"trilinear, trained", R"(g: "f32[1, 2, 6, 4, 7]")",
+     "y = aten.upsample_trilinear3d_backward.default(g, [6, 4, 7], [1, 2, 3, 5, 4], False); return y"},
+    {"bicubic, trained", R"(g: "f32[1, 2, 9, 11]")",
+     "y = aten.upsample_bicubic2d_backward.default(g, [9, 11], [1, 2, 4, 5], False); return y"},
+    {"the border repeated, trained", R"(g: "f32[2, 3, 8, 12]", x: "f32[2, 3, 5, 7]")",
+     "y = aten.replication_pad2d_backward.default(g, x, [2, 3, 1, 2]); return y"},
+    {"a line cut off and repeated, trained", R"(g: "f32[3, 6]", x: "f32[3, 7]")",
+     "y = aten.replication_pad1d_backward.default(g, x, [-2, 1]); return y"},
     {"convolutions in TF32", R"(x: "f32[2, 16, 12, 12]", w: "f32[32, 16, 3, 3]", b: "f32[32]", v: "f32[16, 32, 1, 1]")",
      "y = aten.convolution.default(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1); r = aten.relu.default(y); "
      "z = aten.convolution.default(r, v, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1); return z"},
@@ -170,6 +199,29 @@ class GpuSamplesTest : public QObject {
         }
         qInfo("%zu calls, %d wrong", cases.size(), failed);
         for (const auto& [what, count] : leftToHost) qInfo("left to the host %d times: %s", count, what.c_str());
+    }
+
+    /// CUTAWAY_SEEDS random graphs of everything that kernels are made of.
+    void randomGraphs() {
+        if (!m_any) QSKIP("this machine has no GPU");
+        const int first = qEnvironmentVariableIntValue("CUTAWAY_SEED");
+        const int count =
+            qEnvironmentVariableIsSet("CUTAWAY_SEEDS") ? qEnvironmentVariableIntValue("CUTAWAY_SEEDS") : 500;
+        std::vector<LoweringCase> cases;
+        for (int seed = first; seed < first + count; ++seed) {
+            cases.push_back(randomKernels(static_cast<uint64_t>(seed), Undefined::LeftOut));
+            // CUDA's functions round otherwise than the host's, and what they give in f32 may be read as f64.
+            const std::vector<const TensorType*> results = resultTypes(*cases.back().module);
+            for (size_t i = 0; i < results.size(); ++i)
+                if (isFloating(results[i]->dtype))
+                    cases.back().bounds[i] = {results[i]->dtype == DType::F64 ? 0x1p35 : 64, true};
+        }
+        const std::vector<std::string> wrong = wrongOf({"GPU", runOnGpu}, cases, 20);
+        for (size_t i = 0; i < cases.size(); ++i) {
+            if (wrong[i].empty()) continue;
+            std::fprintf(stderr, "%s\n", printText(*cases[i].module, {}).text.c_str());  // QtTest cuts long messages
+            QTest::qFail((cases[i].name + ": " + wrong[i]).c_str(), __FILE__, __LINE__);
+        }
     }
 
     void graphs_data() {

@@ -41,7 +41,7 @@ std::vector<const Op*> pointwiseOps() {
 
 class RandomKernels {
   public:
-    explicit RandomKernels(uint64_t seed) : m_random(seed) {
+    RandomKernels(uint64_t seed, Undefined undefined) : m_random(seed), m_undefined(undefined) {
         const Dims base = {pick<int64_t>({2, 3, 5}), pick<int64_t>({1, 4, 16}), pick<int64_t>({1, 7, 17, 33})};
         for (int i = 0; i < 5; ++i) {
             TensorSpec spec;
@@ -179,6 +179,8 @@ class RandomKernels {
             }
         }
         if (rounded(operands) && !kSmooth.contains(op.baseName())) return;
+        for (const Held* operand : operands)
+            if (!isDefined(*operand->node, op)) return;
         // Where the condition was rounded a result jumps.
         if (op.baseName() == "where" && !operands.empty() && !operands[0]->exact) return;
         for (size_t i = 1; i < operands.size(); ++i)
@@ -324,11 +326,31 @@ class RandomKernels {
     void cast(GraphBuilder& b) {
         const Held& x = any();
         const DType to = kDtypes[below(std::size(kDtypes))];
-        if (!x.exact && !isFloating(to)) return;
+        if ((!x.exact && !isFloating(to)) || !isDefined(*x.node, to)) return;
         keep(b, convert(b.value(*x.node), to), {&x});
     }
 
+    /// Whether every processor answers the same for it.
+    bool isDefined(const Node& x, const Op& op) const {
+        if (m_undefined == Undefined::Kept || !(op.baseName() == "signbit" || op.baseName() == "copysign")) return true;
+        const Tensor& value = valueOf(x);
+        for (int64_t i = 0; i < value.numel(); ++i)
+            if (std::isnan(toDouble(value.item(i)))) return false;
+        return true;
+    }
+    bool isDefined(const Node& x, DType to) const {
+        if (m_undefined == Undefined::Kept || !isIntegral(to, false) || !isFloating(x.tensor().dtype)) return true;
+        const double most = isUnsigned(to) ? 0x1p8 : std::ldexp(1, byteSize(to) * 8 - 1);
+        const Tensor& value = valueOf(x);
+        for (int64_t i = 0; i < value.numel(); ++i)
+            if (const double number = toDouble(value.item(i));
+                !(number < most && (isUnsigned(to) ? number > -1 : number >= -most)))
+                return false;
+        return true;
+    }
+
     Random m_random;
+    Undefined m_undefined;
     std::shared_ptr<Module> m_module = std::make_shared<Module>();
     Graph& m_graph = m_module->graph();
     NodeValues m_values;
@@ -338,8 +360,8 @@ class RandomKernels {
 
 }  // namespace
 
-LoweringCase randomKernels(uint64_t seed) {
-    LoweringCase one = RandomKernels(seed).grown(16);
+LoweringCase randomKernels(uint64_t seed, Undefined undefined) {
+    LoweringCase one = RandomKernels(seed, undefined).grown(16);
     one.name = "seed " + std::to_string(seed);
     const auto judged = judge(one);
     CT_CHECK(judged.has_value(), "each value was computed while the graph grew");

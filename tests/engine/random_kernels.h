@@ -8,6 +8,10 @@ namespace cutaway::testing {
 /// The same graph for the same seed, judged. Some of its values are results. One that is computed by exact steps only
 /// must have the judge's bits; what is computed from rounded functions, sums and halves stays small and smooth, so that
 /// other roundings do not carry far.
-LoweringCase randomKernels(uint64_t seed);
+///
+/// `Undefined::LeftOut` makes none of what processors answer differently: integers of numbers that they do not hold,
+/// and the sign of NaN (spec: cuda-numbers).
+enum class Undefined : uint8_t { Kept, LeftOut };
+LoweringCase randomKernels(uint64_t seed, Undefined undefined = Undefined::Kept);
 
 }  // namespace cutaway::testing
