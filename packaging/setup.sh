@@ -15,6 +15,7 @@ packages=(
     libsqlite3-dev                          # measured values that are kept from run to run
     libsimdjson-dev zlib1g-dev              # reading .pt2
     nlohmann-json3-dev libcli11-dev         # the command line
+    libtomlplusplus-dev                     # what a batch is asked for
     libmimalloc-dev                         # faster allocation on large graphs
     python3 python3-numpy                   # plugins in Python, and the example that calls an exported library
     libprotobuf-dev protobuf-compiler       # the sample plugin that reads ONNX

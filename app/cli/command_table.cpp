@@ -20,6 +20,7 @@ namespace cutaway::cli {
     row(partitionCommand)     \
     row(bisectCommand)        \
     row(minifyCommand)        \
+    row(batchCommand)         \
     row(checkedRunCommand)    \
     row(debugCompileCommand)  \
     row(explainCommand)       \

@@ -66,6 +66,7 @@ const std::map<QString, Smoke> kSmoke = {
     {"minify",
      {"minify chain.py --command '! grep -q aten.cos {}' -o small",
       {{"--json", "minify chain.py --command '! grep -q aten.cos {}' -o small"}}}},
+    {"batch", {"batch chain.toml", {{"--json", "batch chain.toml"}}}},
     {"checked-run",
      {"checked-run chain.py",
       {{"--json", "checked-run chain.py"}, {"--json --values", "checked-run chain.py --values c"}}}},
@@ -122,6 +123,7 @@ class CliCommandsTest : public QObject {
   private slots:
     void initTestCase() {
         write("chain.py", kShortChain);
+        write("chain.toml", "cache = 'off'\nchecks = ['compile']\n[[model]]\npath = 'chain.py'\n");
         write("wrong.rules", kWrongRule);
         write("mine.rules", kWrongRule);
         write("plan.txt", "order x0\nvectors nothing\n");
