@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMostFiles = 8;  // of the largest size, that a plugin may leave
 constexpr const char* kWroteMuch = "wrote too much";
-constexpr size_t kMostWhyBytes = 4096;
+constexpr size_t kMostWhyBytes = 4096, kMostSaidBytes = size_t{64} << 10;
 constexpr double kEndSeconds = 1;  // from a closed connection to the end of its process
 
 std::mutex s_limitsMutex;
@@ -64,11 +64,35 @@ std::optional<std::vector<std::string>> textsOf(std::string_view bytes) {
     return bytes.empty() ? std::optional(std::move(texts)) : std::nullopt;
 }
 
+bool isDead(int process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    const size_t end = text.rfind(')');
+    return end == std::string::npos || end + 2 >= text.size() || text[end + 2] == 'Z' || text[end + 2] == 'X';
+}
+
+/// Each thread has children of its own. True if one was alive.
+bool killChildren(int process) {
+    bool found = false;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at("/proc/" + std::to_string(process) + "/task", error), last;
+         !error && at != last; at.increment(error)) {
+        std::ifstream file(at->path() / "children");
+        for (int child = 0; file >> child;) {
+            if (isDead(child)) continue;
+            found = true;
+            ::kill(child, SIGSTOP);  // it starts nothing more while its own are looked for
+            killChildren(child);
+            ::kill(child, SIGKILL);
+        }
+    }
+    return found;
+}
+/// What one of them left when it was killed comes to the process itself, and is found the next time.
 void killDescendants(int process) {
-    std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
-    for (int child = 0; file >> child;) {
-        killDescendants(child);
-        ::kill(child, SIGKILL);
+    constexpr int kMostRounds = 100;
+    for (int round = 0; round < kMostRounds && killChildren(process); ++round) {
     }
 }
 
@@ -79,7 +103,9 @@ int64_t bytesBelow(const std::filesystem::path& folder) {
     for (std::filesystem::recursive_directory_iterator at(folder, error), last; !error && at != last;
          at.increment(error)) {
         std::error_code ignored;
-        if (at->is_regular_file(ignored)) bytes += static_cast<int64_t>(at->file_size(ignored));
+        // What a link leads to is no file of this folder.
+        if (at->symlink_status(ignored).type() != std::filesystem::file_type::regular) continue;
+        bytes += static_cast<int64_t>(at->file_size(ignored));
     }
     return bytes;
 }
@@ -128,6 +154,8 @@ Result<void> PluginProcess::start() {
     options.workingDirectory = m_folder->path().string();
     options.wallSeconds = 0;  // each call has its own
     options.outputLimit = static_cast<size_t>(limits.resultBytes) + (size_t{1} << 20);
+    options.errorLimit = kMostSaidBytes;
+    options.environment = {{"TMPDIR", m_folder->path().string()}};
     CT_TRY(ChildProcess child, startLasting(options));
     m_child.emplace(std::move(child));
     return {};
@@ -177,7 +205,11 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
                                                          const Stopped& stopped) {
     const auto start = std::chrono::steady_clock::now();
     const auto left = [&] { return limit - millisecondsSince(start) / 1000; };
-    if (auto written = m_child->write(request, limit); !written) return gone(limit, written.error());
+    if (auto written = m_child->write(request, limit, stopped); !written) {
+        if (written.error().code != ErrorCode::Cancelled) return gone(limit, written.error());
+        end();
+        return written.error();
+    }
     const auto read = [&](size_t count) -> Result<std::string> {
         while (true) {
             auto bytes = m_child->readBytes(count, std::min(0.1, std::max(left(), 0.0)));

@@ -172,7 +172,7 @@ struct ChildProcess::State {
     int status = 0;
     Handle input, output, errors;
     std::string outputText, errorText;
-    size_t outputLimit = 0;
+    size_t outputLimit = 0, errorLimit = 0;
     double wallSeconds = 0;
     Clock::time_point started = Clock::now();
     ProcessEnd::How how = ProcessEnd::How::Exited;
@@ -204,12 +204,11 @@ struct ChildProcess::State {
         killGroup();
         reap(true);
     }
-    void take(Handle& from, std::string& into) {
+    void take(Handle& from, std::string& into, size_t limit) {
         char block[65536];
         const ssize_t count = ::read(from.get(), block, sizeof block);
         if (count > 0) {
-            if (into.size() < outputLimit)
-                into.append(block, std::min(static_cast<size_t>(count), outputLimit - into.size()));
+            if (into.size() < limit) into.append(block, std::min(static_cast<size_t>(count), limit - into.size()));
         } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
             from.close();
         }
@@ -230,8 +229,8 @@ struct ChildProcess::State {
         if (ready <= 0) return false;
         for (nfds_t i = 0; i < count; ++i) {
             if (fds[i].revents == 0) continue;
-            if (output.open() && fds[i].fd == output.get()) take(output, outputText);
-            else if (errors.open() && fds[i].fd == errors.get()) take(errors, errorText);
+            if (output.open() && fds[i].fd == output.get()) take(output, outputText, outputLimit);
+            else if (errors.open() && fds[i].fd == errors.get()) take(errors, errorText, errorLimit);
             else if (writing && fds[i].fd == input.get()) {
                 const ssize_t sent = ::send(input.get(), pending->data(), pending->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
                 if (sent > 0) pending->remove_prefix(static_cast<size_t>(sent));
@@ -292,17 +291,19 @@ Result<ChildProcess> ChildProcess::start(const ProcessOptions& options) {
     state->output = std::move(output.read);
     state->errors = std::move(errors.read);
     state->outputLimit = options.outputLimit;
+    state->errorLimit = std::min(options.outputLimit, options.errorLimit);
     state->wallSeconds = options.wallSeconds;
     return ChildProcess(std::move(state));
 }
 
-Result<void> ChildProcess::write(std::string_view bytes, double seconds) {
+Result<void> ChildProcess::write(std::string_view bytes, double seconds, const std::function<bool()>& stopped) {
     const auto start = Clock::now();
     while (!bytes.empty()) {
         const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
         if (left <= 0 || m_state->outOfTime())
             return Error{ErrorCode::Limit, "the child process ran out of time", "", {}};
         m_state->exchange(std::min(left, m_state->remaining()), &bytes);
+        if (stopped && stopped()) return Error{ErrorCode::Cancelled, "the call was stopped", "", {}};
         if (!m_state->input.open())
             return Error{ErrorCode::ToolFailed, "the child process stopped reading its input", "", {}};
     }

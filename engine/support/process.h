@@ -2,7 +2,9 @@
 // Child processes: started without a shell, in a process group of their own, with limits on time, memory and output;
 // killed as a group. What a child does cannot harm its parent, and none outlives it (support/guard.h): a child ends,
 // too, with the thread that started it, which therefore must live as long as the child is wanted.
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +25,7 @@ struct ProcessOptions {
     double cpuSeconds = 0;           // RLIMIT_CPU, rounded up; 0 = none
     int64_t addressSpaceBytes = 0;   // RLIMIT_AS; 0 = none; not in sanitizers' builds
     size_t outputLimit = 64u << 20;  // bytes kept of each of stdout and stderr; the rest is read and dropped
+    size_t errorLimit = SIZE_MAX;    // of stderr, where it is less
 };
 
 struct ProcessEnd {
@@ -51,7 +54,8 @@ class ChildProcess {
 
     /// Writes all of it, reading output meanwhile so that neither side waits for the other. Errors when the child has
     /// gone, `seconds` pass, or the time limit strikes.
-    Result<void> write(std::string_view bytes, double seconds = 1e9);
+    /// Cancelled once `stopped` says so.
+    Result<void> write(std::string_view bytes, double seconds = 1e9, const std::function<bool()>& stopped = {});
     /// The same with descriptors of the parent, which the child gets as numbers of its own (receiveDescriptors).
     Result<void> send(char byte, const std::vector<int>& descriptors);
     void closeInput();

@@ -135,6 +135,22 @@ class ProcessTest : public QObject {
         QVERIFY(child->wait().ok());
         QVERIFY(!child->running());
     }
+    void writeIsStopped() {
+        auto child = ChildProcess::start({.argv = {"sleep", "1000"}});
+        QVERIFY(child.has_value());
+        int asked = 0;
+        const auto written = child->write(std::string(size_t{4} << 20, 'x'), 1000, [&] { return ++asked > 2; });
+        QVERIFY(!written.has_value());
+        QCOMPARE(written.error().code, ErrorCode::Cancelled);
+    }
+    void errorLimit() {
+        ProcessOptions options = shell("head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2");
+        options.errorLimit = 1000;
+        const auto end = runProcess(options);
+        QVERIFY(end.has_value() && end->ok());
+        QCOMPARE(end->output.size(), size_t{100000});
+        QCOMPARE(end->errors.size(), size_t{1000});
+    }
     void answerThatNeverComes() {
         auto child = ChildProcess::start({.argv = {"true"}});
         QVERIFY(child.has_value());
