@@ -7,6 +7,7 @@
 #include "cutaway/words.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/verify.h"
+#include "engine/ops/alias.h"
 #include "engine/plugins/text_difference.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/text/print.h"
@@ -69,6 +70,16 @@ std::vector<RewriteGroup> groupsOf(const TextDifference& difference) {
         joinOperands(old, *parsed);
         for (Node* input : old->inputs()) joinKnown(old, input);
     }
+    // A write that is left out and one in its place are one rewrite: inputs are written to after any amount of fuel.
+    const void* written = nullptr;
+    const auto joinWrites = [&](const void* item, const Node& node) {
+        if (!node.isCall() || !node.op().mutates()) return;
+        if (written != nullptr) unions.join(written, item);
+        written = item;
+    };
+    for (Node* node : difference.removed) joinWrites(node, *node);
+    for (Node* node : difference.made) joinWrites(node, *node);
+    for (const auto& [old, parsed] : difference.edited) joinWrites(old, *old), joinWrites(old, *parsed);
     for (const TextRewire& rewire : difference.rewired) {
         const bool before = unions.knows(rewire.before), after = unions.knows(rewire.after.any());
         if (before && after) unions.join(rewire.before, rewire.after.any());
@@ -92,9 +103,9 @@ std::vector<RewriteGroup> groupsOf(const TextDifference& difference) {
 
 class GroupEditor {
   public:
-    /// `known`: operators without a row that may be called; `attributes`: tensors that may be read.
+    /// `known`: operators without a row that may be called; `attributes`: tensors that may be read, and their types.
     GroupEditor(Graph& graph, const TextDifference& difference, Rewriter& rewriter, std::set<std::string> known,
-                std::set<std::string> attributes)
+                std::map<std::string, ValueType> attributes)
         : m_graph(graph),
           m_difference(difference),
           m_rewriter(rewriter),
@@ -169,6 +180,12 @@ class GroupEditor {
         return type;
     }
 
+    static Result<void> checkTensor(const Node& parsed, const ValueType& type, const std::string& where) {
+        if (parsed.type().isOpaque() || sameType(type, parsed.type())) return {};
+        return invalidInput("the text says " + parsed.type().text() + ", and the model's tensor is " + type.text(),
+                            where);
+    }
+
     Result<void> make(const RewriteGroup& group) {
         if (group.made.empty()) return {};
         Provenance provenance;
@@ -189,10 +206,12 @@ class GroupEditor {
                 node = &m_graph.call(parsed->op(), std::move(args), std::move(type), before, parsed->name(),
                                      keywordsOf(*parsed));
             } else {
-                if (!m_attributes.contains(parsed->target()))
+                const auto tensor = m_attributes.find(parsed->target());
+                if (tensor == m_attributes.end())
                     return invalidInput("the model has no tensor '" + visibleText(parsed->target()) + "'",
                                         parsed->name());
-                node = &m_graph.getAttr(parsed->target(), parsed->type(), before, parsed->name());
+                CT_TRY_VOID(checkTensor(*parsed, tensor->second, parsed->name()));
+                node = &m_graph.getAttr(parsed->target(), tensor->second, before, parsed->name());
             }
             m_graph.setProvenance(*node, shared);
             m_made[parsed] = node;
@@ -265,7 +284,8 @@ class GroupEditor {
     Graph& m_graph;
     const TextDifference& m_difference;
     Rewriter& m_rewriter;
-    std::set<std::string> m_knownOps, m_attributes;
+    std::set<std::string> m_knownOps;
+    std::map<std::string, ValueType> m_attributes;
     std::unordered_map<Node*, Node*> m_made;
 };
 
@@ -284,15 +304,52 @@ std::set<std::string> opaqueOps(const Module& module) {
         if (node.isCall() && node.op().isOpaque()) names.insert(node.op().name());
     return names;
 }
-std::set<std::string> attributesOf(const Module& root, const Module& module) {
-    std::set<std::string> names;
-    for (const Module* one : {&root, &module}) {
-        for (const auto& [name, tensor] : one->tensors) names.insert(name);
-        for (const auto& [name, recipe] : one->recipes) names.insert(name);
-    }
+/// Types of tensors that the graph may read: as it reads them already, or as they are.
+std::map<std::string, ValueType> attributesOf(const Module& root, const Module& module) {
+    std::map<std::string, ValueType> types;
     for (const Node& node : module.graph().nodes())
-        if (node.kind() == NodeKind::GetAttr) names.insert(node.target());
-    return names;
+        if (node.kind() == NodeKind::GetAttr) types.emplace(node.target(), node.type());
+    for (const Module* one : {&module, &root}) {
+        for (const auto& [name, tensor] : one->tensors) {
+            if (!tensor.defined() || types.contains(name)) continue;
+            TensorType type;
+            type.dtype = tensor.dtype();
+            type.device = tensor.device();
+            type.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+            type.strides.assign(tensor.strides().begin(), tensor.strides().end());
+            types.emplace(name, ValueType(std::move(type)));
+        }
+        for (const auto& [name, recipe] : one->recipes)
+            types.emplace(name, recipe->graph().graph().outputs().at(0).node()->type());
+    }
+    return types;
+}
+
+/// Inputs and tensors of the model that the graph writes to, through views, too.
+std::map<std::string, std::string> writtenInputs(const Graph& graph) {
+    std::map<std::string, std::string> out;  // name, the call that does it
+    for (const Node& node : graph.nodes()) {
+        if (!node.isCall() || !node.op().mutates()) continue;
+        for (const Node* operand : writtenOperands(node)) {
+            const Node& root = storageRoot(*operand);
+            if (root.isPlaceholder() || root.kind() == NodeKind::GetAttr) out[root.name()] = node.name();
+        }
+    }
+    return out;
+}
+Result<void> writesAsBefore(const std::map<std::string, std::string>& before,
+                            const std::map<std::string, std::string>& now) {
+    const std::vector<std::string> kept = {"a plugin's pass keeps what the graph writes to its inputs"};
+    for (const auto& [input, call] : before)
+        if (!now.contains(input))
+            return Error{ErrorCode::InvalidInput,
+                         "nothing is written to '" + input + "' any more, as '" + call + "' did",
+                         {},
+                         kept};
+    for (const auto& [input, call] : now)
+        if (!before.contains(input))
+            return Error{ErrorCode::InvalidInput, "it writes to '" + input + "', which the graph does not", call, kept};
+    return {};
 }
 
 struct RewriteNames {
@@ -307,6 +364,7 @@ Result<bool> rewriteFunction(const Module& root, Module& module, const TextDiffe
     Graph& graph = module.graph();
     GroupEditor editor(graph, difference, rewriter, opaqueOps(module), attributesOf(root, module));
     const std::vector<ValueType> returned = returnedTypes(graph);
+    const auto written = writtenInputs(graph);
     bool changed = false;
     for (const RewriteGroup& group : groupsOf(difference)) {
         const NamedRewrite* said = nullptr;
@@ -332,6 +390,7 @@ Result<bool> rewriteFunction(const Module& root, Module& module, const TextDiffe
                          "output " + std::to_string(i) + " is " + now[i].text() + " in place of " + returned[i].text(),
                          {},
                          {"a plugin's pass keeps inputs and outputs as they are"}};
+    CT_TRY_VOID(writesAsBefore(written, writtenInputs(graph)));
     return changed;
 }
 

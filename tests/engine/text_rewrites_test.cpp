@@ -205,6 +205,61 @@ class TextRewritesTest : public QObject {
         }
     }
 
+    /// A tensor that the text reads anew has the model's type.
+    void tensorsReadAnew() {
+        const QString before =
+            "def forward(x: \"f32[4]\"):\n    neg: \"f32[4]\" = aten.neg.default(x)\n    return (neg,)\n";
+        const auto read = [&](const char* type) {
+            Made one;
+            one.module = std::move(*parseText(before.toStdString()));
+            one.module->tensors["w"] = Tensor::zeros(DType::F32, {4});
+            const CompileRequest request;
+            Rewriter rewriter("test", PassContext(request), {});
+            const auto changed =
+                rewriteByText(*one.module, pluginText(*one.module),
+                              "def forward(x: \"f32[4]\"):\n    w: \"" + std::string(type) +
+                                  "\" = self.w\n    neg: \"f32[4]\" = aten.neg.default(w)\n    return (neg,)\n",
+                              rewriter, "test", "why", {});
+            one.failed = !changed;
+            if (!changed) one.error = changed.error();
+            return one;
+        };
+        QVERIFY(!read("f32[4]").failed);
+        const Made wrong = read("f16[4]");
+        QVERIFY(wrong.failed);
+        QVERIFY2(wrong.error.text().find("the text says f16[4], and the model's tensor is f32[4]") != std::string::npos,
+                 wrong.error.text().c_str());
+    }
+
+    void writes_data() {
+        QTest::addColumn<QString>("from");
+        QTest::addColumn<QString>("to");
+        QTest::addColumn<QString>("error");
+        const QString copy = "    copy_: \"f32[4]\" = aten.copy_.default(x, add)\n";
+        QTest::newRow("left out") << copy << ""
+                                  << "nothing is written to 'x' any more, as 'copy_' did";
+        QTest::newRow("to another input")
+            << copy << QString(copy).replace("(x,", "(y,") << "nothing is written to 'x' any more";
+        QTest::newRow("one more") << copy << copy + "    copy__1: \"f32[4]\" = aten.copy_.default(y, add)\n"
+                                  << "it writes to 'y', which the graph does not";
+        QTest::newRow("another value") << copy << QString(copy).replace("add)", "neg)") << "";
+        QTest::newRow("under another name") << copy << QString(copy).replace("copy_:", "copied:") << "";
+    }
+    void writes() {
+        QFETCH(QString, from);
+        QFETCH(QString, to);
+        QFETCH(QString, error);
+        const QString before =
+            "def forward(x: \"f32[4]\", y: \"f32[4]\"):\n    neg: \"f32[4]\" = aten.neg.default(y)\n"
+            "    add: \"f32[4]\" = aten.add.Tensor(x, neg)\n"
+            "    copy_: \"f32[4]\" = aten.copy_.default(x, add)\n    return (neg,)\n";
+        for (const std::optional<int64_t> fuel : {std::optional<int64_t>(), std::optional<int64_t>(1)}) {
+            const Made one = made(before, edited(before, {{from, to}}), fuel, {});
+            QCOMPARE(one.failed, !error.isEmpty());
+            QVERIFY2(QString::fromStdString(one.error.text()).contains(error), one.error.text().c_str());
+        }
+    }
+
     /// Bodies are texts of their own.
     void bodies() {
         const QString before = R"(def forward(p: "b8[]", x: "f32[4]"):
