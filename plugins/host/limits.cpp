@@ -1,7 +1,9 @@
 #include "plugins/host/limits.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -72,5 +74,39 @@ bool cutaway_refuse_processes() {
     filter.push_back(ends(SECCOMP_RET_ALLOW));
     const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+#endif
+}
+
+bool keepWritesInFolder() {
+#ifdef SYS_landlock_create_ruleset
+    constexpr unsigned long long kTruncate = 1ull << 14;  // known from version 3 of the interface on
+    const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 1) return false;
+    landlock_ruleset_attr all{};
+    all.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                            LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                            LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                            LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM |
+                            (version >= 3 ? kTruncate : 0);
+    const int rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &all, sizeof all.handled_access_fs, 0));
+    if (rules < 0) return false;
+    const auto allow = [&](const char* path, unsigned long long what) {
+        landlock_path_beneath_attr beneath{};
+        beneath.allowed_access = what;
+        beneath.parent_fd = ::open(path, O_PATH | O_CLOEXEC);
+        const bool done = beneath.parent_fd >= 0 &&
+                          ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0;
+        if (beneath.parent_fd >= 0) ::close(beneath.parent_fd);
+        return done;
+    };
+    // Devices that take anything, and threads of libraries that ask for their own names.
+    allow("/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE | (version >= 3 ? kTruncate : 0));
+    allow("/proc/self/task", LANDLOCK_ACCESS_FS_WRITE_FILE);
+    const bool kept = allow(".", all.handled_access_fs) && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                      ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+    ::close(rules);
+    return kept;
+#else
+    return false;
 #endif
 }

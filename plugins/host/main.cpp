@@ -77,6 +77,8 @@ int main(int argc, char** argv) {
     limit(RLIMIT_FSIZE, fileSize);
     ::signal(SIGXFSZ, SIG_DFL);                             // which Cutaway's programs ignore
     if (processes > 0) ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what it leaves is found, and ended with it
+    // Where the kernel has no such thing, each file's size is limited, as ever.
+    if (processes == 0) static_cast<void>(keepWritesInFolder());
     const bool python = endsWith(file, ".py");
     if (python) {
         ::fcntl(input, F_SETFD, 0);

@@ -124,6 +124,14 @@ static int writes_many(const ct_host *host, ct_text graph) {
     for (;;) sleep(1);
     return CT_OK;
 }
+/* Beside its folder, which is a temporary one. */
+static int writes_elsewhere(const ct_host *host, ct_text graph) {
+    const int file = open("../cutaway_wrote_elsewhere", O_CREAT | O_WRONLY, 0600);
+    (void)graph;
+    if (file < 0) return host->fail(host, strerror(errno)), CT_FAILED;
+    unlink("../cutaway_wrote_elsewhere");
+    return CT_OK;
+}
 static int remembers(const ct_host *host, ct_text graph) {
     size_t i;
     (void)graph;
@@ -252,7 +260,7 @@ static int good(const ct_host *host, ct_text graph) {
                                             NULL, NULL, function};
 #define PASSES(each) \
     each(crash) each(ends) each(hang) each(forks) each(executes) each(signals) each(leaves_group) each(stops) \
-    each(closes) each(fails_and_goes_on) each(says_much) each(writes) each(writes_many) each(remembers) \
+    each(closes) each(fails_and_goes_on) each(says_much) each(writes) each(writes_many) each(writes_elsewhere) each(remembers) \
     each(prints) each(scribbles) each(silent) each(returns) each(returns_much) each(twice) each(rubbish) \
     each(nothing) each(unknown_operator) each(wrong_arguments) each(cyclic) each(itself) each(undefined) \
     each(missing) each(defined_twice) each(other_inputs) each(fewer_outputs) each(other_output) each(wrong_type) \
