@@ -41,8 +41,8 @@ Json batchJson(const BatchReport& report) {
     for (const BatchVerdict verdict : {BatchVerdict::Passes, BatchVerdict::Differs, BatchVerdict::Fails,
                                        BatchVerdict::Crashes, BatchVerdict::Hangs, BatchVerdict::Lost})
         counts[std::string(nameOf(verdict))] = report.count(verdict);
-    return {{"name", report.name}, {"folder", report.folder},   {"counts", counts},
-            {"tasks", rows},       {"signatures", groups}, {"seconds", report.seconds}};
+    return {{"name", report.name}, {"folder", report.folder}, {"counts", counts},
+            {"tasks", rows},       {"signatures", groups},    {"seconds", report.seconds}};
 }
 
 void printBatch(const BatchReport& report, const std::string& page) {
@@ -118,8 +118,7 @@ Result<int> doBatch(const BatchArguments& arguments) {
                         [&line](const BatchState& state) { line.show(state); });
     }();
     if (!run) return std::move(run).error();
-    if (arguments.json.empty() && run->known > 0)
-        print("%zu tasks had a result before\n", run->known);
+    if (arguments.json.empty() && run->known > 0) print("%zu tasks had a result before\n", run->known);
     if (arguments.json.empty()) print("took %.2f s\n", run->seconds);
     return reportBatch(run->report, arguments);
 }
@@ -135,7 +134,8 @@ void addBatchOptions(CLI::App& command, Context& context) {
     command.add_flag("--slurm", arguments->slurm,
                      "Run the tasks as job arrays of Slurm, by sbatch and squeue, instead of on this machine's cores");
     command
-        .add_option("--jobs", arguments->jobs, "Tasks at once on this machine; 0: one per core; default: what FILE says")
+        .add_option("--jobs", arguments->jobs,
+                    "Tasks at once on this machine; 0: one per core; default: what FILE says")
         ->type_name("N")
         ->check(wholeNumber(0, 1024))
         ->default_str("");

@@ -129,8 +129,13 @@ Result<int> color(const PluginArguments& arguments) {
         else print("%s  %g %s", node.node.c_str(), node.number, coloring.unit.c_str());
         print("%s%s\n", node.why.empty() ? "" : "  ", node.why.c_str());
     }
+    if (!coloring.unknown.empty()) {
+        std::string names;
+        for (const std::string& name : coloring.unknown) names += (names.empty() ? "'" : ", '") + name + "'";
+        remark("the colouring " + arguments.name + " gives a colour to what the graph does not have: " + names);
+    }
     if (arguments.json.empty()) return 0;
-    return writeText(arguments.json, dump({{"unit", coloring.unit}, {"nodes", rows}}));
+    return writeText(arguments.json, dump({{"unit", coloring.unit}, {"nodes", rows}, {"unknown", coloring.unknown}}));
 }
 
 Result<int> onOff(const PluginArguments& arguments) {
@@ -218,7 +223,10 @@ std::vector<JsonReport> pluginReports() {
                     {"why", "string: a sentence"}};
     return {{"--json", {{"plugins", Json::array({plugin})}, {"folders", Json::array({folder})}}},
             {"--json FILE", {{"trials", Json::array({trial})}, {"kept", "boolean: the contract, in all of them"}}},
-            {"--json NAME MODEL", {{"unit", "string: of the numbers"}, {"nodes", Json::array({node})}}}};
+            {"--json NAME MODEL",
+             {{"unit", "string: of the numbers"},
+              {"nodes", Json::array({node})},
+              {"unknown", Json::array({"string: a name of which the graph has no node"})}}}};
 }
 
 }  // namespace

@@ -137,10 +137,8 @@ Result<BatchRun> runBatch(const BatchPlan& plan, BatchPlace place, const std::fu
     std::string problem;
     const auto lock = FileLock::take((std::filesystem::path(plan.folder) / "lock").string(), 0, &problem);
     if (!lock)
-        return Error{ErrorCode::ToolFailed,
-                     problem.empty() ? "another program works on this batch" : problem,
-                     plan.folder,
-                     {}};
+        return Error{
+            ErrorCode::ToolFailed, problem.empty() ? "another program works on this batch" : problem, plan.folder, {}};
     const auto start = std::chrono::steady_clock::now();
     BatchRun run;
     run.known = batchState(plan).done;

@@ -95,8 +95,7 @@ std::vector<std::string> pathsOf(const fs::path& folder, const std::string& patt
 std::string pathBeside(const std::string& model, std::string name) {
     const fs::path path(model);
     constexpr std::string_view kStem = "{stem}";
-    for (size_t at; (at = name.find(kStem)) != std::string::npos;)
-        name.replace(at, kStem.size(), path.stem().string());
+    for (size_t at; (at = name.find(kStem)) != std::string::npos;) name.replace(at, kStem.size(), path.stem().string());
     return (fs::is_directory(path) ? path / name : path.parent_path() / name).string();
 }
 
@@ -117,7 +116,8 @@ Result<std::vector<Model>> modelsOfBatch(const BatchText& text, const fs::path& 
         if (paths.empty())
             return Error{ErrorCode::NotFound, "there is no model '" + said.path.value + "'", said.path.where, {}};
         for (const std::string& path : paths) {
-            Model model{path, fs::path(path).lexically_proximate(folder).string(), &said, {}, {}, {}, {}, {}, {}, {}, {}};
+            Model model{path, fs::path(path).lexically_proximate(folder).string(), &said, {}, {}, {}, {}, {}, {}, {},
+                        {}};
             if (!said.graph.empty()) model.shown += " " + said.graph;
             for (const auto& [symbol, size] : said.sizes) model.shown += " " + symbol + "=" + std::to_string(size);
             if (!seen.insert(model.shown).second)
@@ -191,8 +191,8 @@ Result<BatchTask> taskOf(const BatchText& text, const Model& model, const BatchR
         append(task.minify, asked);
         if (runs) append(task.minify, {"--backend", backend});
         if (runs && !model.inputs.empty()) append(task.minify, {"--inputs", model.inputs});
-        append(task.minify, {"--timeout", std::to_string(text.trialSeconds), "--max-trials",
-                             std::to_string(text.trials)});
+        append(task.minify,
+               {"--timeout", std::to_string(text.trialSeconds), "--max-trials", std::to_string(text.trials)});
         hash.add(text.minifySeconds).add(text.trialSeconds).add(text.trials);
         task.minifySeconds = text.minifySeconds;
     }
@@ -294,13 +294,11 @@ std::optional<BatchResult> readBatchResult(const std::string& folder, const std:
 }
 
 Result<void> writeBatchResult(const std::string& folder, const std::string& id, const BatchResult& result) {
-    const std::string text = "{\"verdict\": " + jsonString(nameOf(result.verdict)) +
-                             ",\n \"seconds\": " + millisecondsText(result.seconds) +
-                             ",\n \"message\": " + jsonString(result.message) +
-                             ",\n \"signature\": " + jsonString(result.signature) +
-                             ",\n \"reproducer\": " + jsonString(result.reproducer) +
-                             ",\n \"minified\": " + jsonString(result.minified) +
-                             ",\n \"minify_seconds\": " + millisecondsText(result.minifySeconds) + "}\n";
+    const std::string text =
+        "{\"verdict\": " + jsonString(nameOf(result.verdict)) + ",\n \"seconds\": " + millisecondsText(result.seconds) +
+        ",\n \"message\": " + jsonString(result.message) + ",\n \"signature\": " + jsonString(result.signature) +
+        ",\n \"reproducer\": " + jsonString(result.reproducer) + ",\n \"minified\": " + jsonString(result.minified) +
+        ",\n \"minify_seconds\": " + millisecondsText(result.minifySeconds) + "}\n";
     return replaceFile(resultFile(folder, id), text);
 }
 

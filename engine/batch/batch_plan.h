@@ -17,8 +17,8 @@ Result<void> writeBatchPlan(const BatchPlan& plan);
 /// Of a folder's plan, the task of that name. Errors: no plan, no such task.
 Result<BatchTask> plannedTask(const std::string& folder, const std::string& id);
 
-/// Runs the command, and the minifier where it fails, by `threads` threads. Nothing: somebody killed one of the two, and
-/// it is to be run again. Errors: the folder cannot be written; a program cannot be started.
+/// Runs the command, and the minifier where it fails, by `threads` threads. Nothing: somebody killed one of the two,
+/// and it is to be run again. Errors: the folder cannot be written; a program cannot be started.
 Result<std::optional<BatchResult>> tryBatchTask(const BatchTask& task, const std::string& folder, int threads,
                                                 const Progress& progress);
 

@@ -62,8 +62,8 @@ std::string reproducerLink(const BatchResult& result) {
 }  // namespace
 
 size_t BatchReport::count(BatchVerdict verdict) const {
-    return static_cast<size_t>(std::count_if(rows.begin(), rows.end(),
-                                             [&](const BatchRow& row) { return row.result.verdict == verdict; }));
+    return static_cast<size_t>(
+        std::count_if(rows.begin(), rows.end(), [&](const BatchRow& row) { return row.result.verdict == verdict; }));
 }
 
 Result<BatchReport> batchReport(const BatchPlan& plan) {
@@ -88,10 +88,9 @@ Result<BatchReport> batchReport(const BatchPlan& plan) {
 
 std::string batchHtml(const BatchReport& report) {
     const std::string name = htmlText(report.name);
-    std::string out =
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + name + "</title>\n" +
-        "<meta name=\"viewport\" content=\"width=device-width\">\n" + std::string(kStyle) + "</head><body>\n<h1>" + name +
-        "</h1>\n<p>" + countText(report.rows.size(), "task") + ": ";
+    std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + name + "</title>\n" +
+                      "<meta name=\"viewport\" content=\"width=device-width\">\n" + std::string(kStyle) +
+                      "</head><body>\n<h1>" + name + "</h1>\n<p>" + countText(report.rows.size(), "task") + ": ";
     bool first = true;
     for (const BatchVerdict verdict : kAllVerdicts)
         if (const size_t count = report.count(verdict)) {
@@ -107,24 +106,27 @@ std::string batchHtml(const BatchReport& report) {
                 where += (where.empty() ? "" : "<br>") + htmlText(rowName(report.rows[row].task));
             // One of them stands for all; the table below has the others'.
             const BatchResult& shown = report.rows[group.rows.front()].result;
-            out += "<tr>" + cell(std::to_string(group.rows.size()), "number") + cell(htmlText(group.signature), "text") +
-                   cell(where) + cell(reproducerLink(shown)) + "</tr>\n";
+            out += "<tr>" + cell(std::to_string(group.rows.size()), "number") +
+                   cell(htmlText(group.signature), "text") + cell(where) + cell(reproducerLink(shown)) + "</tr>\n";
         }
         out += "</table>\n";
     }
-    out += "<h2>Tasks</h2>\n<table><tr><th>Model</th><th>Request</th><th>Check</th><th>Verdict</th><th>Time</th>"
-           "<th>What happened</th><th></th></tr>\n";
+    out +=
+        "<h2>Tasks</h2>\n<table><tr><th>Model</th><th>Request</th><th>Check</th><th>Verdict</th><th>Time</th>"
+        "<th>What happened</th><th></th></tr>\n";
     for (const BatchRow& row : report.rows) {
         const BatchResult& result = row.result;
         std::string what = htmlText(result.message);
         if (!result.minified.empty())
-            what += (what.empty() ? "" : "<br>") + htmlText(result.minified) + " (" + secondsText(result.minifySeconds) + ")";
+            what += (what.empty() ? "" : "<br>") + htmlText(result.minified) + " (" +
+                    secondsText(result.minifySeconds) + ")";
         out += "<tr>" + cell(htmlText(row.task.model)) + cell(htmlText(row.task.request)) + cell(row.task.check) +
                cell(std::string(nameOf(result.verdict)), nameOf(result.verdict)) +
                cell(result.verdict == BatchVerdict::Lost ? "" : secondsText(result.seconds), "number") +
                cell(what, "text") + cell(reproducerLink(result)) + "</tr>\n";
     }
-    return out + "</table>\n<p>A reproducer is repeated by <code>cutaway-cli run-repro FOLDER</code>.</p>\n</body></html>\n";
+    return out +
+           "</table>\n<p>A reproducer is repeated by <code>cutaway-cli run-repro FOLDER</code>.</p>\n</body></html>\n";
 }
 
 }  // namespace cutaway

@@ -1,5 +1,5 @@
-// By Slurm's own commands. Which jobs there are, the queue alone knows: an array has the name of the batch's folder, so a
-// program that is started again finds those that an earlier one has submitted.
+// By Slurm's own commands. Which jobs there are, the queue alone knows: an array has the name of the batch's folder, so
+// a program that is started again finds those that an earlier one has submitted.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostOfArray = 1000;  // Slurm's default of MaxArraySize is 1001
 constexpr double kCommandSeconds = 120;
-constexpr int kMostSilent = 20;        // questions that a controller which starts again leaves without an answer
+constexpr int kMostSilent = 20;  // questions that a controller which starts again leaves without an answer
 constexpr double kLeastWait = 0.5, kMostWait = 10;
 /// After the last job has gone: a file that another machine wrote may be seen a little later.
 constexpr double kSettle = 3;
@@ -46,7 +46,8 @@ Result<std::string> slurmCommand(const std::vector<std::string>& words, const Pr
 class Cluster {
   public:
     Cluster(const BatchPlan& plan, const Progress& progress)
-        : m_plan(plan), m_progress(progress),
+        : m_plan(plan),
+          m_progress(progress),
           m_name("cutaway-" + Hasher().add(std::string_view(plan.folder)).finish().hex().substr(0, 12)),
           m_folder(fs::path(plan.folder) / "slurm") {}
 
@@ -94,9 +95,7 @@ class Cluster {
             const std::string list =
                 (m_folder / (Hasher().add(std::string_view(lines)).finish().hex() + ".tasks")).string();
             CT_TRY_VOID(replaceFile(list, lines));
-            std::vector<std::string> words = {"sbatch",
-                                              "--parsable",
-                                              "--job-name=" + m_name,
+            std::vector<std::string> words = {"sbatch", "--parsable", "--job-name=" + m_name,
                                               "--array=0-" + std::to_string(count - 1),
                                               "--output=" + (m_folder / "%A_%a.log").string()};
             words.insert(words.end(), m_plan.slurm.begin(), m_plan.slurm.end());

@@ -21,7 +21,8 @@ bool comesFromOutside(int signal) {
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 bool wasKilled(const ProcessEnd& end) {
-    return end.how == ProcessEnd::How::Cancelled || (end.how == ProcessEnd::How::Signalled && comesFromOutside(end.signal));
+    return end.how == ProcessEnd::How::Cancelled ||
+           (end.how == ProcessEnd::How::Signalled && comesFromOutside(end.signal));
 }
 
 /// The last error that the program has told, without its notes: what came before it are remarks.
@@ -46,7 +47,10 @@ struct Ended {
 class Trying {
   public:
     Trying(const BatchTask& task, const std::string& folder, int threads, const Progress& progress)
-        : m_task(task), m_folder(folder), m_own(batchTaskFolder(folder, task.id)), m_threads(threads),
+        : m_task(task),
+          m_folder(folder),
+          m_own(batchTaskFolder(folder, task.id)),
+          m_threads(threads),
           m_progress(progress) {}
 
     Result<std::optional<BatchResult>> run() {
@@ -88,7 +92,8 @@ class Trying {
         const std::string path = (m_own / report).string();
         options.argv.insert(options.argv.end(), {"--json", path});
         options.environment = {{"CUTAWAY_REPROS", (m_own / "reproducers").string()}};
-        if (!std::getenv("OMP_NUM_THREADS")) options.environment.emplace_back("OMP_NUM_THREADS", std::to_string(m_threads));
+        if (!std::getenv("OMP_NUM_THREADS"))
+            options.environment.emplace_back("OMP_NUM_THREADS", std::to_string(m_threads));
         options.wallSeconds = seconds;
         options.outputLimit = size_t{1} << 20;
         CT_TRY(ProcessEnd end, runProcess(options, {}, m_progress));

@@ -15,8 +15,8 @@ namespace cutaway {
 namespace {
 
 constexpr std::string_view kChecks[] = {"compile", "run", "freeze"};
-constexpr std::string_view kFileKeys[] = {"name",   "folder",  "checks", "backend", "seconds", "jobs",
-                                          "retries", "cache",   "minify", "model",   "request", "slurm"};
+constexpr std::string_view kFileKeys[] = {"name",    "folder", "checks", "backend", "seconds", "jobs",
+                                          "retries", "cache",  "minify", "model",   "request", "slurm"};
 constexpr std::string_view kModelKeys[] = {"path", "inputs", "expect", "gradients", "graph", "sizes"};
 constexpr std::string_view kRequestKeys[] = {"name", "options", "checks", "backend"};
 constexpr std::string_view kMinifyKeys[] = {"seconds", "trial_seconds", "trials"};
@@ -40,9 +40,7 @@ class Section {
     Section(const toml::table& table, const std::string& file, std::string what)
         : m_table(table), m_file(file), m_what(std::move(what)) {}
 
-    std::string at(const toml::source_region& source) const {
-        return m_file + ":" + std::to_string(source.begin.line);
-    }
+    std::string at(const toml::source_region& source) const { return m_file + ":" + std::to_string(source.begin.line); }
     Error wrong(const toml::node& node, std::string message) const {
         return invalidInput(std::move(message), at(node.source()));
     }
@@ -54,8 +52,7 @@ class Section {
     Result<void> onlyKnown(std::span<const std::string_view> known) const {
         for (const auto& [key, node] : m_table) {
             if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-            Error error =
-                invalidInput(m_what + " has no key '" + std::string(key.str()) + "'", at(key.source()));
+            Error error = invalidInput(m_what + " has no key '" + std::string(key.str()) + "'", at(key.source()));
             std::string all = "there are: ";
             for (const std::string_view name : known) all.append(name == known.front() ? "" : ", ").append(name);
             if (std::string near = suggestion(key.str(), known); !near.empty()) error.notes.push_back(std::move(near));
@@ -130,7 +127,8 @@ class Section {
         if (!node) return {};
         if (!node->is_number()) return otherType(key, *node, "a number of seconds");
         const double value = *node->value<double>();
-        if (!std::isfinite(value) || value <= 0) return wrong(*node, "'" + std::string(key) + "' is more than 0 seconds");
+        if (!std::isfinite(value) || value <= 0)
+            return wrong(*node, "'" + std::string(key) + "' is more than 0 seconds");
         into = value;
         return {};
     }

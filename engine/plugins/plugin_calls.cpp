@@ -13,6 +13,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/ir/verify.h"
 #include "engine/plugins/plugin_registry.h"
+#include "engine/plugins/text_functions.h"
 #include "engine/support/files.h"
 #include "engine/text/parse.h"
 
@@ -20,7 +21,7 @@ namespace cutaway {
 namespace {
 
 constexpr uint64_t kMostImportedBytes = uint64_t{4} << 30;
-constexpr size_t kMostSentenceBytes = 4096;
+constexpr size_t kMostSentenceBytes = 4096, kMostUnknown = 20;
 constexpr std::string_view kOracleCommand = "oracle:", kJudgeCommand = "judge:";
 
 /// Calls `visit(texts behind the word)` for each group that begins with `word`.
@@ -60,6 +61,17 @@ Result<OracleVerdict> verdictOf(const FoundItem& found, const PluginReply& reply
         return {};
     }));
     return verdict;
+}
+
+/// Names of the nodes of a graph's text, inputs included.
+Result<void> namesIn(const std::string& graph, std::set<std::string>& names) {
+    CT_TRY(const FunctionTexts texts, splitFunctions(graph));
+    for (const TextFunction& function : texts.functions) {
+        for (const std::string_view line : function.head)
+            forEachWord(line, [&](std::string_view word) { names.emplace(word); });
+        for (const std::string_view line : function.body) names.emplace(definedName(line));
+    }
+    return {};
 }
 
 }  // namespace
@@ -110,7 +122,9 @@ Result<OracleVerdict> askOracle(const std::string& oracle, const std::string& gr
 Result<Coloring> colorGraph(const std::string& coloring, const std::string& graph, const Progress& progress) {
     CT_TRY(const FoundItem found, findItem("coloring", coloring));
     CT_TRY(const PluginReply reply, callItem(found, graph, [&] { return progress.cancelled(); }));
-    Coloring out{visibleText(found.item->unit), {}};
+    Coloring out{visibleText(found.item->unit), {}, {}};
+    std::set<std::string> names;
+    CT_TRY_VOID(namesIn(graph, names));
     CT_TRY_VOID(forEachSaid(found, reply, "color", [&](const std::string* text) -> Result<void> {
         NodeColor node{text[0], 0, visibleText(text[2].substr(0, 100)),
                        visibleText(text[3].substr(0, kMostSentenceBytes))};
@@ -118,7 +132,8 @@ Result<Coloring> colorGraph(const std::string& coloring, const std::string& grap
         const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), node.number);
         if (read.ec != std::errc() || !std::isfinite(node.number))
             return ofItem(found, invalidInput("gives the node '" + visibleText(node.node) + "' no finite number"));
-        out.nodes.push_back(std::move(node));
+        if (names.contains(node.node)) out.nodes.push_back(std::move(node));
+        else if (out.unknown.size() < kMostUnknown) out.unknown.push_back(visibleText(node.node.substr(0, 100)));
         return {};
     }));
     return out;
@@ -126,13 +141,14 @@ Result<Coloring> colorGraph(const std::string& coloring, const std::string& grap
 
 bool hasImporter(const std::string& path) { return importerOf(path).has_value(); }
 
-Result<OpenedFile> importFile(const std::string& path) {
+Result<OpenedFile> importFile(const std::string& path, const Progress& progress) {
     const auto found = importerOf(path);
     if (!found) return Error{ErrorCode::NotFound, "no plugin imports files of this name", path, {}};
     CT_TRY(const auto file, InputFile::open(path));
     CT_TRY(const std::string bytes, file->readAll(kMostImportedBytes));
-    CT_TRY(const PluginReply reply,
-           callItem(*found, bytes, {}, {}, 0, std::filesystem::path(path).filename().string()));
+    CT_TRY(const PluginReply reply, callItem(
+                                        *found, bytes, [&] { return progress.cancelled(); }, {}, 0,
+                                        std::filesystem::path(path).filename().string()));
     OpenedFile out;
     out.path = path;
     out.description = "imported by " + found->plugin->title();

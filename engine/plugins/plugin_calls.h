@@ -10,7 +10,7 @@ namespace cutaway {
 bool hasImporter(const std::string& path);
 /// Opens a file through the first importer that takes its name. The importer gets the file's name and bytes, no more.
 /// Errors: none takes it; what the importer says; a graph that does not parse or verify.
-Result<OpenedFile> importFile(const std::string& path);
+Result<OpenedFile> importFile(const std::string& path, const Progress& progress = {});
 
 /// Whether a judge takes a tensor for the expected one. A tensor of None is equal to none but None, and nobody is
 /// asked.

@@ -165,10 +165,15 @@ Result<void> writeOut(const PluginPass& asked, CompileRequest& out) {
             if (declares(*pass, setting.first)) one.settings.push_back(setting);
         out.plugins.push_back(std::move(one));
     }
-    const bool there = std::any_of(out.userRules.begin(), out.userRules.end(),
-                                   [&](const UserRules& rules) { return rules.name == info.name; });
-    if (dot == std::string::npos && !info.rules.empty() && !there)
-        out.userRules.push_back({info.name, info.rules, info.file});
+    if (dot != std::string::npos || info.rules.empty()) return {};
+    const auto there = std::find_if(out.userRules.begin(), out.userRules.end(),
+                                    [&](const UserRules& rules) { return rules.name == info.name; });
+    if (there == out.userRules.end()) out.userRules.push_back({info.name, info.rules, info.file});
+    else if (there->text != info.rules)
+        return Error{ErrorCode::InvalidInput,
+                     "the request has rules named '" + info.name + "' that are not those of " + plugin->title(),
+                     there->path,
+                     {"give the file another name, or leave --plugin " + info.name + " out"}};
     return {};
 }
 

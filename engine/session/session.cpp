@@ -135,8 +135,8 @@ std::unique_ptr<Module> alone(const Module& body, const Module& around, const st
 }
 
 /// A file that a plugin reads, with the graph that the settings name alone.
-Result<OpenedFile> importChosen(const std::string& path, const OpenSettings& settings) {
-    CT_TRY(OpenedFile file, importFile(path));
+Result<OpenedFile> importChosen(const std::string& path, const OpenSettings& settings, const Progress& progress) {
+    CT_TRY(OpenedFile file, importFile(path, progress));
     if (settings.graph.empty()) return file;
     std::vector<std::string_view> names;
     for (const OpenedGraph& graph : file.graphs) names.push_back(graph.name);
@@ -152,11 +152,12 @@ Result<OpenedFile> importChosen(const std::string& path, const OpenSettings& set
 }
 
 /// Opens the file at the graph that the settings name; an unknown name is refused with those that there are.
-Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings) {
+Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings, const Progress& progress) {
     CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
     // Text is recognised by what it looks like, which an importer may know better.
     const bool isText = known.format() == FileFormat::FxText || known.format() == FileFormat::Log;
-    if ((isText || known.format() == FileFormat::Unknown) && hasImporter(path)) return importChosen(path, settings);
+    if ((isText || known.format() == FileFormat::Unknown) && hasImporter(path))
+        return importChosen(path, settings, progress);
     auto file = known.open({.graph = settings.graph});
     if (settings.graph.empty()) return file;
     const auto names = [](const OpenedFile& opened) {
@@ -225,7 +226,7 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
     auto opened = guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
         faultPoint("reader", "open");
-        CT_TRY(OpenedFile file, openChosen(path, settings));
+        CT_TRY(OpenedFile file, openChosen(path, settings, progress));
         if (file.graphs.empty())
             return unsupported("the file holds no graph (" + file.description + ")", path,
                                {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
@@ -253,7 +254,7 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
 
 Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings) {
     return guarded([&]() -> Result<ModelInfo> {
-        CT_TRY(OpenedFile file, openChosen(path, settings));
+        CT_TRY(OpenedFile file, openChosen(path, settings, {}));
         std::vector<Tensor> samples;
         if (!file.graphs.empty()) CT_TRY_VOID(setSizes(file.graphs.front(), settings.sizes, samples));
         return describeFile(file);

@@ -1,5 +1,5 @@
-// Batches: what a file of TOML says and where it is wrong; the same report however often the batch is killed, and whether
-// it runs on this machine or as an array of Slurm's.
+// Batches: what a file of TOML says and where it is wrong; the same report however often the batch is killed, and
+// whether it runs on this machine or as an array of Slurm's.
 #include "cutaway/batch.h"
 
 #include <signal.h>
@@ -59,8 +59,9 @@ class BatchTest : public QObject {
     /// Recorded models, one of which has other expectations than it computes, and a rule that changes what is computed.
     void writeBatch(const QString& name, const QByteArray& more = {}) const {
         write("wrong.rules", cutaway::testing::kWrongRule);
-        write("cosine/model.py",
-              "def forward(x: \"f32[4]\"):\n    a = aten.cos.default(x)\n    b = aten.relu.default(a)\n    return (b,)\n");
+        write(
+            "cosine/model.py",
+            "def forward(x: \"f32[4]\"):\n    a = aten.cos.default(x)\n    b = aten.relu.default(a)\n    return (b,)\n");
         write("broken/model.py", "def forward(x: \"f32[4]\"):\n    a = aten.cos.default(z)\n    return (a,)\n");
         for (const char* model : {"addcmul", "clamp-mixed", "counter", "einsum", "index-add", "lerp"})
             for (const char* file : {"model.pt2", "inputs_0.safetensors", "expected_0.safetensors"})
@@ -82,7 +83,8 @@ path = '*/model.py'
 name = 'plain'
 [[request]]
 name = 'wrong'
-options = "--rules ')" + path("wrong.rules").toUtf8() + R"('"
+options = "--rules ')" + path("wrong.rules").toUtf8() +
+                        R"('"
 checks = ['run']
 )");
     }
@@ -131,27 +133,32 @@ checks = ['run']
         row("a string without an end", "name = 'x\n" + model, "b.toml:1: this is no TOML");
         row("a key twice", "jobs = 1\njobs = 2\n", "b.toml:2: this is no TOML");
         row("nothing", "", "b.toml: a batch needs [[model]]");
-        row("an unknown key", "checkz = ['run']\n" + model, "b.toml:1: a batch has no key 'checkz'\n  did you mean checks");
+        row("an unknown key", "checkz = ['run']\n" + model,
+            "b.toml:1: a batch has no key 'checkz'\n  did you mean checks");
         row("of a model", model + "input = 'a'\n", "b.toml:3: [[model]] has no key 'input'\n  did you mean inputs");
         row("of a request", model + "[[request]]\nname = 'a'\nmode = 'x'\n", "b.toml:5: [[request]] has no key 'mode'");
         row("of minify", model + "[minify]\nsecond = 1\n", "b.toml:4: [minify] has no key 'second'");
         row("of Slurm", model + "[slurm]\npartition = 'x'\n", "b.toml:4: [slurm] has no key 'partition'");
         row("a model without a path", "[[model]]\ngraph = 'a'\n", "b.toml:1: [[model]] needs 'path'");
         row("a table in place of a list", "[model]\npath = 'a'\n", "b.toml:1: 'model' is written as [[model]]");
-        row("a request without a name", model + "[[request]]\noptions = '--freeze'\n", "b.toml:3: [[request]] needs 'name'");
+        row("a request without a name", model + "[[request]]\noptions = '--freeze'\n",
+            "b.toml:3: [[request]] needs 'name'");
         row("two of a name", model + "[[request]]\nname = 'a'\n\n[[request]]\nname = 'a'\n",
             "b.toml:6: two requests have the name 'a'");
         row("a number", "name = 3\n" + model, "b.toml:1: 'name' is a string, not an integer");
         row("an empty string", "folder = ''\n" + model, "b.toml:1: 'folder' is empty");
-        row("another check", "checks = ['run',\n 'bench']\n" + model, "b.toml:2: 'checks' has no value 'bench'\n  there are: compile, run, freeze");
+        row("another check", "checks = ['run',\n 'bench']\n" + model,
+            "b.toml:2: 'checks' has no value 'bench'\n  there are: compile, run, freeze");
         row("no list", "checks = 'run'\n" + model, "b.toml:1: 'checks' is a list of strings, not a string");
-        row("a list of numbers", model + "[slurm]\noptions = [1]\n", "b.toml:4: 'options' is a list of strings, not an integer");
+        row("a list of numbers", model + "[slurm]\noptions = [1]\n",
+            "b.toml:4: 'options' is a list of strings, not an integer");
         row("no backend", "backend = 'gpu'\n" + model, "b.toml:1: ");
         row("too many jobs", "jobs = 5000\n" + model, "b.toml:1: 'jobs' is from 0 to 1024, not 5000");
         row("no time", "seconds = 0\n" + model, "b.toml:1: 'seconds' is more than 0 seconds");
         row("infinite time", "seconds = inf\n" + model, "b.toml:1: 'seconds' is more than 0 seconds");
         row("a size below 0", model + "sizes = {s0 = -1}\n", "b.toml:3: 's0' is from 0 to");
-        row("a date", "minify = 2020-01-01\n" + model, "b.toml:1: 'minify' is true, false or a table, not a date or time");
+        row("a date", "minify = 2020-01-01\n" + model,
+            "b.toml:1: 'minify' is true, false or a table, not a date or time");
     }
     void refusesWhatIsWrong() {
         QFETCH(QString, text);
@@ -165,14 +172,19 @@ checks = ['run']
         QTest::addColumn<QByteArray>("text");
         QTest::addColumn<QString>("error");
         const QByteArray model = "[[model]]\npath = 'one/m*.py'\n";
-        QTest::newRow("a model") << QByteArray("[[model]]\npath = 'none/*.py'\n") << "b.toml:2: there is no model 'none/*.py'";
-        QTest::newRow("expectations") << model + "expect = 'e.safetensors'\n" << "b.toml:3: ";
-        QTest::newRow("a model twice") << model + "[[model]]\npath = 'one/m.py'\n" << "b.toml:4: the model 'one/m.py' is there twice";
-        QTest::newRow("an option") << model + "[[request]]\nname = 'a'\noptions = '--freez'\n" << "b.toml:5: ";
+        QTest::newRow("a model") << QByteArray("[[model]]\npath = 'none/*.py'\n")
+                                 << "b.toml:2: there is no model 'none/*.py'";
+        QTest::newRow("expectations") << model + "expect = 'e.safetensors'\n"
+                                      << "b.toml:3: ";
+        QTest::newRow("a model twice") << model + "[[model]]\npath = 'one/m.py'\n"
+                                       << "b.toml:4: the model 'one/m.py' is there twice";
+        QTest::newRow("an option") << model + "[[request]]\nname = 'a'\noptions = '--freez'\n"
+                                   << "b.toml:5: ";
         QTest::newRow("a frozen training")
             << model + "[[request]]\nname = 'a'\noptions = '--mode training'\nchecks = ['freeze']\n"
             << "b.toml:5: the check 'freeze' is for inference";
-        QTest::newRow("a plugin") << model + "[[request]]\nname = 'a'\noptions = '--plugin none_such'\n" << "b.toml:5: ";
+        QTest::newRow("a plugin") << model + "[[request]]\nname = 'a'\noptions = '--plugin none_such'\n"
+                                  << "b.toml:5: ";
     }
     void refusesWhatIsNotThere() {
         QFETCH(QByteArray, text);
@@ -239,8 +251,9 @@ checks = ['run']
     }
 
     void minifiesWhatFails() {
-        write("f/m.py",
-              "def forward(x: \"f32[4]\"):\n    a = aten.gelu.default(x)\n    b = aten.cos.default(a)\n    return (b,)\n");
+        write(
+            "f/m.py",
+            "def forward(x: \"f32[4]\"):\n    a = aten.gelu.default(x)\n    b = aten.cos.default(a)\n    return (b,)\n");
         write("f.toml", "cache = 'off'\nchecks = ['compile', 'run']\nminify = true\n[[model]]\npath = 'f/m.py'\n");
         qputenv("CUTAWAY_FAULT", "pass:decompose:runtime_error");
         const auto failed = batch("f.toml");
@@ -303,7 +316,8 @@ checks = ['run']
     void needsSlurm() {
         write("k/m.py", "def forward(x: \"f32[4]\"):\n    return (x,)\n");
         write("k.toml", "folder = 'none'\n[[model]]\npath = 'k/m.py'\n");
-        const auto ended = cutaway::testing::runShell(m_folder.path(), "PATH=/nowhere cutaway-cli batch k.toml --slurm");
+        const auto ended =
+            cutaway::testing::runShell(m_folder.path(), "PATH=/nowhere cutaway-cli batch k.toml --slurm");
         QCOMPARE(ended.status, 1);
         QVERIFY2(ended.err.contains("there is no squeue, so no Slurm, on this machine"), ended.err);
     }

@@ -1,11 +1,15 @@
 // Plugins: found, asked, run as passes, and what it costs when one misbehaves: itself, by name, and nothing else.
 #include "cutaway/plugins.h"
 
+#include <unistd.h>
+
 #include <QtTest>
 #include <chrono>
+#include <thread>
 
 #include "cutaway/session.h"
 #include "tests/support/plugins.h"
+#include "tests/support/shell.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -176,6 +180,7 @@ def mylib.gate.default(x):
         row("says_much", "failed: wwww");
         row("writes", "wrote a file of more than 1048576 bytes and was ended");
         row("writes_many", "wrote files of more than 8388608 bytes together and was ended");
+        row("writes_elsewhere", "failed: Permission denied");
         row("remembers", "failed: no memory");
         row("scribbles", "");
         row("silent", "it returned 2 and did not say why");
@@ -201,6 +206,8 @@ def mylib.gate.default(x):
         row("long_name", "aaaa");
         row("no_tensor", "the model has no tensor 'nobody'");
     }
+    /// Whether the kernel can keep a process from writing elsewhere: landlock_create_ruleset tells its version.
+    static bool keepsWrites() { return ::syscall(444, nullptr, 0, 1) > 0; }
     /// The message names plugin and call, and the session goes on: with the plugin's other passes, and without it.
     void misbehaves() {
         QFETCH(QString, pass);
@@ -210,6 +217,7 @@ def mylib.gate.default(x):
             QSKIP("sanitizers need more address space than any limit leaves");
 #endif
         }
+        if (pass == "writes_elsewhere" && !keepsWrites()) QSKIP("needs Landlock, of Linux 5.13");
         open(kModel);
         setPluginLimits({1, int64_t{128} << 20, 1 << 20, 20 << 20});
         const auto run = m_session.compile(asking("--plugin misbehaves." + pass.toStdString()));
@@ -258,6 +266,91 @@ def starts(graph, host):
             return !state.open(QIODevice::ReadOnly) || state.readAll().contains(") Z ");
         }());
         QVERIFY(QFile::remove(m_folder.path("starts.py")));
+    }
+    /// Started by a thread that goes on; a link that leads to a large file is none.
+    void threadsAndLinks() {
+        QFile large(m_folder.home("large"));
+        QVERIFY(large.open(QIODevice::WriteOnly) && large.resize(64 << 20));
+        m_folder.write("threads.py", R"(import os, subprocess, threading, time
+from cutaway_plugin import plugin
+mine = plugin("threads", "1", "Starts a process in a thread", processes=1)
+@mine.oracle("threads", "Starts a process that goes away")
+def threads(graph, host):
+    if graph.startswith("link"):
+        os.symlink(graph[5:], "large")
+        time.sleep(0.5)
+        return False
+    pids = []
+    def run():
+        pids.append(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid)
+        time.sleep(1000)
+    threading.Thread(target=run, daemon=True).start()
+    while not pids:
+        time.sleep(0.01)
+    host.say(str(pids[0]))
+    return False
+)");
+        setPluginLimits({20, int64_t{1} << 30, 1 << 20, 20 << 20});
+        const auto link = askOracle("threads", "link " + m_folder.home("large").toStdString(), 20);
+        QVERIFY2(link.has_value(), link ? "" : link.error().text().c_str());
+        const auto verdict = askOracle("threads", "start", 20);
+        QVERIFY2(verdict.has_value(), verdict ? "" : verdict.error().text().c_str());
+        const QString process = "/proc/" + QString::fromStdString(verdict->sentence);
+        QVERIFY(QFile::exists(process));
+        setPluginLimits({20, int64_t{1} << 30, 2 << 20, 20 << 20});  // its process is another one now
+        QVERIFY(askOracle("threads", "link /dev/null", 20).has_value());
+        QTRY_VERIFY(!QFile::exists(process) || [&] {
+            QFile state(process + "/stat");
+            return !state.open(QIODevice::ReadOnly) || state.readAll().contains(") Z ");
+        }());
+        QVERIFY(QFile::remove(m_folder.path("threads.py")));
+    }
+    void rulesOfOneName() {
+        open(kModel);
+        const auto own = m_session.compile(
+            asking("--plugin fuse_silu --rule-text 'fuse_silu:" + std::string(testing::kWrongRule) + "'"));
+        QVERIFY(!own.has_value());
+        QVERIFY2(own.error().text().find("has rules named 'fuse_silu' that are not those of plugin fuse_silu") !=
+                     std::string::npos,
+                 own.error().text().c_str());
+    }
+    void colorsOfNobody() {
+        m_folder.write("paints.py", R"(from cutaway_plugin import plugin
+mine = plugin("paints", "1", "Colours")
+@mine.coloring("paints", "Colours what is not there, too")
+def paints(graph, host):
+    for node in ["x", "relu", "nobody"]:
+        host.color(node, kind="a", why="b")
+)");
+        const auto coloring = colorGraph("paints", kModel);
+        QVERIFY2(coloring.has_value(), coloring ? "" : coloring.error().text().c_str());
+        QCOMPARE(coloring->nodes.size(), size_t{2});
+        QCOMPARE(coloring->unknown, std::vector<std::string>{"nobody"});
+        QVERIFY(QFile::remove(m_folder.path("paints.py")));
+    }
+    void importIsCancelled() {
+        m_folder.write("slow.py", R"(import time
+from cutaway_plugin import plugin
+mine = plugin("slow", "1", "Imports slowly")
+@mine.importer("slow", "Takes its time", "*.slow")
+def slow(name, content, host):
+    time.sleep(1000)
+)");
+        m_folder.write("a.slow", "no graph");
+        Progress progress;
+        std::thread canceller([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            progress.cancel->cancel();
+        });
+        Session session;
+        setPluginLimits({60, int64_t{1} << 30, 1 << 20, 20 << 20});
+        const auto start = std::chrono::steady_clock::now();
+        const auto opened = session.open(m_folder.path("a.slow").toStdString(), {}, progress);
+        canceller.join();
+        QVERIFY(!opened);
+        QVERIFY2(opened.error().code == ErrorCode::Cancelled, opened.error().text().c_str());
+        QVERIFY(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
+        for (const char* file : {"slow.py", "a.slow"}) QVERIFY(QFile::remove(m_folder.path(file)));
     }
     void faultsAreCounted() {
         open(kModel);

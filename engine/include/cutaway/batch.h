@@ -1,7 +1,8 @@
 #pragma once
 // Batches: many models, each by several requests and checks, on this machine's cores or as an array of Slurm's. A batch
-// is a folder. A task is a function of the bytes that it reads, the request and the engine; its result is one file there,
-// named after all of these, so what is done is what is there, and whoever starts a batch again goes on with the rest.
+// is a folder. A task is a function of the bytes that it reads, the request and the engine; its result is one file
+// there, named after all of these, so what is done is what is there, and whoever starts a batch again goes on with the
+// rest.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,7 +19,7 @@ struct BatchTask {
     std::vector<std::string> command;   // words of cutaway-cli
     std::vector<std::string> minify;    // the same for what fails, without check and folder; empty: it is not minified
     double seconds = 600, minifySeconds = 600;  // that the two may take
-    int64_t bytes = 0;                  // of the model
+    int64_t bytes = 0;                          // of the model
 };
 
 /// What a file of TOML says, with every path made absolute.
@@ -83,8 +84,8 @@ struct BatchRun {
 };
 enum class BatchPlace : uint8_t { Here, Slurm };
 
-/// Runs what has no result yet and makes the report. Cancelling ends what runs here; what Slurm has goes on. Errors: the
-/// folder cannot be written, another program works in it, Slurm's commands fail.
+/// Runs what has no result yet and makes the report. Cancelling ends what runs here; what Slurm has goes on. Errors:
+/// the folder cannot be written, another program works in it, Slurm's commands fail.
 Result<BatchRun> runBatch(const BatchPlan& plan, BatchPlace place,
                           const std::function<void(const BatchState&)>& watch = {}, const Progress& progress = {});
 /// What an array's job does: one task of the folder's plan, unless it has a result already.

@@ -98,6 +98,7 @@ struct NodeColor {
 struct Coloring {
     std::string unit;
     std::vector<NodeColor> nodes;
+    std::vector<std::string> unknown;  // names of which the graph has no node; the first twenty
 };
 Result<Coloring> colorGraph(const std::string& coloring, const std::string& graph, const Progress& progress = {});
 
