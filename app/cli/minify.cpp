@@ -90,7 +90,7 @@ class SaysWhatIsLeft {
 };
 
 struct MinifyArguments {
-    std::string path, check = "crash", backend = "reference", step, json, oracle;
+    std::string path, check = "crash", backend = "reference", step, json, oracle, judge;
     MinifyOptions minify;
     CompileArguments compile;
     double memoryMebibytes = 0;
@@ -119,6 +119,10 @@ Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
         options.command = oracleCommand(arguments.oracle);
     }
     if (!options.command.empty() && !checkGiven) arguments.check = "command";
+    if (!arguments.judge.empty()) {
+        if (!checkGiven && options.command.empty()) arguments.check = "numbers";
+        if (arguments.check != "numbers") return invalidInput("--judge is for --check numbers, not " + arguments.check);
+    }
     for (const auto& [name, check] : kMinifyChecks)
         if (arguments.check == name) options.check = check;
     if (!options.command.empty() && options.check != MinifyCheck::Command)
@@ -126,6 +130,7 @@ Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
                             (" is for --check command, not " + arguments.check));
     if (!options.match.empty() && options.check != MinifyCheck::Command)
         return invalidInput("--match is for --check command, not " + arguments.check);
+    if (!arguments.judge.empty()) options.command = judgeCommand(arguments.judge);
     CT_TRY(options.backend, arguments.compile.backend(arguments.backend));
     options.memoryBytes = static_cast<int64_t>(arguments.memoryMebibytes * 1024 * 1024);
     CT_TRY(options.request, arguments.compile.resolved());
@@ -162,6 +167,11 @@ void addMinifyOptions(CLI::App& command, Context& context) {
                     "Shell command that fails on a bad graph; {} stands for the graph as a runnable Python file")
         ->type_name("COMMAND");
     addOracle(command, arguments->oracle);
+    command
+        .add_option("--judge", arguments->judge,
+                    "For --check numbers: a plugin's judge, PLUGIN or PLUGIN.JUDGE, which says whether results may "
+                    "stand for those of before the passes")
+        ->type_name("NAME");
     command
         .add_option("--match", options.match,
                     "The text in the command's output that means failure, in place of its exit status")

@@ -124,6 +124,11 @@ void addRunOptions(CLI::App& command, Context& context) {
                     "theirs; new values of buffers by the buffers' names; status 1 where one differs")
         ->type_name("FILE");
     command
+        .add_option("--judge", arguments->run.judge,
+                    "With --expect: a plugin's judge, PLUGIN or PLUGIN.JUDGE, which says whether an output may stand "
+                    "for the expected one")
+        ->type_name("NAME");
+    command
         .add_option(
             "--values", arguments->run.valuesFile,
             "Tensors (safetensors) named after nodes, used instead of what these compute, such as recorded random draws")

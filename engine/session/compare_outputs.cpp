@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/plugins/plugin_calls.h"
 #include "engine/support/number_text.h"
 #include "engine/tensor/compare.h"
 
@@ -96,6 +97,19 @@ Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tenso
                               " elements are not finite, " + std::to_string(before) + " were"};
     }
     return {false, "no new NaN or infinity"};
+}
+
+Result<Verdict> judgedBy(const std::string& judge, const std::vector<Tensor>& actual,
+                         const std::vector<Tensor>& expected, const Progress& progress) {
+    if (actual.size() != expected.size()) return Verdict{true, "it returns another number of results"};
+    CT_TRY(const FoundItem found, findItem("judge", judge));
+    for (size_t i = 0; i < actual.size(); ++i) {
+        CT_TRY(const OracleVerdict verdict, askJudge(found, actual[i], expected[i], progress));
+        if (verdict.fails)
+            return Verdict{true, "the judge refuses output " + std::to_string(i) +
+                                     (verdict.sentence.empty() ? "" : ": " + verdict.sentence)};
+    }
+    return Verdict{false, "the judge takes every output"};
 }
 
 }  // namespace cutaway

@@ -1,5 +1,6 @@
 #pragma once
 // How far results may differ, for `run --expect`, bisecting and the check of numbers alike.
+#include "cutaway/jobs.h"
 #include "engine/minify/bisect.h"
 #include "engine/session/session_state.h"
 #include "engine/tensor/compare.h"
@@ -24,5 +25,9 @@ Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tenso
 /// Bad if a result has another dtype or shape, or an element is too far off (compareOutput). Both sides must have
 /// equally many results.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);
+
+/// Each result by a plugin's judge; bad with the first that it refuses. Errors: there is no such judge, or it fails.
+Result<Verdict> judgedBy(const std::string& judge, const std::vector<Tensor>& actual,
+                         const std::vector<Tensor>& expected, const Progress& progress);
 
 }  // namespace cutaway

@@ -178,22 +178,9 @@ class RecordedSearch {
         if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
         if (!actual) return Verdict{true, "does not run: " + actual.error().message};
         if (m_fromOpened && actual->size() > m_expected.size()) actual->resize(m_expected.size());
-        if (const auto judge = judgeOf(m_options.command)) return judged(*judge, *actual);
+        if (const auto judge = judgeOf(m_options.command)) return judgedBy(*judge, *actual, m_expected, m_progress);
         return m_options.check == BisectCheck::Nan ? findNonFinite(*actual, m_expected)
                                                    : compareOutputs(*actual, m_expected, m_options.tolerance);
-    }
-
-    /// Each result by a plugin's judge; the first that it refuses is what is wrong.
-    Result<Verdict> judged(const std::string& judge, const std::vector<Tensor>& actual) const {
-        if (actual.size() != m_expected.size()) return Verdict{true, "it returns another number of results"};
-        CT_TRY(const FoundItem found, findItem("judge", judge));
-        for (size_t i = 0; i < actual.size(); ++i) {
-            CT_TRY(const OracleVerdict verdict, askJudge(found, actual[i], m_expected[i], m_progress));
-            if (verdict.fails)
-                return Verdict{true, "the judge refuses output " + std::to_string(i) +
-                                         (verdict.sentence.empty() ? "" : ": " + verdict.sentence)};
-        }
-        return Verdict{false, "the judge takes every output"};
     }
 
     /// No test was good, so nothing says yet that the graph before the first rewrite is (spec: BIS-1).

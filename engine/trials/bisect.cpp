@@ -31,9 +31,7 @@ class FuelSearch {
 
     Result<BisectReport> run() {
         CT_TRY_VOID(checkBackend(m_options.backend, m_request.target));
-        if (judgeOf(m_options.command))
-            return unsupported("a plugin's judge is asked by the interpreter alone", {},
-                               {"leave --backend out, and check numbers"});
+        if (m_options.check == BisectCheck::Numbers) m_check.judge = judgeOf(m_options.command).value_or("");
         CT_TRY(m_request, withPlugins(m_request));
         if (needsLender(m_request))
             return unsupported("passes that the program lends cannot be tried in another process", {},

@@ -187,7 +187,7 @@ class Search {
         repro.signature = m_report.signature;
         repro.detail = m_oracle->detail();
         if (m_options.check == MinifyCheck::Command) {
-            repro.command = m_options.command;
+            if (m_options.check == MinifyCheck::Command) repro.command = m_options.command;
             repro.match = m_options.match;
         }
         repro.timeoutSeconds = m_options.timeoutSeconds;

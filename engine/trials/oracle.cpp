@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cutaway/plugins.h"
 #include "engine/support/elapsed.h"
 #include "engine/support/hash.h"
 #include "engine/support/threads.h"
@@ -57,7 +58,9 @@ Oracle::Oracle(const MinifyOptions& options, Journal journal, BaseValues values,
       m_progress(progress),
       m_check{looksOf(options.check), options.backend, options.tolerance},
       m_pool(options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
-             testersOf(options, tableOf(m_values))) {}
+             testersOf(options, tableOf(m_values))) {
+    if (options.check == MinifyCheck::Numbers) m_check.judge = judgeOf(options.command).value_or("");
+}
 
 Result<TrialJob> Oracle::jobOf(const Candidate& candidate, bool withValues) {
     TrialJob job;

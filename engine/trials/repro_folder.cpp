@@ -50,8 +50,8 @@ std::string factsOf(const ReproFolder& repro) {
            ",\n \"backend\": " + jsonString(backendName(repro.job.check.backend)) +
            ",\n \"stage\": " + jsonString(repro.job.stage) +
            ",\n \"tolerance\": " + numberText(repro.job.check.tolerance) +
-           ",\n \"command\": " + jsonString(repro.command) + ",\n \"match\": " + jsonString(repro.match) +
-           ",\n \"timeout\": " + numberText(repro.timeoutSeconds) +
+           ",\n \"judge\": " + jsonString(repro.job.check.judge) + ",\n \"command\": " + jsonString(repro.command) +
+           ",\n \"match\": " + jsonString(repro.match) + ",\n \"timeout\": " + numberText(repro.timeoutSeconds) +
            ",\n \"memory\": " + std::to_string(repro.memoryBytes) +
            ",\n \"repeats\": " + std::to_string(repro.repeats) +
            ",\n \"signature\": " + jsonString(repro.signature.text()) + ",\n \"error\": " + jsonString(repro.detail) +
@@ -70,6 +70,7 @@ std::string pageOf(const ReproFolder& repro, const std::string& name) {
                                                                                           : "crash";
         out += "\n## To find the rewrite that is to blame\n\n    cutaway-cli bisect " + shellWord(name + "/graph.py") +
                " --check " + check;
+        if (!repro.job.check.judge.empty()) out += " --judge " + shellWord(repro.job.check.judge);
         if (check != "crash" && !repro.job.inputs.empty())
             out += " --inputs " + shellWord(name + "/inputs.safetensors");
         if (!repro.job.request.text().empty()) out += " " + repro.job.request.text();
@@ -161,6 +162,7 @@ Result<ReproFolder> readRepro(const std::string& folder) {
         if (name == check) repro.job.check.looks = look;
     // Folders of earlier versions do not say it.
     if (const auto stage = root.find("stage")) repro.job.stage = stage->text().value_or(std::string_view());
+    if (const auto judge = root.find("judge")) repro.job.check.judge = judge->text().value_or(std::string_view());
     repro.job.check.pass = repro.signature.pass;
     repro.job.check.namesPass = !repro.signature.pass.empty();
     CT_TRY(const std::string_view backend, root.textAt("backend", path));

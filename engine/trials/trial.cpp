@@ -154,10 +154,11 @@ class Trial {
         if (m_check.looks == Looks::NonFinite) return lookForNonFinite(trace, opened, middle, last);
         if (m_check.looks == Looks::Runs) return good("runs");
         // Differentiating adds results; those that both graphs have are compared first.
-        if (before.size() > 1)
-            if (const Verdict verdict = judged(middle.outputs, opened.outputs); verdict.bad)
-                return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened, middle));
-        const Verdict verdict = judged(last.outputs, middle.outputs);
+        if (before.size() > 1) {
+            CT_TRY(const Verdict verdict, judged(middle.outputs, opened.outputs));
+            if (verdict.bad) return wrong(verdict, guilty(trace, 0, firstComparable(trace), opened, middle));
+        }
+        CT_TRY(const Verdict verdict, judged(last.outputs, middle.outputs));
         if (verdict.bad) return wrong(verdict, guiltyBehind(trace, middle, last));
         CT_TRY(auto derivative, wrongDerivative(trace));
         return derivative ? *derivative : good(verdict.detail + hidden(middle.outputs));
@@ -185,8 +186,9 @@ class Trial {
     }
 
     /// Compares the leading results, as many as are expected: later passes may have added others behind them.
-    Verdict judged(std::vector<Tensor> actual, const std::vector<Tensor>& expected) const {
+    Result<Verdict> judged(std::vector<Tensor> actual, const std::vector<Tensor>& expected) const {
         if (actual.size() > expected.size()) actual.resize(expected.size());
+        if (!m_check.judge.empty()) return judgedBy(m_check.judge, actual, expected, m_progress);
         return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_tolerance)
                                                : findNonFinite(actual, expected);
     }
@@ -226,7 +228,8 @@ class Trial {
             for (const auto& [of, isWrong] : known)
                 if (of == content) return isWrong;
             const auto found = ran(graph, FaultSide::After);
-            const bool isWrong = !found || judged(found->outputs, right.outputs).bad;
+            const auto verdict = found ? judged(found->outputs, right.outputs) : Result<Verdict>(found.error());
+            const bool isWrong = !verdict || verdict->bad;
             known.emplace_back(content, isWrong);
             return isWrong;
         });

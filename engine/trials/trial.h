@@ -27,6 +27,7 @@ struct TrialCheck {
     bool namesPass = false;
     std::string pass;          // the only pass to look at, which costs fewer runs than finding it; empty: any
     bool derivatives = false;  // of training, check gradients, too; done anyway where `pass` is the differentiation
+    std::string judge = {};    // of Numbers: a plugin's in place of the tolerance; empty: none
     bool operator==(const TrialCheck&) const = default;
 };
 

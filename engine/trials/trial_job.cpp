@@ -56,6 +56,7 @@ Message writeJob(const TrialJob& job, const TensorTable& table) {
     out.pod(job.check.namesPass);
     out.text(job.check.pass);
     out.pod(job.check.derivatives);
+    out.text(job.check.judge);
     out.text(job.passFuel ? job.passFuel->pass : std::string());
     out.pod(job.passFuel ? job.passFuel->rewrites : int64_t{0});
     out.count(job.constants.size() + job.standIns.size());
@@ -82,6 +83,7 @@ Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& tabl
     job.check.namesPass = in.pod<bool>();
     job.check.pass = in.text();
     job.check.derivatives = in.pod<bool>();
+    job.check.judge = in.text();
     PassFuel fuel{std::string(in.text()), 0};
     fuel.rewrites = in.pod<int64_t>();
     if (!fuel.pass.empty()) job.passFuel = std::move(fuel);

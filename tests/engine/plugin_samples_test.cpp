@@ -217,6 +217,43 @@ def turns(graph, host):
             turned.out.constData());
     }
 
+    /// The same judge where a run is compared, a failure is minified, and compiled code is searched.
+    void judgeElsewhere() {
+        const QString tools = m_folder.path("build");
+        for (const char* plugin : {"doubles", "turns"}) {
+            const bool good = QString(plugin) == "doubles";
+            const QString options = QString(" scales.txt --judge judge_cosine --plugin scales.") + plugin;
+            const auto small = runShell(tools, "cutaway-cli minify" + options + " -o small_" + plugin);
+            QVERIFY2(small.status == (good ? 1 : 0), (small.out + small.err).constData());
+            if (good) QVERIFY2(small.err.contains("does not fail"), small.err.constData());
+            else QVERIFY2(small.out.contains("the judge refuses output"), small.out.constData());
+            const auto searched = runShell(tools, "cutaway-cli bisect --backend cpu" + options);
+            QVERIFY2(searched.status == (good ? 1 : 0), (searched.out + searched.err).constData());
+        }
+        QCOMPARE(runShell(tools, "cutaway-cli run-repro small_turns/best").status, 0);
+        m_folder.write("build/one.txt", "def forward(x: \"f32[2]\"):\n    return (x,)\n");
+        const auto file = [&](const char* name, float a, float b) {
+            QByteArray bytes(8, 0);
+            memcpy(bytes.data(), &a, 4), memcpy(bytes.data() + 4, &b, 4);
+            QByteArray head = QByteArray("{\"") + (name[0] == 'i' ? "x" : "output_0") +
+                              "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+            while (head.size() % 8 != 0) head += ' ';
+            const quint64 size = static_cast<quint64>(head.size());
+            m_folder.write(QString("build/") + name,
+                           QByteArray(reinterpret_cast<const char*>(&size), 8) + head + bytes);
+        };
+        file("inputs.safetensors", 1, 2);
+        file("longer.safetensors", 2, 4);
+        file("turned.safetensors", 2, -4);
+        const QString run = "cutaway-cli run one.txt --inputs inputs.safetensors --expect ";
+        QCOMPARE(runShell(tools, run + "longer.safetensors").status, 1);
+        const auto taken = runShell(tools, run + "longer.safetensors --judge judge_cosine");
+        QVERIFY2(taken.status == 0 && taken.out.contains("the judge takes it: the cosine is 1"), taken.out + taken.err);
+        const auto refused = runShell(tools, run + "turned.safetensors --judge judge_cosine");
+        QVERIFY2(refused.status == 1 && refused.out.contains("the judge refuses it: the cosine is"), refused.out);
+        QCOMPARE(runShell(tools, "cutaway-cli run one.txt --judge judge_cosine").status, 1);
+    }
+
     /// A pass that crashes fails the step, and the search for it compiles in other processes.
     void crashingPass() {
         QCOMPARE(m_folder.build(PluginsFolder::data("misbehaves.c"), "misbehaves.so"), QString());

@@ -26,7 +26,7 @@ struct MinifyOptions {
     std::optional<Place> place;
     std::string inputsFile;      // as RunOptions'
     double tolerance = 1e-4;     // of Numbers, as BisectOptions'
-    std::string command;         // of Command; "{}" stands for the path, else it is appended
+    std::string command;         // of Command; "{}" stands for the path, else it is appended; of Numbers judgeCommand's
     std::string match;           // of Command: the text in its output that means failure; empty: its exit status does
     double timeoutSeconds = 60;  // of one trial
     int64_t memoryBytes = 0;     // of one trial; 0: what the machine has left

@@ -79,7 +79,8 @@ struct OracleVerdict {
 Result<OracleVerdict> askOracle(const std::string& oracle, const std::string& graph, double seconds,
                                 const Progress& progress = {});
 
-/// A plugin's judge of numbers, for BisectOptions::command where the check is Numbers: "judge:NAME".
+/// A plugin's judge of numbers, for the command of bisect's and minify's options where the check is Numbers:
+/// "judge:NAME".
 std::string judgeCommand(const std::string& judge);
 std::optional<std::string> judgeOf(std::string_view command);
 

@@ -77,6 +77,7 @@ struct RunOptions {
     std::string gradientsFile;           // of training: where loss, outputs and gradients are written, safetensors
     std::string expectGradientsFile;     // of training: such a file, to compare with
     std::string valuesFile;              // safetensors; tensors named after nodes, taken in place of what those compute
+    std::string judge;                   // a plugin's, which says whether a result may stand for the expected one
     int repeat = 1;
     bool cold = false;           // of compiled runs: each timed one finds nothing of its own in any cache
     double timeoutSeconds = 60;  // of the child process
