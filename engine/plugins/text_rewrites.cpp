@@ -238,6 +238,21 @@ class GroupEditor {
         return {};
     }
 
+    /// Where one operand stands for another wherever the user reads it, the others keep their lists of readers, which
+    /// may be long.
+    bool exchanged(Node& user, const std::vector<const TextRewire*>& rewires, const std::vector<Node*>& now) {
+        Node &old = *rewires.front()->before, &replacement = *now[rewires.front()->leaf];
+        size_t leaf = 0, reads = 0;
+        bool same = &old.graph() == &m_graph;
+        user.forEachInput([&](Node* input) {
+            reads += input == &old;
+            same = same && now[leaf++] == (input == &old ? &replacement : input);
+        });
+        if (!same || reads != rewires.size()) return false;
+        m_graph.replaceInput(user, old, replacement);
+        return true;
+    }
+
     Result<void> rewire(const RewriteGroup& group) {
         std::map<NodeId, std::vector<const TextRewire*>> byUser;
         for (const TextRewire& rewire : group.rewired) byUser[rewire.user->id()].push_back(&rewire);
@@ -253,6 +268,7 @@ class GroupEditor {
                     changed.push_back(after);
                 now[rewire->leaf] = after;
             }
+            if (exchanged(user, rewires, now)) continue;
             size_t leaf = 0;
             const auto next = [&](Node*) { return now[leaf++]; };
             std::vector<Argument> args;

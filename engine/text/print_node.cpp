@@ -226,6 +226,7 @@ std::string NodePrinter::annotation(const Node& node) const {
     const bool leftToRule = inferred && !inferred->isOpaque();
     // Compared as text: a layout other than strided cannot be written.
     const TensorType* rule = leftToRule ? inferred->tensor() : nullptr;
+    if (rule != nullptr && rule->sameMeta(*type)) return out;
     return leftToRule && (rule == nullptr || rule->fullText() != type->fullText()) ? type->fullText() : out;
 }
 
