@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <set>
@@ -133,12 +134,16 @@ Result<void> runBatchHere(const BatchPlan& plan, const std::function<void(const 
 
 Result<BatchRun> runBatch(const BatchPlan& plan, BatchPlace place, const std::function<void(const BatchState&)>& watch,
                           const Progress& progress) {
-    CT_TRY_VOID(writeBatchPlan(plan));
+    std::error_code failed;
+    std::filesystem::create_directories(plan.folder, failed);
+    if (failed)
+        return Error{ErrorCode::ToolFailed, "cannot make the batch's folder: " + failed.message(), plan.folder, {}};
     std::string problem;
     const auto lock = FileLock::take((std::filesystem::path(plan.folder) / "lock").string(), 0, &problem);
     if (!lock)
         return Error{
             ErrorCode::ToolFailed, problem.empty() ? "another program works on this batch" : problem, plan.folder, {}};
+    CT_TRY_VOID(writeBatchPlan(plan));
     const auto start = std::chrono::steady_clock::now();
     BatchRun run;
     run.known = batchState(plan).done;
