@@ -1,116 +1,60 @@
 #include "engine/plugins/text_rewrites.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 #include <set>
 
 #include "cutaway/words.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/alias.h"
-#include "engine/plugins/text_difference.h"
+#include "engine/plugins/rewrite_groups.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
 namespace {
 
-/// What depends on each other and is made at once.
-struct RewriteGroup {
-    std::vector<Node*> removed, made;
-    std::vector<std::pair<Node*, Node*>> edited;
-    std::vector<TextRewire> rewired;
-    bool reorders = false;
-};
+/// What the output returns, by place.
+std::vector<ValueType> returnedTypes(const Graph& graph) {
+    std::vector<ValueType> types;
+    if (const Node* output = graph.outputNode())
+        output->forEachInput([&](Node* input) { types.push_back(input->type()); });
+    return types;
+}
 
-/// Sets that grow together.
-class Unions {
-  public:
-    size_t of(const void* item) {
-        const auto [at, fresh] = m_numbers.emplace(item, m_parents.size());
-        if (fresh) m_parents.push_back(at->second);
-        return root(at->second);
-    }
-    void join(const void* a, const void* b) {
-        const size_t left = of(a), right = of(b);
-        m_parents[std::max(left, right)] = std::min(left, right);
-    }
-    bool knows(const void* item) const { return m_numbers.contains(item); }
+bool namesGraph(const Argument& argument, std::string_view name) {
+    if (const auto* graph = argument.get<SubgraphRef>()) return graph->name == name;
+    const auto* items = argument.list();
+    return items &&
+           std::any_of(items->begin(), items->end(), [&](const Argument& item) { return namesGraph(item, name); });
+}
+using AddedBodies = std::vector<std::pair<std::string, std::unique_ptr<Module>>>;
 
-  private:
-    size_t root(size_t at) {
-        while (m_parents[at] != at) at = m_parents[at] = m_parents[m_parents[at]];
-        return at;
-    }
-    std::unordered_map<const void*, size_t> m_numbers;
-    std::vector<size_t> m_parents;
-};
-
-std::vector<RewriteGroup> groupsOf(const TextDifference& difference) {
-    if (difference.empty()) return {};
-    if (!difference.order.empty()) {
-        // What stands elsewhere may have moved for any of the others.
-        RewriteGroup all{difference.removed, difference.made, difference.edited, difference.rewired, true};
-        return {all};
-    }
-    Unions unions;
-    for (Node* node : difference.removed) unions.of(node);
-    for (Node* node : difference.made) unions.of(node);
-    for (const auto& [old, parsed] : difference.edited) unions.of(old);
-    const auto joinKnown = [&](const void* a, const Node* b) {
-        if (b != nullptr && unions.knows(b)) unions.join(a, b);
+/// Whether a call may name the one graph in place of the other.
+bool sameSignature(const Module& a, const Module& b) {
+    const auto typesOf = [](const Module& module) {
+        std::vector<ValueType> types;
+        for (const Node* input : module.graph().placeholders()) types.push_back(input->type());
+        types.emplace_back(TupleType(returnedTypes(module.graph())));
+        return types;
     };
-    for (Node* node : difference.removed)
-        for (Node* user : node->users()) joinKnown(node, user);
-    const auto joinOperands = [&](const void* item, const Node& parsed) {
-        for (Node* input : parsed.inputs()) joinKnown(item, difference.valueOf(input).any());
-    };
-    for (Node* node : difference.made) joinOperands(node, *node);
-    for (const auto& [old, parsed] : difference.edited) {
-        joinOperands(old, *parsed);
-        for (Node* input : old->inputs()) joinKnown(old, input);
-    }
-    // A write that is left out and one in its place are one rewrite: inputs are written to after any amount of fuel.
-    const void* written = nullptr;
-    const auto joinWrites = [&](const void* item, const Node& node) {
-        if (!node.isCall() || !node.op().mutates()) return;
-        if (written != nullptr) unions.join(written, item);
-        written = item;
-    };
-    for (Node* node : difference.removed) joinWrites(node, *node);
-    for (Node* node : difference.made) joinWrites(node, *node);
-    for (const auto& [old, parsed] : difference.edited) joinWrites(old, *old), joinWrites(old, *parsed);
-    for (const TextRewire& rewire : difference.rewired) {
-        const bool before = unions.knows(rewire.before), after = unions.knows(rewire.after.any());
-        if (before && after) unions.join(rewire.before, rewire.after.any());
-        if (!before && !after) unions.of(rewire.user);
-    }
-    // In the order of their first numbers, which follows the graph's.
-    std::map<size_t, RewriteGroup> groups;
-    for (Node* node : difference.removed) groups[unions.of(node)].removed.push_back(node);
-    for (Node* node : difference.made) groups[unions.of(node)].made.push_back(node);
-    for (const auto& pair : difference.edited) groups[unions.of(pair.first)].edited.push_back(pair);
-    for (const TextRewire& rewire : difference.rewired) {
-        const void* item = rewire.user;
-        if (unions.knows(rewire.after.any())) item = rewire.after.any();
-        if (unions.knows(rewire.before)) item = rewire.before;
-        groups[unions.of(item)].rewired.push_back(rewire);
-    }
-    std::vector<RewriteGroup> out;
-    for (auto& [number, group] : groups) out.push_back(std::move(group));
-    return out;
+    const std::vector<ValueType> left = typesOf(a), right = typesOf(b);
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(), sameType);
 }
 
 class GroupEditor {
   public:
     /// `known`: operators without a row that may be called; `attributes`: tensors that may be read, and their types.
     GroupEditor(Graph& graph, const TextDifference& difference, Rewriter& rewriter, std::set<std::string> known,
-                std::map<std::string, ValueType> attributes)
+                std::map<std::string, ValueType> attributes, const Module& module, const AddedBodies& bodies)
         : m_graph(graph),
           m_difference(difference),
           m_rewriter(rewriter),
           m_knownOps(std::move(known)),
-          m_attributes(std::move(attributes)) {}
+          m_attributes(std::move(attributes)),
+          m_module(module),
+          m_bodies(bodies) {}
 
     /// Where the group's rewrite starts: the last node that it takes away, as a pattern's root is.
     Node* anchorOf(const RewriteGroup& group) const {
@@ -186,6 +130,29 @@ class GroupEditor {
                             where);
     }
 
+    const Module* bodyOf(std::string_view name) const {
+        for (const auto& [key, body] : m_bodies)
+            if (key == name) return body.get();
+        return m_module.subgraph(name);
+    }
+    /// A graph that is added takes another one's place in a call: what else would hold it to what the call needs?
+    Result<void> checkAdded(const Node* old, const Node& parsed) const {
+        for (const auto& [name, body] : m_bodies)
+            for (size_t i = 0; i < parsed.args().size(); ++i) {
+                if (!namesGraph(parsed.args()[i], name)) continue;
+                const auto* was = old && i < old->args().size() ? old->args()[i].get<SubgraphRef>() : nullptr;
+                const Module* const before = was ? bodyOf(was->name) : nullptr;
+                if (before == nullptr)
+                    return invalidInput("it adds the graph '" + name + "', which takes no other's place",
+                                        parsed.name());
+                if (!sameSignature(*before, *body))
+                    return invalidInput("the graph '" + name + "' takes or returns other types than '" + was->name +
+                                            "', whose place it takes",
+                                        parsed.name());
+            }
+        return {};
+    }
+
     Result<void> make(const RewriteGroup& group) {
         if (group.made.empty()) return {};
         Provenance provenance;
@@ -202,6 +169,7 @@ class GroupEditor {
             Node* node = nullptr;
             if (parsed->isCall()) {
                 std::vector<Argument> args = argumentsOf(*parsed);
+                CT_TRY_VOID(checkAdded(nullptr, *parsed));
                 CT_TRY(ValueType type, typeOf(*parsed, args));
                 node = &m_graph.call(parsed->op(), std::move(args), std::move(type), before, parsed->name(),
                                      keywordsOf(*parsed));
@@ -230,7 +198,9 @@ class GroupEditor {
                 continue;
             }
             std::vector<Argument> args = argumentsOf(*parsed);
+            CT_TRY_VOID(checkAdded(old, *parsed));
             CT_TRY(ValueType type, typeOf(*parsed, args));
+            if (type.isOpaque()) type = old->type();  // of a call of graphs, which its readers' lines say
             const bool same = sameMemory(old->type(), type);
             m_graph.setOp(*old, parsed->op(), std::move(args), std::move(type), keywordsOf(*parsed));
             if (!same) CT_TRY_VOID(retypeReaders(m_graph, *old, true));
@@ -302,16 +272,10 @@ class GroupEditor {
     Rewriter& m_rewriter;
     std::set<std::string> m_knownOps;
     std::map<std::string, ValueType> m_attributes;
+    const Module& m_module;
+    const AddedBodies& m_bodies;
     std::unordered_map<Node*, Node*> m_made;
 };
-
-/// What the output returns, by place.
-std::vector<ValueType> returnedTypes(const Graph& graph) {
-    std::vector<ValueType> types;
-    if (const Node* output = graph.outputNode())
-        output->forEachInput([&](Node* input) { types.push_back(input->type()); });
-    return types;
-}
 
 /// Operators without a row that may be called: those that the graph calls already.
 std::set<std::string> opaqueOps(const Module& module) {
@@ -368,6 +332,31 @@ Result<void> writesAsBefore(const std::map<std::string, std::string>& before,
     return {};
 }
 
+bool callsGraph(const Graph& graph, std::string_view name) {
+    for (const Node& node : graph.nodes())
+        for (const Argument& arg : node.args())
+            if (namesGraph(arg, name)) return true;
+    return false;
+}
+
+using FunctionWork = std::vector<std::pair<Module*, const TextFunction*>>;
+
+/// The graphs that the text adds, as they were parsed with the calls of the main graph that name them.
+Result<AddedBodies> addedBodies(const std::vector<std::string_view>& added, const FunctionWork& work,
+                                std::vector<TextDifference>& differences, const Module& module) {
+    AddedBodies out;
+    for (const std::string_view name : added) {
+        for (size_t i = 0; i < work.size(); ++i) {
+            if (work[i].first != &module || !differences[i].parsed) continue;
+            for (auto& [key, body] : differences[i].parsed->subgraphs)
+                if (key == name && body) out.emplace_back(key, std::move(body));
+        }
+        if (out.empty() || out.back().first != name)
+            return invalidInput("it adds a graph, which no call of the main graph names", std::string(name));
+    }
+    return out;
+}
+
 struct RewriteNames {
     std::string_view rule, why;
     std::map<std::string, const NamedRewrite*> byNode;
@@ -375,10 +364,10 @@ struct RewriteNames {
 
 /// The function's differences, as rewrites.
 Result<bool> rewriteFunction(const Module& root, Module& module, const TextDifference& difference, Rewriter& rewriter,
-                             const RewriteNames& names) {
+                             const RewriteNames& names, const AddedBodies& bodies) {
     if (difference.empty()) return false;
     Graph& graph = module.graph();
-    GroupEditor editor(graph, difference, rewriter, opaqueOps(module), attributesOf(root, module));
+    GroupEditor editor(graph, difference, rewriter, opaqueOps(module), attributesOf(root, module), module, bodies);
     const std::vector<ValueType> returned = returnedTypes(graph);
     const auto written = writtenInputs(graph);
     bool changed = false;
@@ -424,16 +413,16 @@ Result<bool> rewriteByText(Module& module, std::string_view before, std::string_
     CT_TRY(const FunctionTexts old, splitFunctions(before));
     CT_TRY(const FunctionTexts now, splitFunctions(after));
     std::set<std::string_view> seen;
+    std::vector<std::string_view> added;
     for (const TextFunction& function : now.functions) {
-        if (!old.find(function.name))
-            return invalidInput("it adds a graph, which a plugin's pass may not", std::string(function.name));
+        if (!old.find(function.name)) added.push_back(function.name);
         if (!seen.insert(function.name).second)
             return invalidInput("it has two graphs of one name", std::string(function.name));
     }
     RewriteNames names{rule, why, {}};
     for (const NamedRewrite& one : named) names.byNode.emplace(one.node, &one);
     // All is read before anything is changed. Bodies first, as the pipeline's own passes go.
-    std::vector<std::pair<Module*, const TextFunction*>> work;
+    FunctionWork work;
     for (const TextFunction& function : old.functions) {
         Module* const one = function.name == "forward" && &function == &old.functions.front()
                                 ? &module
@@ -452,11 +441,15 @@ Result<bool> rewriteByText(Module& module, std::string_view before, std::string_
         CT_TRY(TextDifference difference, differenceOf(one->graph(), lines, *function, *fresh, now));
         differences.push_back(std::move(difference));
     }
+    CT_TRY(auto bodies, addedBodies(added, work, differences, module));
     bool changed = false;
     for (size_t i = 0; i < work.size(); ++i) {
-        CT_TRY(const bool did, rewriteFunction(module, *work[i].first, differences[i], rewriter, names));
+        CT_TRY(const bool did, rewriteFunction(module, *work[i].first, differences[i], rewriter, names, bodies));
         changed |= did;
     }
+    // With less fuel the call that reads one may not be made.
+    for (auto& [name, body] : bodies)
+        if (callsGraph(module.graph(), name)) module.subgraphs.emplace_back(name, std::move(body));
     return changed;
 }
 

@@ -283,6 +283,39 @@ def no(a: "f32[4]"):
         QVERIFY2(!all.failed, all.error.text().c_str());
         QCOMPARE(all.rewrites, 1);
         QCOMPARE(QString::fromStdString(pluginText(*all.module)), after);
+        // One more, in place of another; without fuel it is not there.
+        const QString other =
+            "\ndef never(a: \"f32[4]\"):\n    cos: \"f32[4]\" = aten.cos.default(a)\n    return (cos,)\n";
+        const QString calls = edited(text, {{"(p, yes, no, [x])", "(p, yes, never, [x])"}}) + other;
+        const Made more = made(before, calls, {}, {});
+        QVERIFY2(!more.failed, more.error.text().c_str());
+        QCOMPARE(more.rewrites, 1);
+        QVERIFY2(verify(*more.module).has_value(), qPrintable(calls));
+        QVERIFY(more.module->subgraph("never") != nullptr);
+        QVERIFY(pluginText(*more.module).find("cond(p, yes, never, [x])") != std::string::npos);
+        const Made none = made(before, calls, 0, {});
+        QVERIFY(!none.failed && none.module->subgraph("never") == nullptr);
+        for (const auto& [from, to] : QList<std::pair<QString, QString>>{
+                 {"return (cos,)", "return (cos, cos)"},
+                 {"aten.cos.default(a)\n", "aten.cos.default(a)\n    sum: \"f32[]\" = aten.sum.default(cos)\n"}}) {
+            QString wrong = edited(calls, {{from, to}});
+            if (to.contains("sum")) wrong.replace("return (cos,)", "return (sum,)");
+            const Made bad = made(before, wrong, {}, {});
+            QVERIFY(bad.failed);
+            QVERIFY2(
+                bad.error.text().find("the graph 'never' takes or returns other types than 'no'") != std::string::npos,
+                bad.error.text().c_str());
+        }
+        const Made fresh = made(before, edited(calls, {{"cond = ", "other = "}, {"cond[0]", "other[0]"}}), {}, {});
+        QVERIFY(fresh.failed);
+        QVERIFY2(
+            fresh.error.text().find("it adds the graph 'never', which takes no other's place") != std::string::npos,
+            fresh.error.text().c_str());
+        const Made unused = made(before, text + other, {}, {});
+        QVERIFY(unused.failed);
+        QVERIFY2(
+            unused.error.text().find("it adds a graph, which no call of the main graph names") != std::string::npos,
+            unused.error.text().c_str());
     }
 };
 
