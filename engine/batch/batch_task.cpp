@@ -47,11 +47,7 @@ struct Ended {
 class Trying {
   public:
     Trying(const BatchTask& task, const std::string& folder, int threads, const Progress& progress)
-        : m_task(task),
-          m_folder(folder),
-          m_own(batchTaskFolder(folder, task.id)),
-          m_threads(threads),
-          m_progress(progress) {}
+        : m_task(task), m_own(batchTaskFolder(folder, task.id)), m_threads(threads), m_progress(progress) {}
 
     Result<std::optional<BatchResult>> run() {
         CT_TRY_VOID(clear());
@@ -191,7 +187,6 @@ class Trying {
     }
 
     const BatchTask& m_task;
-    const std::string& m_folder;
     fs::path m_own;
     int m_threads;
     const Progress& m_progress;
