@@ -235,13 +235,6 @@ void power(const Run& run) {
 
 // -- floats
 
-void signBit(const Run& run) {
-    const Strided out = run.out();
-    const Spread x(run, 0, out);
-    withReal(x.elements.dtype, [&](auto tag) {
-        elementwise<decltype(tag), 1>(run, out, {&x}, [](auto y) { return std::signbit(static_cast<double>(y)); });
-    });
-}
 void nextAfter(const Run& run) {
     const int32_t dtype = run.out().dtype;
     if (dtype == CT_F16 || dtype == CT_BF16) throw Failure("there is no kernel for half floats; convert to float32");
@@ -365,7 +358,6 @@ constexpr Function kPointwiseFunctions[] = {
     {"aten.pow.Tensor_Scalar", power},
     {"aten.pow.Tensor_Tensor", power},
     {"aten.pow.Scalar", power},
-    {"aten.signbit.default", signBit},
     {"aten.nextafter.default", nextAfter},
     {"aten.ldexp.Tensor", timesPowerOfTwo},
     {"aten.i0.default", special<bessel<0, false>>},
