@@ -27,6 +27,7 @@ namespace cutaway::cli {
     row(rulesCommand)         \
     row(pluginCommand)        \
     row(settingsCommand)      \
+    row(releasesCommand)      \
     row(runReproCommand)      \
     row(manualCommand)
 // clang-format on

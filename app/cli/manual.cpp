@@ -142,8 +142,11 @@ std::vector<PassInfo> allPasses() {
             CompileRequest options;
             options.mode = mode;
             options.target = target;
-            for (PassInfo& pass : passList(options))
-                if (known.insert(pass.stage + "/" + pass.name).second) all.push_back(std::move(pass));
+            for (const Release release : {kNewestRelease, kOldestRelease}) {
+                options.pytorch = release;
+                for (PassInfo& pass : passList(options))
+                    if (known.insert(pass.stage + "/" + pass.name).second) all.push_back(std::move(pass));
+            }
         }
     return all;
 }

@@ -6,6 +6,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "app/cli/release_report.h"
 #include "app/cli/setting_words.h"
 #include "cutaway/devices.h"
 #include "cutaway/words.h"
@@ -117,7 +118,7 @@ Result<int> showDevices(const std::string& json) {
 
 void addSettingsOptions(CLI::App& command, Context& context) {
     struct Arguments {
-        std::string owner, json;
+        std::string owner, json, pytorch;
         bool device = false;
     };
     auto arguments = std::make_shared<Arguments>();
@@ -127,10 +128,18 @@ void addSettingsOptions(CLI::App& command, Context& context) {
         "--device", arguments->device,
         "In place of settings, the GPUs of this machine with their memory, and the libraries that compute on "
         "them, with their versions or what to install");
+    std::vector<std::string> releases;
+    for (const Release release : kReleaseList) releases.emplace_back(releaseName(release));
+    command
+        .add_option("--pytorch", arguments->pytorch,
+                    "In place of settings, what this release of PyTorch changed, as `releases` lists it")
+        ->type_name("RELEASE")
+        ->check(CLI::IsMember(releases));
     addJson(command, arguments->json);
     command.callback([arguments, &context] {
-        context.status =
-            statusOf(arguments->device ? showDevices(arguments->json) : runSettings(arguments->owner, arguments->json));
+        context.status = statusOf(arguments->device            ? showDevices(arguments->json)
+                                  : arguments->pytorch.empty() ? runSettings(arguments->owner, arguments->json)
+                                                               : showReleases(arguments->pytorch, arguments->json));
     });
 }
 
@@ -152,7 +161,8 @@ std::vector<JsonReport> settingsReports() {
                        {"version?", "string: none if it is not there"},
                        {"missing?", "string: why not, what it costs and what to install"}};
     return {{"--json", Json::array({row})},
-            {"--json --device", {{"gpus", Json::array({gpu})}, {"libraries", Json::array({library})}}}};
+            {"--json --device", {{"gpus", Json::array({gpu})}, {"libraries", Json::array({library})}}},
+            {"--json --pytorch", releaseReports().front().shape}};
 }
 
 }  // namespace

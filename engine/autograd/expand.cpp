@@ -143,12 +143,14 @@ std::string declined(const Node& node) {
 
 /// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand
 /// too.
-Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
+Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite, bool late = false) {
     return expandCalls(module, rewriter,
                        {.isWanted =
                             [&](const Node& node) {
                                 const OpDef* def = node.op().def();
                                 return def != nullptr && def->decompose && def->expand != Expand::Never &&
+                                       (late ? def->decomposedIn.until.has_value()
+                                             : def->decomposedIn.hold(rewriter.request().pytorch)) &&
                                        (!composite || def->expand == Expand::Composite) &&
                                        !rewriter.disabled(node.op().name());
                             },
@@ -182,5 +184,6 @@ Result<bool> expandComposites(Module& module, Rewriter& rewriter) {
     return expandAll(module, rewriter, true);
 }
 Result<bool> decompose(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, false); }
+Result<bool> decomposeKept(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, false, true); }
 
 }  // namespace cutaway

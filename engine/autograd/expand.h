@@ -26,4 +26,8 @@ Result<bool> expandCalls(Module& module, Rewriter& rewriter, const Expanding& ho
 /// later stages know.
 Result<bool> decompose(Module& module, Rewriter& rewriter);
 
+/// Decomposes, once PyTorch's passes are done, what only some releases decompose: kernels of ours are made of the
+/// smaller operators.
+Result<bool> decomposeKept(Module& module, Rewriter& rewriter);
+
 }  // namespace cutaway

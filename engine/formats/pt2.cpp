@@ -85,6 +85,7 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     compareDeclaredTypes(module);
     const auto torch = root.find("torch_version");
     const std::string writer(torch && torch->text() ? *torch->text() : "unknown");
+    if (torch && torch->text()) module.origin.torch = writer;
     compareFloat8(writer, module);
     module.origin.format = ".pt2 (PyTorch " + writer + ", schema " + std::to_string(major) + "." +
                            std::to_string(minor) + (isForTraining(root) ? ", exported for training)" : ")");

@@ -66,6 +66,7 @@ struct SymbolInfo {
 /// What a module is, in the words of the place it was read from.
 struct ModuleOrigin {
     std::string file;    // as the user named it
+    std::string torch;   // the version of PyTorch that wrote it, "2.15.0+cpu"; empty: unknown
     std::string format;  // ".pt2 (PyTorch 2.11, schema 8.17)", "FX text"
     std::string
         stage;  // of the compiler that comes next, "post_grad", where PyTorch ran those before it; empty: unknown

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "cutaway/releases.h"
 #include "cutaway/result.h"
 #include "engine/expr/expr.h"
 #include "engine/ir/schema.h"
@@ -76,6 +77,8 @@ struct OpDef {
     /// When and into what the op expands; the function may decline ("not handled" leaves the node).
     Expand expand = Expand::Never;
     Fn<Values(Decomposition&)> decompose;
+    /// The releases of PyTorch that decompose it; in others the call stays.
+    Releases decomposedIn = {};
     /// Gradients of the tensor operands; absent = not differentiable, an error where a gradient arrives. Written in
     /// PyTorch's order: operands by name, alphabetically.
     Fn<void(Derivation&)> derive;

@@ -7,6 +7,7 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -170,7 +171,9 @@ constexpr OpDef kActivationBackwardOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
-         const Value s = unary("aten.reciprocal.default", unary("aten.exp.default", -x) + 1) * 1;
+         const Value s = has(d.release(), Change::GradientOfSilu)
+                             ? unary("aten.sigmoid.default", x)
+                             : unary("aten.reciprocal.default", unary("aten.exp.default", -x) + 1) * 1;
          const Value left = g * s;
          return fromOpmath(d, left * (x * subtractFrom(int64_t{1}, s) + 1));
      },
@@ -296,7 +299,8 @@ constexpr OpDef kActivationBackwardOps[] = {
              return where(negative, scalarTensor(d.builder(), yes, DType::I64, x.type().device), second);
          };
          const Value most = pick(1, 0), sign = pick(1, -1);
-         const Value z = unary("aten.exp.default", -unary("aten.abs.default", x));
+         const bool saved = d.in(2).type().device.type == DeviceType::Cpu && has(d.release(), Change::SavedLogSigmoid);
+         const Value z = saved ? opmathIn(d, 2) : unary("aten.exp.default", -unary("aten.abs.default", x));
          return fromOpmath(d, g * (most - sign * (z / (z + 1))));
      },
      .samples = "f32[2, 3], f32[2, 3], f32[2, 3]\nbf16[4], bf16[4], bf16[4]"},

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cutaway/releases.h"
 #include "cutaway/result.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/infer.h"
@@ -65,6 +66,9 @@ class GraphBuilder {
     /// The type of a call whose size depends on data, which no rule gives: what was written of the call that this
     /// builds.
     void setFoundType(const ValueType& type) { m_foundType = type; }
+    /// Whose compiler the graph is made for: formulas differ between releases.
+    Release release() const { return m_release; }
+    void setRelease(Release release) { m_release = release; }
     /// Copied to every node created from now on (origin, module path, stack trace).
     void setProvenance(Provenance provenance) {
         m_provenance = std::make_shared<const Provenance>(std::move(provenance));
@@ -86,6 +90,7 @@ class GraphBuilder {
     std::optional<Error> m_error;
     std::optional<ValueType> m_foundType;
     std::vector<Node*> m_created;
+    Release m_release = kNewestRelease;
 };
 
 /// A tensor handle or a literal, where an op takes either.
@@ -154,6 +159,7 @@ class Decomposition : public InferContext {
     Decomposition(const Node& node, GraphBuilder& builder)
         : InferContext(node.op(), node.args()), m_node(&node), m_builder(&builder) {}
     GraphBuilder& builder() { return *m_builder; }
+    Release release() const { return m_builder->release(); }
     const Node& node() const { return *m_node; }
     /// The tensor at a parameter; it is a bug to ask for one that is not there.
     Value in(size_t position) const;

@@ -6,6 +6,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -61,11 +62,27 @@ Values decomposeEmbeddingBackward(Decomposition& d) {
     const Value at = indices.dtype() == DType::I64 ? indices : convert(indices, DType::I64);
     const Argument where = Argument(std::vector<Argument>{at});
     const Device device = g.type().device;
+    const bool masked = has(d.release(), Change::MaskedEmbedding);
+    Value inside;
+    if (masked) {
+        const Value below = d.call("aten.lt.Scalar", {at, Argument(rows)});
+        inside = d.call("aten.bitwise_and.Tensor", {d.call("aten.ge.Scalar", {at, 0}), below});
+    }
     if (d.flag("scale_grad_by_freq")) {
         const Value zeros = full(d.builder(), {rows}, Scalar(int64_t{0}), DType::I64, device);
         const Value ones = full(d.builder(), at.sizes(), Scalar(int64_t{1}), DType::I64, device);
-        const Value counts = d.call("aten.index_put.default", {zeros, where, ones, true});
-        g = g / unsqueeze(d.call("aten.index.Tensor", {counts, where}), -1);
+        const Value counts =
+            masked ? d.call("aten._unsafe_masked_index_put_accumulate.default", {zeros, inside, where, ones})
+                   : d.call("aten.index_put.default", {zeros, where, ones, true});
+        const Value each = masked ? d.call("aten._unsafe_masked_index.default", {counts, inside, where, 1})
+                                  : d.call("aten.index.Tensor", {counts, where});
+        g = g / unsqueeze(each, -1);
+    }
+    if (masked) {
+        const Value counted = d.call("aten.ne.Scalar", {at, d.arg("padding_idx")});
+        const Value mask = unsqueeze(d.call("aten.bitwise_and.Tensor", {inside, counted}), -1);
+        const Value table = full(d.builder(), {rows, g.size(-1)}, Scalar(int64_t{0}), g.dtype(), device);
+        return convert(d.call("aten._unsafe_masked_index_put_accumulate.default", {table, mask, where, g}), dtype);
     }
     const Value padding = unsqueeze(d.call("aten.eq.Scalar", {at, d.arg("padding_idx")}), -1);
     const Value zero = d.call("aten.scalar_tensor.default", {0.0},

@@ -6,6 +6,7 @@
 #include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 
@@ -121,7 +122,8 @@ Values decomposeMm(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
     if (!onCpu(a)) return Values::notHandled();
     const SymInt count = numel(a.sizes()) + numel(b.sizes());
-    if (isOne(a.size(1)) && isOne(b.size(0)) && a.size(0).isInt() && a.size(0).value() > 0 && count.isInt() &&
+    const bool line = has(d.release(), Change::ProductsOfOneTerm) && (isOne(a.size(0)) || isOne(b.size(1)));
+    if (!line && isOne(a.size(1)) && isOne(b.size(0)) && a.size(0).isInt() && a.size(0).value() > 0 && count.isInt() &&
         count.value() <= 32)
         return narrowed(product(wide(a, b)), a);
     if (isOne(a.size(0)) && isOne(b.size(1))) return narrowed(rowTimesColumn(wide(a, b), 0), a);
@@ -130,6 +132,13 @@ Values decomposeMm(Decomposition& d) {
 
 Values decomposeBmm(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
+    if (isOne(a.size(2)) && isOne(b.size(1)) && has(d.release(), Change::ProductsOfOneTerm)) {
+        const Value each = product(wide(a, b));
+        return narrowed(each.type().isContiguous()
+                            ? each
+                            : d.call("aten.clone.default", {each}, {{"memory_format", MemoryFormat::Contiguous}}),
+                        a);
+    }
     if (!onCpu(a) || !isOne(a.size(1)) || !isOne(b.size(2))) return Values::notHandled();
     return narrowed(rowTimesColumn(wide(a, b), 1), a);
 }

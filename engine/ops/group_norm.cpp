@@ -6,6 +6,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/window_rules.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -129,7 +130,10 @@ Values decomposeNativeBackward(Decomposition& d) {
         const SymDims one = {1, n.groups, n.perGroup};
         Value c1 =
             wide * (weight ? view(weight, one) : full(d.builder(), one, int64_t{1}, rstd.dtype(), rstd.type().device));
-        Value c2 = scaledByCount((dbGroup * mean - dsGroup) * rstd * rstd * rstd, 1, each);
+        const Value terms = has(d.release(), Change::GroupNormTerms)
+                                ? d.call("aten.addcmul.default", {-dsGroup, dbGroup, mean})
+                                : dbGroup * mean - dsGroup;
+        Value c2 = scaledByCount(terms * rstd * rstd * rstd, 1, each);
         const Value negative = -c2 * mean;
         Value c3 = negative - scaledByCount(dbGroup * rstd, 1, each);
         c1 = unsqueeze(c1, -1);

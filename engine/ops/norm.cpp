@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -114,7 +115,10 @@ Values decomposeNoTraining(Decomposition& d) {
     // Copies of the statistics, even where the dtype is right already: PyTorch's `.to(copy=True)`.
     const Value mean = d.call("prims.convert_element_type.default", {d.in("running_mean"), compute});
     const Value variance = d.call("prims.convert_element_type.default", {d.in("running_var"), compute});
-    const Value invstd = unary("aten.reciprocal.default", unary("aten.sqrt.default", variance + d.real("eps"))) * 1;
+    const Value raised = variance + d.real("eps");
+    const Value invstd = has(d.release(), Change::ReciprocalRoot)
+                             ? unary("aten.rsqrt.default", raised)
+                             : unary("aten.reciprocal.default", unary("aten.sqrt.default", raised)) * 1;
     Value saveMean = mean, saveInvstd = invstd;
     if (input.type().device.type == DeviceType::Cpu) {
         saveMean = full(d.builder(), {0}, int64_t{0}, input.dtype(), input.type().device);

@@ -12,6 +12,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/renamed.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -118,6 +119,14 @@ Values decomposeHeaviside(Decomposition& d) {
     return convert(where(zero, values, where(off, none, one)), d.out().dtype);
 }
 Values decomposeLerp(Decomposition& d) {
+    if (has(d.release(), Change::LerpOfSums) && !isComplex(d.out().dtype)) {
+        const Value from = d.in(0), to = d.in(1), way = d.in(2);
+        const Value step = to - from;
+        const Value nearEnd = compareScalar("ge", unary("aten.abs.default", way), 0.5);
+        const Value back = -subtractFrom(1.0, way);
+        const Value factor = where(nearEnd, back, way);
+        return d.call("aten.addcmul.default", {where(nearEnd, to, from), factor, step});
+    }
     const Value x = opmathIn(d, 0), end = opmathIn(d, 1), weight = opmathIn(d, 2);
     const Value near = compareScalar("ge", unary("aten.abs.default", weight), 0.5);
     const Value factor = where(near, weight - 1, weight), base = where(near, end, x);

@@ -9,6 +9,7 @@
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -312,6 +313,7 @@ constexpr OpDef kPointwiseSpecialOps[] = {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
          return fromOpmath(d, x + a * ownNumber(d, "value", {x, a, b}) * b);
      },
+     .decomposedIn = untilRelease(Release::V2_12),  // PyTorch has kernels for it since
      .derive =
          [](Derivation& d) {
              if (d.needs(1)) d.input(1) = d.dy() * conjugated(timesNumber(d, d.in(2)));
@@ -334,6 +336,7 @@ constexpr OpDef kPointwiseSpecialOps[] = {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
          return fromOpmath(d, x + a * specialNumber(d, "value") / b);
      },
+     .decomposedIn = untilRelease(Release::V2_12),  // PyTorch has kernels for it since
      .derive =
          [](Derivation& d) {
              const Value a = d.in(1), b = d.in(2);
@@ -364,6 +367,13 @@ constexpr OpDef kPointwiseSpecialOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
+         if (has(d.release(), Change::LerpOfSums) && !isComplex(d.out().dtype)) {
+             const Value from = d.in(0), to = d.in(1);
+             const double way = d.real("weight");
+             const bool nearEnd = way >= 0.5 || way <= -0.5;
+             return d.call("aten.add.Tensor", {nearEnd ? to : from, to - from},
+                           {{"alpha", nearEnd ? -(1.0 - way) : way}});
+         }
          const Value x = opmathIn(d, 0), end = opmathIn(d, 1);
          const Scalar way = isComplex(x.dtype()) ? specialNumber(d, "weight") : Scalar(d.real("weight"));
          const Value weight = full(d.builder(), {}, way, x.dtype(), x.type().device);

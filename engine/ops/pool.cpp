@@ -296,6 +296,25 @@ f32[2, 3, 4, 5][60, 1, 15, 3], 2
 f32[1, 1, 8, 8], 6, 2, 3
 )";
 
+/// The gradient added, plane by plane, to the elements that were the maxima; halves are added in f32.
+Values scatterMaxima(Decomposition& d) {
+    const Value gradient = d.in(0), self = d.in(1), indices = d.in("indices");
+    const SymDims &in = self.sizes(), &out = gradient.sizes();
+    if (in.size() < 3 || out.size() != in.size()) return Values::notHandled();
+    const size_t rank = in.size();
+    const SymInt planes = rank == 4 ? in[0] * in[1] : in[0];
+    const SymDims flat = {planes, out[rank - 2] * out[rank - 1]};
+    const DType dtype = isHalf(gradient.dtype()) ? DType::F32 : gradient.dtype();
+    const Value none =
+        full(d.builder(), {planes, in[rank - 2] * in[rank - 1]}, Scalar(int64_t{0}), dtype, gradient.type().device);
+    const Value values = convert(reshape(gradient, flat), dtype);
+    const Value places = reshape(indices, flat);
+    const Value added = d.call("aten.scatter_add.default", {none, 1, places, values});
+    const Value result = convert(view(added, in), gradient.dtype());
+    if (rank != 4 || !isChannelsLast(self.type()) || isChannelsLast(result.type())) return result;
+    return d.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::ChannelsLast}});
+}
+
 constexpr OpDef kPoolOps[] = {
     // Maximum over windows and the flat position of each in its plane. NaN wins; among equals the first.
     {.schema =
@@ -338,6 +357,9 @@ constexpr OpDef kPoolOps[] = {
          "int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 2); },
+     .expand = Expand::Decompose,
+     .decompose = scatterMaxima,
+     .decomposedIn = sinceRelease(Release::V2_12),
      .samples = "f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [2, 2], [0, 0], [1, 1], False, i64[1, 2, 4, 4]<64\n"
                 "f64[2, 3, 3], f64[2, 7, 7], [3, 3], [2, 2], [0, 0], [1, 1], False, i64[2, 3, 3]<49"},
     {.schema =

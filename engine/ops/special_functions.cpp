@@ -7,6 +7,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 #include "engine/support/special.h"
 
 namespace cutaway {
@@ -48,7 +49,10 @@ Values logNormal(Decomposition& d) {
     const Value scaled = unary("aten.log.default", unary("aten.special_erfcx.default", -t) / 2);
     const Value tail = scaled - t * t;
     const Value rest = unary("aten.log1p.default", -unary("aten.erfc.default", t) / 2);
-    return fromOpmath(d, where(low, tail, rest));
+    const Value result = where(low, tail, rest);
+    // It is never positive: its zeros are -0, which a compiler may lose.
+    return fromOpmath(
+        d, has(d.release(), Change::SignOfLogNormal) ? d.call("aten.copysign.Scalar", {result, -1.0}) : result);
 }
 /// -x log x; 0 at 0, -inf below.
 Values entropy(Decomposition& d) {

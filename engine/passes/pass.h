@@ -46,6 +46,7 @@ struct Pass {
     bool (*when)(const CompileRequest& request) = nullptr;
     /// Off by default: runs if CompileRequest::enabled names it, as often as its setting `counter` says.
     bool onRequest = false;
+    Releases releases = {};                 // of PyTorch, those that have it
     std::string_view alsoRequestedBy = {};  // another name that switches it on
     /// Later passes cannot do without it: its rewrites cost no fuel.
     bool required = false;

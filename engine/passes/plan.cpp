@@ -63,6 +63,7 @@ class Planner {
             }
     }
     void addPass(const Pass& pass, const Stage& stage, std::span<const Dependency> after = {}) {
+        if (!pass.releases.hold(m_request.pytorch)) return;
         const std::string_view track = m_tracks.front();
         plan.push_back({&pass, &stage, track, ++m_count[{track, stage.name, pass.name}], after, {}});
     }

@@ -313,7 +313,10 @@ bool beginsLike(const CompiledRule& rule, const Node& node) {
 
 Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::vector<RuleStats>& stats) {
     std::vector<bool> disabled(rules.size());
-    for (size_t i = 0; i < rules.size(); ++i) disabled[i] = rewriter.disabled(rules.at(i).rule->name);
+    for (size_t i = 0; i < rules.size(); ++i) {
+        const Rule& rule = *rules.at(i).rule;
+        disabled[i] = rewriter.disabled(rule.name) || !rule.releases.hold(rewriter.request().pytorch);
+    }
     std::vector<NodeId> candidates;
     for (const Node& node : graph.nodes())
         if (node.isCall() && !rules.startingAt(node.op()).empty()) candidates.push_back(node.id());

@@ -102,6 +102,7 @@ std::vector<NodeId> Rewriter::originsOf(const Node& node) const {
 
 GraphBuilder Rewriter::builder(Graph& graph, Node* position, const Node& origin) const {
     GraphBuilder builder(graph, position);
+    builder.setRelease(request().pytorch);
     Provenance provenance = origin.provenance();
     provenance.origin = originsOf(origin);
     provenance.sourceName.clear();

@@ -66,7 +66,8 @@ struct Rule {
     /// Of users' rules, instead of `find` and `replace`: formulas over `parameters` ("x f32[2, 3]; ...") that are
     /// traced; `search` on the types given there, `example` on the types of what was found (passes/user_passes.h).
     std::string_view parameters, search, example;
-    bool training = false;  // `search` is found with its gradients, too
+    Releases releases = {};  // of PyTorch, those that have it
+    bool training = false;   // `search` is found with its gradients, too
 };
 
 /// Rules ready for matching: texts parsed, calls bound to schemas, looked up by the op of their first result.

@@ -410,7 +410,7 @@ std::vector<PassInfo> passList(const CompileRequest& request) {
     for (const StagePass& one : pipeline()) {
         const Pass& pass = *one.pass;
         const bool runs = std::find(stages.begin(), stages.end(), one.stage) != stages.end();
-        if (runs && (!pass.when || pass.when(request)))
+        if (runs && pass.releases.hold(request.pytorch) && (!pass.when || pass.when(request)))
             list.push_back(
                 {std::string(one.stage->name), std::string(pass.name), std::string(pass.summary), pass.onRequest});
     }

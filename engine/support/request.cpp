@@ -212,6 +212,14 @@ const Option kOptions[] = {
      }},
     {"freeze", readFlag<&CompileRequest::freeze>, writeFlag<&CompileRequest::freeze>},
     {"parity", readFlag<&CompileRequest::parity>, writeFlag<&CompileRequest::parity>},
+    {"pytorch",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.pytorch = releaseOf(value).value_or(kNewestRelease);
+         return {};
+     },
+     [](const CompileRequest& request) {
+         return unless(request.pytorch == kNewestRelease, std::string(releaseName(request.pytorch)));
+     }},
     {"only",
      [](CompileRequest& request, const std::string& value) -> Result<void> {
          request.onlyStage = value;

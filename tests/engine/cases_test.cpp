@@ -2,8 +2,8 @@
 //
 //   # case: name
 //   # pass: name of a pass of the pipeline
-//   # options: cuda training parity NAME=key:value   (optional; the last as --enable has it, with paths beside the case
-//                                                     file)
+//   # options: cuda training parity pytorch=2.11 NAME=key:value   (optional; the last as --enable has it, with paths
+//                                                                  beside the case file)
 //   # fails: text                          (optional: the pass stops with an error that has this text)
 //   # counts: RULE counted 1, applied 0    (optional: what the step's statistics say of a rule)
 //   # says: RULE at NODE: sentence         (optional, any number: why the pass leaves the node alone)

@@ -84,7 +84,12 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json FILE", "plugin check mine.rules"},
        {"--json NAME MODEL", "plugin color color_family chain.py"}},
       "CUTAWAY_PLUGINS=" CUTAWAY_SOURCE_DIR "/plugins/samples "}},
-    {"settings", {"settings", {{"--json", "settings"}, {"--json --device", "settings --device"}}}},
+    {"settings",
+     {"settings",
+      {{"--json", "settings"},
+       {"--json --device", "settings --device"},
+       {"--json --pytorch", "settings --pytorch 2.15"}}}},
+    {"releases", {"releases", {{"--json", "releases 2.13"}}}},
     {"run-repro", {"run-repro repro", {{"--json", "run-repro repro"}}, "CUTAWAY_FAULT=pass:decompose:runtime_error "}},
     {"manual", {"manual", {{"--json", "manual"}}}},
 };

@@ -68,6 +68,12 @@ CompileRequest readOptions(const QString& line, const QString& file) {
     out.parity = words.contains("parity");
     for (const QString& word : words) {
         if (!word.contains('=')) continue;
+        if (const QString release = word.section('=', 1); word.startsWith("pytorch=")) {
+            const auto known = releaseOf(release.toStdString());
+            if (!known) qFatal("%s: '%s' is no release", qPrintable(file), qPrintable(word));
+            out.pytorch = *known;
+            continue;
+        }
         auto pass = parseOptionalPass(word.toStdString());
         if (!pass) qFatal("%s: '%s' is no setting", qPrintable(file), qPrintable(word));
         for (auto& [key, value] : pass->settings)

@@ -23,6 +23,7 @@ struct Setting {
     std::string_view label = {};  // of its field in the compile dialog; empty: it is asked for elsewhere, or not at all
     std::string_view modes = {};  // those in which it means something, separated by blanks; empty: all
     bool ofGpus = false;          // it means something with --device cuda alone
+    Releases releases = {};       // those that have it
 
     bool belongsTo(std::string_view owner) const;
     /// Whether the option means something in a mode.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cutaway/request.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 
@@ -34,6 +35,12 @@ inline FreezingOptions freezingOptions(const CompileRequest& request) {
 /// Whether a run packs weights for the library that computes with them on the CPU.
 inline bool packsWeights(const CompileRequest& request) {
     return request.target == Target::Cpu && freezingOptions(request).weightPrepack;
+}
+
+/// Whether a run joins what is quantized. Since 2.14 TorchAO does, if it is there: --enable torchao.
+inline bool joinsQuantized(const CompileRequest& request) {
+    return packsWeights(request) &&
+           (!has(request.pytorch, Change::QuantizationElsewhere) || request.enabled("torchao") != nullptr);
 }
 
 }  // namespace cutaway

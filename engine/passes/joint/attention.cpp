@@ -55,6 +55,9 @@ std::string_view unlessScaleIsNumber(const Match& m, std::string_view op) {
 std::string_view unlessDivides(const Match& m) { return unlessScaleIsNumber(m, "aten.div.Tensor"); }
 std::string_view unlessMultiplies(const Match& m) { return unlessScaleIsNumber(m, "aten.mul.Tensor"); }
 
+/// Both factors of the scale are this number.
+std::string_view unlessMultipliesBoth(const Match& m) { return unlessScaleIsNumber(m, "aten.mul.Scalar"); }
+
 std::string_view unlessOffGpu(const Match& m) {
     if (m.isTensor("query") && m.tensor("query").device.type == DeviceType::Cuda)
         return "{query} is {query:type}, and this form is not fused on the GPU";
@@ -96,6 +99,13 @@ constexpr std::string_view kWhyAttention = "one kernel never writes the scores t
 #define OWN_MASK "m = aten.to.dtype(mask, dtype_of(query)); "
 #define SQRT_VALUE \
     "aten.full.default([], sqrt_size(value, -1), dtype=dtype_of(query), device=device_of(query), pin_memory=False)"
+// The scale split between both factors, as the operator's own formula does it.
+#define SPLIT_SCORES                      \
+    "n = aten.mul.Scalar(q, factor); "    \
+    "t = aten.transpose.int(k, -2, -1); " \
+    "c = aten.mul.Scalar(t, factor); "    \
+    "s = aten.matmul.default(n, c); "
+#define SAFE_SOFTMAX(x) "p = aten._safe_softmax.default(" x ", -1); "
 #define LOWEST \
     "low = aten.full.default([], lowest(query), dtype=dtype_of(query), device=device_of(query), pin_memory=False); "
 
@@ -215,6 +225,24 @@ constexpr TracedRule kFormulas[] = {
     {"sfdp_pattern_27", QKV DROPOUT,
      P SCORES("q", "k") WIDE("s") SOFTMAX("w") NARROW("p") DROPPED("h") TIMES("r", "v") ALL,
      P SDPA("q", "k", "v", ", scale=1.0" DROPS) ALL, unlessOffGpu, kWhyAttention, "bs1"},
+    {"sfdp_pattern_28",
+     "query T[B, 6, 16, 8][2304, 128, 1, 16] grad; key T[B, 6, 16, 8][2304, 128, 1, 16] grad; "
+     "value T[B, 6, 16, 8][2304, 128, 1, 16] grad; factor f32[]" DROPOUT,
+     SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") DROPPED("p") TIMES("r", "value") ONE,
+     "q = aten.contiguous.default(query); k = aten.contiguous.default(key); v = aten.contiguous.default(value); " SDPA(
+         "q", "k", "v", DROPS ", scale=factor") ONE,
+     unlessMultiplies, kWhyAttention, "", TraceKind::Forward, sinceRelease(Release::V2_12)},
+    {"sfdp_pattern_29",
+     "query T[B, 8, 4, 16] grad; key T[B, 8, 4, 16] grad; "
+     "value T[B, 8, 4, 16] grad; mask T[1, 1, 8, 8]; factor scalar",
+     P SPLIT_SCORES ADDED("s", "mask") SAFE_SOFTMAX("a") TIMES("p", "v") ONE,
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=square(factor)") ONE, unlessMultipliesBoth, kWhyAttention,
+     "bs1", TraceKind::Forward, sinceRelease(Release::V2_13)},
+    {"sfdp_pattern_30",
+     "query T[B, 8, 4, 16] grad; key T[B, 8, 4, 16] grad; "
+     "value T[B, 8, 4, 16] grad; factor scalar",
+     P SPLIT_SCORES SAFE_SOFTMAX("s") TIMES("p", "v") ONE, P SDPA("q", "k", "v", ", scale=square(factor)") ONE,
+     unlessMultipliesBoth, kWhyAttention, "bs1", TraceKind::Forward, sinceRelease(Release::V2_13)},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/eval.h"
 #include "engine/rewrite/refusing.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -102,10 +103,12 @@ class UniformFolding {
         }
     }
 
-    /// 0 times NaN or infinity is NaN, so only integers are known to become 0. PyTorch 2.11 takes real numbers for 0,
-    /// too (H-9: only with parity).
+    /// 0 times NaN or infinity is NaN, so only integers are known to become 0. PyTorch takes real numbers for 0,
+    /// too, up to 2.13 (H-9: only with parity).
     bool isZeroProduct(const Node& node) const {
-        return multipliesByZero(node) && (isWhole(node.tensor().dtype) || m_rewriter.request().parity);
+        const CompileRequest& request = m_rewriter.request();
+        return multipliesByZero(node) &&
+               (isWhole(node.tensor().dtype) || (request.parity && !has(request.pytorch, Change::ProductsWithZero)));
     }
 
     bool mayBeUniform(const Node& node, const Refusing& no) {
@@ -318,12 +321,27 @@ class UniformFolding {
         size_t operand;  // position of the neutral operand
         bool zero;       // neutral are zeros, else ones
     };
+    /// Since 2.14 numbers count, whatever the operand's zeros are: x + 0 is x, even where x is -0.
+    bool isNeutralNumber(const Node& node, const Neutral& rule, size_t number, const Refusing& no) const {
+        const Argument& value = node.arg(number);
+        if (!has(m_rewriter.request().pytorch, Change::NumbersThatChangeNothing))
+            return no("an operand is a number: ", value);
+        const bool commutes = node.isCall("aten.add.Tensor") || node.isCall("aten.mul.Tensor");
+        if (number != rule.operand) return !commutes && no("an operand is a number: ", value);
+        if (value.asReal() != (rule.zero ? 0.0 : 1.0)) return no("the number is ", value);
+        if (node.op().schema()->find("alpha") >= 0 && node.arg("alpha").asReal() != 1.0)
+            return no("its alpha is ", node.arg("alpha"));
+        const Node& kept = *node.arg(1 - number).node();
+        const TensorType &out = node.tensor(), &in = kept.tensor();
+        return (out.sizes == in.sizes && out.device == in.device) ||
+               no.about(&kept, "it is ", out, ", but what would be left, ", kept, ", is ", in);
+    }
     bool isNeutral(const Node& node, const Neutral& rule) {
         const Refusing no(m_rewriter, kNeutralOperand, node);
         const Node *left = node.arg(0).node(), *right = node.arg(1).node();
         const auto isTensor = [](const Node* operand) { return operand && operand->type().tensor(); };
-        if (!isTensor(left) || !isTensor(right))
-            return no("an operand is a number: ", node.arg(isTensor(left) ? 1 : 0));
+        if (isTensor(left) != isTensor(right)) return isNeutralNumber(node, rule, isTensor(left) ? 1 : 0, no);
+        if (!isTensor(left)) return no("both operands are numbers");
         if (node.op().schema()->find("alpha") >= 0 && node.arg("alpha").asReal() != 1.0)
             return no("its alpha is ", node.arg("alpha"));
         const auto& uniform = rule.zero ? m_zeros : m_ones;

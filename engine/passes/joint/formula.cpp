@@ -74,7 +74,7 @@ class FormulaText {
     }
     static bool isFunction(std::string_view word) {
         return word == "size" || word == "sqrt_size" || word == "dtype_of" || word == "device_of" || word == "lowest" ||
-               word == "inverse";
+               word == "inverse" || word == "square";
     }
     std::string fail(std::string what) {
         if (!m_error) m_error = invalidInput(std::move(what));
@@ -104,6 +104,10 @@ class FormulaText {
         const std::string_view rest =
             comma < close ? trimmed(m_text.substr(comma + 1, close - comma - 1)) : std::string_view("0");
         if (function == "inverse") return inverseText(*input);
+        if (function == "square") {
+            const auto number = numberOf(input->constant);
+            return number ? printArgument(*number * *number) : fail("square is of a number");
+        }
         const TensorType* type = input->type.tensor();
         if (type == nullptr) return fail(std::string(function) + " is of a tensor, and " + input->name + " is none");
         if (function == "dtype_of") return printArgument(type->dtype);
@@ -195,8 +199,9 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
         const std::string_view name = one.substr(0, space);
         if (std::any_of(inputs.begin(), inputs.end(), [&](const FormulaInput& input) { return input.name == name; }))
             return invalidInput("two parameters have this name", std::string(name));
-        inputs.push_back({std::string(name), {}, {}, type == "number", gradient});
-        if (type != "number")
+        const bool number = type == "number" || type == "scalar";
+        inputs.push_back({std::string(name), {}, {}, number, gradient, type == "scalar"});
+        if (!number)
             function += (function.back() == '(' ? "" : ", ") + inputs.back().name + ": \"" + std::string(type) + "\"";
         begin = end + 1;
     }

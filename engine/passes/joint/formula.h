@@ -15,8 +15,9 @@ struct FormulaInput {
     std::string name;
     ValueType type;
     std::string constant;   // not empty: the number
-    bool number = false;    // declared as "number": never a tensor
+    bool number = false;    // declared as "number" or "scalar": never a tensor
     bool gradient = false;  // declared as "... grad": the joint graph has its gradient
+    bool scalar = false;    // declared as "scalar": any number, in inference, too
 };
 
 /// Reads "name type; ...", as in "query f32[2, 4, 8, 16] grad; scale f32[]; dropout_p number". The first is a tensor.
@@ -31,8 +32,8 @@ enum class TraceKind : uint8_t {
 /// The graph of the formula, its placeholders named as the inputs are (and tangents_1..). Written in as constants are
 /// the numbers, and: `size(x, d, ...)`, the number of elements along these dims of x together; `sqrt_size(x, d)`, its
 /// square root; `dtype_of(x)`; `device_of(x)`; `lowest(x)`, the least number of x's dtype; `inverse(s)`, one over a
-/// number. Errors: statements that do not parse or do not fit the types; an operator without a row or without a
-/// derivative.
+/// number; `square(s)`, its square. Errors: statements that do not parse or do not fit the types; an operator without a
+/// row or without a derivative.
 Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
                                              TraceKind kind);
 

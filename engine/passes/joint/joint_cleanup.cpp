@@ -1,6 +1,9 @@
 // The four clean-ups at the head of JNT-6.
+#include <cmath>
+
 #include "engine/passes/joint/pass_pattern_0.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -49,7 +52,10 @@ std::string_view unlessRoundingMayGo(const Match& m) {
     if (!first || !last || !isPlainFloat(*first) || !isPlainFloat(*last))
         return "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
     const DType given = m.tensor("x").dtype;
-    if (m.parity()) return "";
+    const bool later = has(m.request().pytorch, Change::WiderFirst);
+    if (later && isPlainFloat(given) && byteSize(*first) < byteSize(*last))
+        return "{first} is smaller than {last}, and PyTorch keeps such conversions since 2.13";
+    if (m.parity()) return later && !isPlainFloat(given) ? "{x} is {x:type}, not f16, bf16, f32 or f64" : "";
     if (!isPlainFloat(given)) return "{x} is {x:type}, whose numbers {first} rounds (only with parity)";
     // What is rounded to more digits first and then to fewer is off by one digit of the last at most.
     return holdsAll(given, *first) || holdsAll(*last, *first)
@@ -97,13 +103,21 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     const bool real = value.get<double>() || background.get<double>(),
                truth = value.get<bool>() && background.get<bool>();
     const DType common = real ? DType::F32 : truth ? DType::Bool : DType::I64;
-    const DType dtype = m.parity() ? common : type.dtype;
+    // Since 2.13 that is converted, so that only numbers that f32 rounds are another.
+    const auto isExact = [](const Argument& number) {
+        const auto exact = number.asReal();
+        return exact && (static_cast<double>(static_cast<float>(*exact)) == *exact || std::isnan(*exact));
+    };
+    const bool later =
+        has(m.request().pytorch, Change::SelectedDtype) && (!real || (isExact(value) && isExact(background)));
+    const DType dtype = m.parity() || later ? common : type.dtype;
     const auto scalar = [&](const Argument& number) {
         return builder.call("aten.scalar_tensor.default", {number},
                             {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
     };
     const Value elsewhere = scalar(background);
-    return where(hit, scalar(value), elsewhere);
+    const Value selected = where(hit, scalar(value), elsewhere);
+    return has(m.request().pytorch, Change::SelectedDtype) ? convert(selected, type.dtype) : selected;
 }
 
 constexpr Rule kCleanupRules[] = {

@@ -4,6 +4,7 @@
 
 #include "engine/ir/infer.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -43,6 +44,8 @@ OperandValue magnitude(const Match& m, GraphBuilder& builder, const OperandValue
     return sign.value() * builder.value(m.node("scale"));
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     Value x = builder.value(m.node("x"));
     if (m.pattern().slotOf("dtype") >= 0) x = convert(x, *m["dtype"].get<DType>());
@@ -51,14 +54,25 @@ Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     const Value distance = y - builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
     const OperandValue scale = magnitude(m, builder, sign);
     const Value rescaled = divides ? distance / scale : distance * scale;
-    if (m.parity()) return rescaled;
-    // Where scaling overflows, the subtraction as written is NaN or infinite, and stays so; where only the unscaled
-    // numbers lie too far apart, it is finite. The difference of the two is finite only where both are. (PyTorch 2.15
-    // asks all numbers that are reduced together whether they are finite, a reduction more for the same numbers.)
+    const bool whole = has(m.request().pytorch, Change::WholeSoftmax);
+    if (m.parity() && !whole) return rescaled;
     const Value scaled = builder.value(m.node(m.pattern().slotOf("c") >= 0 ? "c" : "s"));
     const Value asWritten = scaled - builder.call("aten.amax.default", {scaled, m["dims"], m["keep"]});
+    if (whole) {
+        // Rows in which a number is not finite stay as written. PyTorch asks the scaled numbers; ours ask both
+        // differences, since unscaled numbers may lie too far apart for theirs.
+        const Value size = unary("aten.abs.default", m.parity() ? scaled : rescaled);
+        const Value bounded = builder.call("aten.ne.Scalar", {size, kInfinity});
+        const Value& known = m.parity() ? scaled : asWritten;
+        const Value finite = builder.call("aten.eq.Tensor", {known, known}) * bounded;
+        const Value other = unary("aten.logical_not.default", finite);
+        const Value any = builder.call("aten.any.dims", {other, m["dims"], true});
+        return where(unary("aten.logical_not.default", any), rescaled, asWritten);
+    }
+    // Where scaling overflows, the subtraction as written is NaN or infinite, and stays so; where only the unscaled
+    // numbers lie too far apart, it is finite. The difference of the two is finite only where both are.
     const Value gap = builder.call("aten.abs.default", {rescaled - asWritten});
-    const Value finite = builder.call("aten.lt.Scalar", {gap, std::numeric_limits<double>::infinity()});
+    const Value finite = builder.call("aten.lt.Scalar", {gap, kInfinity});
     return where(finite, rescaled, asWritten);
 }
 Values buildRescaledProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }

@@ -87,12 +87,15 @@ class PatternPrinter {
 Result<std::vector<FormulaInput>> inputsOf(const TracedRule& formula, double number) {
     CT_TRY(auto inputs, readFormulaInputs(formula.parameters));
     for (FormulaInput& input : inputs)
-        if (input.number) input.constant = printArgument(formula.kind == TraceKind::Joint ? number : 0.0);
+        if (input.number)
+            input.constant = printArgument(formula.kind == TraceKind::Joint || input.scalar ? number : 0.0);
     return inputs;
 }
-std::string numberName(const std::vector<FormulaInput>& inputs) {
-    const auto found =
-        std::find_if(inputs.begin(), inputs.end(), [](const FormulaInput& input) { return input.number; });
+/// Of the parameter that is a number, wherever the trace has it.
+std::string numberName(const std::vector<FormulaInput>& inputs, TraceKind kind) {
+    const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const FormulaInput& input) {
+        return input.number && (kind == TraceKind::Joint || input.scalar);
+    });
     return found == inputs.end() ? std::string() : found->name;
 }
 
@@ -210,9 +213,7 @@ Result<std::string> tracePattern(const TracedRule& formula) {
     if (!inputs) return located(inputs.error());
     const auto found = traceFormula(formula.search, *inputs, formula.kind);
     if (!found) return located(found.error());
-    return PatternPrinter((*found)->graph(), false,
-                          formula.kind == TraceKind::Joint ? numberName(*inputs) : std::string())
-        .run();
+    return PatternPrinter((*found)->graph(), false, numberName(*inputs, formula.kind)).run();
 }
 
 void addRule(TracedRules& out, const TracedRule& source, std::string find, std::string name) {
@@ -222,6 +223,7 @@ void addRule(TracedRules& out, const TracedRule& source, std::string find, std::
     rule.build = buildTraced;
     rule.unless = unlessTracedAgain;
     rule.why = source.why;
+    rule.releases = source.releases;
     rule.context = &out.sources.emplace_back(source);
     out.rules.push_back(rule);
 }

@@ -22,7 +22,7 @@ struct TracedRule {
     /// "name type; ..." with example types, as in "query T[B, 4, 8, 16]; scale f32[]". A parameter of no dims may also
     /// stand for a number. T is f32 or f16; B is 2, or in the variant "bs1" 1, whose trace has no copies. In training,
     /// parameters marked "grad" have gradients. A parameter of type "number" (the probability of a dropout) matches any
-    /// number in training, and is 0 in inference.
+    /// number in training, and is 0 in inference; one of type "scalar" matches any number in both.
     std::string_view parameters;
     std::string_view search, replace;
     std::string_view (*unless)(const Match& match) = nullptr;
@@ -30,6 +30,7 @@ struct TracedRule {
     /// "bs1": also traced with B = 1; "mask_fp32": also with T = f16 and `mask` in f32.
     std::string_view variants = "";
     TraceKind kind = TraceKind::Forward;  // set by traceRules
+    Releases releases = {};               // of PyTorch, those that have it
 };
 
 /// The rules, with the storage of their texts.

@@ -1,4 +1,5 @@
 // From the graph that post-grad leaves to one whose every call the schedule takes.
+#include "engine/autograd/expand.h"
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/lowering_calls.h"
 #include "engine/passes/post_grad/quantized_calls.h"
@@ -12,6 +13,8 @@ constexpr CodeRewrite kInlineSubgraphsRewrites[] = {
     {"inline_subgraphs", "The schedule cannot take a call that runs a whole graph",
      "higher_order.invoke_subgraph, higher_order.invoke_subgraph.default"}};
 
+constexpr std::string_view kKept = "aten.addcmul.default, aten.addcdiv.default";
+
 constexpr Row kLoweringRows[] = {
     Pass{.name = "inline_subgraphs",
          .summary = "Replaces the call of a graph by the calls in it",
@@ -23,6 +26,11 @@ constexpr Row kLoweringRows[] = {
          .run = switchToCond,
          .functional = false,
          .starts = "call"},
+    Pass{.name = "decompose_kept",
+         .summary = "Decomposes the operators that the release of PyTorch hands to its kernels whole",
+         .run = decomposeKept,
+         .functional = false,
+         .starts = kKept},
     Pass{.name = "lowering_calls",
          .summary = "Decides how to compute the calls that post-grad patterns made",
          .run = lowerCalls,
