@@ -148,11 +148,17 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite, bool 
                        {.isWanted =
                             [&](const Node& node) {
                                 const OpDef* def = node.op().def();
-                                return def != nullptr && def->decompose && def->expand != Expand::Never &&
-                                       (late ? def->decomposedIn.until.has_value()
-                                             : def->decomposedIn.hold(rewriter.request().pytorch)) &&
-                                       (!composite || def->expand == Expand::Composite) &&
-                                       !rewriter.disabled(node.op().name());
+                                if (def == nullptr || !def->decompose || def->expand == Expand::Never ||
+                                    (composite && def->expand != Expand::Composite) ||
+                                    (late && !def->decomposedIn.until) || rewriter.disabled(node.op().name()))
+                                    return false;
+                                const Release release = rewriter.request().pytorch;
+                                if (late || def->decomposedIn.hold(release)) return true;
+                                if (rewriter.watches(node))
+                                    rewriter.refuse(
+                                        node.op().name(), node,
+                                        "PyTorch " + std::string(releaseName(release)) + " leaves the operator whole");
+                                return false;
                             },
                         .rule = [](const Node& node) { return node.op().name(); },
                         .declined = declined});

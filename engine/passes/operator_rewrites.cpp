@@ -29,6 +29,13 @@ std::vector<CodeRewrite> noopRewrites(const Pass&) {
 
 std::vector<CodeRewrite> compositeRewrites(const Pass&) { return expanded(false); }
 std::vector<CodeRewrite> decomposedRewrites(const Pass&) { return expanded(true); }
+std::vector<CodeRewrite> keptRewrites(const Pass&) {
+    std::vector<CodeRewrite> out;
+    for (const Op* op : allOps())
+        if (op->def()->decomposedIn.until)
+            out.push_back({op->name(), "The operator is written as smaller ones", op->name()});
+    return out;
+}
 
 std::vector<CodeRewrite> batchRewrites(const Pass& pass) {
     for (const batching::BatchRule& rule : batching::batchRules())

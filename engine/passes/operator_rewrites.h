@@ -9,6 +9,8 @@ std::vector<CodeRewrite> noopRewrites(const Pass& pass);
 /// One for each shorthand operator, and one for each that has an expansion.
 std::vector<CodeRewrite> compositeRewrites(const Pass& pass);
 std::vector<CodeRewrite> decomposedRewrites(const Pass& pass);
+/// One for each operator that only some releases of PyTorch decompose.
+std::vector<CodeRewrite> keptRewrites(const Pass& pass);
 /// The one rewrite of a batching pass, which starts at the calls that it batches.
 std::vector<CodeRewrite> batchRewrites(const Pass& pass);
 

@@ -2,6 +2,7 @@
 #include "engine/autograd/expand.h"
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/lowering_calls.h"
+#include "engine/passes/operator_rewrites.h"
 #include "engine/passes/post_grad/quantized_calls.h"
 #include "engine/passes/stage.h"
 #include "engine/passes/switch_to_cond.h"
@@ -12,8 +13,6 @@ namespace {
 constexpr CodeRewrite kInlineSubgraphsRewrites[] = {
     {"inline_subgraphs", "The schedule cannot take a call that runs a whole graph",
      "higher_order.invoke_subgraph, higher_order.invoke_subgraph.default"}};
-
-constexpr std::string_view kKept = "aten.addcmul.default, aten.addcdiv.default";
 
 constexpr Row kLoweringRows[] = {
     Pass{.name = "inline_subgraphs",
@@ -30,7 +29,7 @@ constexpr Row kLoweringRows[] = {
          .summary = "Decomposes the operators that the release of PyTorch hands to its kernels whole",
          .run = decomposeKept,
          .functional = false,
-         .starts = kKept},
+         .operatorRewrites = keptRewrites},
     Pass{.name = "lowering_calls",
          .summary = "Decides how to compute the calls that post-grad patterns made",
          .run = lowerCalls,
