@@ -116,6 +116,7 @@ class RecordedModelsTest : public QObject {
         QVERIFY(session.open((folder + "/model.pt2").toStdString()));
         for (const bool freeze : {false, true}) {
             CompileRequest request;
+            request.pytorch = Release::V2_11;  // which recorded the models
             request.freeze = freeze;
             const auto run = session.compile(request);
             QVERIFY2(run, run ? "" : run.error().text().c_str());
@@ -144,6 +145,7 @@ class RecordedModelsTest : public QObject {
         Session session;
         QVERIFY(session.open((folder + "/model.pt2").toStdString()));
         CompileRequest request;
+        request.pytorch = Release::V2_11;  // which recorded the models
         request.mode = Mode::Training;
         for (const double budget : {1.0, 0.3, 0.0}) {
             request.memoryBudget = budget;
@@ -186,6 +188,7 @@ class RecordedModelsTest : public QObject {
         const QJsonObject budgets = QJsonDocument::fromJson(file.readAll()).object()["budgets"].toObject();
         QVERIFY(!budgets.isEmpty());
         CompileRequest request;
+        request.pytorch = Release::V2_11;  // which recorded the models
         request.mode = Mode::Training;
         request.onlyStage = "partition";
         request.parity = true;  // PyTorch draws random numbers again where a small budget asks for it
@@ -229,6 +232,7 @@ class RecordedModelsTest : public QObject {
         QVERIFY2(graph, graph ? "" : graph.error().text().c_str());
         QVERIFY2(recorded, recorded ? "" : recorded.error().text().c_str());
         CompileRequest request;
+        request.pytorch = Release::V2_11;  // which recorded the models
         request.onlyStage = stage.toStdString();
         request.mode = before.contains("_train/") ? Mode::Training : Mode::Inference;
         request.target = before.contains("/cuda_") ? Target::Cuda : Target::Cpu;
@@ -255,6 +259,7 @@ class RecordedModelsTest : public QObject {
         Session session;
         QVERIFY(session.open((folder + "/model.pt2").toStdString()));
         CompileRequest request;
+        request.pytorch = Release::V2_11;  // which recorded the models
         request.target = device == "cuda" ? Target::Cuda : Target::Cpu;
         request.parity = true;
         QVERIFY(session.compile(request));
@@ -285,6 +290,7 @@ class RecordedModelsTest : public QObject {
         Session session;
         QVERIFY(session.open((folder + "/model.pt2").toStdString()));
         CompileRequest request;
+        request.pytorch = Release::V2_11;  // which recorded the models
         request.freeze = true;
         request.target = device == "cuda" ? Target::Cuda : Target::Cpu;
         request.parity = true;
