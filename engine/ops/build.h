@@ -90,7 +90,7 @@ class GraphBuilder {
     std::optional<Error> m_error;
     std::optional<ValueType> m_foundType;
     std::vector<Node*> m_created;
-    Release m_release = kNewestRelease;
+    Release m_release = kDefaultRelease;
 };
 
 /// A tensor handle or a literal, where an op takes either.

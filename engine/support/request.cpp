@@ -214,11 +214,11 @@ const Option kOptions[] = {
     {"parity", readFlag<&CompileRequest::parity>, writeFlag<&CompileRequest::parity>},
     {"pytorch",
      [](CompileRequest& request, const std::string& value) -> Result<void> {
-         request.pytorch = releaseOf(value).value_or(kNewestRelease);
+         request.pytorch = releaseOf(value).value_or(kDefaultRelease);
          return {};
      },
      [](const CompileRequest& request) {
-         return unless(request.pytorch == kNewestRelease, std::string(releaseName(request.pytorch)));
+         return unless(request.pytorch == kDefaultRelease, std::string(releaseName(request.pytorch)));
      }},
     {"only",
      [](CompileRequest& request, const std::string& value) -> Result<void> {

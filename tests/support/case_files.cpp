@@ -61,6 +61,7 @@ std::vector<CaseFile> readCaseFiles() {
 
 CompileRequest readOptions(const QString& line, const QString& file) {
     CompileRequest out;
+    out.pytorch = kNewestRelease;
     const QStringList words = line.split(' ', Qt::SkipEmptyParts);
     for (const QString& word : words)
         if (const auto mode = modeOf(word.toStdString())) out.mode = *mode;

@@ -86,7 +86,7 @@ struct CompileRequest {
     bool freeze = false;
     bool strict = false;               // of Mode::Jvp: a result that depends on no differentiated input is an error
     bool parity = false;               // PyTorch's behaviour where it is wrong
-    Release pytorch = kNewestRelease;  // whose compiler this one does as
+    Release pytorch = kDefaultRelease;  // whose compiler this one does as
     std::string onlyStage;             // empty = all that come next
     bool allStages = false;            // also those that PyTorch ran before the graph was recorded
     bool passesOnly = false;           // without the schedule: nothing decides how the graph's calls are computed
