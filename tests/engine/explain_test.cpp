@@ -228,12 +228,11 @@ class ExplainTest : public QObject {
         const auto opened = session.open(path.toStdString());
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         const Place input{0, -1, -1};
-        if (!options.isEmpty()) {
-            CompileRequest wanted = readOptions(options, "explain");
-            wanted.onlyStage = "pre_grad";  // the graph is asked about as it is
-            const auto run = session.compile(wanted);
-            QVERIFY2(run, run ? "" : run.error().text().c_str());
-        }
+        CompileRequest wanted = readOptions(options, "explain");
+        wanted.onlyStage = "pre_grad";  // the graph is asked about as it is
+        const auto run = session.compile(wanted);
+        // Some of the graphs cannot be compiled; they are asked about under no request.
+        QVERIFY2(run || options.isEmpty(), run ? "" : run.error().text().c_str());
         const auto id = findNode(session, input, node);
         QVERIFY2(id, id ? "" : id.error().text().c_str());
         const auto found = session.explain(input, rule, *id);
