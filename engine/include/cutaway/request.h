@@ -84,12 +84,12 @@ struct CompileRequest {
     Target target = Target::Cpu;
     Tf32 tf32 = Tf32::Conv;  // has no meaning on the CPU
     bool freeze = false;
-    bool strict = false;               // of Mode::Jvp: a result that depends on no differentiated input is an error
-    bool parity = false;               // PyTorch's behaviour where it is wrong
+    bool strict = false;                // of Mode::Jvp: a result that depends on no differentiated input is an error
+    bool parity = false;                // PyTorch's behaviour where it is wrong
     Release pytorch = kDefaultRelease;  // whose compiler this one does as
-    std::string onlyStage;             // empty = all that come next
-    bool allStages = false;            // also those that PyTorch ran before the graph was recorded
-    bool passesOnly = false;           // without the schedule: nothing decides how the graph's calls are computed
+    std::string onlyStage;              // empty = all that come next
+    bool allStages = false;             // also those that PyTorch ran before the graph was recorded
+    bool passesOnly = false;            // without the schedule: nothing decides how the graph's calls are computed
     std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
     std::vector<UserRules> userRules;
     std::vector<PluginPass> plugins;
