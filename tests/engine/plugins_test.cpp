@@ -426,66 +426,6 @@ def slow(name, content, host):
         }
     }
 
-    /// No file becomes a plugin because it lies beside a model, where the program was started, or where others may
-    /// write.
-    void notLoaded() {
-        QTemporaryDir models, open_;
-        const QString before = QDir::currentPath();
-        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), models.filePath("beside.so")));
-        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), open_.filePath("writable.so")));
-        QVERIFY(QDir(models.path()).mkdir("plugins"));
-        QFile model(models.filePath("model.py"));
-        QVERIFY(model.open(QIODevice::WriteOnly));
-        model.write(kModel);
-        model.close();
-        QVERIFY(QDir::setCurrent(models.path()));
-        qputenv("CUTAWAY_PLUGINS", ".:plugins:" + open_.path().toUtf8());
-        QFile::setPermissions(open_.filePath("writable.so"), QFile::ReadOwner | QFile::WriteOwner | QFile::WriteOther);
-        const auto opened = m_session.open(model.fileName().toStdString());
-        const std::vector<PluginInfo> all = installedPlugins();
-        qputenv("CUTAWAY_PLUGINS", m_folder.path().toUtf8());
-        QVERIFY(QDir::setCurrent(before));
-        QVERIFY(opened.has_value());
-        QCOMPARE(static_cast<int>(all.size()), 1);
-        QCOMPARE(all[0].name, std::string("writable"));
-        QVERIFY2(all[0].problem.find("every user may write to") != std::string::npos, all[0].problem.c_str());
-    }
-
-    /// What of CUTAWAY_PLUGINS is left out, and why.
-    void folders() {
-        m_folder.write("notes.txt", "no plugin");
-        const QByteArray path = m_folder.path().toUtf8();
-        qputenv("CUTAWAY_PLUGINS", "plugins:~/plugins:/nowhere/plugins:" + path + "/notes.txt:" + path);
-        const std::vector<PluginFolder> all = pluginFolders();
-        const auto plugins = installedPlugins();
-        qputenv("CUTAWAY_PLUGINS", path);
-        QVERIFY(all.size() >= 6);
-        const char* const problems[] = {"it is no absolute path", "it is no absolute path",
-                                        "it cannot be read: No such",
-                                        "it is no folder, and its name does not end with .so", ""};
-        for (size_t i = 0; i < std::size(problems); ++i) {
-            QVERIFY2(all[i].problem.starts_with(problems[i]), all[i].problem.c_str());
-            QCOMPARE(all[i].problem.empty(), problems[i][0] == '\0');
-        }
-        QCOMPARE(all[5].problem, std::string());  // the user's need not be there
-        QVERIFY(!plugins.empty());
-        QVERIFY(QFile::remove(m_folder.path("notes.txt")));
-    }
-    /// A link is as safe as what it leads to, and a folder as what it lies in.
-    void links() {
-        QTemporaryDir other;
-        const QString file = other.filePath("linked.so");
-        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), file));
-        QVERIFY(QFile::link(file, m_folder.path("linked.so")));
-        QVERIFY(pluginIn(m_folder.path("linked.so").toStdString())->problem.empty());
-        QFile::setPermissions(other.path(), QFile::Permissions(0x7777));
-        QVERIFY(QFile::copy(file, other.filePath("again.so")));
-        QVERIFY(QFile::remove(file) && QFile::rename(other.filePath("again.so"), file));
-        const auto info = pluginIn(m_folder.path("linked.so").toStdString());
-        QVERIFY2(info->problem.find("every user may write to " + other.path().toStdString()) != std::string::npos,
-                 info->problem.c_str());
-        QVERIFY(QFile::remove(m_folder.path("linked.so")));
-    }
     /// What lies in a plugin's place later is not run for it: the run that began with the other says so, the next one
     /// takes what is there.
     void replaced() {
@@ -545,21 +485,6 @@ def hangs(graph, host):
         QVERIFY(switchPlugin("fuse_addcmul", true).has_value());
         QVERIFY(m_session.compile(asking("--plugin fuse_addcmul")).has_value());
         QVERIFY(!switchPlugin("nobody", true).has_value());
-    }
-
-    /// Of two plugins of one name the first counts, and the other says so.
-    void hidden() {
-        const QString user = m_folder.home("data/cutaway/plugins");
-        QVERIFY(QDir().mkpath(user));
-        QVERIFY(QFile::copy(m_folder.path("fuse_addcmul.so"), user + "/fuse_addcmul.so"));
-        int found = 0;
-        for (const PluginInfo& info : installedPlugins()) {
-            if (info.name != "fuse_addcmul") continue;
-            ++found;
-            QCOMPARE(info.problem.empty(), info.from == "CUTAWAY_PLUGINS");
-        }
-        QCOMPARE(found, 2);
-        QVERIFY(QFile::remove(user + "/fuse_addcmul.so"));
     }
 
     /// A pass that has to follow another says which, and a move that breaks it is refused.
