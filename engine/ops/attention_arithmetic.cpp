@@ -49,12 +49,14 @@ class Attention {
         }
         return reshape(all, {s[0] * SymInt(heads), s[2], s[3]});
     }
-    Value unfolded(const Value& x) const { return view(x, {m_query.size(0), m_query.size(1), x.size(1), x.size(2)}); }
+    Value unfolded(const Value& x) const {
+        return reshape(x, {m_query.size(0), m_query.size(1), x.size(1), x.size(2)});
+    }
     /// Sums of the heads of queries that read one head of `like`.
     Value shared(const Value& x, const Value& like) const {
         const int64_t heads = m_query.size(1).value(), own = like.size(1).value();
         if (own == heads) return x;
-        return sum(view(x, {x.size(0), own, heads / own, x.size(2), x.size(3)}), {2}, false);
+        return sum(reshape(x, {x.size(0), own, heads / own, x.size(2), x.size(3)}), {2}, false);
     }
     /// a b, as f32 for halves.
     Value product(const Value& a, const Value& b) const {
@@ -128,7 +130,8 @@ Values attentionArithmetic(Decomposition& d) {
     const Value powers = unary("aten.exp.default", shifted), total = sum(powers, {-1}, true);
     const Value weights = powers / where(nothing, a.constant(1), total);
     const SymInt all = d.in("query").size(0) * d.in("query").size(1);
-    const Value out = a.unfolded(a.rounded(view(weights, {all, scores.size(2), scores.size(3)}), a.folded(a.value())));
+    const Value out =
+        a.unfolded(a.rounded(reshape(weights, {all, scores.size(2), scores.size(3)}), a.folded(a.value())));
     std::vector<Value> values;
     for (size_t i = 0; i < d.outType().tuple()->size(); ++i) {
         const TensorType* const type = a.result(i);
@@ -166,7 +169,7 @@ Values attentionBackwardArithmetic(Decomposition& d) {
     const Value weights =
         where(none, a.constant(0), unary("aten.exp.default", a.scores() - where(none, a.constant(0), sums)));
     const SymInt all = a.query().size(0) * a.query().size(1);
-    const auto batched = [&](const Value& x) { return view(x, {all, x.size(2), x.size(3)}); };
+    const auto batched = [&](const Value& x) { return reshape(x, {all, x.size(2), x.size(3)}); };
     const Value gradient = a.folded(dy);
     const Value dv = a.shared(a.unfolded(a.rounded(transposeLast(batched(weights)), gradient)), a.value());
     // Softmax's gradient: p (dp - Σ p dp), where the sum is Σ dy y.
@@ -174,7 +177,7 @@ Values attentionBackwardArithmetic(Decomposition& d) {
     const Value dot = sum(convert(dy, a.sums()) * convert(y, a.sums()), {-1}, true);
     const Value unscaled = weights * (dp - dot);
     const Value scores = batched(unscaled * a.scale());
-    const Value dq = a.unfolded(a.rounded(scores, a.folded(a.query())));
+    const Value dq = a.unfolded(a.rounded(scores, a.folded(a.key())));
     const Value dk = a.shared(a.unfolded(a.rounded(transposeLast(scores), a.folded(a.query()))), a.key());
     std::vector<Value> values;
     for (size_t i = 0; i < d.outType().tuple()->size(); ++i) {
