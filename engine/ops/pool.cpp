@@ -296,11 +296,22 @@ f32[2, 3, 4, 5][60, 1, 15, 3], 2
 f32[1, 1, 8, 8], 6, 2, 3
 )";
 
-/// The gradient added, plane by plane, to the elements that were the maxima; halves are added in f32.
+/// Whether a window may have no element at all: its steps are longer than a dim. PyTorch's index lies outside then.
+bool mayBeEmpty(const std::vector<int64_t>& dilation, const SymDims& sizes) {
+    for (size_t i = 0; i < 2; ++i) {
+        const int64_t step = dilation.empty() ? 1 : dilation[dilation.size() == 1 ? 0 : i];
+        if (!knownLessEqual(SymInt(step), sizes[sizes.size() - 2 + i])) return true;
+    }
+    return false;
+}
+
+/// The gradient added, plane by plane, to the elements that were the maxima; halves are added in f32. Gradients of
+/// windows without an element go nowhere, so there the operator stays.
 Values scatterMaxima(Decomposition& d) {
     const Value gradient = d.in(0), self = d.in(1), indices = d.in("indices");
     const SymDims &in = self.sizes(), &out = gradient.sizes();
     if (in.size() < 3 || out.size() != in.size()) return Values::notHandled();
+    if (mayBeEmpty(d.integersOf("dilation"), in)) return Values::notHandled();
     const size_t rank = in.size();
     const SymInt planes = rank == 4 ? in[0] * in[1] : in[0];
     const SymDims flat = {planes, out[rank - 2] * out[rank - 1]};
