@@ -194,6 +194,12 @@ Node& Graph::takeAsInput(const Node& other) {
     return append(std::move(node));
 }
 
+Node& Graph::takeAs(const Node& other, NodeId id) {
+    std::unique_ptr<Node> node(new Node(*this, other));
+    node->m_id = id;
+    return append(std::move(node));
+}
+
 Node& Graph::placeholder(std::string_view name, ValueType type, Node* before) {
     auto node = make(NodeKind::Placeholder);
     node->m_target = std::string(name);

@@ -35,6 +35,8 @@ class Graph {
     Node& take(const Node& other);
     /// A value of another graph as an input of this one, with its id and name.
     Node& takeAsInput(const Node& other);
+    /// A copy of another graph's node under this id, which must be free. It reads nothing yet: setOp says what.
+    Node& takeAs(const Node& other, NodeId id);
 
     // -- editing
     void setArg(Node& node, size_t position, Argument value);

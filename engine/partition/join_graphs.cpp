@@ -47,35 +47,28 @@ Node& withProvenance(Graph& graph, Node& made, const Node& node) {
     return made;
 }
 
-/// Whether a backward's node can have its id in the joined graph: recomputed nodes are in the forward, too, and passes
-/// that ran on one half alone may have given the same ids to others.
-bool keepsId(const Graph& graph, const Graph& forward, const Node& node) {
-    if (graph.find(node.id()) || forward.find(node.id())) return false;
-    bool operandsThere = true;  // under their ids: a node is taken with what it reads
-    node.forEachInput([&](const Node* read) { operandsThere = operandsThere && graph.find(read->id()); });
-    return operandsThere;
+/// The backward's node, which reads nothing yet. Recomputed nodes are in the forward, too, and passes that ran on one
+/// half alone may have given the same ids to others.
+Node& takeFree(Graph& graph, const Graph& forward, const Node& node, uint32_t firstId) {
+    const bool taken = graph.find(node.id()) != nullptr || forward.find(node.id()) != nullptr;
+    const uint32_t id = static_cast<uint32_t>(node.id());
+    return graph.takeAs(node, static_cast<NodeId>(taken ? firstId + id : id));
 }
 
-Node& copyOf(Graph& graph, const Graph& forward, const Node& node, const Twins& twins) {
-    const bool free = keepsId(graph, forward, node);
-    if (node.kind() == NodeKind::GetAttr)
-        return free ? graph.take(node) : graph.getAttr(node.target(), node.type(), nullptr, node.name());
+Node& copyOf(Graph& graph, const Graph& forward, const Node& node, const Twins& twins, uint32_t firstId) {
+    Node& taken = takeFree(graph, forward, node, firstId);
+    if (node.kind() == NodeKind::GetAttr) return taken;
     std::vector<Argument> args;
     for (const Argument& arg : node.args()) args.push_back(twinOf(arg, twins));
     std::vector<std::pair<std::string, Argument>> kwargs;
     for (const auto& [key, arg] : node.kwargs()) kwargs.emplace_back(key, twinOf(arg, twins));
-    if (free) {
-        Node& taken = graph.take(node);
-        graph.setOp(taken, node.op(), std::move(args), node.type(), std::move(kwargs));
-        return withProvenance(graph, taken, node);
-    }
-    return withProvenance(
-        graph, graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(kwargs)), node);
+    graph.setOp(taken, node.op(), std::move(args), node.type(), std::move(kwargs));
+    return withProvenance(graph, taken, node);
 }
 
 }  // namespace
 
-Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& backward) {
+Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& backward, uint32_t firstId) {
     CT_TRY(const std::vector<size_t> saved, savedOutputs(forward, backward));
     auto joined = std::make_shared<Module>();
     joined->name = forward.name;
@@ -88,7 +81,8 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
             if (!joined->subgraph(name)) joined->subgraphs.emplace_back(name, std::make_unique<Module>(*body));
 
     Graph& graph = joined->graph();
-    graph.reserveIds(std::max(forward.graph().idLimit(), backward.graph().idLimit()));
+    firstId = std::max({firstId, forward.graph().idLimit(), backward.graph().idLimit()});
+    graph.reserveIds(2 * firstId);
     joined->inputs = forward.inputs;
     std::vector<const Node*> copies;
     for (const Node& node : forward.graph().nodes()) {
@@ -111,8 +105,7 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
             continue;
         }
         const Node& given = *placeholders[i];
-        Node& input = keepsId(graph, forward.graph(), given) ? graph.takeAsInput(given)
-                                                             : graph.placeholder(given.name(), given.type());
+        Node& input = takeFree(graph, forward.graph(), given, firstId);
         if (afterInputs) graph.moveBefore(input, *afterInputs);
         twins[placeholders[i]] = &input;
         joined->inputs.push_back(backward.inputs[i]);
@@ -121,10 +114,10 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
     for (const Node& node : backward.graph().nodes()) {
         if (node.isOutput() || node.isPlaceholder()) continue;
         if (isFinalCopy(node)) backwardCopies.push_back(&node);
-        else twins[&node] = &copyOf(graph, forward.graph(), node, twins);
+        else twins[&node] = &copyOf(graph, forward.graph(), node, twins, firstId);
     }
     for (const Node* copy : copies) graph.take(*copy);
-    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, forward.graph(), *copy, twins);
+    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, forward.graph(), *copy, twins, firstId);
 
     ArgumentList outputs{{}, true};
     for (size_t i = 0; i < forwardOutputs.size(); ++i) {

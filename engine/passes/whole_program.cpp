@@ -12,6 +12,18 @@ const Step* splitStepOf(const CompileTrace& trace) {
     return found == trace.steps.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// One past the largest id that the halves have at any step.
+uint32_t idLimitOf(const CompileTrace& trace, const Snapshot& graph) {
+    uint32_t limit = graph->graph().idLimit();
+    for (const Step& step : trace.steps)
+        if (step.after) limit = std::max(limit, step.after->graph().idLimit());
+    return limit;
+}
+
+}  // namespace
+
 Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& graph, bool split) {
     const Step* const cut = splitStepOf(trace);
     if (cut == nullptr || step < cut->info.index) return graph;
@@ -27,7 +39,7 @@ Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& gr
             backward = graph;
         }
     }
-    CT_TRY(std::shared_ptr<Module> whole, joinGraphs(*forward, *backward));
+    CT_TRY(std::shared_ptr<Module> whole, joinGraphs(*forward, *backward, idLimitOf(trace, graph)));
     return Snapshot(std::move(whole));
 }
 
