@@ -1,5 +1,5 @@
-// Calls that no kernel, library or function of the device computes, written as calls that something does compute: a
-// call on the host costs copies both ways.
+// Calls that no kernel, library or function of the device computes, written as calls that something does compute: the
+// reference is slow, and on a GPU it costs copies both ways.
 #include "engine/autograd/expand.h"
 #include "engine/libraries/choose.h"
 #include "engine/schedule/decisions.h"

@@ -25,13 +25,10 @@ constexpr CodeRewrite kReuse[] = {
 
 bool schedulesTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
 
-bool isForGpu(const CompileRequest& request) { return request.target == Target::Cuda; }
-
 constexpr Row kScheduleRows[] = {
     Pass{.name = "expand_calls",
-         .summary = "On a GPU, writes calls that nothing there computes as calls that something does",
+         .summary = "Writes calls that nothing on the device computes as calls that something does",
          .run = expandCalls,
-         .when = isForGpu,
          .functional = false,
          .rewrites = kExpandCalls},
     Pass{.name = "drop_unread",
