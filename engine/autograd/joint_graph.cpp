@@ -8,6 +8,7 @@
 #include "engine/autograd/gradient_flow.h"
 #include "engine/autograd/metadata.h"
 #include "engine/ir/live_nodes.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -67,8 +68,26 @@ bool liesChannelsLast(const TensorType& type, const std::vector<size_t>& order) 
     return true;
 }
 
-/// Tangents are dense: row-major, or channels last where the output is (A4.4).
-TensorType tangentType(const TensorType& output) {
+/// Whether sizes and strides are numbers and no two elements share memory.
+bool hasOwnPlaces(const TensorType& type) {
+    if (!allInts(type.sizes) || !allInts(type.strides)) return false;
+    const Dims sizes = toInts(type.sizes), strides = toInts(type.strides);
+    std::vector<size_t> order;
+    for (size_t dim = 0; dim < sizes.size(); ++dim)
+        if (sizes[dim] > 1) order.push_back(dim);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+    int64_t span = 1;  // of the dims so far
+    for (const size_t dim : order) {
+        if (strides[dim] < span) return false;
+        span = strides[dim] * (sizes[dim] - 1) + span;
+    }
+    return true;
+}
+
+/// Tangents are dense: row-major, or channels last where the output is (A4.4). `asOutput`: with the output's strides,
+/// if these are numbers and give each element a place.
+TensorType tangentType(const TensorType& output, bool asOutput) {
+    if (asOutput && hasOwnPlaces(output)) return output;
     TensorType type = TensorType::contiguous(output.dtype, output.sizes, output.device);
     if (output.rank() != 4 && output.rank() != 5) return type;
     const std::vector<size_t> order =
@@ -163,10 +182,11 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     Node* const afterInputs = firstAfterPlaceholders(graph);
     Backward backward(graph, backwardPosition(graph), flow, rewriter, &module);
     GraphBuilder tangentBuilder(graph);
+    const bool asOutputs = has(rewriter.request().pytorch, ReleaseChange::TangentsAsOutputs);
     for (size_t i = 0; i < differentiated.size(); ++i) {
         Node& output = *outputs.values[differentiated[i]].node();
-        Node& tangent =
-            graph.placeholder("tangents_" + std::to_string(i + 1), tangentType(output.tensor()), afterInputs);
+        Node& tangent = graph.placeholder("tangents_" + std::to_string(i + 1), tangentType(output.tensor(), asOutputs),
+                                          afterInputs);
         InputSpec spec;
         spec.kind = InputSpec::Kind::Tangent;
         spec.target = std::to_string(differentiated[i]);
@@ -241,7 +261,8 @@ Result<void> requireGradients(Module& module, const JointOptions& options) {
 Result<std::unique_ptr<Module>> makeJointGraph(const Module& forward, const JointOptions& options) {
     auto joint = std::make_unique<Module>(forward);
     CT_TRY_VOID(requireGradients(*joint, options));
-    const CompileRequest compile;
+    CompileRequest compile;
+    compile.pytorch = options.release;
     Rewriter rewriter("differentiate", compile);
     rewriter.knowBodies(*joint);
     CT_TRY(const bool changed, differentiate(*joint, rewriter));

@@ -27,6 +27,7 @@ struct JointOptions {
     std::vector<std::string> inputs;
     /// All floating inputs; for functions without parameters, such as rewrite rules.
     bool allInputs = false;
+    Release release = kDefaultRelease;
 };
 
 /// Errors: an input that the graph does not have, by its name or its name in the file.

@@ -171,7 +171,7 @@ constexpr OpDef kActivationBackwardOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
-         const Value s = has(d.release(), Change::GradientOfSilu)
+         const Value s = has(d.release(), ReleaseChange::GradientOfSilu)
                              ? unary("aten.sigmoid.default", x)
                              : unary("aten.reciprocal.default", unary("aten.exp.default", -x) + 1) * 1;
          const Value left = g * s;
@@ -299,7 +299,8 @@ constexpr OpDef kActivationBackwardOps[] = {
              return where(negative, scalarTensor(d.builder(), yes, DType::I64, x.type().device), second);
          };
          const Value most = pick(1, 0), sign = pick(1, -1);
-         const bool saved = d.in(2).type().device.type == DeviceType::Cpu && has(d.release(), Change::SavedLogSigmoid);
+         const bool saved =
+             d.in(2).type().device.type == DeviceType::Cpu && has(d.release(), ReleaseChange::SavedLogSigmoid);
          const Value z = saved ? opmathIn(d, 2) : unary("aten.exp.default", -unary("aten.abs.default", x));
          return fromOpmath(d, g * (most - sign * (z / (z + 1))));
      },

@@ -62,11 +62,11 @@ Values decomposeEmbeddingBackward(Decomposition& d) {
     const Value at = indices.dtype() == DType::I64 ? indices : convert(indices, DType::I64);
     const Argument where = Argument(std::vector<Argument>{at});
     const Device device = g.type().device;
-    const bool masked = has(d.release(), Change::MaskedEmbedding);
+    const bool masked = has(d.release(), ReleaseChange::MaskedEmbedding);
     Value inside;
     if (masked) {
-        const Value below = d.call("aten.lt.Scalar", {at, Argument(rows)});
-        inside = d.call("aten.bitwise_and.Tensor", {d.call("aten.ge.Scalar", {at, 0}), below});
+        const Value above = d.call("aten.ge.Scalar", {at, 0});
+        inside = d.call("aten.bitwise_and.Tensor", {above, d.call("aten.lt.Scalar", {at, Argument(rows)})});
     }
     if (d.flag("scale_grad_by_freq")) {
         const Value zeros = full(d.builder(), {rows}, Scalar(int64_t{0}), DType::I64, device);

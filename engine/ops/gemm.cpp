@@ -122,7 +122,7 @@ Values decomposeMm(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
     if (!onCpu(a)) return Values::notHandled();
     const SymInt count = numel(a.sizes()) + numel(b.sizes());
-    const bool line = has(d.release(), Change::ProductsOfOneTerm) && (isOne(a.size(0)) || isOne(b.size(1)));
+    const bool line = has(d.release(), ReleaseChange::ProductsOfOneTerm) && (isOne(a.size(0)) || isOne(b.size(1)));
     if (!line && isOne(a.size(1)) && isOne(b.size(0)) && a.size(0).isInt() && a.size(0).value() > 0 && count.isInt() &&
         count.value() <= 32)
         return narrowed(product(wide(a, b)), a);
@@ -132,7 +132,7 @@ Values decomposeMm(Decomposition& d) {
 
 Values decomposeBmm(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
-    if (isOne(a.size(2)) && isOne(b.size(1)) && has(d.release(), Change::ProductsOfOneTerm)) {
+    if (isOne(a.size(2)) && isOne(b.size(1)) && has(d.release(), ReleaseChange::ProductsOfOneTerm)) {
         const Value each = product(wide(a, b));
         return narrowed(each.type().isContiguous()
                             ? each

@@ -130,7 +130,7 @@ Values decomposeNativeBackward(Decomposition& d) {
         const SymDims one = {1, n.groups, n.perGroup};
         Value c1 =
             wide * (weight ? view(weight, one) : full(d.builder(), one, int64_t{1}, rstd.dtype(), rstd.type().device));
-        const Value terms = has(d.release(), Change::GroupNormTerms)
+        const Value terms = has(d.release(), ReleaseChange::GroupNormTerms)
                                 ? d.call("aten.addcmul.default", {-dsGroup, dbGroup, mean})
                                 : dbGroup * mean - dsGroup;
         Value c2 = scaledByCount(terms * rstd * rstd * rstd, 1, each);

@@ -194,8 +194,8 @@ constexpr OpDef kLayerNamesOps[] = {
          if (d.op().mutates()) return dropFeatures(d, false, false);
          if (!(d.real("p") >= 0 && d.real("p") <= 1)) return refuse(d, "the probability must lie between 0 and 1");
          if (!d.flag("train") || d.real("p") == 0)
-             return has(d.release(), Change::PlainDropout) ? d.in(size_t{0})
-                                                           : unary("aten.clone.default", d.in(size_t{0}));
+             return has(d.release(), ReleaseChange::PlainDropout) ? d.in(size_t{0})
+                                                                  : unary("aten.clone.default", d.in(size_t{0}));
          return d.call("aten.native_dropout.default", {d.arg(0), d.arg("p"), true})[0];
      },
      .samples = "f32[2, 3], 0.5, False\nf32[2, 3], 0.0, True"},

@@ -116,7 +116,7 @@ Values decomposeNoTraining(Decomposition& d) {
     const Value mean = d.call("prims.convert_element_type.default", {d.in("running_mean"), compute});
     const Value variance = d.call("prims.convert_element_type.default", {d.in("running_var"), compute});
     const Value raised = variance + d.real("eps");
-    const Value invstd = has(d.release(), Change::ReciprocalRoot)
+    const Value invstd = has(d.release(), ReleaseChange::ReciprocalRoot)
                              ? unary("aten.rsqrt.default", raised)
                              : unary("aten.reciprocal.default", unary("aten.sqrt.default", raised)) * 1;
     Value saveMean = mean, saveInvstd = invstd;

@@ -9,6 +9,7 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -222,11 +223,13 @@ Expr lowerRemainder(LowerContext& c) {
 
 /// Ties split the gradient in half; the loser gets none.
 void deriveExtreme(Derivation& d, std::string_view otherLoses, std::string_view selfLoses) {
+    const bool first = has(d.release(), ReleaseChange::GradientAtBounds);  // the order in which PyTorch computes
     auto share = [&](std::string_view loses) {
+        Value lost = first ? d.call(loses, {d.arg(0), d.arg(1)}) : Value();
         const Value half = d.call("aten.div.Scalar", {d.dy(), 2});
         const Value tied = d.call("aten.eq.Tensor", {d.arg(0), d.arg(1)});
         const Value split = where(tied, half, d.dy());
-        const Value lost = d.call(loses, {d.arg(0), d.arg(1)});
+        if (!first) lost = d.call(loses, {d.arg(0), d.arg(1)});
         return d.call("aten.masked_fill.Scalar", {split, lost, 0.0});
     };
     if (d.needs(1)) d.input(1) = share(otherLoses);

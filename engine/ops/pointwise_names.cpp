@@ -119,7 +119,7 @@ Values decomposeHeaviside(Decomposition& d) {
     return convert(where(zero, values, where(off, none, one)), d.out().dtype);
 }
 Values decomposeLerp(Decomposition& d) {
-    if (has(d.release(), Change::LerpOfSums) && !isComplex(d.out().dtype)) {
+    if (has(d.release(), ReleaseChange::LerpOfSums) && !isComplex(d.out().dtype)) {
         const Value from = d.in(0), to = d.in(1), way = d.in(2);
         const Value step = to - from;
         const Value nearEnd = compareScalar("ge", unary("aten.abs.default", way), 0.5);

@@ -58,17 +58,37 @@ void deriveClampNumber(Derivation& d) {
     const Value x = d.in(size_t{0});
     const auto low = optionalNumber(d, "min"), high = optionalNumber(d, "max");
     const Value none = zeroOf(d, d.dy());
-    const Value above = low ? compareScalar("ge", x, *low) : Value();
-    const Value below = high ? compareScalar("le", x, *high) : Value();
+    const bool atBounds = !has(d.release(), ReleaseChange::GradientAtBounds);
+    const Value above = low ? compareScalar(atBounds ? "ge" : "gt", x, *low) : Value();
+    const Value below = high ? compareScalar(atBounds ? "le" : "lt", x, *high) : Value();
     const Value inside = above && below ? d.call("aten.logical_and.default", {above, below}) : above ? above : below;
     d.input(0) = where(inside, d.dy(), none);
 }
-void deriveBound(Derivation& d, std::string_view keeps, std::string_view param) {
+/// `inside`: the comparison that holds within the bound, "gt" or "lt".
+void deriveBound(Derivation& d, const std::string& inside, std::string_view param) {
     const Value x = d.in(size_t{0});
     const Value none = zeroOf(d, d.dy());
+    const std::string keeps = has(d.release(), ReleaseChange::GradientAtBounds) ? inside : inside.substr(0, 1) + "e";
     d.input(0) = where(compareScalar(keeps, x, specialNumber(d, param)), d.dy(), none);
 }
-void deriveBoundTensor(Derivation& d, std::string_view keeps, std::string_view loses) {
+/// The gradient, one half of it where two are equal, 0 where another one is the result.
+template <class Tie>
+Value sharedGradient(Derivation& d, const Value& lost, const Tie& tie) {
+    const Value half = d.call("aten.div.Scalar", {d.dy(), 2});
+    const Value equal = tie();
+    return d.call("aten.masked_fill.Scalar", {where(equal, half, d.dy()), lost, 0});
+}
+/// `inside`, `outside`: the comparisons of self with the bound that choose self and the bound.
+void deriveBoundTensor(Derivation& d, const std::string& inside, const std::string& outside) {
+    if (has(d.release(), ReleaseChange::GradientAtBounds)) {
+        for (const size_t i : {size_t{1}, size_t{0}}) {
+            if (!d.needs(i)) continue;
+            const Value lost = d.call("aten." + (i == 0 ? outside : inside) + ".Tensor", {d.arg(0), d.arg(1)});
+            d.input(i) = sharedGradient(d, lost, [&] { return d.call("aten.eq.Tensor", {d.arg(0), d.arg(1)}); });
+        }
+        return;
+    }
+    const std::string keeps = "aten." + inside.substr(0, 1) + "e.Tensor", loses = "aten." + outside + ".Tensor";
     if (d.needs(1)) {
         const Value none = zeroOf(d, d.dy());
         d.input(1) = where(d.call(loses, {d.arg(0), d.arg(1)}), d.dy(), none);
@@ -129,7 +149,44 @@ Values finiteMask(Decomposition& d) {
 }
 
 /// The gradient goes to the operand that the result is equal to; with min above max that is max.
+/// By both bounds, as releases that share the gradient at a bound do: max wins where the bounds cross.
+void shareClampGradient(Derivation& d) {
+    const Value x = d.in(size_t{0}), low = d.in(1), high = d.in(2);
+    const auto compared = [&](std::string_view how, const Value& a, const Value& b) {
+        return d.call("aten." + std::string(how) + ".Tensor", {a, b});
+    };
+    const auto both = [&](const Value& a, const Value& b) { return d.call("aten.logical_and.default", {a, b}); };
+    const auto either = [&](const Value& a, const Value& b) { return d.call("aten.logical_or.default", {a, b}); };
+    const auto lost = [&](const Value& wins) { return unary("aten.logical_not.default", wins); };
+    const Value ordered = compared("lt", low, high), equal = compared("eq", low, high);
+    if (d.needs(1)) {
+        const Value wins = either(both(ordered, compared("le", x, low)), both(equal, compared("lt", x, low)));
+        d.input(1) = sharedGradient(d, lost(wins), [&] { return compared("eq", x, low); });
+    }
+    if (d.needs(2)) {
+        const Value crossed = either(compared("lt", high, low), both(ordered, compared("ge", x, high)));
+        const Value wins = either(crossed, both(equal, compared("gt", x, high)));
+        d.input(2) = sharedGradient(d, lost(wins), [&] { return both(compared("eq", x, high), ordered); });
+    }
+    if (d.needs(0)) {
+        const Value tie = both(either(compared("eq", x, low), compared("eq", x, high)), ordered);
+        const Value below = compared("lt", x, low);
+        d.input(0) = sharedGradient(d, either(below, compared("gt", x, high)), [&] { return tie; });
+    }
+}
 void deriveClampTensor(Derivation& d) {
+    if (has(d.release(), ReleaseChange::GradientAtBounds)) {
+        if (d.has("min") && d.has("max")) return shareClampGradient(d);
+        const size_t bound = d.has("min") ? 1 : 2;
+        const std::string_view inside = bound == 1 ? "aten.gt.Tensor" : "aten.lt.Tensor",
+                               outside = bound == 1 ? "aten.lt.Tensor" : "aten.gt.Tensor";
+        for (const size_t i : {bound, size_t{0}})
+            if (d.needs(i))
+                d.input(i) = sharedGradient(d, d.call(i == 0 ? outside : inside, {d.arg(0), d.arg(bound)}), [&] {
+                    return d.call("aten.eq.Tensor", {d.arg(0), d.arg(bound)});
+                });
+        return;
+    }
     const Value x = d.in(size_t{0});
     const bool low = d.has("min"), high = d.has("max");
     const auto less = [&](const Value& a, const Value& b) { return d.call("aten.lt.Tensor", {a, b}); };
@@ -186,28 +243,28 @@ constexpr OpDef kPointwiseSpecialOps[] = {
      .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
      .eval = boundedSpecial<true>,
-     .derive = [](Derivation& d) { deriveBound(d, "ge", "min"); },
+     .derive = [](Derivation& d) { deriveBound(d, "gt", "min"); },
      .lower = lowerBounded<ExprKind::Max>,
      .samples = "f32[2, 3], 0.5\ni64[4], 1\ni64[4], 0.5\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
     {.schema = "aten.clamp_max.default(Tensor self, Scalar max) -> Tensor",
      .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
      .eval = boundedSpecial<false>,
-     .derive = [](Derivation& d) { deriveBound(d, "le", "max"); },
+     .derive = [](Derivation& d) { deriveBound(d, "lt", "max"); },
      .lower = lowerBounded<ExprKind::Min>,
      .samples = "f32[2, 3], 0.5\ni64[4], 1\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
     {.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
      .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
      .eval = boundedSpecial<true>,
-     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.ge.Tensor", "aten.lt.Tensor"); },
+     .derive = [](Derivation& d) { deriveBoundTensor(d, "gt", "lt"); },
      .lower = lowerBounded<ExprKind::Max>,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
     {.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
      .tags = kPointwiseSpecialTags,
      .infer = inferRealBroadcast,
      .eval = boundedSpecial<false>,
-     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.le.Tensor", "aten.gt.Tensor"); },
+     .derive = [](Derivation& d) { deriveBoundTensor(d, "lt", "gt"); },
      .lower = lowerBounded<ExprKind::Min>,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
     {.schema = "aten.clamp.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
@@ -367,7 +424,7 @@ constexpr OpDef kPointwiseSpecialOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         if (has(d.release(), Change::LerpOfSums) && !isComplex(d.out().dtype)) {
+         if (has(d.release(), ReleaseChange::LerpOfSums) && !isComplex(d.out().dtype)) {
              const Value from = d.in(0), to = d.in(1);
              const double way = d.real("weight");
              const bool nearEnd = way >= 0.5 || way <= -0.5;

@@ -8,6 +8,7 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -172,6 +173,8 @@ constexpr OpDef kRoundingOps[] = {
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
+         if (has(d.release(), ReleaseChange::TruncatedFraction))
+             return fromOpmath(d, x - unary("aten.trunc.default", x));
          const Value floored = unary("aten.floor.default", unary("aten.abs.default", x));
          return fromOpmath(d, x - floored * unary("aten.sign.default", x));
      },

@@ -52,7 +52,7 @@ Values logNormal(Decomposition& d) {
     const Value result = where(low, tail, rest);
     // It is never positive: its zeros are -0, which a compiler may lose.
     return fromOpmath(
-        d, has(d.release(), Change::SignOfLogNormal) ? d.call("aten.copysign.Scalar", {result, -1.0}) : result);
+        d, has(d.release(), ReleaseChange::SignOfLogNormal) ? d.call("aten.copysign.Scalar", {result, -1.0}) : result);
 }
 /// -x log x; 0 at 0, -inf below.
 Values entropy(Decomposition& d) {

@@ -10,35 +10,43 @@ namespace {
 using enum Release;
 
 constexpr ChangeRow kChanges[] = {
-    {Change::ProductsOfOneTerm, V2_12, "capture", "aten.bmm.default",
+    {ReleaseChange::ProductsOfOneTerm, V2_12, "capture", "aten.bmm.default",
      "a batch of columns times rows is a product of elements; a matrix product of one element or line is none"},
-    {Change::LerpOfSums, V2_12, "capture", "aten.lerp.*",
+    {ReleaseChange::LerpOfSums, V2_12, "capture", "aten.lerp.*",
      "lerp by a number is a difference and one add with alpha; by a tensor it ends in addcmul"},
-    {Change::SavedLogSigmoid, V2_12, "capture", "aten.log_sigmoid_backward.default",
+    {ReleaseChange::SavedLogSigmoid, V2_12, "capture", "aten.log_sigmoid_backward.default",
      "the CPU reads the exponential that the forward has saved, not the input again"},
-    {Change::GradientOfSilu, V2_13, "capture", "aten.silu_backward.default",
+    {ReleaseChange::TangentsAsOutputs, V2_12, "capture", "tangents",
+     "the gradient of an output comes in with the output's strides, where these are dense; before, row-major"},
+    {ReleaseChange::TruncatedFraction, V2_12, "capture", "aten.frac.default",
+     "x - trunc(x) in place of x - floor(|x|) * sign(x)"},
+    {ReleaseChange::GradientOfSilu, V2_13, "capture", "aten.silu_backward.default",
      "the gradient has one sigmoid in place of neg, exp, add, reciprocal and mul"},
-    {Change::MaskedEmbedding, V2_13, "capture", "aten.embedding_dense_backward.default",
+    {ReleaseChange::MaskedEmbedding, V2_13, "capture", "aten.embedding_dense_backward.default",
      "indices outside of the table are masked, as the padding index is, and add nothing"},
-    {Change::WholeSoftmax, V2_13, "joint", "mul_softmax_rescale",
+    {ReleaseChange::WholeSoftmax, V2_13, "joint", "mul_softmax_rescale",
      "rows that are not finite once they are scaled keep the difference as written, and so their NaN"},
-    {Change::WiderFirst, V2_13, "joint", "pointless_convert",
+    {ReleaseChange::WiderFirst, V2_13, "joint", "pointless_convert",
      "a conversion whose dtype is smaller than the next one's stays"},
-    {Change::SelectedDtype, V2_13, "joint", "scatter_upon_const_tensor",
+    {ReleaseChange::SelectedDtype, V2_13, "joint", "scatter_upon_const_tensor",
      "what is selected is converted to the dtype of the constant"},
-    {Change::ReciprocalRoot, V2_14, "capture", "aten._native_batch_norm_legit_no_training.default",
+    {ReleaseChange::ReciprocalRoot, V2_14, "capture", "aten._native_batch_norm_legit_no_training.default",
      "a batch norm in evaluation has one rsqrt in place of sqrt, reciprocal and mul"},
-    {Change::PlainDropout, V2_14, "capture", "aten.dropout.default", "dropout in evaluation is its input, not a copy"},
-    {Change::GroupNormTerms, V2_14, "capture", "aten.native_group_norm_backward.default",
+    {ReleaseChange::PlainDropout, V2_14, "capture", "aten.dropout.default",
+     "dropout in evaluation is its input, not a copy"},
+    {ReleaseChange::GroupNormTerms, V2_14, "capture", "aten.native_group_norm_backward.default",
      "the gradient through the statistics is one addcmul"},
-    {Change::NumbersThatChangeNothing, V2_14, "joint", "neutral_operand",
+    {ReleaseChange::GradientAtBounds, V2_14, "capture", "aten.clamp*",
+     "an element on a number's bound gets the gradient 0, not 1; on a tensor's it and the bound get one half each"},
+    {ReleaseChange::NumbersThatChangeNothing, V2_14, "joint", "neutral_operand",
      "+ 0, - 0, * 1 and / 1 go where the operand is a number, too, not only a tensor"},
-    {Change::ProductsWithZero, V2_14, "joint", "zero_product", "x * 0 is 0 of integers and bools alone, not of floats"},
-    {Change::PermutationRows, V2_14, "joint", "randperm_index_slice",
+    {ReleaseChange::ProductsWithZero, V2_14, "joint", "zero_product",
+     "x * 0 is 0 of integers and bools alone, not of floats"},
+    {ReleaseChange::PermutationRows, V2_14, "joint", "randperm_index_slice",
      "the beginning of a permutation is found: before, the pattern had lost its slice"},
-    {Change::QuantizationElsewhere, V2_14, "freeze", "quantized_weight_prepack",
+    {ReleaseChange::QuantizationElsewhere, V2_14, "freeze", "quantized_weight_prepack",
      "joining quantized layers moved to TorchAO: without it they stay as they are (--enable torchao)"},
-    {Change::SignOfLogNormal, V2_15, "capture", "aten.special_log_ndtr.default",
+    {ReleaseChange::SignOfLogNormal, V2_15, "capture", "aten.special_log_ndtr.default",
      "the result gets a negative sign by copysign, so that its zeros are -0"},
 };
 
@@ -46,7 +54,7 @@ constexpr ChangeRow kChanges[] = {
 
 std::span<const ChangeRow> releaseChanges() { return kChanges; }
 
-bool has(Release release, Change change) {
+bool has(Release release, ReleaseChange change) {
     for (const ChangeRow& row : kChanges)
         if (row.change == change) return release >= row.since;
     CT_CHECK(false, "each change has a row");

@@ -7,10 +7,12 @@
 
 namespace cutaway {
 
-enum class Change : uint8_t {
+enum class ReleaseChange : uint8_t {
     ProductsOfOneTerm,
     LerpOfSums,
     SavedLogSigmoid,
+    TangentsAsOutputs,
+    TruncatedFraction,
     GradientOfSilu,
     MaskedEmbedding,
     WholeSoftmax,
@@ -19,6 +21,7 @@ enum class Change : uint8_t {
     ReciprocalRoot,
     PlainDropout,
     GroupNormTerms,
+    GradientAtBounds,
     NumbersThatChangeNothing,
     ProductsWithZero,
     PermutationRows,
@@ -27,12 +30,12 @@ enum class Change : uint8_t {
 };
 
 struct ChangeRow {
-    Change change;
+    ReleaseChange change;
     Release since;  // the first that has it
     std::string_view stage, name, what;
 };
 /// In the order of the releases.
 std::span<const ChangeRow> releaseChanges();
-bool has(Release release, Change change);
+bool has(Release release, ReleaseChange change);
 
 }  // namespace cutaway

@@ -1,5 +1,6 @@
 // Every op that expands, expanded until nothing more does: node for node, with all arguments, the graph that PyTorch's
-// compiler makes of the same call (tests/data/ops/expansions.txt, by tests/scripts/record_ops.py).
+// compiler makes of the same call (tests/data/ops/expansions.txt and, of the oldest release, where that makes another
+// one, expansions-2.11.txt, by tests/scripts/record_ops.py).
 #include <QtTest>
 #include <fstream>
 #include <map>
@@ -21,19 +22,23 @@ using namespace cutaway::testing;
 namespace {
 
 /// By op, then by sample: PyTorch's graph as FX text.
-const std::map<std::string, std::map<std::string, std::string>>& expansions() {
-    static const auto loaded = [] {
-        std::map<std::string, std::map<std::string, std::string>> all;
-        std::ifstream stream(testFile("data/ops/expansions.txt").toStdString());
-        std::string op, *graph = nullptr;
-        for (std::string line; std::getline(stream, line);) {
-            if (line.starts_with("## ")) op = line.substr(3);
-            else if (line.starts_with("# ")) graph = &all[op][line.substr(2)];
-            else if (graph != nullptr) *graph += line + "\n";
-        }
-        return all;
-    }();
-    return loaded;
+using Graphs = std::map<std::string, std::map<std::string, std::string>>;
+
+Graphs readGraphs(const QString& file) {
+    Graphs all;
+    std::ifstream stream(testFile(file).toStdString());
+    std::string op, *graph = nullptr;
+    for (std::string line; std::getline(stream, line);) {
+        if (line.starts_with("## ")) op = line.substr(3);
+        else if (line.starts_with("# ")) graph = &all[op][line.substr(2)];
+        else if (graph != nullptr) *graph += line + "\n";
+    }
+    return all;
+}
+const Graphs& expansions(Release release) {
+    static const Graphs newest = readGraphs("data/ops/expansions.txt"),
+                        oldest = readGraphs("data/ops/expansions-2.11.txt");
+    return release == kNewestRelease ? newest : oldest;
 }
 
 /// What is written to an operand: PyTorch copies it back behind the graph, which the record does not show.
@@ -44,7 +49,7 @@ void dropWriteBacks(Module& module, Rewriter& rewriter) {
     for (Node* write : writes) rewriter.replace(*write, *write->arg(1).node());
 }
 
-Result<std::string> expanded(const Op& op, const std::string& text) try {
+Result<std::string> expanded(const Op& op, const std::string& text, Release release) try {
     Module module;
     CT_TRY_VOID(buildSampleModule(op, text, module));
     // As recorded: nothing asks for a gradient, which some composites look at.
@@ -53,7 +58,8 @@ Result<std::string> expanded(const Op& op, const std::string& text) try {
         type.tensor()->requiresGrad = false;
         module.graph().setType(*input, std::move(type));
     }
-    const CompileRequest options;
+    CompileRequest options;
+    options.pytorch = release;
     Rewriter rewriter("expand", options);
     CT_TRY_VOID(expandComposites(module, rewriter));
     CT_TRY_VOID(functionalize(module, rewriter));
@@ -80,15 +86,19 @@ class OpsExpansionTest : public QObject {
     void matchesRecord_data() {
         QTest::addColumn<QString>("op");
         QTest::addColumn<QString>("text");
-        for (const auto& [op, samples] : expansions())
-            for (const auto& [text, graph] : samples)
-                QTest::newRow((op + " " + text).c_str()) << QString::fromStdString(op) << QString::fromStdString(text);
+        QTest::addColumn<Release>("release");
+        for (const Release release : {kNewestRelease, kOldestRelease})
+            for (const auto& [op, samples] : expansions(release))
+                for (const auto& [text, graph] : samples)
+                    QTest::newRow((op + " " + text + (release == kNewestRelease ? "" : ", 2.11")).c_str())
+                        << QString::fromStdString(op) << QString::fromStdString(text) << release;
     }
     void matchesRecord() {
         QFETCH(QString, op);
         QFETCH(QString, text);
-        auto ours = expanded(requireOp(op.toStdString()), text.toStdString());
-        auto theirs = parseText(expansions().at(op.toStdString()).at(text.toStdString()));
+        QFETCH(Release, release);
+        auto ours = expanded(requireOp(op.toStdString()), text.toStdString(), release);
+        auto theirs = parseText(expansions(release).at(op.toStdString()).at(text.toStdString()));
         QVERIFY2(theirs.has_value(), theirs ? "" : theirs.error().text().c_str());
         const QString want = QString::fromStdString(listing(**theirs)),
                       got = QString::fromStdString(ours ? *ours : ours.error().text());

@@ -2,6 +2,9 @@
 """Records what PyTorch computes for every op sample and for variants of it, for tests/engine/ops_recorded_test.cpp.
 
     op_samples_dump | python3 tests/scripts/record_ops.py tests/data/ops [OP...]
+    op_samples_dump | python3 tests/scripts/record_ops.py --expansions tests/data/ops/expansions-RELEASE.txt
+
+The second form writes, under an older release, the expansions that differ from those in expansions.txt.
 
 Needs PyTorch on the CPU; the product, its build and its tests do not. With names, only these ops are run again and
 the others keep their record, and values their places (those that nobody refers to any more go with the next run of
@@ -169,6 +172,14 @@ def resolve(name):
     function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     packs = namespace == "onednn" and packet.startswith(("qconv", "qlinear", "linear")) and "prepack" not in packet
     return PackedWeight(function) if packs else function
+
+
+def exists(name):
+    try:
+        resolve(name)
+    except (AttributeError, ValueError):
+        return False
+    return True
 
 
 def spread(value, parameter):
@@ -533,13 +544,29 @@ def placed(row, lines, store):
     return out
 
 
-def record_expansions(row, table):
+def read_graphs(path):
+    """(op, sample) -> its graph."""
+    graphs, op, text = {}, "", ""
+    for line in open(path):
+        if line.startswith("## "):
+            op = line[3:].rstrip("\n")
+        elif line.startswith("# "):
+            text = line[2:].rstrip("\n")
+        else:
+            graphs[op, text] = graphs.get((op, text), "") + line
+    return graphs
+
+
+def record_expansions(row, table, known=None):
+    """The graphs of the samples; with `known`, those alone that it has otherwise."""
     if not row["expands"]:
         return ""
     function, blocks = resolve(row["op"]), []
     for text in row["samples"]:
         try:
-            blocks.append(f"# {text}\n{expansion(function, text, table)}")
+            graph = expansion(function, text, table)
+            if known is None or known.get((row["op"], text), graph) != graph:
+                blocks.append(f"# {text}\n{graph}")
         except Exception as error:  # noqa: BLE001
             print(f"{row['op']}: {text}: not traced: {str(error).splitlines()[0][:160] if str(error) else error!r}", file=sys.stderr)
     return f"## {row['op']}\n" + "".join(blocks) if blocks else ""
@@ -569,12 +596,19 @@ def report(samples, earlier):
 def main():
     from torch._inductor.decomposition import select_decomp_table
 
-    folder, only = sys.argv[1], set(sys.argv[2:])
     torch.manual_seed(0)
     torch.set_num_threads(1)
     traced_types(resolve("aten.neg.default"), "f32[2]")  # loads what tracing needs, once for all children
     # Resampling is expanded above autograd, so the compiler's own table does without it.
     table = {**{op: rule for op, rule in torch._decomp.decomposition_table.items() if "upsample" in str(op)}, **select_decomp_table()}
+    if sys.argv[1] == "--expansions":
+        newest = read_graphs(os.path.join(os.path.dirname(sys.argv[2]), "expansions.txt"))
+        rows = [row for row in map(json.loads, sys.stdin) if exists(row["op"])]
+        blocks = in_children([lambda row=row: record_expansions(row, table, newest) for row in rows])
+        with open(sys.argv[2], "w") as file:
+            file.write("".join(block for block in blocks if block))
+        return
+    folder, only = sys.argv[1], set(sys.argv[2:])
     kept = read_record(folder) if only else {"samples.txt": {}, "expansions.txt": {}}
     store = Store(read_values(os.path.join(folder, "values.safetensors")) if only else {})
     samples, expansions, rows = dict.fromkeys(kept["samples.txt"]), dict.fromkeys(kept["expansions.txt"]), []  # in their order
@@ -584,9 +618,7 @@ def main():
         if only and op not in only and op in kept["samples.txt"]:
             samples[op], expansions[op] = kept["samples.txt"][op], kept["expansions.txt"].get(op, "")
             continue
-        try:
-            resolve(op)
-        except (AttributeError, ValueError):
+        if not exists(op):
             print(f"{op}: PyTorch has no such op", file=sys.stderr)
             continue
         samples[op] = expansions[op] = ""  # keeps the order of the tables

@@ -40,7 +40,7 @@ inline bool packsWeights(const CompileRequest& request) {
 /// Whether a run joins what is quantized. Since 2.14 TorchAO does, if it is there: --enable torchao.
 inline bool joinsQuantized(const CompileRequest& request) {
     return packsWeights(request) &&
-           (!has(request.pytorch, Change::QuantizationElsewhere) || request.enabled("torchao") != nullptr);
+           (!has(request.pytorch, ReleaseChange::QuantizationElsewhere) || request.enabled("torchao") != nullptr);
 }
 
 }  // namespace cutaway

@@ -107,8 +107,8 @@ class UniformFolding {
     /// too, up to 2.13 (H-9: only with parity).
     bool isZeroProduct(const Node& node) const {
         const CompileRequest& request = m_rewriter.request();
-        return multipliesByZero(node) &&
-               (isWhole(node.tensor().dtype) || (request.parity && !has(request.pytorch, Change::ProductsWithZero)));
+        return multipliesByZero(node) && (isWhole(node.tensor().dtype) ||
+                                          (request.parity && !has(request.pytorch, ReleaseChange::ProductsWithZero)));
     }
 
     bool mayBeUniform(const Node& node, const Refusing& no) {
@@ -324,7 +324,7 @@ class UniformFolding {
     /// Since 2.14 numbers count, whatever the operand's zeros are: x + 0 is x, even where x is -0.
     bool isNeutralNumber(const Node& node, const Neutral& rule, size_t number, const Refusing& no) const {
         const Argument& value = node.arg(number);
-        if (!has(m_rewriter.request().pytorch, Change::NumbersThatChangeNothing))
+        if (!has(m_rewriter.request().pytorch, ReleaseChange::NumbersThatChangeNothing))
             return no("an operand is a number: ", value);
         const bool commutes = node.isCall("aten.add.Tensor") || node.isCall("aten.mul.Tensor");
         if (number != rule.operand) return !commutes && no("an operand is a number: ", value);

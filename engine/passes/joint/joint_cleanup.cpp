@@ -52,7 +52,7 @@ std::string_view unlessRoundingMayGo(const Match& m) {
     if (!first || !last || !isPlainFloat(*first) || !isPlainFloat(*last))
         return "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
     const DType given = m.tensor("x").dtype;
-    const bool later = has(m.request().pytorch, Change::WiderFirst);
+    const bool later = has(m.request().pytorch, ReleaseChange::WiderFirst);
     if (later && isPlainFloat(given) && byteSize(*first) < byteSize(*last))
         return "{first} is smaller than {last}, and PyTorch keeps such conversions since 2.13";
     if (m.parity()) return later && !isPlainFloat(given) ? "{x} is {x:type}, not f16, bf16, f32 or f64" : "";
@@ -109,7 +109,7 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
         return exact && (static_cast<double>(static_cast<float>(*exact)) == *exact || std::isnan(*exact));
     };
     const bool later =
-        has(m.request().pytorch, Change::SelectedDtype) && (!real || (isExact(value) && isExact(background)));
+        has(m.request().pytorch, ReleaseChange::SelectedDtype) && (!real || (isExact(value) && isExact(background)));
     const DType dtype = m.parity() || later ? common : type.dtype;
     const auto scalar = [&](const Argument& number) {
         return builder.call("aten.scalar_tensor.default", {number},
@@ -117,7 +117,7 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     };
     const Value elsewhere = scalar(background);
     const Value selected = where(hit, scalar(value), elsewhere);
-    return has(m.request().pytorch, Change::SelectedDtype) ? convert(selected, type.dtype) : selected;
+    return has(m.request().pytorch, ReleaseChange::SelectedDtype) ? convert(selected, type.dtype) : selected;
 }
 
 constexpr Rule kCleanupRules[] = {

@@ -26,7 +26,7 @@ std::string_view unlessRowsAreAdded(const Match& m) {
 /// PyTorch intends to match the beginning of a permutation, too, but its traced pattern loses the slice, and so
 /// compares the slice's length with the whole permutation (H-5).
 Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
-    if (m.parity() && !has(m.request().pytorch, Change::PermutationRows))
+    if (m.parity() && !has(m.request().pytorch, ReleaseChange::PermutationRows))
         builder.fail(Error{ErrorCode::Unsupported,
                            "PyTorch stops here: its pattern wants the length of a slice that it lost itself",
                            m.root().name(),
@@ -35,7 +35,7 @@ Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
 }
 /// PyTorch's own rule never matches, so graphs agree with PyTorch's only without this one: off by default.
 std::string_view unlessBeginningOfRows(const Match& m) {
-    if (has(m.request().pytorch, Change::PermutationRows)) return unlessRowsOfX(m);
+    if (has(m.request().pytorch, ReleaseChange::PermutationRows)) return unlessRowsOfX(m);
     if (m.parity()) return "PyTorch's pattern has lost its slice (H-5)";
     if (!m.request().enabled("randperm_index_slice"))
         return "it is off by default, as PyTorch's pattern has lost its slice and never finds one (H-5): --enable randperm_index_slice";

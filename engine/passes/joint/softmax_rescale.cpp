@@ -54,7 +54,7 @@ Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     const Value distance = y - builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
     const OperandValue scale = magnitude(m, builder, sign);
     const Value rescaled = divides ? distance / scale : distance * scale;
-    const bool whole = has(m.request().pytorch, Change::WholeSoftmax);
+    const bool whole = has(m.request().pytorch, ReleaseChange::WholeSoftmax);
     if (m.parity() && !whole) return rescaled;
     const Value scaled = builder.value(m.node(m.pattern().slotOf("c") >= 0 ? "c" : "s"));
     const Value asWritten = scaled - builder.call("aten.amax.default", {scaled, m["dims"], m["keep"]});
