@@ -78,7 +78,7 @@ constexpr Setting kSettings[] = {
     field("Behave like PyTorch where it is known to be wrong",
           flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong.")),
     field("PyTorch's release",
-          choice(kRequest, "pytorch", "2.11", "2.11 2.12 2.13 2.14 2.15", "Compile as this release of PyTorch does.")),
+          choice(kRequest, "pytorch", "2.15", "2.11 2.12 2.13 2.14 2.15", "Compile as this release of PyTorch does.")),
     field("Stages",
           {kRequest, "only", Name, "all stages", "Run this stage alone, on the graph as it is.", 0, 0, "STAGE"}),
     field("Run again what PyTorch ran before it recorded the graph",

@@ -77,6 +77,7 @@ class AttentionTrainingTest : public QObject {
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         CompileRequest options;
+        options.pytorch = Release::V2_11;  // which recorded them
         options.mode = Mode::Training;
         options.onlyStage = "joint";
         if (one.name.contains("cuda")) options.target = Target::Cuda;

@@ -12,8 +12,8 @@ namespace cutaway {
 enum class Release : uint8_t { V2_11, V2_12, V2_13, V2_14, V2_15 };
 constexpr Release kReleaseList[] = {Release::V2_11, Release::V2_12, Release::V2_13, Release::V2_14, Release::V2_15};
 constexpr Release kOldestRelease = Release::V2_11, kNewestRelease = Release::V2_15;
-/// Of a request that names none. The newest is to be, once training graphs of it compile as well (CHANGELOG).
-constexpr Release kDefaultRelease = Release::V2_11;
+/// Of a request that names none.
+constexpr Release kDefaultRelease = kNewestRelease;
 /// "2.15".
 std::string_view releaseName(Release release);
 /// Of a name, "2.15". Nullopt for any other.
