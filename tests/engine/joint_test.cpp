@@ -226,6 +226,8 @@ class JointTest : public QObject {
     void tellsForwardFromBackward();
     void tangentsLieAsOutputs_data();
     void tangentsLieAsOutputs();
+    void boundsShareGradients_data();
+    void boundsShareGradients();
     void refuses_data();
     void refuses();
 };
@@ -403,6 +405,49 @@ void JointTest::tangentsLieAsOutputs() {
         QCOMPARE(QString::fromStdString(placeholders.at(1)->tensor().text()),
                  release == kNewestRelease ? tangent : before);
     }
+}
+
+/// Gradients of clamp by its operand and its bounds, as PyTorch 2.15 gives them.
+void JointTest::boundsShareGradients_data() {
+    QTest::addColumn<QList<double>>("values");  // the operand, min, max
+    QTest::addColumn<QList<double>>("gradients");
+    const double none = std::nan("");
+    const auto row = [](const char* name, const QList<double>& values, const QList<double>& gradients) {
+        QTest::newRow(name) << values << gradients;
+    };
+    row("on min", {0, 0, 1}, {0.5, 0.5, 0});
+    row("on max", {1, 0, 1}, {0.5, 0, 0.5});
+    row("all equal", {0, 0, 0}, {1, 0, 0});
+    row("above bounds that cross", {2, 1, 0}, {0, 0, 1});
+    row("between bounds that cross", {0.5, 1, 0}, {0, 0, 1});
+    row("on min of bounds that cross", {1, 1, 0}, {0, 0, 1});
+    row("below equal bounds", {0, 1, 1}, {0, 1, 0});
+    row("above equal bounds", {2, 1, 1}, {0, 0, 1});
+    row("NaN", {none, 0, 1}, {1, 0, 0});
+    row("min is NaN", {0, none, 1}, {1, 0, 0});
+    row("max is NaN", {0, 0, none}, {1, 0, 0});
+}
+void JointTest::boundsShareGradients() {
+    QFETCH(QList<double>, values);
+    QFETCH(QList<double>, gradients);
+    const Case test{.forward =
+                        "def forward(x: \"f64[1]\", low: \"f64[1]\", high: \"f64[1]\"):\n"
+                        "    y = aten.clamp.Tensor(x, low, high)\n    return (y,)\n",
+                    .joint = {},
+                    .gradients = {"x", "low", "high"},
+                    .ranges = {}};
+    const auto joint = jointOf(test);
+    QVERIFY2(joint, joint ? "" : joint.error().text().c_str());
+    std::vector<Tensor> inputs;
+    for (const double value : {values[0], values[1], values[2], 1.0}) {
+        inputs.push_back(Tensor::empty(DType::F64, {1}));
+        inputs.back().as<double>()[0] = value;
+    }
+    const auto results = interpret(**joint, inputs);
+    QVERIFY2(results, results ? "" : results.error().text().c_str());
+    QList<double> found;
+    for (size_t i = 1; i < results->size(); ++i) found << toDouble((*results)[i].item(0));
+    QCOMPARE(found, gradients);
 }
 
 void JointTest::refuses_data() {
