@@ -25,6 +25,7 @@ namespace cutaway::cli {
     row(debugCompileCommand)  \
     row(explainCommand)       \
     row(rulesCommand)         \
+    row(operatorsCommand)     \
     row(pluginCommand)        \
     row(settingsCommand)      \
     row(releasesCommand)      \

@@ -4,6 +4,7 @@
 
 #include "engine/autograd/gradient_flow.h"
 #include "engine/autograd/joint_graph.h"
+#include "engine/ops/operator_definition.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -150,7 +151,8 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite, bool 
                                 const OpDef* def = node.op().def();
                                 if (def == nullptr || !def->decompose || def->expand == Expand::Never ||
                                     (composite && def->expand != Expand::Composite) ||
-                                    (late && !def->decomposedIn.until) || rewriter.disabled(node.op().name()))
+                                    (late && !def->decomposedIn.until && !definitionOf(node.op())) ||
+                                    rewriter.disabled(node.op().name()))
                                     return false;
                                 const Release release = rewriter.request().pytorch;
                                 if (late || def->decomposedIn.hold(release)) return true;

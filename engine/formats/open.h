@@ -1,5 +1,6 @@
 #pragma once
 // The one place where files are recognised (spec: input-formats §1, DET-1..9) and opened.
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,6 +45,8 @@ struct OpenedGraph {
     std::unique_ptr<Module> module;
     /// What the file was exported with: one value per placeholder of kind UserInput, in order; empty if there is none.
     std::vector<SavedValue> sampleInputs;
+    /// What the file calls the arguments of operators without a row, by operator: one for each place in its calls.
+    std::map<std::string, std::vector<std::string>, std::less<>> argumentNames = {};
     std::string noSamples = {};  // why the sample inputs that are in the file are left out; empty: they are not
 };
 

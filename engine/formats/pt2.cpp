@@ -10,6 +10,7 @@
 #include "engine/formats/pt2_samples.h"
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/infer.h"
+#include "engine/ops/operator_definition.h"
 
 namespace cutaway {
 namespace {
@@ -19,6 +20,7 @@ constexpr std::string_view kConfig = "config.json";
 struct Program {
     std::unique_ptr<JsonDocument> document;  // provenance strings are copied; kept for what is read after the graph
     std::unique_ptr<Module> module;
+    std::map<std::string, std::vector<std::string>, std::less<>> argumentNames;
 };
 
 Result<void> checkSchemaVersion(int64_t major, int64_t minor, const std::string& where) {
@@ -62,6 +64,25 @@ void compareFloat8(std::string_view torch, Module& module) {
     }
 }
 
+/// By operator, the longest list of names; operators of the tables have their schema.
+void takeArgumentNames(const Json& graph, Program& program) {
+    const auto nodes = graph.find("nodes");
+    if (!nodes) return;
+    for (const Json node : nodes->items()) {
+        const auto target = node.find("target"), inputs = node.find("inputs");
+        if (!target || !target->text() || !inputs || !target->text()->starts_with("torch.ops.")) continue;
+        const std::string op(target->text()->substr(10));
+        if (isInTables(op)) continue;
+        std::vector<std::string> names;
+        for (const Json input : inputs->items()) {
+            const auto name = input.find("name");
+            names.emplace_back(name && name->text() ? *name->text() : std::string_view());
+        }
+        std::vector<std::string>& known = program.argumentNames[op];
+        if (names.size() > known.size()) known = std::move(names);
+    }
+}
+
 Result<Program> parseProgram(std::string_view json, const std::string& where) {
     Program program;
     CT_TRY(program.document, parseJson(json, where));
@@ -79,6 +100,7 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     Pt2Types types;
     if (const auto ranges = root.find("range_constraints")) CT_TRY_VOID(types.readRanges(*ranges, where));
     CT_TRY_VOID(readPt2Graph(graph, &signature, module, types, module.origin.remarks, where));
+    takeArgumentNames(graph, program);
     takeInnerTensors(module);
     setSymbols(module, types.symbols());
     readPt2Guards(root, module);
@@ -156,6 +178,7 @@ Result<OpenedFile> readPt2(const ZipArchive& archive, const OpenOptions& options
         CT_TRY(const std::shared_ptr<Storage> json, archive.read(entry));
         CT_TRY(Program program, parseProgram({reinterpret_cast<const char*>(json->data()), json->size()}, where));
         graph.module = std::move(program.module);
+        graph.argumentNames = std::move(program.argumentNames);
         auto& remarks = graph.module->origin.remarks;
         CT_TRY_VOID(readPt2Payloads(archive, "data/weights/", graph.name, "weights_" + std::string(kConfig),
                                     graph.module->tensors, remarks));
@@ -195,6 +218,7 @@ Result<OpenedFile> readFlatPt2(const ZipArchive& archive, const OpenOptions& opt
     CT_TRY(const std::string json, archive.readText(entry));
     CT_TRY(Program program, parseProgram(json, where));
     graph.module = std::move(program.module);
+    graph.argumentNames = std::move(program.argumentNames);
     auto& remarks = graph.module->origin.remarks;
     for (const std::string stem : {"serialized_state_dict", "serialized_constants"})
         for (const char* ending : {".pt", ".json"})

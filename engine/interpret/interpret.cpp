@@ -7,6 +7,7 @@
 #include "engine/interpret/interpreter.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ops/executorch.h"
+#include "engine/ops/operator_definition.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/checked.h"
 #include "engine/support/machine.h"
@@ -102,9 +103,11 @@ Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Te
 Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs) {
     CT_TRY_VOID(checkCount(module, inputs));
     const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
-    if (!symbolic && !pythonCalls) return Snapshot();
+    const bool defined = callsDefined(module);
+    if (!symbolic && !pythonCalls && !defined) return Snapshot();
     auto own = std::make_shared<Module>(module);
-    CT_TRY_VOID(makeReady(*own, inputs, symbolic, pythonCalls));
+    if (symbolic || pythonCalls) CT_TRY_VOID(makeReady(*own, inputs, symbolic, pythonCalls));
+    if (defined) CT_TRY_VOID(writeOutDefined(*own));
     return Snapshot(std::move(own));
 }
 

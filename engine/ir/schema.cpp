@@ -98,6 +98,7 @@ class SchemaParser {
         if (!known) return fail("unknown type '" + std::string(name) + "'");
         if (accept("(")) {
             skip();
+            if (m_at >= m_text.size()) return fail("alias set does not end");
             type.alias = m_text[m_at++];
             type.mutated = accept("!");
             while (!accept(")")) {
@@ -112,12 +113,13 @@ class SchemaParser {
             type.optional = false;
             skip();
             int size = 0;
-            while (m_at < m_text.size() && std::isdigit(static_cast<unsigned char>(m_text[m_at])))
+            while (m_at < m_text.size() && std::isdigit(static_cast<unsigned char>(m_text[m_at])) && size < 1000)
                 size = size * 10 + (m_text[m_at++] - '0');
             type.listSize = size;
             if (!accept("]")) return fail("']' expected");
             if (accept("(")) {  // alias of the list itself
                 skip();
+                if (m_at >= m_text.size()) return fail("alias set does not end");
                 type.alias = m_text[m_at++];
                 while (!accept(")")) {
                     if (m_at >= m_text.size()) return fail("alias set does not end");
@@ -186,8 +188,13 @@ class SchemaParser {
         if (token == "long") return Argument(DType::I64);
         int64_t integer = 0;
         if (auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), integer);
-            error == std::errc() && end == token.data() + token.size())
+            error == std::errc() && end == token.data() + token.size()) {
+            // PyTorch prints a dtype's number.
+            if (kind == ParamKind::DType)
+                for (int i = 0; i < kDTypeCount; ++i)
+                    if (info(static_cast<DType>(i)).c10Code == integer) return Argument(static_cast<DType>(i));
             return kind == ParamKind::Float ? Argument(static_cast<double>(integer)) : Argument(integer);
+        }
         char* end = nullptr;
         const double real = std::strtod(token.c_str(), &end);
         if (end != token.c_str() && *end == 0) return Argument(real);

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "engine/ops/executorch.h"
+#include "engine/ops/operator_definition.h"
 #include "engine/ops/out_forms.h"
 #include "engine/support/check.h"
 
@@ -98,7 +99,41 @@ class OpRegistry {
         name = withoutDialect(name);
         if (const auto text = textOfDialect(name)) return ofText(*text);
         auto found = m_known.find(name);
-        return found != m_known.end() ? found->second : outForm(name);
+        if (found != m_known.end()) return found->second;
+        const Op* form = outForm(name);
+        return form != nullptr ? form : definedAs(name);
+    }
+
+    bool hasRow(std::string_view name) { return m_known.contains(name) || outForm(name) != nullptr; }
+
+    const Op& define(OperatorDefinition definition) {
+        std::lock_guard lock(m_mutex);
+        const Op*& made = m_ofDefinition[definition.text];
+        if (made != nullptr) return *made;
+        OpDef& def = m_twinDefs.emplace_back();
+        Op& op = m_opaqueOps.emplace_back();
+        op.m_schema = std::make_unique<const Schema>(std::move(definition.schema));
+        op.m_name = op.m_schema->name;
+        op.m_def = &def;
+        def.schema = op.m_name;
+        def.infer = inferExpanded;
+        def.eval = evalExpanded;
+        def.expand = Expand::Composite;
+        def.decompose = [](Decomposition& d) -> Values { return definitionOf(d.op())->expand(d); };
+        m_definitions.emplace(&op, std::move(definition));
+        made = &op;
+        return op;
+    }
+    const OperatorDefinition* definition(const Op& op) {
+        std::lock_guard lock(m_mutex);
+        const auto found = m_definitions.find(&op);
+        return found == m_definitions.end() ? nullptr : &found->second;
+    }
+    void setDefined(DefinedBy by, std::span<const Op* const> ops) {
+        std::lock_guard lock(m_mutex);
+        auto& named = m_defined[static_cast<size_t>(by)];
+        named.clear();
+        for (const Op* op : ops) named.emplace(op->name(), op);
     }
 
     const Op& findOrMakeOpaque(std::string_view name, Op::Style style) {
@@ -114,6 +149,13 @@ class OpRegistry {
         op.m_mutates = looksMutating(name);
         byName.emplace(op.m_name, &op);
         return op;
+    }
+
+    std::vector<const Op*> definedBy(DefinedBy by) {
+        std::lock_guard lock(m_mutex);
+        std::vector<const Op*> out;
+        for (const auto& [name, op] : m_defined[static_cast<size_t>(by)]) out.push_back(op);
+        return out;
     }
 
     std::span<const Op* const> all() const { return m_all; }
@@ -207,6 +249,13 @@ class OpRegistry {
         m_known.emplace(op.m_name, &op);
     }
 
+    const Op* definedAs(std::string_view name) {
+        std::lock_guard lock(m_mutex);
+        for (const auto& named : m_defined)
+            if (const auto found = named.find(name); found != named.end()) return found->second;
+        return nullptr;
+    }
+
     /// By the name with underscores in place of its dots.
     const Op* ofText(std::string_view text) {
         static const std::map<std::string, const Op*, std::less<>> all = [this] {
@@ -271,6 +320,9 @@ class OpRegistry {
     std::deque<OpDef> m_twinDefs;
     std::map<std::string, const Op*, std::less<>> m_known;
     std::map<std::string, const Op*, std::less<>> m_outForms, m_opaque[3];
+    std::map<std::string, const Op*, std::less<>> m_ofDefinition;  // by the definition's text
+    std::map<std::string, const Op*, std::less<>> m_defined[2];    // by DefinedBy
+    std::map<const Op*, OperatorDefinition> m_definitions;         // looked up, never iterated
     std::vector<const Op*> m_all;
     std::mutex m_mutex;
 };
@@ -354,6 +406,13 @@ const Op& requireOp(std::string_view fullName) {
 const Op& findOrMakeOpaque(std::string_view fullName, Op::Style style) {
     return OpRegistry::instance().findOrMakeOpaque(fullName, style);
 }
+const Op& defineOperator(OperatorDefinition definition) { return OpRegistry::instance().define(std::move(definition)); }
+const OperatorDefinition* definitionOf(const Op& op) {
+    return op.isOpaque() || op.def()->expand != Expand::Composite ? nullptr : OpRegistry::instance().definition(op);
+}
+void setDefinedOperators(DefinedBy by, std::span<const Op* const> ops) { OpRegistry::instance().setDefined(by, ops); }
+std::vector<const Op*> definedOperators(DefinedBy by) { return OpRegistry::instance().definedBy(by); }
+bool isInTables(std::string_view fullName) { return OpRegistry::instance().hasRow(fullName); }
 std::span<const Op* const> allOps() { return OpRegistry::instance().all(); }
 
 }  // namespace cutaway

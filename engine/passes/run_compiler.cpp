@@ -5,6 +5,7 @@
 #include "engine/interpret/constants.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/body_round.h"
+#include "engine/passes/defined_operators.h"
 #include "engine/passes/pass_fuel.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/request_names.h"
@@ -282,6 +283,7 @@ namespace {
 Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
                      const std::function<void(const StepInfo&)>& ended, const Progress& progress, const RunEnds& ends) {
     CT_TRY_VOID(checkNames(trace.request));
+    CT_TRY(trace.input, withDefinedOperators(trace.input, trace.request));
     CT_TRY(trace.own, UserPasses::make(trace.request, trace.services));
     CT_TRY_VOID(checkDisabled(trace.request, *trace.own));
     CT_TRY_VOID(checkInputNames(*trace.input, trace.request.gradients));

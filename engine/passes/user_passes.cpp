@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "cutaway/words.h"
+#include "engine/ops/operator_definition.h"
+#include "engine/passes/defined_operators.h"
 #include "engine/passes/pipeline.h"
 #include "engine/rewrite/pattern.h"
 
@@ -161,7 +163,11 @@ Result<void> UserPasses::finish() {
 Result<std::shared_ptr<const UserPasses>> UserPasses::make(const CompileRequest& request,
                                                            const CompileServices& services) {
     auto out = std::make_shared<UserPasses>();
-    for (const UserRules& file : request.userRules) CT_TRY_VOID(out->addRules(file));
+    for (const UserRules& file : request.userRules) {
+        CT_TRY_VOID(out->addRules(file));
+        CT_TRY(const auto operators, operatorsOf(file.text, file.name));
+        for (const Op* op : operators) out->m_operators.push_back(definitionOf(*op)->text);
+    }
     for (const PluginPass& plugin : request.plugins) CT_TRY_VOID(out->addFunction(plugin, services.passes));
     CT_TRY_VOID(out->finish());
     return std::shared_ptr<const UserPasses>(std::move(out));
@@ -194,6 +200,7 @@ std::string UserPasses::text() const {
         if (!out.empty()) out += '\n';
         out += printRules(file.rules);
     }
+    for (const std::string& definition : m_operators) out += (out.empty() ? "" : "\n") + definition;
     return out;
 }
 

@@ -25,7 +25,7 @@ class UserPasses {
     std::vector<const Pass*> passes() const;
     /// The rules as they are matched, by pass.
     std::vector<RuleTable> tables() const;
-    /// The rules as text: loads again to the same rules.
+    /// The rules and definitions of operators as text: loads again to the same.
     std::string text() const;
 
   private:
@@ -44,6 +44,7 @@ class UserPasses {
     Result<void> finish();
 
     std::deque<LoadedRules> m_loaded;
+    std::vector<std::string> m_operators;  // definitions, as text
     std::deque<TracedRules> m_traced;
     std::deque<Entry> m_entries;
 };

@@ -57,6 +57,12 @@ class RuleReader {
     Result<void> line(std::string_view raw) {
         const std::string_view text = trimmed(raw);
         if (text.empty() || text[0] == '#') return {};
+        // Definitions of operators have a reader of their own (operator_text.h).
+        if (!raw.starts_with(" ")) {
+            m_inOperator = text.starts_with("operator ");
+            if (m_inOperator) return finishRule();
+        }
+        if (m_inOperator) return {};
         if (raw.starts_with("    ")) {
             if (m_block == nullptr) return fail("statements belong below 'find' or 'replace'");
             *m_block += std::string(text) + "\n";
@@ -65,7 +71,8 @@ class RuleReader {
         const size_t space = std::min(text.find(' '), text.size());
         const std::string_view key = text.substr(0, space), rest = trimmed(text.substr(space));
         if (!raw.starts_with(" ")) {
-            if (key != "rule" || rest.empty()) return fail("a rule begins with 'rule NAME'");
+            if (key != "rule" || rest.empty())
+                return fail("a rule begins with 'rule NAME', the definition of an operator with 'operator SCHEMA'");
             CT_TRY_VOID(finishRule());
             m_rule = Rule{};
             m_rule->name = keep(rest);
@@ -145,6 +152,7 @@ class RuleReader {
     std::optional<Rule> m_rule;
     std::string m_find, m_replace, m_search, m_example;
     std::string* m_block = nullptr;
+    bool m_inOperator = false;
     LoadedRules m_out;
 };
 

@@ -6,6 +6,7 @@
 #include "cutaway/program.h"
 #include "engine/cache/build_id.h"
 #include "engine/exporting/export_folder.h"
+#include "engine/passes/defined_operators.h"
 #include "engine/runtime/cpu/compiler.h"
 #include "engine/session/operator_call.h"
 #include "engine/session/operator_entry.h"
@@ -65,7 +66,7 @@ Result<std::string> keyFor(const OperatorCall& call, const OperatorPlace& place)
     Hasher hash;
     for (const std::string& text :
          {std::string("operator 1"), place.space, place.op, place.device, std::string(buildId()), compiler,
-          operatorRecordsText({OperatorRecord{call.record, "", "", ""}})}) {
+          operatorRecordsText({OperatorRecord{call.record, "", "", ""}}), definitionsText(*call.name.known)}) {
         hash.add(static_cast<uint64_t>(text.size()));
         hash.add(std::string_view(text));
     }

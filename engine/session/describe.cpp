@@ -343,8 +343,10 @@ std::string problemOf(const Node& node) {
         for (std::string_view known : {"aten", "prims", "operator", "torch", "math", "builtins", "higher_order",
                                        "inductor", "_c10d_functional", "quantized_decomposed", "mkldnn", "onednn"})
             if (library == known) return "not in Cutaway's operator tables: shown, not run";
-        return name.find('.') == std::string::npos ? "not in Cutaway's operator tables: shown, not run"
-                                                   : "custom operator of '" + library + "': shown, not run";
+        return name.find('.') == std::string::npos
+                   ? "not in Cutaway's operator tables: shown, not run"
+                   : "custom operator of '" + library +
+                         "': shown, not run, until a file of rules says what it computes";
     }
     if (!op.def()->eval && !op.def()->decompose) return "no kernel and no expansion: shown, not run";
     return {};

@@ -12,6 +12,7 @@
 #include "engine/cache/entry_index.h"
 #include "engine/cache/graph_key.h"
 #include "engine/cache/sealed_folder.h"
+#include "engine/passes/defined_operators.h"
 #include "engine/runtime/cpu/compiler.h"
 #include "engine/session/arguments.h"
 #include "engine/session/chosen_program.h"
@@ -92,7 +93,9 @@ Result<std::vector<Ingredient>> ingredientsOf(const Session::State& state, const
     CT_TRY(const std::string values, valuesOf(*state.input, state, cache));
     CT_TRY(const std::string compiler, compilerIdentity({}));
     std::vector<Ingredient> all = graphIngredients(*state.input, values);
-    all.push_back(ingredient("request", request.text(), request.text()));
+    CompileRequest whole = request;
+    addDefinitionsOf(*state.input, whole);
+    all.push_back(ingredient("request", whole.text(), whole.text()));
     all.push_back(ingredient("engine", buildId(), version() + " " + std::string(buildId()).substr(0, 8)));
     all.push_back(ingredient("build", buildText(), buildText()));
     all.push_back(ingredient("compiler and processor", compiler, compiler.substr(0, compiler.find('\n'))));

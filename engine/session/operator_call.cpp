@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "cutaway/operator_files.h"
 #include "engine/ir/module.h"
 #include "engine/ops/op_registry.h"
 #include "engine/support/near_names.h"
@@ -297,6 +298,7 @@ Result<NamedTensors> operatorInputs(const Op& op, const std::string& path) {
 
 Result<OperatorCall> operatorCall(const OperatorOptions& options) {
     OperatorCall call;
+    loadDefinedOperators();
     CT_TRY(call.name, operatorNamed(options.op));
     const Op& op = *call.name.known;
     CallText text(op);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cutaway/guarded.h"
+#include "cutaway/operator_files.h"
 #include "cutaway/words.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
@@ -68,7 +69,10 @@ Failure Session::State::failureOf(const char* operation, RunId id, const RunOpti
 
 Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken* cancel) const {
     if (!input) return Error{ErrorCode::NotFound, "no model is open", {}, {}};
-    if (place.step < 0) return input;
+    if (place.step < 0) {
+        const auto of = place.run < 0 ? Result<const Run*>(nullptr) : run(place.run);
+        return of && *of ? (*of)->trace.input : input;  // the request may define operators that it calls
+    }
     CT_TRY(const Run* found, run(place.run));
     if (place.step >= static_cast<int>(found->trace.steps.size()))
         return Error{ErrorCode::NotFound,
@@ -226,10 +230,13 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
     auto opened = guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
         faultPoint("reader", "open");
+        std::vector<std::string> remarks;
+        loadDefinedOperators(&remarks);
         CT_TRY(OpenedFile file, openChosen(path, settings, progress));
         if (file.graphs.empty())
             return unsupported("the file holds no graph (" + file.description + ")", path,
                                {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
+        for (std::string& remark : remarks) file.graphs.front().module->origin.remarks.push_back(std::move(remark));
         auto fresh = std::make_unique<State>();
         fresh->sampleInputs = sampleTensors(file.graphs.front().sampleInputs);
         const bool damaged = fresh->sampleInputs.empty() && !file.graphs.front().sampleInputs.empty();
@@ -254,7 +261,11 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
 
 Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings) {
     return guarded([&]() -> Result<ModelInfo> {
+        std::vector<std::string> remarks;
+        loadDefinedOperators(&remarks);
         CT_TRY(OpenedFile file, openChosen(path, settings, {}));
+        if (!file.graphs.empty())
+            for (std::string& remark : remarks) file.graphs.front().module->origin.remarks.push_back(std::move(remark));
         std::vector<Tensor> samples;
         if (!file.graphs.empty()) CT_TRY_VOID(setSizes(file.graphs.front(), settings.sizes, samples));
         return describeFile(file);

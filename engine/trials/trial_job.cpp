@@ -1,5 +1,6 @@
 #include "engine/trials/trial_job.h"
 
+#include "engine/passes/defined_operators.h"
 #include "engine/text/parse.h"
 
 namespace cutaway {
@@ -99,7 +100,8 @@ Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& tabl
 
 TrialOutcome runJob(const TrialJob& job, Board& board) {
     board.at("reading the graph");
-    auto module = parseText(job.graph);
+    const auto defined = defineOperators(job.request);
+    auto module = defined ? parseText(job.graph) : Result<std::unique_ptr<Module>>(defined.error());
     if (!module) {
         FailureSignature signature;
         signature.kind = FailureKind::Run;

@@ -89,6 +89,7 @@ const std::map<QString, Smoke> kSmoke = {
       {{"--json", "settings"},
        {"--json --device", "settings --device"},
        {"--json --pytorch", "settings --pytorch 2.15"}}}},
+    {"operators", {"operators", {{"--json", "operators"}}}},
     {"releases", {"releases", {{"--json", "releases 2.13"}}}},
     {"run-repro", {"run-repro repro", {{"--json", "run-repro repro"}}, "CUTAWAY_FAULT=pass:decompose:runtime_error "}},
     {"manual", {"manual", {{"--json", "manual"}}}},

@@ -325,7 +325,8 @@ def forward(
             "    y = torch__inductor_fx_passes_pre_grad_linear_transpose(x, w, None)", "");
         row("a lowering that does not", "    y = torch__inductor_fx_passes_mkldnn_fusion_fn(x, w, 'none', [], '')",
             "a lowering that PyTorch's compiler registered; its operator is not in the text: shown, not run");
-        row("a custom operator", "    y = torch.ops.mine.f.default(x)", "custom operator of 'mine': shown, not run");
+        row("a custom operator", "    y = torch.ops.mine.f.default(x)",
+            "custom operator of 'mine': shown, not run, until a file of rules says what it computes");
         row("a module of a backend",
             "    lowered = self.lowered_module_0\n"
             "    y = torch.ops.higher_order.executorch_call_delegate(lowered, x)",

@@ -15,6 +15,7 @@ struct NodeFacts {
     std::shared_ptr<const NodeIndex> nodes;    // of the graph on show, to name those in lists
     std::vector<StepInfo> steps;               // to name the steps of the history
     std::optional<ValueSummary> values;        // of a constant, a moment after the rest
+    QString definition;                        // to begin with, of an operator that nothing or a file defines
     QString partition;                         // of training: why it is saved, computed again, or on one side only
 };
 

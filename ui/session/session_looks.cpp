@@ -151,6 +151,7 @@ void SessionController::loadNode() {
             facts.nodes = nodes;
             CT_TRY_VOID(beside ? readBeside(source, what, id, *beside, facts, progress)
                                : readNode(source, what, id, facts, progress));
+            if (const auto start = source.definition(what.after, id)) facts.definition = QString::fromStdString(*start);
             if (split) facts.partition = explainedSide(source, {what.after.run, *split, -1}, id, facts, progress);
             return facts;
         },

@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "cutaway/operator_files.h"
 #include "ui/session/source.h"
 
 namespace cutaway::ui {
@@ -36,6 +37,9 @@ class SessionSource : public Source {
     }
     Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override {
         return session()->text(place, runnable, progress);
+    }
+    Result<std::string> definition(const Place& place, NodeKey id) override {
+        return definitionToStart(*session(), place, id);
     }
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) override {
         return session()->node(place, id, progress);

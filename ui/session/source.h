@@ -40,6 +40,10 @@ class Source {
     virtual Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) = 0;
     virtual Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) = 0;
     virtual Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) = 0;
+    /// What a definition of the operator that the node calls begins with; NotFound where none is wanted.
+    virtual Result<std::string> definition(const Place&, NodeKey) {
+        return Error{ErrorCode::NotFound, "no definition is wanted", {}, {}};
+    }
     virtual Result<ValueSummary> values(const Place& place, NodeKey id, const Progress& progress) = 0;
     /// Every rule that may start at the node, on the graph at `place`.
     virtual Result<std::vector<RuleExplanation>> explain(const Place& place, NodeKey node,

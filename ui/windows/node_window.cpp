@@ -4,12 +4,14 @@
 #include <QClipboard>
 #include <QHeaderView>
 #include <QLabel>
+#include <QPushButton>
 #include <QShortcut>
 #include <QStackedWidget>
 #include <QTreeView>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/windows/definition_dialog.h"
 #include "ui/windows/elided_label.h"
 
 namespace cutaway::ui {
@@ -22,6 +24,7 @@ NodeWindow::NodeWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_title(new ElidedLabel),
       m_empty(new QLabel),
       m_tree(new QTreeView),
+      m_define(new QPushButton(tr("&Define This Operator…"))),
       m_pages(new QStackedWidget) {
     m_tree->setModel(&m_model);
     m_tree->setAlternatingRowColors(true);
@@ -40,6 +43,9 @@ NodeWindow::NodeWindow(const WindowRow& tableRow, const WindowParts& parts)
     column->setContentsMargins(4, 6, 4, 4);
     column->addWidget(m_title);
     column->addWidget(m_tree, 1);
+    column->addWidget(m_define);
+    m_define->setToolTip(tr("Says what the operator computes, so that the graph can be compiled and run"));
+    connect(m_define, &QPushButton::clicked, this, &NodeWindow::define);
     m_pages->addWidget(m_empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
@@ -66,6 +72,8 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
             ? tr("The current node is described here: op, arguments, shapes, source lines, and its history.\n\nClick a node in the Graph or a line in the Text window.")
             : tr("The current node is not part of this step's graphs.\n\nGo back with Alt+Left; its history lists the steps that have it."));
     m_model.setFacts(facts);
+    m_definition = facts.definition;
+    m_define->setVisible(!m_definition.isEmpty());
     if (!any) return;
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
     m_title->setText(QString::fromStdString(node.name + (node.op.empty() ? "" : "  " + node.op)));
@@ -76,6 +84,12 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
 void NodeWindow::resizeEvent(QResizeEvent* event) {
     Window::resizeEvent(event);
     m_tree->header()->resizeSection(0, std::clamp(width() * 2 / 5, 100, 140));
+}
+
+void NodeWindow::define() {
+    DefinitionDialog dialog(m_definition, this);
+    if (dialog.exec() != QDialog::Accepted || !m_controller.model()) return;
+    m_controller.open(QString::fromStdString(m_controller.model()->path));
 }
 
 /// To the step of a line of the history, and in it to the rewrite that touched the node.

@@ -5,6 +5,7 @@
 #include "ui/windows/window.h"
 
 class QLabel;
+class QPushButton;
 class QStackedWidget;
 class QTreeView;
 
@@ -22,6 +23,7 @@ class NodeWindow : public Window {
     void showFacts(const NodeFacts& facts);
     void go(const QModelIndex& at);
     void goToLife(int step);
+    void define();
     void resizeEvent(QResizeEvent* event) override;
 
     SessionController& m_controller;
@@ -30,6 +32,8 @@ class NodeWindow : public Window {
     ElidedLabel* m_title;
     QLabel* m_empty;
     QTreeView* m_tree;
+    QPushButton* m_define;  // of an operator that no table knows
+    QString m_definition;
     QStackedWidget* m_pages;
 };
 

@@ -144,7 +144,20 @@ class FormulaText {
     const std::vector<FormulaInput>& m_inputs;
 };
 
-/// The formula as a graph, its calls as written.
+/// The joint graph in place of the forward one; its primals keep their names.
+Result<void> addBackward(Module& module, Rewriter& rewriter) {
+    Graph& graph = module.graph();
+    std::vector<std::string> names;
+    for (const Node* placeholder : graph.placeholders()) names.push_back(placeholder->name());
+    CT_TRY(const bool changed, differentiate(module, rewriter));
+    if (!changed) return invalidInput("no value of the formula has a gradient");
+    const std::vector<Node*> placeholders = graph.placeholders();
+    for (size_t i = 0; i < names.size(); ++i) graph.renameParameter(*placeholders[i], names[i]);
+    return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
                                              TraceKind kind) {
     std::string text = "def forward(";
@@ -169,20 +182,6 @@ Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std
     }
     return parseText(text, options);
 }
-
-/// The joint graph in place of the forward one; its primals keep their names.
-Result<void> addBackward(Module& module, Rewriter& rewriter) {
-    Graph& graph = module.graph();
-    std::vector<std::string> names;
-    for (const Node* placeholder : graph.placeholders()) names.push_back(placeholder->name());
-    CT_TRY(const bool changed, differentiate(module, rewriter));
-    if (!changed) return invalidInput("no value of the formula has a gradient");
-    const std::vector<Node*> placeholders = graph.placeholders();
-    for (size_t i = 0; i < names.size(); ++i) graph.renameParameter(*placeholders[i], names[i]);
-    return {};
-}
-
-}  // namespace
 
 Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
     std::vector<FormulaInput> inputs;

@@ -29,6 +29,11 @@ enum class TraceKind : uint8_t {
     Joint,    // the values, and the gradients of the inputs that are declared so, from tangents_1.. of the values
 };
 
+/// The formula as a graph, its calls as written, with constants written in as traceFormula does. Errors: statements
+/// that do not parse; "LINE:COLUMN" in `where` counts the statements from 2 on.
+Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
+                                             TraceKind kind);
+
 /// The graph of the formula, its placeholders named as the inputs are (and tangents_1..). Written in as constants are
 /// the numbers, and: `size(x, d, ...)`, the number of elements along these dims of x together; `sqrt_size(x, d)`, its
 /// square root; `dtype_of(x)`; `device_of(x)`; `lowest(x)`, the least number of x's dtype; `inverse(s)`, one over a
