@@ -15,6 +15,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/chosen_program.h"
 #include "engine/session/run_inputs.h"
+#include "engine/session/training_step.h"
 #include "engine/support/hash.h"
 #include "engine/support/shell_words.h"
 
@@ -96,25 +97,34 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         Session::State& state = session.state();
         CT_TRY(Session::State::Run * run, state.run(id));
         CT_TRY_VOID(checkLowered(run->trace));
-        if (run->trace.isSplit() || run->trace.request.mode == Mode::Training)
-            return unsupported("a run for training is not exported", {}, {"compile it for inference"});
+        const bool training = run->trace.request.mode == Mode::Training;
         if (run->trace.request.target == Target::Cuda)
             return unsupported("a run for a GPU is not exported", {}, {"compile it for the CPU"});
         CT_TRY(const ExportForm form, exportForm(options));
         CT_TRY_VOID(checkExport(*state.input, run->trace.request, options.folder));
         const std::lock_guard turn(run->turn);
-        CT_TRY(RunInputs inputs, chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples,
-                                              run->trace.result().get()));
-        CT_TRY(const CalledGraph called, calledWith(*state.input, run->trace.result(), std::move(inputs.user)));
+        TrainingStep step{run->trace.result(), {}};
+        if (training) {
+            CT_TRY(step, trainingStep(state, run->trace, progress));
+        }
+        const Snapshot& graph = step.graph;
+        CT_TRY(RunInputs inputs,
+               chooseInputs(*state.input, state.sampleInputs, options.inputsFile, state.noSamples, graph.get()));
+        CT_TRY(const CalledGraph called, training ? calledFor(graph, state, options.inputsFile)
+                                                  : calledWith(*state.input, graph, std::move(inputs.user)));
         CT_TRY(const Snapshot complete, withConstants(*called.graph, progress));
         const Snapshot module = complete ? complete : called.graph;
-        CT_TRY(const std::vector<Tensor> bound, bindInputs(*module, called.user));
+        // Of a training step every input has its value already.
+        CT_TRY(const std::vector<Tensor> bound,
+               training ? Result<std::vector<Tensor>>(called.user) : bindInputs(*module, called.user));
         ExportReport report;
         HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}, {}};
         const std::vector<Node*> ports = module->graph().placeholders();
         for (size_t i = 0; i < std::min(ports.size(), module->inputs.size()); ++i)
             if (!module->inputs[i].isGiven()) how.originals.emplace(ports[i]->name(), module->inputs[i].target);
-        for (size_t i = 0; i < module->graph().outputs().size(); ++i) how.outputs.push_back(outputName(*module, i));
+        how.outputs = step.outputs;
+        for (size_t i = how.outputs.size(); i < module->graph().outputs().size(); ++i)
+            how.outputs.push_back(outputName(*module, i));
         progress.say(0.1, "scheduling");
         std::string source;
         const auto plan = [&](const std::vector<Snapshot>& graphs) {

@@ -152,6 +152,72 @@ class ExportTest : public QObject {
         QVERIFY2(wrong.out.contains("DIFFERS"), qPrintable(wrong.out));
     }
 
+    void trainingSteps_data() {
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<QString>("gradient");
+        for (const char* name : {"mlp", "tiny_resnet", "tiny_transformer"})
+            QTest::addRow("%s", name) << QString(CUTAWAY_SOURCE_DIR "/resources/models/%1.pt2").arg(name) << QString();
+        QTest::newRow("of any size") << written("grown.py",
+                                                "# symbol s0: lower=1, upper=64, hint=5\n"
+                                                "def forward(x: \"f32[s0, 6]\", w: \"f32[6, 3]\"):\n"
+                                                "    m = aten.mm.default(x, w)\n    t = aten.tanh.default(m)\n"
+                                                "    s = aten.sum.dim_IntList(t, [0])\n    return (t, s)\n")
+                                     << "w";
+    }
+    /// Forward and backward in one call: the gradients are those of a training run whose loss has these tangents.
+    void trainingSteps() {
+        QFETCH(QString, model);
+        QFETCH(QString, gradient);
+        CompileRequest request;
+        request.mode = Mode::Training;
+        if (!gradient.isEmpty()) request.gradients = {gradient.toStdString()};
+        const QString to = "step_" + QFileInfo(model).baseName();
+        const auto report = exported(model, to, request);
+        QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
+        QCOMPARE(QString::fromStdString(report->fixedSizes), QString());
+        const Ended built = buildMain(in(to), "model");
+        QVERIFY2(built.status == 0, qPrintable(built.err));
+        const QString inputsFile = in("step.safetensors"), outputsFile = in("stepped.safetensors");
+        NamedTensors inputs = readAll(in(to + "/inputs.safetensors"));
+        const auto step = [&] {
+            QVERIFY(writeSafeTensors(inputsFile.toStdString(), SafeTensors{inputs, {}}));
+            const Ended ended = run(in(to + "/program"), {"--inputs", inputsFile, "--outputs", outputsFile}, in(to));
+            QVERIFY2(ended.status == 0, qPrintable(ended.out + ended.err));
+        };
+        step();
+        // The loss of a run here is the mean of squares of each result, so the tangents are 2 y / n.
+        std::vector<Tensor> results;
+        NamedTensors gradients;
+        for (const auto& [name, tensor] : readAll(outputsFile))
+            if (!QString::fromStdString(name).endsWith(".grad")) results.push_back(tensor);
+        for (auto& [name, tensor] : inputs) {
+            if (!name.starts_with("tangents_")) continue;
+            const auto of = std::find_if(results.begin(), results.end(),
+                                         [&](const Tensor& result) { return result.sizes() == tensor.sizes(); });
+            QVERIFY(of != results.end());
+            tensor = Tensor::empty(DType::F32, of->sizes());
+            for (int64_t i = 0; i < tensor.numel(); ++i)
+                tensor.as<float>()[i] = 2.0f * of->as<float>()[i] / static_cast<float>(of->numel());
+        }
+        step();
+        for (const auto& [name, tensor] : readAll(outputsFile))
+            if (name.ends_with(".grad")) gradients.emplace_back(name.substr(0, name.size() - 5), tensor);
+        QVERIFY(!gradients.empty());
+        std::erase_if(inputs, [](const auto& one) { return one.first.starts_with("tangents_"); });
+        QVERIFY(writeSafeTensors(inputsFile.toStdString(), SafeTensors{inputs, {}}));
+        QVERIFY(writeSafeTensors(in("gradients.safetensors").toStdString(), SafeTensors{gradients, {}}));
+        Session session;
+        QVERIFY(session.open(model.toStdString()));
+        const auto id = session.compile(request);
+        QVERIFY(id.has_value());
+        RunOptions options;
+        options.inputsFile = inputsFile.toStdString();
+        options.expectGradientsFile = in("gradients.safetensors").toStdString();
+        const auto compared = session.run(*id, options);
+        QVERIFY2(compared.has_value(), compared ? "" : compared.error().text().c_str());
+        QVERIFY(compared->matches);
+    }
+
     /// One build for all sizes; inputs of any strides; results that are views and inputs, and a None.
     void sizes() {
         const QString model = written("shapes.py", kShapes);
@@ -317,7 +383,10 @@ class ExportTest : public QObject {
         QTest::addColumn<bool>("training");
         QTest::addColumn<QString>("says");
         const char* const plain = "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
-        QTest::newRow("training") << plain << "a" << true << "a run for training is not exported";
+        QTest::newRow("training") << plain << "a" << true << "nothing of the graph is differentiated";
+        QTest::newRow("training, a result that is a view of an input")
+            << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    v = aten.view.default(x, [2, 2])\n    return (a, v)\n"
+            << "a" << true << "is an input or a view of one, so its gradient is no part of the training step";
         QTest::newRow("a folder of somebody else") << plain << "taken" << false << "the folder holds what is no export";
         QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
         QTest::newRow("a package") << plain << "a.pt2" << false
@@ -343,6 +412,7 @@ class ExportTest : public QObject {
         written("taken/letter.txt", "dear");
         CompileRequest request;
         if (training) request.mode = Mode::Training;
+        if (training && text.contains("view")) request.gradients = {"x"};
         request.parity = to == "parity";
         const auto report = exported(written("refused.py", text.toUtf8().constData()), to, request);
         QVERIFY(!report);
