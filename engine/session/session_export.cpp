@@ -1,4 +1,5 @@
 // Runs as folders that stand alone.
+#include <algorithm>
 #include <filesystem>
 
 #include "cutaway/export.h"
@@ -90,6 +91,21 @@ Result<void> checkExport(const Module& opened, const CompileRequest& request, co
     return {};
 }
 
+/// The name asked for, else one made of the file's. One that a program is linked with anyway is not taken: its -l would
+/// find this library in place of the system's.
+Result<std::string> libraryName(const std::string& asked, const std::string& file) {
+    constexpr std::string_view kTaken[] = {"c",        "m",     "dl",     "rt",   "pthread", "util", "mvec", "gomp",
+                                           "stdc",     "gcc",   "gcc_s",  "dnnl", "lapack",  "blas", "anl",  "resolv",
+                                           "openblas", "crypt", "atomic", "asan", "tsan",    "ubsan"};
+    std::string name = exportNameOf(asked.empty() ? file : asked);
+    if (std::find(std::begin(kTaken), std::end(kTaken), name) == std::end(kTaken)) return name;
+    if (asked.empty()) return name + "_model";
+    return Error{ErrorCode::InvalidInput,
+                 "lib" + name + ".so is a library of the system, which programs that use the export are linked with",
+                 "--name " + asked,
+                 {"take another name, such as " + name + "_model"}};
+}
+
 }  // namespace
 
 Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptions& options, const Progress& progress) {
@@ -118,7 +134,8 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         CT_TRY(const std::vector<Tensor> bound,
                training ? Result<std::vector<Tensor>>(called.user) : bindInputs(*module, called.user));
         ExportReport report;
-        HostPrinting how{exportNameOf(options.name.empty() ? state.input->origin.file : options.name), {}, {}};
+        CT_TRY(std::string name, libraryName(options.name, state.input->origin.file));
+        HostPrinting how{std::move(name), {}, {}};
         const std::vector<Node*> ports = module->graph().placeholders();
         for (size_t i = 0; i < std::min(ports.size(), module->inputs.size()); ++i)
             if (!module->inputs[i].isGiven()) how.originals.emplace(ports[i]->name(), module->inputs[i].target);

@@ -377,6 +377,22 @@ class ExportTest : public QObject {
         QVERIFY(!QFile::exists(in("sums/src/engine/runtime/libraries/lapack_functions.cpp")));
     }
 
+    void systemNames_data() {
+        QTest::addColumn<QString>("name");
+        for (const char* name : {"m", "c", "M", "pthread", "dnnl"}) QTest::newRow(name) << name;
+    }
+    void systemNames() {
+        QFETCH(QString, name);
+        const QString text = "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
+        ExportOptions options;
+        options.name = name.toStdString();
+        const auto refused = exported(written("m.py", text.toUtf8().constData()), "named", {}, options);
+        QVERIFY(!refused);
+        QVERIFY2(QString::fromStdString(refused.error().text()).contains("is a library of the system"),
+                 refused.error().text().c_str());
+        QVERIFY(!QFile::exists(in("named")));
+    }
+
     void refusals_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("to");
