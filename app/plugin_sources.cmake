@@ -2,7 +2,8 @@
 set(text "#pragma once\n// Written by plugin_sources.cmake.\n\nnamespace cutaway::cli {\n")
 foreach(sample FuseAddcmul:fuse_addcmul.c DropDoubleNeg:drop_double_neg.py FuseSilu:fuse_silu.rules ImportOnnx:import_onnx.cpp
                ImportFx:import_fx.py AskProduct:ask_product.py AskSize:ask_size.c ColorFlop:color_flop.c
-               ColorFamily:color_family.py JudgeCosine:judge_cosine.py)
+               ColorFamily:color_family.py JudgeCosine:judge_cosine.py BlasProduct:blas_product.c
+               RunningSum:running_sum.py)
   string(REPLACE ":" ";" sample ${sample})
   list(GET sample 0 name)
   list(GET sample 1 file)

@@ -1,9 +1,9 @@
 /* The plugins of Cutaway: plain C, text in and text out.
  *
  * A plugin is a shared library that exports cutaway_plugin(). It says its name and version and gives any of: passes,
- * rules, importers, oracles, colourings, definitions of operators, judges. Cutaway calls it in a child process with
- * limits on time, memory, the size of files and processes; what it returns is parsed and verified. A plugin that
- * crashes or hangs costs itself alone.
+ * rules, importers, oracles, colourings, definitions of operators, judges, libraries. Cutaway calls it in a child
+ * process with limits on time, memory, the size of files and processes; what it returns is parsed and verified. A
+ * plugin that crashes or hangs costs itself alone.
  *
  * The contract grows without breaking what is built: each struct says its own size first, members are only ever added
  * at the end, and neither side reads beyond the size that the other says. CT_ABI changes if that should ever not do.
@@ -46,7 +46,7 @@ struct ct_host {
     void (*rewrite)(const ct_host* host, const char* node, const char* rule, const char* why);
     /* Of a colouring: a number, or with a `kind` a class; and a sentence. */
     void (*color)(const ct_host* host, const char* node, double number, const char* kind, const char* why);
-    /* Of an oracle or a judge: what was found, as a sentence. */
+    /* Of an oracle or a judge: what was found, as a sentence. Of a library that does not take a call: why. */
     void (*say)(const ct_host* host, const char* sentence);
 };
 
@@ -89,13 +89,18 @@ typedef struct ct_coloring {
     int (*run)(const ct_host* host, ct_text graph);
 } ct_coloring;
 
-/* A dense tensor, row-major, in this machine's byte order. */
+/* A dense tensor in this machine's byte order; row-major, but for operands of a library. */
 typedef struct ct_tensor {
     size_t size;
     const char* dtype; /* "f32", as annotations of graphs have it */
     size_t rank;
     const int64_t* sizes;
     ct_text data;
+    /* Of a library's call: elements from one to the next of each dim. They fill the memory without gaps, in any order
+     * of the dims: a transposed matrix comes as it lies. Else NULL, which is row-major. */
+    const int64_t* strides;
+    /* Of a library's result: where its elements go, row-major; NULL where nobody reads the result. */
+    void* memory;
 } ct_tensor;
 
 /* Whether `actual` may stand for `expected`: CT_YES or CT_NO, and host->say why. For bisect. */
@@ -105,6 +110,52 @@ typedef struct ct_judge {
     const char* summary;
     int (*run)(const ct_host* host, const ct_tensor* actual, const ct_tensor* expected);
 } ct_judge;
+
+/* What an argument of a call is. */
+enum {
+    CT_ARG_NONE = 0,
+    CT_ARG_TENSOR = 1,
+    CT_ARG_INT = 2,
+    CT_ARG_REAL = 3,
+    CT_ARG_BOOL = 4,
+    CT_ARG_TEXT = 5,
+    CT_ARG_DTYPE = 6,
+    CT_ARG_LIST = 7
+};
+typedef struct ct_argument ct_argument;
+struct ct_argument {
+    size_t size;
+    const char* name; /* of the operator's parameter: "self"; NULL of an item of a list */
+    int kind;         /* CT_ARG_INT: a size may not be known before the run, and is -1 until then */
+    int64_t integer;  /* CT_ARG_INT; CT_ARG_BOOL: 0 or 1 */
+    double real;
+    const char* text; /* CT_ARG_TEXT; CT_ARG_DTYPE: "f32" */
+    const ct_tensor* tensor;
+    const ct_argument* const* items; /* CT_ARG_LIST: ends with NULL */
+};
+
+/* One call of an operator, defaults filled in. Lists end with NULL. */
+typedef struct ct_call {
+    size_t size;
+    const char* op;                  /* "aten.mm.default" */
+    const ct_argument* const* args;  /* one for each parameter of the operator, in its order */
+    const ct_tensor* const* results; /* one, or as many as the operator returns */
+    int threads;                     /* that the call may use */
+} ct_call;
+
+/* Computes calls on the CPU, in place of Cutaway's kernels and libraries. Operators that write to an operand, and those
+ * whose results have sizes that follow from data, are not asked for. */
+typedef struct ct_library {
+    size_t size;
+    const char* name;
+    const char* summary;
+    const char* ops; /* full names of operators, with spaces between: "aten.mm.default aten.bmm.default" */
+    /* Whether it computes this call: CT_YES, or CT_NO and host->say why not. Asked when a graph is compiled, where
+     * tensors have no data and sizes that only a run knows are -1, and again when all sizes are known. */
+    int (*takes)(const ct_host* host, const ct_call* call);
+    /* Computes it. Operands cannot be written to; each result has its memory. */
+    int (*run)(const ct_host* host, const ct_call* call);
+} ct_library;
 
 typedef struct ct_plugin {
     size_t size;
@@ -124,6 +175,7 @@ typedef struct ct_plugin {
      * out. */
     const char* operators;
     const ct_judge* const* judges;
+    const ct_library* const* libraries;
 } ct_plugin;
 
 /* The one exported function. What it returns lives as long as the library is loaded. */

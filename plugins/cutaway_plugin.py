@@ -64,7 +64,8 @@ class _Coloring(ctypes.Structure):
 
 class _Tensor(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("dtype", _str), ("rank", ctypes.c_size_t),
-                ("sizes", ctypes.POINTER(ctypes.c_int64)), ("data", _Text)]
+                ("sizes", ctypes.POINTER(ctypes.c_int64)), ("data", _Text),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("memory", ctypes.c_void_p)]
 
 
 _RunJudge = ctypes.CFUNCTYPE(ctypes.c_int, _host, ctypes.POINTER(_Tensor), ctypes.POINTER(_Tensor))
@@ -72,6 +73,27 @@ _RunJudge = ctypes.CFUNCTYPE(ctypes.c_int, _host, ctypes.POINTER(_Tensor), ctype
 
 class _Judge(ctypes.Structure):
     _fields_ = _named + [("run", _RunJudge)]
+
+
+class _Argument(ctypes.Structure):
+    pass
+
+
+_Argument._fields_ = [("size", ctypes.c_size_t), ("name", _str), ("kind", ctypes.c_int), ("integer", ctypes.c_int64),
+                      ("real", ctypes.c_double), ("text", _str), ("tensor", ctypes.POINTER(_Tensor)),
+                      ("items", ctypes.POINTER(ctypes.POINTER(_Argument)))]
+
+
+class _Call(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("op", _str), ("args", ctypes.POINTER(ctypes.POINTER(_Argument))),
+                ("results", ctypes.POINTER(ctypes.POINTER(_Tensor))), ("threads", ctypes.c_int)]
+
+
+_RunCall = ctypes.CFUNCTYPE(ctypes.c_int, _host, ctypes.POINTER(_Call))
+
+
+class _Library(ctypes.Structure):
+    _fields_ = _named + [("ops", _str), ("takes", _RunCall), ("run", _RunCall)]
 
 
 class _Plugin(ctypes.Structure):
@@ -89,6 +111,7 @@ class _Plugin(ctypes.Structure):
         ("colorings", ctypes.POINTER(ctypes.POINTER(_Coloring))),
         ("operators", _str),
         ("judges", ctypes.POINTER(ctypes.POINTER(_Judge))),
+        ("libraries", ctypes.POINTER(ctypes.POINTER(_Library))),
     ]
 
 
@@ -124,18 +147,68 @@ class Host:
         self._host.fail(self._pointer, _encoded(why))
 
 
+_codes = {"f32": "f", "f64": "d", "i32": "i", "i64": "q", "u8": "B", "b8": "?"}
+
+
 class Tensor:
-    """dtype as annotations have it ("f32"), sizes, and the elements' bytes in row-major order."""
+    """dtype as annotations have it ("f32"), and sizes. The elements are in row-major order, but for operands of a
+    library, whose strides say where they are. Of a library's result `memory` is where its elements go, or None."""
 
     def __init__(self, pointer):
         given = pointer.contents
         self.dtype, self.sizes = given.dtype.decode(), [given.sizes[i] for i in range(given.rank)]
-        self.data = given.data.bytes()
+        self.strides = [given.strides[i] for i in range(given.rank)] if given.strides else None
+        self._text = given.data
+        self.memory = self._bytes_at(given.memory) if given.memory else None
+
+    def _bytes_at(self, address):
+        return memoryview((ctypes.c_char * self._text.size).from_address(address)).cast("B")
+
+    @property
+    def data(self):
+        """The elements' bytes, copied."""
+        return self._text.bytes()
+
+    @property
+    def view(self):
+        """The same where they lie; of an operand of a library it cannot be written to."""
+        return self._bytes_at(self._text.data).toreadonly() if self._text.size else memoryview(b"")
 
     def values(self):
-        """Of f32, f64, i32, i64, u8 and b8: a list of numbers."""
-        code = {"f32": "f", "f64": "d", "i32": "i", "i64": "q", "u8": "B", "b8": "?"}[self.dtype]
-        return memoryview(self.data).cast(code).tolist()
+        """Of f32, f64, i32, i64, u8 and b8: a list of numbers, as they lie."""
+        return self.view.cast(_codes[self.dtype]).tolist()
+
+    def fill(self, numbers):
+        """Writes a library's result, row by row, where somebody reads it."""
+        if self.memory is not None:
+            into = self.memory.cast(_codes[self.dtype])
+            for place, number in enumerate(numbers):
+                into[place] = number
+
+
+def _items(pointer):
+    place = 0
+    while pointer and pointer[place]:
+        yield pointer[place]
+        place += 1
+
+
+def _value(pointer):
+    given = pointer.contents
+    text = given.text.decode() if given.text else ""
+    return (None, Tensor(given.tensor) if given.tensor else None, given.integer, given.real, bool(given.integer), text,
+            text, [_value(item) for item in _items(given.items)] if given.kind == 7 else None)[given.kind]
+
+
+class Call:
+    """A call for a library: `op`, `args` by the names of the operator's parameters (tensors, numbers, texts, lists),
+    `results`, which are tensors, and how many `threads` it may use."""
+
+    def __init__(self, pointer):
+        given = pointer.contents
+        self.op, self.threads = given.op.decode(), given.threads
+        self.args = {item.contents.name.decode(): _value(item) for item in _items(given.args)}
+        self.results = [Tensor(item) for item in _items(given.results)]
 
 
 class Plugin:
@@ -143,20 +216,23 @@ class Plugin:
         self._operators = _encoded(operators)
         self._texts = [_encoded(name), _encoded(version), _encoded(summary), _encoded(rules)]
         self._processes = processes
-        self._lists = {"passes": [], "importers": [], "oracles": [], "colorings": [], "judges": []}
+        self._lists = {"passes": [], "importers": [], "oracles": [], "colorings": [], "judges": [],
+                       "libraries": []}
 
-    def _add(self, key, struct, run, name, summary, middle, call):
-        def guarded(pointer, *given):
-            host = Host(pointer)
-            try:
-                return call(host, *given)
-            except BaseException as error:  # nothing may pass through C
-                host.fail("%s: %s" % (type(error).__name__, error))
-                return _FAILED
+    def _add(self, key, struct, run, name, summary, middle, *calls):
+        def guarded(call):
+            def answer(pointer, *given):
+                host = Host(pointer)
+                try:
+                    return call(host, *given)
+                except BaseException as error:  # nothing may pass through C
+                    host.fail("%s: %s" % (type(error).__name__, error))
+                    return _FAILED
 
-        middle = [_encoded(text) for text in middle]
-        self._lists[key].append(
-            struct(ctypes.sizeof(struct), _encoded(name), _encoded(summary), *middle, run(guarded)))
+            return run(answer)
+
+        texts = [_encoded(text) for text in [name, summary, *middle]]
+        self._lists[key].append(struct(ctypes.sizeof(struct), *texts, *[guarded(call) for call in calls]))
 
     def transform(self, name, summary, place="post_grad_custom_post_pass", after=None, settings=None):
         """A pass: the function gets (graph, host) and returns the new text, or None for no change."""
@@ -221,6 +297,27 @@ class Plugin:
                 return _YES if function(Tensor(actual), Tensor(expected), host) else _OK
 
             self._add("judges", _Judge, _RunJudge, name, summary, [], call)
+            return function
+
+        return add
+
+    def library(self, name, summary, ops, takes):
+        """The function gets (call, host) and fills call.results; takes(call, host) returns None, or why it does not
+        compute the call."""
+
+        def add(function):
+            def asked(host, call):
+                why = takes(Call(call), host)
+                if why is None:
+                    return _YES
+                host.say(why)
+                return _OK
+
+            def run(host, call):
+                function(Call(call), host)
+                return _OK
+
+            self._add("libraries", _Library, _RunCall, name, summary, [ops], asked, run)
             return function
 
         return add

@@ -21,6 +21,7 @@ std::string itemText(const PluginItem& item) {
     if (!item.place.empty()) out += ", at " + item.place;
     if (!item.patterns.empty()) out += ", of " + item.patterns;
     if (!item.unit.empty()) out += ", in " + item.unit;
+    if (!item.operators.empty()) out += ", of " + item.operators;
     return out + (item.summary.empty() ? "" : ": " + item.summary);
 }
 
@@ -34,7 +35,8 @@ Json jsonOf(const PluginInfo& info) {
                          {"after", item.after},
                          {"settings", item.settings},
                          {"patterns", item.patterns},
-                         {"unit", item.unit}});
+                         {"unit", item.unit},
+                         {"operators", item.operators}});
     return {{"name", info.name}, {"version", info.version}, {"summary", info.summary},
             {"file", info.file}, {"from", info.from},       {"hash", info.hash},
             {"on", info.on},     {"problem", info.problem}, {"rules", !info.rules.empty()},
@@ -184,7 +186,7 @@ void addPluginOptions(CLI::App& command, Context& context) {
                        "The plugin's name (ask, color: PLUGIN or PLUGIN.NAME), or its file (check)");
     addModel(command, arguments->model);
     command.add_option("--kind", arguments->kind, "Of new: what it gives")
-        ->check(oneOf({"pass", "rules", "importer", "oracle", "coloring", "judge"}));
+        ->check(oneOf({"pass", "rules", "importer", "oracle", "coloring", "judge", "library"}));
     command.add_option("--language", arguments->language, "Of new: in what it is written")
         ->check(oneOf({"c", "cpp", "python"}));
     addJson(command, arguments->json);
@@ -193,14 +195,15 @@ void addPluginOptions(CLI::App& command, Context& context) {
 
 /// What --json writes.
 std::vector<JsonReport> pluginReports() {
-    const Json item{{"kind", "string: pass, importer, oracle, coloring or judge"},
+    const Json item{{"kind", "string: pass, importer, oracle, coloring, judge or library"},
                     {"name", "string"},
                     {"summary", "string: a sentence"},
                     {"place", "string: of a pass, where it runs"},
                     {"after", "string: of a pass, what must run earlier"},
                     {"settings", "string: of a pass, key=initial value: sentence, a line each"},
                     {"patterns", "string: of an importer, of file names"},
-                    {"unit", "string: of a colouring, of its numbers"}};
+                    {"unit", "string: of a colouring, of its numbers"},
+                    {"operators", "string: of a library, those whose calls it computes"}};
     const Json plugin{{"name", "string"},
                       {"version", "string"},
                       {"summary", "string: a sentence"},

@@ -27,6 +27,9 @@ constexpr Template kTemplates[] = {
     {"coloring", "cpp", "color_flop", ".cpp", kColorFlop},
     {"coloring", "python", "color_family", ".py", kColorFamily},
     {"judge", "python", "judge_cosine", ".py", kJudgeCosine},
+    {"library", "c", "blas_product", ".c", kBlasProduct},
+    {"library", "cpp", "blas_product", ".cpp", kBlasProduct},
+    {"library", "python", "running_sum", ".py", kRunningSum},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -55,7 +58,8 @@ Result<NewPlugin> newPlugin(const std::string& name, const std::string& kind, co
         if (library != made.file) {
             const std::string more = std::string(one.sample) == "import_onnx"
                                          ? " onnx.pb.cc -lprotobuf    # protoc --cpp_out=. onnx.proto makes onnx.pb.cc"
-                                         : "";
+                                     : std::string(one.sample) == "blas_product" ? " -lblas"
+                                                                                 : "";
             made.next = "    " + std::string(end == ".c" ? "cc" : "c++ -std=c++17") + " -O2 -shared -fPIC -o " +
                         library + " " + made.file + more + "\n";
         }

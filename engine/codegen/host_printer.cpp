@@ -94,7 +94,7 @@ class HostPrinter {
   private:
     static std::string functionName(size_t number) { return "run" + std::to_string(number); }
 
-    static Result<void> check(const HostFunction& function) {
+    Result<void> check(const HostFunction& function) const {
         for (const HostParameter& parameter : function.parameters)
             if (parameter.saved >= 0)
                 return unsupported("a program with a backward has no C interface", function.name,
@@ -107,6 +107,12 @@ class HostPrinter {
                 if (symbolDType(found.symbol) == DType::F64)
                     return unsupported("the graph reads a float from its data, which is not printed", step.node,
                                        {"keep it a tensor"});
+        for (const HostStep& step : function.steps)
+            if (const PluginLibrary* plugin = pluginOf(*m_program, step.library))
+                return unsupported(step.op + " is computed by " + plugin->title + ", which no exported program carries",
+                                   step.node,
+                                   {"export without the plugin, or with --disable library." + plugin->name +
+                                    ": then Cutaway's own libraries and kernels compute the call"});
         for (const HostStep& step : function.steps)
             if (step.kind == HostStepKind::Reference && step.library.empty() && !step.type.sym())
                 return unsupported(step.op + " is computed by the engine, and no exported program has that", step.node,

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "cutaway/plugins.h"
 #include "engine/ir/argument.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/size_guards.h"
 #include "engine/ir/type.h"
+#include "engine/libraries/plugin_rows.h"
 #include "engine/loops/loop_nest.h"
 
 namespace cutaway {
@@ -155,7 +157,12 @@ struct HostProgram {
     std::vector<HostKernel> kernels;
     std::vector<std::string> constants;  // their names
     std::vector<HostFunction> functions;
+    std::vector<PluginLibrary> plugins;  // those that its steps call, by name
+    PluginLimits pluginLimits;           // of their processes
 };
+
+/// The plugin's library of that name that the program calls; null: it is none of a plugin's.
+const PluginLibrary* pluginOf(const HostProgram& program, std::string_view library);
 
 /// Whether a library's call in it rounds f32 to TF32 (kAllowTf32).
 bool roundsToTf32(const HostProgram& program);

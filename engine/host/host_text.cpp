@@ -111,6 +111,12 @@ class Printer {
 
 }  // namespace
 
+const PluginLibrary* pluginOf(const HostProgram& program, std::string_view library) {
+    for (const PluginLibrary& each : program.plugins)
+        if (each.name == library) return &each;
+    return nullptr;
+}
+
 bool roundsToTf32(const HostProgram& program) {
     for (const HostFunction& function : program.functions)
         for (const HostStep& step : function.steps)

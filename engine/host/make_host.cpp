@@ -257,6 +257,15 @@ class Maker {
         if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";
         return text.empty() ? kernel : text + " (" + kernel + ")";
     }
+    /// The process that has the library is started where the program runs.
+    Result<void> addPlugin(const PluginLibrary& library) {
+        const PluginLibrary* const known = pluginOf(*m_host, library.name);
+        if (known != nullptr && !(*known == library))
+            return unsupported("two versions of " + library.title + " in one program", library.name, {"compile again"});
+        if (known == nullptr) m_host->plugins.push_back(library);
+        m_host->pluginLimits = pluginLimits();
+        return {};
+    }
     Result<void> addCall(const ScheduledCall& call, HostStep& step) {
         const Node& node = *call.node;
         step.kind = call.kind == CallKind::Library    ? HostStepKind::Library
@@ -266,6 +275,7 @@ class Maker {
         const LibraryRow* const row =
             step.kind == HostStepKind::Reference ? finderOf(step.op, *m_scheduled->target) : call.library;
         if (row != nullptr) step.library = row->library.name;
+        if (row != nullptr && row->library.plugin != nullptr) CT_TRY_VOID(addPlugin(*row->library.plugin));
         if (!step.library.empty())
             for (const Param& param : node.op().schema()->params) step.params.push_back(param.name);
         const bool rounds = call.library != nullptr && roundsToTf32(*call.library, node, *m_scheduled->target);

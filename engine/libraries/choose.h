@@ -14,13 +14,16 @@ namespace cutaway {
 /// What a library is linked with beside our own code.
 enum class LinkedWith : uint8_t { Nothing, OneDnn, Lapack };
 
-/// A row of library_list.h. There is one object of each, compared by address.
+struct PluginLibrary;
+
+/// A row of library_list.h, or a plugin's library (plugin_rows.h). There is one object of each, compared by address.
 struct Library {
-    std::string_view name;      // of its CtLibrary (libraries/library.h)
+    std::string_view name;      // of its CtLibrary (libraries/library.h); "PLUGIN.LIBRARY"
     std::string_view function;  // that returns it (runtime/libraries/table.h)
     DeviceType device;          // whose memory its calls read and write
     LinkedWith linked;
     std::span<const std::string_view> files;  // beginnings of the paths, under engine, of what it is made of
+    const PluginLibrary* plugin = nullptr;
 };
 #define CUTAWAY_LIBRARY(constant, function, name, device, linked, version, ...) \
     inline constexpr std::string_view constant##Files[] = {__VA_ARGS__};        \

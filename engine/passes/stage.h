@@ -18,10 +18,12 @@ struct Repeat {
     int times = 1;
     std::span<const Pass> passes;
 };
-/// Where passes of the user's own run; PyTorch's name of the place (spec: passes §1.2, §2.2, §6.2).
+/// Where passes of the user's own run; PyTorch's name of the place (spec: passes §1.2, §2.2, §6.2), or "library", where
+/// libraries of plugins take calls.
 struct UserPlace {
     std::string_view name;
     bool functional = true;  // the graph is, and has to stay so
+    bool rules = true;       // rules may stand there
 };
 using Row = std::variant<Pass, AnyOrder, Repeat, UserPlace>;
 

@@ -24,9 +24,11 @@ const std::vector<const UserPlace*>& places() {
 }
 constexpr std::string_view kUsualPlace = "joint_custom_pre_pass";
 
-Result<const UserPlace*> findPlace(std::string_view name) {
+/// `rules`: for rules, which not every place takes.
+Result<const UserPlace*> findPlace(std::string_view name, bool rules) {
     std::string names;
     for (const UserPlace* place : places()) {
+        if (rules && !place->rules) continue;
         if (place->name == (name.empty() ? kUsualPlace : name)) return place;
         names += (names.empty() ? "" : ", ") + std::string(place->name);
     }
@@ -83,7 +85,7 @@ UserPasses::Entry& UserPasses::entryFor(const UserPlace& place, const std::strin
 }
 
 Result<void> UserPasses::addRule(const Rule& rule, const std::string& file) {
-    CT_TRY(const UserPlace* place, findPlace(rule.place));
+    CT_TRY(const UserPlace* place, findPlace(rule.place, true));
     std::vector<Rule>& rules = entryFor(*place, file).rules;
     if (rule.search.empty()) {
         CT_TRY_VOID(checkCalls(rule, *place));
@@ -122,7 +124,7 @@ Result<void> UserPasses::addRules(const UserRules& file) {
 }
 
 Result<void> UserPasses::addFunction(const PluginPass& wanted, const std::vector<UserPass>& lent) {
-    CT_TRY(const UserPlace* place, findPlace(wanted.place));
+    CT_TRY(const UserPlace* place, findPlace(wanted.place, false));
     const auto found = std::find_if(lent.begin(), lent.end(), [&](const UserPass& each) { return each.id == wanted; });
     if (found == lent.end())
         return Error{ErrorCode::NotFound,

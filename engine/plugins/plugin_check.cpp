@@ -8,6 +8,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
 #include "engine/plugins/plugin_calls.h"
+#include "engine/plugins/plugin_libraries.h"
 #include "engine/plugins/plugin_passes.h"
 #include "engine/plugins/plugin_registry.h"
 #include "engine/plugins/text_rewrites.h"
@@ -112,6 +113,10 @@ class PluginCheck {
             m_hangs = false;
             if (item.kind == "judge") {
                 tryJudge(found);
+                continue;
+            }
+            if (item.kind == "library") {
+                for (PluginTrial& trial : checkLibrary(found, m_progress)) m_trials.push_back(std::move(trial));
                 continue;
             }
             for (const CheckGraph& graph : item.kind == "importer" ? hostileTexts() : checkGraphs()) {

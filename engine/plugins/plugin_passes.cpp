@@ -6,6 +6,7 @@
 #include "cutaway/words.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/user_passes.h"
+#include "engine/plugins/plugin_libraries.h"
 #include "engine/plugins/plugin_registry.h"
 #include "engine/plugins/text_rewrites.h"
 
@@ -47,6 +48,11 @@ std::vector<std::string> settingsFor(const PluginItem& pass, const Settings& giv
 }
 
 std::string passName(const Plugin& plugin, const PluginItem& item) { return plugin.info.name + "." + item.name; }
+
+/// A pass, or a library, which is one of the last stage.
+bool isPassOfRun(const PluginItem& item) { return item.kind == "pass" || item.kind == "library"; }
+std::string placeOf(const PluginItem& item) { return item.kind == "library" ? kLibraryPlace : item.place; }
+const char* kindAt(const std::string& place) { return place == kLibraryPlace ? "library" : "pass"; }
 
 /// What a call of a pass said.
 struct PassAnswer {
@@ -135,19 +141,21 @@ Result<void> writeOut(const PluginPass& asked, CompileRequest& out) {
                          visibleText(asked.hash) + "), and " + info.version + " (" + info.hash + ") is installed",
                      info.file,
                      {"install the one that the request names, or leave version and hash out: --plugin " + info.name}};
-    std::vector<const PluginItem*> passes;
+    std::vector<const PluginItem*> passes;  // and libraries, which are passes of the last stage
     std::string names;
     for (const PluginItem& item : info.items) {
-        if (item.kind != "pass") continue;
+        if (!isPassOfRun(item)) continue;
+        if (!asked.place.empty() && (asked.place == kLibraryPlace) != (item.kind == "library")) continue;
         names += (names.empty() ? "" : ", ") + passName(*plugin, item);
         if (dot == std::string::npos || asked.name.substr(dot + 1) == item.name) passes.push_back(&item);
     }
     if (passes.empty() && (dot != std::string::npos || info.rules.empty()))
-        return Error{ErrorCode::NotFound,
-                     plugin->title() + " gives no pass" +
-                         (dot == std::string::npos ? " and no rules" : " named '" + visibleText(asked.name) + "'"),
-                     {},
-                     names.empty() ? std::vector<std::string>() : std::vector{"it gives: " + names}};
+        return Error{
+            ErrorCode::NotFound,
+            plugin->title() + " gives no pass" +
+                (dot == std::string::npos ? ", no library and no rules" : " named '" + visibleText(asked.name) + "'"),
+            {},
+            names.empty() ? std::vector<std::string>() : std::vector{"it gives: " + names}};
     for (const auto& [key, value] : asked.settings) {
         std::vector<std::string> known;
         for (const PluginItem* pass : passes)
@@ -159,7 +167,7 @@ Result<void> writeOut(const PluginPass& asked, CompileRequest& out) {
         return error;
     }
     for (const PluginItem* pass : passes) {
-        PluginPass one{asked.place.empty() ? pass->place : asked.place, passName(*plugin, *pass), info.version,
+        PluginPass one{asked.place.empty() ? placeOf(*pass) : asked.place, passName(*plugin, *pass), info.version,
                        info.hash};
         for (const auto& setting : asked.settings)
             if (declares(*pass, setting.first)) one.settings.push_back(setting);
@@ -201,9 +209,10 @@ Result<void> lendPlugins(const CompileRequest& request, CompileServices& service
         const bool lent = std::any_of(services.passes.begin(), services.passes.end(),
                                       [&](const UserPass& pass) { return pass.id == wanted; });
         if (lent || wanted.name.find('.') == std::string::npos) continue;
-        CT_TRY(const FoundItem found, findItem("pass", wanted.name));
+        CT_TRY(const FoundItem found, findItem(kindAt(wanted.place), wanted.name));
         services.passes.push_back(
-            {wanted, found.item->summary + " (" + found.plugin->title() + ")", functionOf(found, wanted.settings)});
+            {wanted, found.item->summary + " (" + found.plugin->title() + ")",
+             wanted.place == kLibraryPlace ? libraryFunction(found) : functionOf(found, wanted.settings)});
     }
     return {};
 }
@@ -214,7 +223,7 @@ Result<void> checkPluginOrder(const CompileRequest& request, const CompileServic
     CT_TRY(const std::vector<PlannedPass> plan, makePlan(compiler(), request, *own, next));
     for (const PluginPass& pass : request.plugins) {
         if (pass.name.find('.') == std::string::npos) continue;
-        CT_TRY(const FoundItem found, findItem("pass", pass.name));
+        CT_TRY(const FoundItem found, findItem(kindAt(pass.place), pass.name));
         const std::string name = pass.place + "." + pass.name;
         std::istringstream earlier(found.item->after);
         for (std::string first; earlier >> first;) {

@@ -99,6 +99,7 @@ std::string whyMisdescribed(const PluginInfo& info) {
             for (const std::string_view place : kPlaces) places += (places.empty() ? "" : ", ") + std::string(place);
             return title + " names no place for passes ('" + visibleText(item.place) + "'); there are: " + places;
         }
+        if (item.kind == "library" && item.operators.empty()) return title + " says no operators";
         if (item.kind == "importer" && item.patterns.empty()) return title + " says no patterns of file names";
     }
     if (info.rules.size() > kMostRulesBytes) return "its rules are larger than 4 MiB";
@@ -149,6 +150,7 @@ void readDescription(PluginInfo& info, const std::vector<std::string>& said) {
             item.settings = at(i + 5);
         } else if (item.kind == "importer") item.patterns = at(i + 3);
         else if (item.kind == "coloring") item.unit = at(i + 3);
+        else if (item.kind == "library") item.operators = at(i + 3);
         info.items.push_back(std::move(item));
     }
 }

@@ -3,7 +3,7 @@
 // relative path, or a place where another user may write.
 #include <memory>
 
-#include "engine/plugins/plugin_process.h"
+#include "engine/support/plugin_process.h"
 
 namespace cutaway {
 

@@ -1,5 +1,6 @@
 #include "engine/schedule/decisions.h"
 
+#include "engine/libraries/plugin_rows.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/lowering_memo.h"
 #include "engine/schedule/schedule.h"
@@ -45,8 +46,10 @@ Hash128 Schedule::fingerprint() const {
     Hasher hasher;
     target.addTo(hasher);
     hasher.add(static_cast<uint64_t>(libraries.size()));
-    for (const auto& [node, row] : libraries)
+    for (const auto& [node, row] : libraries) {
         hasher.add(static_cast<uint64_t>(index(node))).add(row->op).add(row->library.name);
+        if (row->library.plugin != nullptr) hasher.add(row->library.plugin->hash);
+    }
     hasher.add(static_cast<uint64_t>(groups.size()));
     for (const Group& group : groups) {
         hasher.add(static_cast<uint64_t>(group.members.size()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "plugins/host/library_calls.h"
 
 namespace {
 
@@ -165,6 +168,8 @@ Texts describe(const ct_plugin& plugin) {
     forEach(valueOf(plugin, &ct_plugin::colorings),
             [&](const ct_coloring& coloring) { add("coloring", coloring, textOf(coloring, &ct_coloring::unit)); });
     forEach(valueOf(plugin, &ct_plugin::judges), [&](const ct_judge& judge) { add("judge", judge, ""); });
+    forEach(valueOf(plugin, &ct_plugin::libraries),
+            [&](const ct_library& library) { add("library", library, textOf(library, &ct_library::ops)); });
     return out;
 }
 
@@ -183,10 +188,31 @@ struct TensorText {
             at = next;
             sizes.push_back(std::strtoll(at, &next, 10));
         }
-        tensor = {sizeof tensor, dtype.c_str(), sizes.size(), sizes.data(), {bytes.data(), bytes.size()}};
+        tensor = {sizeof tensor, dtype.c_str(), sizes.size(), sizes.data(), {bytes.data(), bytes.size()},
+                  nullptr,       nullptr};
     }
     TensorText(const TensorText&) = delete;
 };
+
+/// Whether a library takes a call, or what it computes, in the results' memory, and how long that took.
+int askLibrary(const ct_library* library, bool computes, const Texts& request, Call& call, bool& known) {
+    const auto function = library == nullptr ? nullptr
+                          : computes         ? valueOf(*library, &ct_library::run)
+                                             : valueOf(*library, &ct_library::takes);
+    known = function != nullptr;
+    if (!known) return CT_FAILED;
+    const LibraryCall work(request);
+    if (!work.problem.empty()) {
+        failCall(&call.host, work.problem.c_str());
+        return CT_FAILED;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const int ended = function(&call.host, work.call());
+    const auto took = std::chrono::steady_clock::now() - start;
+    if (computes)
+        call.say({"took", std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count())});
+    return ended;
+}
 
 Texts answer(const ct_plugin& plugin, const Texts& request) {
     if (request.size() < 2) return {"failed", "the request is incomplete"};
@@ -194,10 +220,9 @@ Texts answer(const ct_plugin& plugin, const Texts& request) {
     if (kind == "describe") return describe(plugin);
     if (request.size() < 4) return {"failed", "the request is incomplete"};
     const size_t index = std::stoul(request[1]);
-    Call call{{sizeof(ct_host), emitText, failCall, settingOf, nameRewrite, colorNode, saySentence},
-              Texts(request.begin() + 4, request.end()),
-              {},
-              {}};
+    Call call{{sizeof(ct_host), emitText, failCall, settingOf, nameRewrite, colorNode, saySentence}, {}, {}, {}};
+    const bool computes = kind == "compute", asksLibrary = computes || kind == "takes";
+    if (!asksLibrary) call.settings.assign(request.begin() + 4, request.end());
     const ct_text work{request[3].data(), request[3].size()};
     int ended = CT_FAILED;
     bool known = false;
@@ -223,6 +248,8 @@ Texts answer(const ct_plugin& plugin, const Texts& request) {
         run(itemAt(valueOf(plugin, &ct_plugin::judges), index),
             [&](auto& item) { return item.run(&call.host, &actual.tensor, &expected.tensor); });
     }
+    if (asksLibrary)
+        ended = askLibrary(itemAt(valueOf(plugin, &ct_plugin::libraries), index), computes, request, call, known);
     if (!known) return {"failed", "it has no such function"};
     if (call.outOfMemory) return {"failed", kTooMuch};
     if (call.failed || (ended != CT_OK && ended != CT_YES))

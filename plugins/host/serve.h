@@ -6,6 +6,12 @@
 // colouring, a file's name, what it works on, and settings as "key=value"; of a judge the types of two tensors, then
 // the bytes of each. A reply is: "ok", "yes" or "failed", why it failed, and then what the call said through its host,
 // as groups of a word and as many texts as belong to it.
+//
+// Of a library ("takes", "compute") a request is: the kind, the library's number, the operator, the memory in which
+// tensors lie (descriptor and bytes of that of constants, of other operands, of results; none for "takes"), threads,
+// the numbers of operands and of results; of each of these dtype, rank, sizes, strides, memory ("c", "o", "r" or "-"),
+// first byte and bytes; and of each argument two texts, its name and "none", "tensor NUMBER", "int N", "real R", "bool
+// N", "text T", "dtype D" or "list N", behind which the list's N items follow.
 #include "plugins/cutaway_plugin.h"
 
 extern "C" {

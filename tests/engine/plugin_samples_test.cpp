@@ -38,7 +38,8 @@ class PluginSamplesTest : public QObject {
 
     QString buildSample(const QString& sample, const QString& library, const QString& compiler) {
         if (!sample.startsWith("import_onnx"))
-            return m_folder.build(PluginsFolder::sample(sample), library, {}, compiler);
+            return m_folder.build(PluginsFolder::sample(sample), library,
+                                  sample.startsWith("blas") ? QStringList{"-lblas"} : QStringList(), compiler);
         QProcess protoc;
         protoc.start("protoc", {"-I" + PluginsFolder::sample(""), "--cpp_out=" + m_folder.path("build"), "onnx.proto"});
         if (!protoc.waitForStarted() || !protoc.waitForFinished(-1) || protoc.exitCode() != 0) return "protoc failed";
@@ -325,6 +326,8 @@ def turns(graph, host):
                 QTest::newRow(qPrintable(QString(kind) + " " + language)) << kind << language;
         QTest::newRow("judge python") << "judge"
                                       << "python";
+        for (const char* language : {"c", "cpp", "python"})
+            QTest::newRow(qPrintable(QString("library ") + language)) << "library" << language;
         QTest::newRow("rules") << "rules"
                                << "c";
         QTest::newRow("importer python") << "importer"
@@ -341,7 +344,8 @@ def turns(graph, host):
         if (kind != "rules" && language != "python") {
             file = "build/" + name + ".so";
             const QString source = folder + "/" + name + (language == "c" ? ".c" : ".cpp");
-            QCOMPARE(m_folder.build(source, file, {}, language == "c" ? "gcc" : "g++"), QString());
+            const QStringList more = kind == "library" ? QStringList{"-lblas"} : QStringList{};
+            QCOMPARE(m_folder.build(source, file, more, language == "c" ? "gcc" : "g++"), QString());
             file = name + ".so";
         }
         const auto checked = runShell(folder, "cutaway-cli plugin check " + file);

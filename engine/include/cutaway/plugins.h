@@ -15,13 +15,14 @@ namespace cutaway {
 
 /// One thing that a plugin gives.
 struct PluginItem {
-    std::string kind;  // "pass", "importer", "oracle", "coloring", "judge"
+    std::string kind;  // "pass", "importer", "oracle", "coloring", "judge", "library"
     std::string name, summary;
-    std::string place;     // of a pass
-    std::string after;     // of a pass: what must run earlier
-    std::string settings;  // of a pass: "key=initial value: sentence", a line each
-    std::string patterns;  // of an importer
-    std::string unit;      // of a colouring
+    std::string place;      // of a pass
+    std::string after;      // of a pass: what must run earlier
+    std::string settings;   // of a pass: "key=initial value: sentence", a line each
+    std::string patterns;   // of an importer
+    std::string unit;       // of a colouring
+    std::string operators;  // of a library: full names, with spaces between
 };
 struct PluginInfo {
     std::string file, from;  // its path; "CUTAWAY_PLUGINS", "user" or "site"
@@ -66,9 +67,9 @@ Result<PluginInfo> pluginIn(const std::string& file);
 /// this name; the disk.
 Result<void> switchPlugin(const std::string& name, bool on);
 
-/// The request with everything that it says of plugins written out: place, version and hash of each pass, their rules
-/// as rules of the request. Errors: a plugin that is not installed, is off, cannot be used, or is another version; a
-/// setting that a pass does not have.
+/// The request with everything that it says of plugins written out: place, version and hash of each pass and of each
+/// library, whose place is "library"; their rules as rules of the request. Errors: a plugin that is not installed, is
+/// off, cannot be used, or is another version; a setting that a pass does not have.
 Result<CompileRequest> withPlugins(CompileRequest request);
 
 /// What an oracle, "PLUGIN" or "PLUGIN.ORACLE", says of a graph.

@@ -59,6 +59,8 @@ constexpr Row kScheduleRows[] = {
          .run = viewReshapes,
          .functional = false,
          .rewrites = kViewReshapes},
+    // Behind the layouts, which are those of our libraries, and in front of these: who names a plugin wants it asked.
+    UserPlace{.name = "library", .functional = false, .rules = false},
     Pass{.name = "choose_libraries",
          .summary = "Decides which calls libraries compute",
          .run = chooseLibraries,

@@ -262,6 +262,15 @@ Result<void> LoadedProgram::pack(size_t function, size_t segment, PreparedSegmen
     return {};
 }
 
+Result<std::shared_ptr<PluginCalls>> LoadedProgram::callsOf(const PluginLibrary& library) const {
+    for (const auto& known : m_plugins)
+        if (known->library() == library) return known;
+    setPluginLimits(m_program.pluginLimits);
+    CT_TRY(auto made, PluginCalls::create(library));
+    m_plugins.push_back(made);
+    return made;
+}
+
 PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
                                           const BoundFunction& values) const {
     constexpr int64_t kLarge = 1 << 20;
@@ -269,8 +278,9 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
     for (const int64_t operand : step.operands)
         if (const int64_t bytes = values.values[static_cast<size_t>(operand)].bytes; bytes >= kLarge)
             if (m_readPlainly.contains(constantAt(function, operand, nullptr))) alsoRead = std::max(alsoRead, bytes);
-    // A large weight that kernels read, too, stays unpacked, so as not to be held twice, unless each run would pack it.
-    if (alsoRead > 0)
+    // A large weight that kernels read, too, stays unpacked, so as not to be held twice, unless each run would pack it,
+    // as a plugin's would copy it.
+    if (alsoRead > 0 && pluginOf(m_program, step.library) == nullptr)
         if (PreparedSegment::Call call = plan(function, step, bound, values, false);
             call.plan && call.plan->scratchBytes() < alsoRead)
             return call;
@@ -279,8 +289,9 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
 
 PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step, const BoundStep& bound,
                                           const BoundFunction& values, bool packAll) const {
-    const CtLibrary* const library = libraryNamed(step.library);
-    if (library == nullptr) return {.refusal = "this build does not have it"};
+    const PluginLibrary* const plugin = pluginOf(m_program, step.library);
+    const CtLibrary* const library = plugin != nullptr ? nullptr : libraryNamed(step.library);
+    if (library == nullptr && plugin == nullptr) return {.refusal = "this build does not have it"};
     if (faultEffect("library", step.op) == FaultEffect::Refuse) return {.refusal = "asked for by CUTAWAY_FAULT"};
     const HostFunction& own = m_program.functions[function];
     const auto describe = [&](int64_t number) {
@@ -296,11 +307,15 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
         if (number >= 0) results.push_back(describe(number));
         else results.push_back({.absent = true});
     }
-    auto planned = PlannedCall::plan(
-        *library,
-        std::make_unique<OwnedCall>(
-            step.op, step.params, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results),
-        threadsFor(bound));
+    auto asked = std::make_unique<OwnedCall>(
+        step.op, step.params, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results);
+    Result<std::shared_ptr<PluginCalls>> calls = plugin != nullptr ? callsOf(*plugin) : nullptr;
+    if (!calls) return {.refusal = calls.error().message};
+    const auto ask = [&](const CtCall& call, int threads, CtNeeds& needs) {
+        return PluginCalls::plan(*calls, call, threads, needs);
+    };
+    auto planned = plugin != nullptr ? PlannedCall::planByPlugin(plugin->name, ask, std::move(asked), threadsFor(bound))
+                                     : PlannedCall::plan(*library, std::move(asked), threadsFor(bound));
     if (!planned) return {.refusal = planned.error().message};
     PreparedSegment::Call call;
     for (const Node* node : (*planned)->call().operands()) call.operands.push_back(own.numberOf(*node));

@@ -8,6 +8,7 @@
 #include "engine/host/bind_host.h"
 #include "engine/runtime/cpu/constant_memory.h"
 #include "engine/runtime/cpu/kernel_code.h"
+#include "engine/runtime/cpu/plugin_library.h"
 #include "engine/runtime/cpu/thread_pool.h"
 #include "engine/runtime/device_memory.h"
 #include "engine/runtime/libraries/planned_call.h"
@@ -79,6 +80,8 @@ class LoadedProgram {
                                const BoundFunction& values, bool packAll) const;
     /// Packs what the segment's calls want packed, one after the other, and gives back what was packed.
     Result<void> pack(size_t function, size_t segment, PreparedSegment& fresh);
+    /// Of a plugin's library; its process is started when it is first asked.
+    Result<std::shared_ptr<PluginCalls>> callsOf(const PluginLibrary& library) const;
     bool sharePacked(PlannedCall& call, const PreparedSegment& fresh) const;
     /// The memory of a value that is a constant or a view of one, or null.
     const std::byte* constantAt(size_t function, int64_t value, const BoundFunction* bound) const;
@@ -101,6 +104,7 @@ class LoadedProgram {
     std::shared_ptr<DeviceMemory> m_device;
     bool m_splitSmall;
     std::mutex m_mutex;
+    mutable std::vector<std::shared_ptr<PluginCalls>> m_plugins;
     std::list<Kept> m_kept;  // the latest first
 };
 

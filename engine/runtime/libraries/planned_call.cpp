@@ -1,7 +1,5 @@
 #include "engine/runtime/libraries/planned_call.h"
 
-#include "engine/runtime/libraries/library_plan.h"
-
 namespace cutaway {
 namespace {
 
@@ -11,6 +9,13 @@ std::vector<CtTensor> placed(const CtTensor* planned, std::span<Address const> a
     std::vector<CtTensor> tensors(planned, planned + addresses.size());
     for (size_t i = 0; i < addresses.size(); ++i) tensors[i].data = const_cast<void*>(addresses[i]);
     return tensors;
+}
+
+/// Plans of plugins' libraries are made elsewhere, and run as those of ours do.
+std::unique_ptr<LibraryPlan> planNothing(const CtCall&, int, CtNeeds&) { return nullptr; }
+const CtLibrary& pluginsLibrary() {
+    static const CtLibrary library = makeLibrary<planNothing>("a plugin's library");
+    return library;
 }
 
 }  // namespace
@@ -23,11 +28,27 @@ Result<std::unique_ptr<PlannedCall>> PlannedCall::plan(const CtLibrary& library,
     return planned;
 }
 
+Result<std::unique_ptr<PlannedCall>> PlannedCall::planByPlugin(std::string name, const Planner& planner,
+                                                               std::unique_ptr<OwnedCall> call, int threads) {
+    std::unique_ptr<PlannedCall> planned(new PlannedCall(pluginsLibrary(), std::move(call)));
+    planned->m_plugin = std::move(name);
+    std::unique_ptr<LibraryPlan> made;
+    if (!toldIfThrown([&] { made = planner(planned->m_call->call(), threads, planned->m_needs); }))
+        return planned->failure();
+    planned->m_plan = reinterpret_cast<CtPlan*>(made.release());
+    return planned;
+}
+
 PlannedCall::~PlannedCall() {
     if (m_plan != nullptr) m_library->drop(m_plan);
 }
 
 Error PlannedCall::failure() const {
+    if (isPlugins())
+        return {ErrorCode::ToolFailed,
+                std::string(m_call->call().op) + ": " + m_library->error(),
+                {},
+                {"without the plugin, or with --disable library." + m_plugin + ", Cutaway computes the call itself"}};
     return unsupported(std::string(m_call->call().op) + ": " + m_library->name + ": " + m_library->error(), {});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A call that a library has planned, with its packed constants: shared by all who run the program, at once if they
 // like.
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include "cutaway/result.h"
 #include "engine/libraries/library.h"
 #include "engine/runtime/device_memory.h"
+#include "engine/runtime/libraries/library_plan.h"
 #include "engine/runtime/libraries/owned_call.h"
 
 namespace cutaway {
@@ -18,6 +20,11 @@ class PlannedCall {
     /// Error: the library's sentence that says why it does not take the call.
     static Result<std::unique_ptr<PlannedCall>> plan(const CtLibrary& library, std::unique_ptr<OwnedCall> call,
                                                      int threads);
+    /// The same by a plugin's library, `name`: its plans are made by an object. They run as any other.
+    using Planner = std::function<std::unique_ptr<LibraryPlan>(const CtCall& call, int threads, CtNeeds& needs)>;
+    static Result<std::unique_ptr<PlannedCall>> planByPlugin(std::string name, const Planner& planner,
+                                                             std::unique_ptr<OwnedCall> call, int threads);
+    bool isPlugins() const { return !m_plugin.empty(); }
     ~PlannedCall();
     PlannedCall(const PlannedCall&) = delete;
     PlannedCall& operator=(const PlannedCall&) = delete;
@@ -45,6 +52,7 @@ class PlannedCall {
     Error failure() const;
 
     const CtLibrary* m_library;
+    std::string m_plugin;  // the name of a plugin's library
     std::unique_ptr<OwnedCall> m_call;
     CtPlan* m_plan = nullptr;
     CtNeeds m_needs{};

@@ -1,4 +1,4 @@
-#include "engine/plugins/plugin_process.h"
+#include "engine/support/plugin_process.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -155,6 +155,7 @@ Result<void> PluginProcess::start() {
     options.wallSeconds = 0;  // each call has its own
     options.outputLimit = static_cast<size_t>(limits.resultBytes) + (size_t{1} << 20);
     options.errorLimit = kMostSaidBytes;
+    options.descriptors = m_lent;
     options.environment = {{"TMPDIR", m_folder->path().string()}};
     CT_TRY(ChildProcess child, startLasting(options));
     m_child.emplace(std::move(child));

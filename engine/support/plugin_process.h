@@ -7,17 +7,18 @@
 #include <vector>
 
 #include "cutaway/plugins.h"
+#include "engine/support/file_stamp.h"
 #include "engine/support/process.h"
 #include "engine/support/temp_dir.h"
 
 namespace cutaway {
 
 struct PluginCall {
-    std::string kind;  // "describe", "pass", "importer", "oracle", "coloring"
+    std::string kind;  // "describe", "pass", "importer", "oracle", "coloring", "judge", "takes", "compute"
     size_t index = 0;
     std::string file;  // of an importer: the name of what it reads
     std::string_view work;
-    std::vector<std::string> settings;  // "key=value"
+    std::vector<std::string> settings;  // "key=value", or what plugins/host/serve.h says of the kind
     std::string name;                   // for messages: "pass fuse_addcmul"
     double seconds = 0;                 // 0: the limit's
 };
@@ -28,14 +29,6 @@ struct PluginReply {
 
 /// Whether the caller does not want the answer any more.
 using Stopped = std::function<bool()>;
-
-/// Which file lies at a path, and as it was written last.
-struct FileStamp {
-    int64_t seconds = 0, nanoseconds = 0, bytes = -1;
-    uint64_t number = 0;
-    static FileStamp of(const std::string& file);
-    bool operator==(const FileStamp&) const = default;
-};
 
 class PluginProcess {
   public:
@@ -48,6 +41,8 @@ class PluginProcess {
     Result<PluginReply> call(const PluginCall& call, const Stopped& stopped);
     /// Whether it may start other processes, which it says of itself; a running one is ended by a change.
     void letStartProcesses(bool may);
+    /// Descriptors of this program that the process has, under the same numbers; before the first call.
+    void lend(std::vector<int> descriptors) { m_lent = std::move(descriptors); }
     struct Counts {
         int calls = 0, faults = 0;
         double milliseconds = 0;
@@ -56,6 +51,7 @@ class PluginProcess {
     Counts counts() const;
     /// What the process holds of memory now; 0 while there is none.
     int64_t residentBytes() const;
+    const FileStamp& stamp() const { return m_stamp; }
 
   private:
     Result<void> start();
@@ -69,6 +65,7 @@ class PluginProcess {
     std::optional<TempDir> m_folder;
     std::optional<ChildProcess> m_child;
     bool m_mayStart = false;
+    std::vector<int> m_lent;
     PluginLimits m_limits;  // of the process
     Counts m_counts;
 };
