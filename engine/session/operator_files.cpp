@@ -1,7 +1,10 @@
 #include "cutaway/operator_files.h"
 
+#include <dirent.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include "cutaway/guarded.h"
@@ -41,13 +44,16 @@ std::string ownFolder() {
     return {};
 }
 
+/// By readdir: libstdc++'s directory_iterator ends the program where memory is short.
 std::vector<std::string> filesOf(const std::string& path) {
     std::error_code error;
     if (!fs::is_directory(path, error)) return {path};
     std::vector<std::string> out;
-    for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-        if (at->path().extension() == ".txt" && !at->path().filename().string().starts_with("."))
-            out.push_back(at->path().string());
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+    while (const dirent* const entry = folder ? readdir(folder.get()) : nullptr) {
+        const std::string_view name = entry->d_name;
+        if (name.ends_with(".txt") && !name.starts_with(".")) out.push_back((fs::path(path) / name).string());
+    }
     std::sort(out.begin(), out.end());
     return out;
 }
