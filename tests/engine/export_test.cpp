@@ -377,22 +377,6 @@ class ExportTest : public QObject {
         QVERIFY(!QFile::exists(in("sums/src/engine/runtime/libraries/lapack_functions.cpp")));
     }
 
-    void systemNames_data() {
-        QTest::addColumn<QString>("name");
-        for (const char* name : {"m", "c", "M", "pthread", "dnnl"}) QTest::newRow(name) << name;
-    }
-    void systemNames() {
-        QFETCH(QString, name);
-        const QString text = "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
-        ExportOptions options;
-        options.name = name.toStdString();
-        const auto refused = exported(written("m.py", text.toUtf8().constData()), "named", {}, options);
-        QVERIFY(!refused);
-        QVERIFY2(QString::fromStdString(refused.error().text()).contains("is a library of the system"),
-                 refused.error().text().c_str());
-        QVERIFY(!QFile::exists(in("named")));
-    }
-
     void refusals_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("to");
@@ -454,22 +438,6 @@ class ExportTest : public QObject {
         QVERIFY(folders[0] == folders[1] && folders[1] != folders[2]);
     }
 
-    /// A folder that cannot be filled is as it was: another export may go there.
-    void aFullFolderIsLeft() {
-        const QString model =
-            written("left.py", "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    return (a,)\n");
-        QVERIFY(QDir().mkpath(in("half/model.h/in the way")));  // no file can take its place
-        written("half/manifest.json", "{}");
-        const auto report = exported(model, "half");
-        QVERIFY(!report);
-        QVERIFY2(QString::fromStdString(report.error().text()).contains("half/model.h: cannot write"),
-                 report.error().text().c_str());
-        QCOMPARE(QDir(in("half")).entryList(QDir::AllEntries | QDir::NoDotAndDotDot),
-                 (QStringList{"manifest.json", "model.h"}));
-        QVERIFY(QDir(in("half/model.h")).removeRecursively());
-        QVERIFY(exported(model, "half"));
-    }
-
     /// An earlier export that cannot be replaced is as it was, whichever file cannot be written.
     void aFailureLeavesTheEarlierExport() {
         const QString other = written("other.py",
@@ -515,70 +483,6 @@ class ExportTest : public QObject {
         // What makes exports is no part of one.
         QVERIFY(QFile::exists(in("twice/src/engine/runtime/exported")));
         QVERIFY(!QFile::exists(in("twice/src/engine/exporting")));
-    }
-
-    void names_data() {
-        QTest::addColumn<QString>("file");
-        QTest::addColumn<QString>("name");
-        QTest::newRow("plain") << "/a/resnet50.pt2"
-                               << "resnet50";
-        QTest::newRow("letters") << "ResNet-50 (final).pt2"
-                                 << "resnet_50_final";
-        QTest::newRow("each end") << "Az09.pt2"
-                                  << "az09";
-        QTest::newRow("zero first") << "0shot.pt2"
-                                    << "model_0shot";
-        QTest::newRow("digits first") << "2d.pt2"
-                                      << "model_2d";
-        QTest::newRow("nothing left") << "…"
-                                      << "model";
-        QTest::newRow("quotes") << "a\"; int x; #.pt2"
-                                << "a_int_x";
-    }
-    void names() {
-        QFETCH(QString, file);
-        QFETCH(QString, name);
-        QCOMPARE(QString::fromStdString(exportNameOf(file.toStdString())), name);
-    }
-
-    /// The reader of weights in an exported program meets files of anybody.
-    void damagedFiles_data() {
-        QTest::addColumn<QByteArray>("header");
-        QTest::addColumn<qint64>("claimed");
-        QTest::addColumn<QString>("says");
-        const auto row = [](const char* name, const QByteArray& header, const char* says, qint64 claimed = -1) {
-            QTest::newRow(name) << header << (claimed < 0 ? header.size() : claimed) << says;
-        };
-        row("no JSON", "{\"a\":", "no JSON of safetensors");
-        row("a longer header", "{}", "longer than the file", 1'000'000);
-        row("a huge header", "{}", "longer than the file", std::numeric_limits<qint64>::max());
-        row("other offsets", R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "does not lie where");
-        row("behind the end", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", "does not lie where");
-        row("a product that overflows", R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})",
-            "does not lie where");
-        row("a number that overflows", R"({"a":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8]}})",
-            "no JSON of safetensors");
-        row("another dtype", R"({"a":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}})", "which no program reads");
-        row("good", R"({"__metadata__":{"a":"\u00e9\n"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "");
-    }
-    void damagedFiles() {
-        QFETCH(QByteArray, header);
-        QFETCH(qint64, claimed);
-        QFETCH(QString, says);
-        QByteArray bytes(8, 0);
-        std::memcpy(bytes.data(), &claimed, 8);
-        bytes += header + QByteArray(8, 1);
-        QVERIFY(cutaway::writeFile(in("damaged.safetensors").toStdString(), bytes.toStdString()));
-        QString said;
-        try {
-            const ct::TensorFile file(in("damaged.safetensors").toStdString());
-            QCOMPARE(file.count(), size_t{1});
-            QCOMPARE(file.find("a")->sizes[0], int64_t{2});
-            QVERIFY(file.find("b") == nullptr);
-        } catch (const std::exception& error) {
-            said = error.what();
-        }
-        QVERIFY2(says.isEmpty() ? said.isEmpty() : said.contains(says), qPrintable(said));
     }
 };
 
