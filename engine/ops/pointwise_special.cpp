@@ -78,16 +78,17 @@ Value sharedGradient(Derivation& d, const Value& lost, const Tie& tie) {
     const Value equal = tie();
     return d.call("aten.masked_fill.Scalar", {where(equal, half, d.dy()), lost, 0});
 }
-/// `inside`, `outside`: the comparisons of self with the bound that choose self and the bound.
-void deriveBoundTensor(Derivation& d, const std::string& inside, const std::string& outside) {
-    if (has(d.release(), ReleaseChange::GradientAtBounds)) {
-        for (const size_t i : {size_t{1}, size_t{0}}) {
-            if (!d.needs(i)) continue;
-            const Value lost = d.call("aten." + (i == 0 ? outside : inside) + ".Tensor", {d.arg(0), d.arg(1)});
-            d.input(i) = sharedGradient(d, lost, [&] { return d.call("aten.eq.Tensor", {d.arg(0), d.arg(1)}); });
-        }
-        return;
+/// By self and the one bound that is argument `bound`. `inside`, `outside`: the comparisons of self with it that choose
+/// self and the bound.
+void shareBoundGradient(Derivation& d, size_t bound, const std::string& inside, const std::string& outside) {
+    for (const size_t i : {bound, size_t{0}}) {
+        if (!d.needs(i)) continue;
+        const Value lost = d.call("aten." + (i == 0 ? outside : inside) + ".Tensor", {d.arg(0), d.arg(bound)});
+        d.input(i) = sharedGradient(d, lost, [&] { return d.call("aten.eq.Tensor", {d.arg(0), d.arg(bound)}); });
     }
+}
+void deriveBoundTensor(Derivation& d, const std::string& inside, const std::string& outside) {
+    if (has(d.release(), ReleaseChange::GradientAtBounds)) return shareBoundGradient(d, 1, inside, outside);
     const std::string keeps = "aten." + inside.substr(0, 1) + "e.Tensor", loses = "aten." + outside + ".Tensor";
     if (d.needs(1)) {
         const Value none = zeroOf(d, d.dy());
@@ -148,7 +149,6 @@ Values finiteMask(Decomposition& d) {
     return d.call("aten.eq.Tensor", {x, x}) * bounded;
 }
 
-/// The gradient goes to the operand that the result is equal to; with min above max that is max.
 /// By both bounds, as releases that share the gradient at a bound do: max wins where the bounds cross.
 void shareClampGradient(Derivation& d) {
     const Value x = d.in(size_t{0}), low = d.in(1), high = d.in(2);
@@ -174,18 +174,11 @@ void shareClampGradient(Derivation& d) {
         d.input(0) = sharedGradient(d, either(below, compared("gt", x, high)), [&] { return tie; });
     }
 }
+/// The gradient goes to the operand that the result is equal to; with min above max that is max.
 void deriveClampTensor(Derivation& d) {
     if (has(d.release(), ReleaseChange::GradientAtBounds)) {
         if (d.has("min") && d.has("max")) return shareClampGradient(d);
-        const size_t bound = d.has("min") ? 1 : 2;
-        const std::string_view inside = bound == 1 ? "aten.gt.Tensor" : "aten.lt.Tensor",
-                               outside = bound == 1 ? "aten.lt.Tensor" : "aten.gt.Tensor";
-        for (const size_t i : {bound, size_t{0}})
-            if (d.needs(i))
-                d.input(i) = sharedGradient(d, d.call(i == 0 ? outside : inside, {d.arg(0), d.arg(bound)}), [&] {
-                    return d.call("aten.eq.Tensor", {d.arg(0), d.arg(bound)});
-                });
-        return;
+        return d.has("min") ? shareBoundGradient(d, 1, "gt", "lt") : shareBoundGradient(d, 2, "lt", "gt");
     }
     const Value x = d.in(size_t{0});
     const bool low = d.has("min"), high = d.has("max");

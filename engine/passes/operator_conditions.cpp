@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "engine/support/trimmed.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
 namespace {
 
-std::string_view bareWord(std::string_view text) {
-    const size_t begin = text.find_first_not_of(' ');
-    return begin == std::string_view::npos ? std::string_view()
-                                           : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
+std::string_view bareWord(std::string_view text) { return cutaway::trimmed(text, " "); }
 
 std::optional<double> numberIn(std::string_view text) {
     double number = 0;

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/support/trimmed.h"
+
 namespace cutaway {
 namespace {
 
-std::string_view bareLine(std::string_view text) {
-    const size_t begin = text.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
+std::string_view bareLine(std::string_view text) { return cutaway::trimmed(text, " \t\r"); }
 
 constexpr std::string_view kSchemaForm =
     "a schema reads as PyTorch prints it: mylib::scale(Tensor x, float by=1.0) -> Tensor";

@@ -2,17 +2,14 @@
 #include <algorithm>
 
 #include "engine/rewrite/rule.h"
+#include "engine/support/trimmed.h"
 
 namespace cutaway {
 namespace {
 
 constexpr std::string_view kCode = "(code)";
 
-std::string_view trimmed(std::string_view text) {
-    const size_t begin = text.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
+std::string_view trimmed(std::string_view text) { return cutaway::trimmed(text, " \t\r"); }
 
 void printStatements(std::string& out, std::string_view text, std::string_view indent) {
     size_t begin = 0;

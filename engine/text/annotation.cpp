@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/expr/expr_parse.h"
+#include "engine/support/trimmed.h"
 
 namespace cutaway::fxtext {
 namespace {
@@ -12,11 +13,7 @@ Error bad(std::string_view text, std::string what) {
     return invalidInput("type \"" + std::string(text.substr(0, 80)) + "\": " + std::move(what));
 }
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
-}
+std::string_view trimmed(std::string_view text) { return cutaway::trimmed(text, " "); }
 
 /// Length of the bracketed group at the front, brackets included; 0 if it does not close.
 size_t groupLength(std::string_view text) {

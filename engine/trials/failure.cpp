@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "engine/support/near_names.h"
+#include "engine/support/trimmed.h"
 
 namespace cutaway {
 namespace {
@@ -22,11 +23,7 @@ constexpr std::array<std::pair<FailureKind, std::string_view>, 10> kKinds = {{
     {FailureKind::Command, "command"},
 }};
 
-std::string_view trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t\n");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
+std::string_view trimmed(std::string_view text) { return cutaway::trimmed(text, " \t\n"); }
 
 bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 

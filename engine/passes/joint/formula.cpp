@@ -13,17 +13,14 @@
 #include "engine/passes/torch_calls_to_aten.h"
 #include "engine/rewrite/dead_code.h"
 #include "engine/rewrite/rewrite_watch.h"
+#include "engine/support/trimmed.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-    const size_t begin = text.find_first_not_of(" \n");
-    return begin == std::string_view::npos ? std::string_view()
-                                           : text.substr(begin, text.find_last_not_of(" \n") - begin + 1);
-}
+std::string_view trimmed(std::string_view text) { return cutaway::trimmed(text, " \n"); }
 
 bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
