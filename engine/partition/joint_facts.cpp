@@ -41,25 +41,6 @@ bool isNamedState(const Node& placeholder) {
            (name.find("_parameters_") != std::string::npos || name.find("_buffers_") != std::string::npos);
 }
 
-/// How many of the returned values are the forward's (A6.3).
-Result<size_t> countForwardOutputs(const Module& joint, size_t returned, size_t primals) {
-    // Nothing was differentiated (A3.2): all is forward.
-    if (std::none_of(joint.inputs.begin(), joint.inputs.end(),
-                     [](const InputSpec& input) { return input.kind == InputSpec::Kind::Tangent; }))
-        return returned;
-    size_t leading = 0;
-    while (leading < joint.outputs.size() && joint.outputs[leading].kind != OutputSpec::Kind::Gradient) ++leading;
-    if (leading < joint.outputs.size()) return leading;
-    // Text does not say what is returned: the gradients are the last, one for each primal.
-    if (returned < primals)
-        return Error{ErrorCode::InvalidInput,
-                     "this is no joint graph: it returns " + std::to_string(returned) + " values, fewer than its " +
-                         std::to_string(primals) + " inputs, each of which has a gradient or None",
-                     {},
-                     {"compile with --mode training from a forward graph, which makes the joint graph"}};
-    return returned - primals;
-}
-
 bool drawsAnew(const Node& node) {
     if (!node.is(Tag::Random) || node.op().packet().starts_with("prims.inductor_rand")) return false;
     const int dropout = node.op().schema()->find("dropout_p");  // attention draws only if it drops something
@@ -216,6 +197,29 @@ class Classifier {
 
 }  // namespace
 
+Result<size_t> countForwardOutputs(const Module& joint) {
+    const size_t returned = joint.graph().outputs().size();
+    // Nothing was differentiated (A3.2): all is forward.
+    if (std::none_of(joint.inputs.begin(), joint.inputs.end(),
+                     [](const InputSpec& input) { return input.kind == InputSpec::Kind::Tangent; }))
+        return returned;
+    size_t leading = 0;
+    while (leading < joint.outputs.size() && joint.outputs[leading].kind != OutputSpec::Kind::Gradient) ++leading;
+    if (leading < joint.outputs.size()) return leading;
+    // Text does not say what is returned: the gradients are the last, one for each primal.
+    size_t primals = 0;
+    for (const Node* placeholder : joint.graph().placeholders())
+        primals += placeholder->name().find("tangents") == std::string::npos && !isSeed(*placeholder, "fwd") &&
+                   !isSeed(*placeholder, "bwd");
+    if (returned < primals)
+        return Error{ErrorCode::InvalidInput,
+                     "this is no joint graph: it returns " + std::to_string(returned) + " values, fewer than its " +
+                         std::to_string(primals) + " inputs, each of which has a gradient or None",
+                     {},
+                     {"compile with --mode training from a forward graph, which makes the joint graph"}};
+    return returned - primals;
+}
+
 Result<JointFacts> jointFacts(const Module& joint, const SymbolValues& hints) {
     const Graph& graph = joint.graph();
     if (graph.outputNode() == nullptr) return invalidInput("the graph has no output");
@@ -235,11 +239,7 @@ Result<JointFacts> jointFacts(const Module& joint, const SymbolValues& hints) {
         facts.nodes[static_cast<size_t>(facts.at(*reader))].inputs.push_back(facts.at(*finder));
         facts.nodes[static_cast<size_t>(facts.at(*finder))].users.push_back(facts.at(*reader));
     }
-    size_t primals = 0;
-    for (const Node* placeholder : graph.placeholders())
-        primals += placeholder->name().find("tangents") == std::string::npos && !isSeed(*placeholder, "fwd") &&
-                   !isSeed(*placeholder, "bwd");
-    CT_TRY(facts.forwardOutputs, countForwardOutputs(joint, graph.outputs().size(), primals));
+    CT_TRY(facts.forwardOutputs, countForwardOutputs(joint));
     Classifier(joint, facts).classify();
     return facts;
 }

@@ -56,6 +56,9 @@ struct JointFacts {
 /// primals, so that it is no joint graph.
 Result<JointFacts> jointFacts(const Module& joint, const SymbolValues& hints);
 
+/// How many of the values that a joint graph returns are the forward's (A6.3). Errors: as jointFacts.
+Result<size_t> countForwardOutputs(const Module& joint);
+
 /// Bytes of a value, all tensors of a tuple together; symbols without an example count as 4096, opaque values nothing.
 int64_t bytesOf(const ValueType& type, const SymbolValues& hints);
 

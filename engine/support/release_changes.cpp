@@ -46,6 +46,10 @@ constexpr ChangeRow kChanges[] = {
      "the beginning of a permutation is found: before, the pattern had lost its slice"},
     {ReleaseChange::QuantizationElsewhere, V2_14, "freeze", "quantized_weight_prepack",
      "joining quantized layers moved to TorchAO: without it they stay as they are (--enable torchao)"},
+    {ReleaseChange::SidesMergedApart, V2_14, "partition", "fx_graph_cse",
+     "a call that no gradient depends on is not merged with an equal one that a gradient depends on"},
+    {ReleaseChange::CountsInF64, V2_14, "post_grad", "pointless_cumsum_replacement",
+     "the sum counts in i64 or f64 and is converted at the end; before, in the dtype of the constant"},
     {ReleaseChange::SignOfLogNormal, V2_15, "capture", "aten.special_log_ndtr.default",
      "the result gets a negative sign by copysign, so that its zeros are -0"},
 };

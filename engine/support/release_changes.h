@@ -26,6 +26,8 @@ enum class ReleaseChange : uint8_t {
     ProductsWithZero,
     PermutationRows,
     QuantizationElsewhere,
+    SidesMergedApart,
+    CountsInF64,
     SignOfLogNormal,
 };
 

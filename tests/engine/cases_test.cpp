@@ -1,7 +1,7 @@
 // Passes on graphs in text form: tests/cases/**/*.txt. A case is
 //
 //   # case: name
-//   # pass: name of a pass of the pipeline
+//   # pass: name of a pass of the pipeline, or stage.name
 //   # options: cuda training parity pytorch=2.11 NAME=key:value   (optional; the last as --enable has it, with paths
 //                                                                  beside the case file)
 //   # fails: text                          (optional: the pass stops with an error that has this text)
@@ -139,7 +139,7 @@ class CasesTest : public QObject {
                                   .arg(use.applied);
             QCOMPARE(counts.join("; "), one.counts);
         }
-        for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(one.pass.toStdString() + "/" + rewrite.rule);
+        for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(std::string(pass->name) + "/" + rewrite.rule);
         const bool changed = step.info.state == StepState::Changed;
         if (blesses()) {
             one.before = printedAs(**before, "before");

@@ -93,8 +93,10 @@ Result<Snapshot> parseCase(QString text, const char* function) {
 }
 
 const Pass* findPass(const QString& name) {
+    const std::string wanted = name.toStdString();
     for (const StagePass& one : pipeline())
-        if (one.pass->name == name.toStdString()) return one.pass;
+        if (one.pass->name == wanted || std::string(one.stage->name) + "." + std::string(one.pass->name) == wanted)
+            return one.pass;
     return nullptr;
 }
 

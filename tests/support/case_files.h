@@ -26,7 +26,7 @@ CompileRequest readOptions(const QString& words, const QString& file);
 
 /// A graph of a case: the text of `def before` or `def after`.
 Result<Snapshot> parseCase(QString text, const char* function);
-/// A pass of the pipeline by its name, or null.
+/// A pass of the pipeline by its name, or by "stage.name" where several stages have one of that name; else null.
 const Pass* findPass(const QString& name);
 
 }  // namespace cutaway::testing

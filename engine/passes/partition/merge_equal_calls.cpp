@@ -1,12 +1,15 @@
 #include "engine/passes/partition/merge_equal_calls.h"
 
 #include <unordered_map>
+#include <vector>
 
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/alias.h"
+#include "engine/partition/joint_facts.h"
 #include "engine/rewrite/refusing.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -25,22 +28,40 @@ bool mayMerge(const Node& node, const StorageRoots& roots, const Refusing& no) {
     return true;
 }
 
-}  // namespace
+/// By node id, whether a gradient depends on it.
+std::vector<bool> neededByGradients(const Graph& graph, size_t forwardOutputs) {
+    std::vector<bool> needed(graph.idLimit(), false);
+    std::vector<const Node*> open;
+    const auto need = [&](const Node* node) {
+        if (node == nullptr || needed[index(node->id())]) return;
+        needed[index(node->id())] = true;
+        open.push_back(node);
+    };
+    const auto returned = graph.outputs();
+    for (size_t i = forwardOutputs; i < returned.size(); ++i) need(returned[i].node());
+    while (!open.empty()) {
+        const Node* node = open.back();
+        open.pop_back();
+        for (const Node* input : node->inputs()) need(input);
+    }
+    return needed;
+}
 
-Result<bool> mergeEqualCalls(Module& module, Rewriter& rewriter) {
-    Graph& graph = module.graph();
+/// Merges within two sides, which `ofOther` tells apart by node id; empty: there is one side.
+Result<bool> mergeWithinSides(Graph& graph, Rewriter& rewriter, const std::vector<bool>& ofOther) {
     const StorageRoots roots(graph);
     struct First {
         Node* node;
         int region;
     };
-    std::unordered_map<Hash128, First, HashOf> firsts;  // lookups only, never iterated
-    int region = 0;                                     // grows with each call that writes
+    std::unordered_map<Hash128, First, HashOf> firstsOf[2];  // by side; lookups only, never iterated
+    int region = 0;                                          // grows with each call that writes
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
         if (node->isCall() && node->op().mutates()) ++region;
         const Refusing no(rewriter, "equal call", *node);
         if (!mayMerge(*node, roots, no)) continue;
+        auto& firsts = firstsOf[!ofOther.empty() && ofOther[index(node->id())]];
         const auto [place, isNew] = firsts.try_emplace(contentFingerprint(*node), First{node, region});
         if (isNew) {
             no("no earlier call is equal");
@@ -59,6 +80,19 @@ Result<bool> mergeEqualCalls(Module& module, Rewriter& rewriter) {
         changed = true;
     }
     return changed;
+}
+
+}  // namespace
+
+Result<bool> mergeEqualCalls(Module& module, Rewriter& rewriter) {
+    return mergeWithinSides(module.graph(), rewriter, {});
+}
+
+Result<bool> mergeEqualCallsBySide(Module& module, Rewriter& rewriter) {
+    if (!has(rewriter.request().pytorch, ReleaseChange::SidesMergedApart)) return mergeEqualCalls(module, rewriter);
+    Graph& graph = module.graph();
+    CT_TRY(const size_t forwardOutputs, countForwardOutputs(module));
+    return mergeWithinSides(graph, rewriter, neededByGradients(graph, forwardOutputs));
 }
 
 }  // namespace cutaway

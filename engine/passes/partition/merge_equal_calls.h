@@ -11,4 +11,8 @@ constexpr CodeRewrite kEqualCallRewrites[] = {
 /// come to share it with each other), sizes that depend on data, and pairs with a writing call between them.
 Result<bool> mergeEqualCalls(Module& module, Rewriter& rewriter);
 
+/// The same of a joint graph. From PyTorch 2.14 on, a call that no gradient depends on stays apart from one that a
+/// gradient depends on: merged, it would be one more value that the forward saves.
+Result<bool> mergeEqualCallsBySide(Module& module, Rewriter& rewriter);
+
 }  // namespace cutaway

@@ -5,6 +5,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/passes/joint/misc_patterns.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -33,15 +34,18 @@ std::string_view unlessCountable(const Match& m) {
 Values buildCount(const Match& m, GraphBuilder& builder) {
     const TensorType& type = m.tensor("y");
     const auto dim = static_cast<size_t>(*InferContext(m.root().op(), m.root().args()).dim("dim", type.rank()));
-    // What arange(1, n + 1) is decomposed to.
     const bool whole = isIntegral(type.dtype, false);
-    Value steps = iota(builder, type.sizes[dim], type.device, whole ? 1 : 0, 1, whole ? type.dtype : DType::I64);
-    if (!whole) steps = convert(steps * 1 + 1, type.dtype);
+    DType counted = type.dtype;
+    if (has(m.request().pytorch, ReleaseChange::CountsInF64)) counted = whole ? DType::I64 : DType::F64;
+    // What arange(1, n + 1) is decomposed to.
+    Value steps = iota(builder, type.sizes[dim], type.device, whole ? 1 : 0, 1, whole ? counted : DType::I64);
+    if (!whole) steps = convert(steps * 1 + 1, counted);
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
     const Value scaled = builder.call("aten.mul.Tensor", {steps, m["f"].node()->arg("fill_value")});
-    return builder.call("aten.expand.default",
-                        {shape == scaled.sizes() ? scaled : view(scaled, shape), Argument(type.sizes)});
+    const Value spread = builder.call("aten.expand.default",
+                                      {shape == scaled.sizes() ? scaled : view(scaled, shape), Argument(type.sizes)});
+    return counted == type.dtype ? spread : convert(spread, type.dtype);
 }
 
 std::string_view unlessOnGpu(const Match& m) {
