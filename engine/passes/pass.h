@@ -50,6 +50,8 @@ struct Pass {
     std::string_view alsoRequestedBy = {};  // another name that switches it on
     /// Later passes cannot do without it: its rewrites cost no fuel.
     bool required = false;
+    /// PyTorch runs it ahead of what it calls the stage: the stage's graph before it is the one that this pass leaves.
+    bool prepares = false;
     /// Also one of PyTorch's passes for graphs before dispatch (is_predispatch, PRE-12).
     bool predispatch = false;
     /// From functionalize on, graphs hold no mutation but final copies; the runner verifies it after each such pass.

@@ -193,6 +193,7 @@ class Run {
         step.info.stage = std::string(one.stage->name);
         step.info.occurrence = one.occurrence;
         step.required = one.required();
+        step.prepares = one.pass->prepares;
         if (!step.required) m_used += step.info.rewrites;
         if (one.stage == &kFreeze || one.stage == &kLayout) {
             step.info.constantBytesBefore = constantBytes(*step.before);
@@ -229,6 +230,7 @@ class Run {
             stage.before = opHistogram(*before);
             stages.push_back(std::move(stage));
         }
+        if (step.prepares && step.after != before) stages.back().before = opHistogram(*step.after);
         stages.back().seconds += info.milliseconds / 1000;
         m_trace.steps.push_back(std::move(step));
         if (m_ended) m_ended(m_trace.steps.back().info);

@@ -209,6 +209,7 @@ constexpr Row kPostGradRows[] = {
     Pass{.name = "view_to_reshape",
          .summary = "Turns views into reshapes, which copy where strides allow no view",
          .run = viewToReshape,
+         .prepares = true,
          .after = kViewToReshapeAfter,
          .starts = "aten.view.default"},
     Pass{.name = "dce",
