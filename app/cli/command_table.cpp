@@ -15,6 +15,7 @@ namespace cutaway::cli {
     row(loopsCommand)         \
     row(memoryCommand)        \
     row(exportCommand)        \
+    row(packageCommand)       \
     row(compileOpCommand)     \
     row(cacheCommand)         \
     row(partitionCommand)     \

@@ -78,7 +78,7 @@ Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, con
         case FileFormat::Pt2: return readPt2(archive, options);
         case FileFormat::Pt2Flat: return readFlatPt2(archive, options);
         case FileFormat::TorchSave: return openTorchSave(archive);
-        case FileFormat::CompiledPackage: return readPackage(archive);
+        case FileFormat::CompiledPackage: return describePackage(readPackage(treeOf(archive), path));
         case FileFormat::Exported: return readExported(treeOf(archive), path);
         case FileFormat::TorchScript:
             return unsupported("DET-4: a TorchScript archive", path,
@@ -139,6 +139,7 @@ Result<RecognisedFile> RecognisedFile::at(const std::string& path) {
     known->format = FileFormat::DebugFolder;
     CT_TRY(known->folder, listFolder(path));
     if (isExported(*known->folder)) known->format = FileFormat::Exported;
+    else if (isPackage(*known->folder)) known->format = FileFormat::CompiledPackage;
     return RecognisedFile(std::move(known));
 }
 
@@ -167,6 +168,8 @@ Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
     const std::string& path = known.path;
     auto read = [&]() -> Result<OpenedFile> {
         if (known.format == FileFormat::Exported && known.folder) return readExported(*known.folder, path);
+        if (known.format == FileFormat::CompiledPackage && known.folder)
+            return describePackage(readPackage(*known.folder, path));
         if (known.folder) return readFolder(*known.folder, path, options);
         if (known.archive) return openArchive(*known.archive, known.format, path, options);
         switch (known.format) {

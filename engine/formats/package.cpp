@@ -1,29 +1,54 @@
 #include "engine/formats/package.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "engine/formats/json.h"
-#include "engine/tensor/dtype.h"
+#include "engine/formats/package_source.h"
+#include "engine/ops/op_registry.h"
 
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kModels = "data/aotinductor/";
-constexpr uint64_t kMaxMetadata = 1 << 20;
+constexpr std::string_view kModels = "data/aotinductor/", kSource = "generated source";
+constexpr uint64_t kMaxMetadata = 1 << 20, kMaxSource = uint64_t{64} << 20;
 
 std::string_view kindOf(std::string_view name) {
-    static constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
-        {".so", "compiled library"},   {".o", "object file"},       {".cubin", "GPU code"},
-        {".ptx", "GPU assembly"},      {".spv", "GPU code"},        {".hsaco", "GPU code"},
-        {"metadata.json", "metadata"}, {".json", "JSON"},           {".cpp", "generated source"},
-        {".h", "generated source"},    {".weights", "weights"},     {".blob", "weights"},
-        {".bin", "weights"},           {".cu", "generated source"}, {".pt", "tensors"}};
+    static constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{".so", "compiled library"},
+                                                                               {".o", "object file"},
+                                                                               {".cubin", "GPU code"},
+                                                                               {".ptx", "GPU assembly"},
+                                                                               {".spv", "GPU code"},
+                                                                               {".hsaco", "GPU code"},
+                                                                               {"metadata.json", "metadata"},
+                                                                               {".json", "JSON"},
+                                                                               {".cpp", kSource},
+                                                                               {".h", kSource},
+                                                                               {".weights", "weights"},
+                                                                               {".blob", "weights"},
+                                                                               {".bin", "weights"},
+                                                                               {".cu", kSource},
+                                                                               {".pt", "tensors"}};
     for (const auto& [ending, kind] : kKinds)
         if (name.ends_with(ending)) return kind;
     return "data";
+}
+
+bool isWrapper(std::string_view file) { return file.ends_with(".wrapper.cpp") || file.ends_with(".wrapper.so"); }
+
+/// The model that a file belongs to: the folder below data/aotinductor, else the one that it lies in.
+std::string modelOf(std::string_view file, const std::string& path) {
+    if (const size_t at = file.find(kModels); at != std::string_view::npos) {
+        const std::string_view rest = file.substr(at + kModels.size());
+        const size_t slash = rest.find('/');
+        return slash == std::string_view::npos ? std::string() : std::string(rest.substr(0, slash));
+    }
+    if (!isWrapper(file) && kindOf(file) != kSource && kindOf(file) != "metadata") return {};
+    const size_t slash = file.rfind('/');
+    std::string_view folder = slash == std::string_view::npos ? std::string_view(path) : file.substr(0, slash);
+    while (folder.ends_with('/')) folder.remove_suffix(1);
+    return std::string(folder.substr(folder.rfind('/') + 1));
 }
 
 std::string plainText(const Json& value) {
@@ -34,105 +59,142 @@ std::string plainText(const Json& value) {
     return value.isNull() ? "none" : "…";
 }
 
-void readMetadata(const ZipArchive& archive, const ZipEntry& entry, OpenedFile& file) {
-    if (entry.size > kMaxMetadata) return file.remarks.push_back(entry.name + " is too large to show");
-    const auto text = archive.readText(entry.name);
-    if (!text) return file.remarks.push_back(text.error().text());
-    const auto document = parseJson(*text, entry.name);
-    if (!document) return file.remarks.push_back(document.error().text());
-    const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
-    for (const auto& [key, value] : (*document)->root.members())
-        file.remarks.push_back(name + ": " + std::string(key) + " = " + plainText(Json(value)));
+/// Names of ATen's operators without their overloads.
+bool isOperator(std::string_view name) {
+    static const std::set<std::string, std::less<>> names = [] {
+        std::set<std::string, std::less<>> all;
+        for (const Op* op : allOps()) all.emplace(op->baseName());
+        return all;
+    }();
+    return names.contains(name);
 }
 
-/// What stands between two texts on a line; empty if it does not.
-std::string_view between(std::string_view line, std::string_view before, std::string_view after) {
-    const size_t begin = line.find(before);
-    if (begin == std::string_view::npos) return {};
-    const size_t end = line.find(after, begin + before.size());
-    return end == std::string_view::npos ? std::string_view()
-                                         : line.substr(begin + before.size(), end - begin - before.size());
-}
+class PackageReader {
+  public:
+    PackageReader(const FileTree& tree, const std::string& path) : m_tree(tree) { m_package.path = path; }
 
-/// What a generated wrapper tells of the model's inputs, outputs and constants, and the names of the kernels that a
-/// generated source has: the lines that PyTorch's cpp_wrapper writes, 2.11 and 2.15 alike.
-void readSource(const ZipArchive& archive, const ZipEntry& entry, OpenedFile& file) {
-    constexpr uint64_t kMaxSource = uint64_t{64} << 20;
-    if (entry.size > kMaxSource) return file.remarks.push_back(entry.name + " is too large to look into");
-    const auto text = archive.readText(entry.name);
-    if (!text) return file.remarks.push_back(text.error().text());
-    struct Constant {
-        std::string name, dtype, sizes, kind, original;
-    };
-    std::map<int, Constant> constants;
-    std::set<std::string> kernels;
-    for (size_t at = 0; at < text->size();) {
-        const size_t end = std::min(text->find('\n', at), text->size());
-        const std::string_view line = std::string_view(*text).substr(at, end - at);
-        at = end + 1;
-        for (const auto& [list, what] : {std::pair("inputs_info_[", "input"), std::pair("outputs_info_[", "output")})
-            if (const auto name = between(line, "].name = \"", "\"");
-                !name.empty() && line.find(list) < line.size() && line.find("constants_info_[") > line.size())
-                file.contents.push_back(std::string(what) + " '" + std::string(name) + "'");
-        if (const auto number = between(line, "constants_info_[", "]"); !number.empty()) {
-            int index = -1;
-            const auto read = std::from_chars(number.data(), number.data() + number.size(), index);
-            if (read.ec != std::errc() || index < 0) continue;
-            Constant& constant = constants[index];
-            if (const auto v = between(line, "].name = \"", "\""); !v.empty()) constant.name = v;
-            if (const auto v = between(line, "torch_dtype_", ")"); !v.empty()) constant.dtype = v;
-            if (const auto v = between(line, "].dtype = cached_torch_dtype_", ";"); !v.empty()) constant.dtype = v;
-            if (const auto v = between(line, "].shape = {", "}"); !v.empty()) constant.sizes = v;
-            if (const auto v = between(line, "ConstantType::", ")"); !v.empty()) constant.kind = v;
-            if (const auto v = between(line, "].original_fqn = \"", "\""); !v.empty()) constant.original = v;
+    CompiledPackage read() {
+        for (const std::string& file : m_tree.files) {
+            const auto bytes = m_tree.read(file);
+            m_package.files.push_back(
+                {file, std::string(kindOf(file)), bytes ? static_cast<int64_t>(bytes->size()) : 0});
+            if (!bytes) m_package.remarks.push_back(bytes.error().text());
+            const std::string name = modelOf(file, m_package.path);
+            if (name.empty()) continue;
+            PackagedModel& model = m_models[name];
+            if (file.ends_with("metadata.json")) readMetadata(file, model);
+            else if (file.ends_with(".cpp") || file.ends_with(".cu")) readSource(file, model);
         }
-        if (const size_t found = line.find(" cpp_"); found < line.size() && line.find("void") < found) {
-            const std::string_view name = line.substr(found + 1);
-            kernels.insert(std::string(name.substr(0, name.find_first_of("( "))));
+        for (auto& [name, model] : m_models) {
+            model.name = name;
+            attachSources(model);
+            m_package.models.push_back(std::move(model));
         }
-        if (line.find("loadKernel(") < line.size())
-            if (const auto name = between(line, "\"triton_", "\""); !name.empty())
-                kernels.insert("triton_" + std::string(name));
+        return std::move(m_package);
     }
-    for (const auto& [index, constant] : constants) {
-        const auto dtype = dtypeFromTorchName(constant.dtype);
-        file.contents.push_back("constant '" + (constant.original.empty() ? constant.name : constant.original) +
-                                "': " + (dtype ? std::string(info(*dtype).abbreviation) : constant.dtype) + "[" +
-                                constant.sizes + "]" + (constant.kind.empty() ? "" : ", " + constant.kind));
+
+  private:
+    std::shared_ptr<Storage> textAt(const std::string& file, uint64_t limit) {
+        const auto source = m_tree.read(file);
+        if (source && source->size() > limit) {
+            m_package.remarks.push_back(file + " is too large to look into");
+            return nullptr;
+        }
+        auto text = source ? source->readText(file) : Result<std::shared_ptr<Storage>>(source.error());
+        if (!text) m_package.remarks.push_back(text.error().text());
+        return text ? *text : nullptr;
     }
-    for (const std::string& kernel : kernels) file.contents.push_back("kernel " + kernel);
-}
+    /// Wrapper and kernels have a file each, which say the same.
+    void readMetadata(const std::string& file, PackagedModel& model) {
+        const auto text = textAt(file, kMaxMetadata);
+        if (!text) return;
+        const auto document = parseJson(textOf(*text), file);
+        if (!document) return m_package.remarks.push_back(document.error().text());
+        for (const auto& [key, value] : (*document)->root.members()) {
+            std::pair<std::string, std::string> one(key, plainText(Json(value)));
+            if (std::find(model.metadata.begin(), model.metadata.end(), one) == model.metadata.end())
+                model.metadata.push_back(std::move(one));
+        }
+    }
+    void readSource(const std::string& file, PackagedModel& model) {
+        const auto text = textAt(file, kMaxSource);
+        if (!text) return;
+        readWrapperSource(textOf(*text), isOperator, model);
+        for (auto& [name, source] : kernelSources(textOf(*text)))
+            m_sources[model.name.empty() ? modelOf(file, m_package.path) : model.name][name] = {file,
+                                                                                                std::move(source)};
+    }
+    /// Kernels that no call names are listed after the calls.
+    void attachSources(PackagedModel& model) {
+        auto& sources = m_sources[model.name];
+        std::set<std::string> called;
+        for (PackagedCall& call : model.calls)
+            if (const auto found = sources.find(call.name); found != sources.end()) {
+                std::tie(call.file, call.source) = found->second;
+                called.insert(call.name);
+            }
+        for (const auto& [name, source] : sources)
+            if (!called.contains(name)) {
+                PackagedCall& call = model.calls.emplace_back();
+                call.name = name;
+                call.kernel = true;
+                call.ops = fusedOperators(name, isOperator);
+                std::tie(call.file, call.source) = source;
+            }
+    }
+
+    const FileTree& m_tree;
+    CompiledPackage m_package;
+    std::map<std::string, PackagedModel> m_models;
+    std::map<std::string, std::map<std::string, std::pair<std::string, std::string>>> m_sources;  // by model and kernel
+};
 
 }  // namespace
 
-std::string describeEntry(const ZipEntry& entry) {
-    return entry.name + " (" + std::to_string(entry.size) + " bytes, " + std::string(kindOf(entry.name)) + ")";
+bool isPackage(const FileTree& tree) {
+    const auto any = [&](auto&& holds) { return std::any_of(tree.files.begin(), tree.files.end(), holds); };
+    return any([](const std::string& file) { return isWrapper(file) || file.find(kModels) != std::string::npos; }) &&
+           !any([](const std::string& file) { return file.ends_with(".py"); });
 }
 
-OpenedFile readPackage(const ZipArchive& archive) {
+CompiledPackage readPackage(const FileTree& tree, const std::string& path) { return PackageReader(tree, path).read(); }
+
+OpenedFile describePackage(const CompiledPackage& package) {
     OpenedFile file;
-    file.path = archive.where();
+    file.path = package.path;
     file.format = FileFormat::CompiledPackage;
-    std::set<std::string> models;
     size_t libraries = 0, sources = 0;
-    std::vector<const ZipEntry*> generated;
-    for (const ZipEntry& entry : archive.entries()) {
-        file.contents.push_back(describeEntry(entry));
-        libraries += entry.name.ends_with(".so");
-        sources += kindOf(entry.name) == "generated source";
-        if (!entry.name.starts_with(kModels)) continue;
-        const size_t slash = entry.name.find('/', kModels.size());
-        if (slash != std::string::npos) models.insert(entry.name.substr(kModels.size(), slash - kModels.size()));
-        if (entry.name.ends_with("metadata.json")) readMetadata(archive, entry, file);
-        if (entry.name.ends_with(".cpp")) generated.push_back(&entry);
+    for (const PackagedFile& one : package.files) {
+        file.contents.push_back(one.name + " (" + std::to_string(one.bytes) + " bytes, " + one.kind + ")");
+        libraries += one.name.ends_with(".so");
+        sources += one.kind == kSource;
     }
-    for (const ZipEntry* entry : generated) readSource(archive, *entry, file);
-    file.description = "compiled package (AOTInductor), for inspection only: " + std::to_string(models.size()) +
-                       (models.size() == 1 ? " model, " : " models, ") + std::to_string(libraries) + " libraries, " +
-                       std::to_string(sources) + " sources";
-    for (const std::string& model : models) file.remarks.push_back("model '" + model + "'");
+    const std::string several = package.models.size() > 1 ? " of " : "";
+    for (const PackagedModel& model : package.models) {
+        const std::string of = several.empty() ? "" : several + model.name;
+        for (const PackagedValue& input : model.inputs)
+            file.contents.push_back("input" + of + " '" + input.name + "': " + input.type);
+        for (const PackagedValue& output : model.outputs)
+            file.contents.push_back("output" + of + " '" + output.name + "': " + output.type);
+        for (const PackagedConstant& constant : model.constants)
+            file.contents.push_back("constant" + of + " '" +
+                                    (constant.original.empty() ? constant.name : constant.original) +
+                                    "': " + constant.type + (constant.kind.empty() ? "" : ", " + constant.kind));
+        std::set<std::string> kernels;
+        for (const PackagedCall& call : model.calls)
+            if (call.kernel && kernels.insert(call.name).second)
+                file.contents.push_back("kernel" + of + " " + call.name);
+        file.remarks.push_back("model '" + model.name + "'");
+        for (const auto& [key, value] : model.metadata) file.remarks.push_back(key + " = " + value);
+    }
+    file.description = "compiled package (AOTInductor), for inspection only: " + std::to_string(package.models.size()) +
+                       (package.models.size() == 1 ? " model, " : " models, ") + std::to_string(libraries) +
+                       (libraries == 1 ? " library, " : " libraries, ") + std::to_string(sources) +
+                       (sources == 1 ? " source" : " sources");
+    file.remarks.insert(file.remarks.end(), package.remarks.begin(), package.remarks.end());
     file.remarks.emplace_back(
-        "holds compiled code and no graph; open the .pt2 that torch.export.save wrote to see its graph");
+        "holds compiled code and no graph; `cutaway-cli package` shows its sources and calls, and "
+        "the .pt2 that torch.export.save wrote its graph");
     return file;
 }
 

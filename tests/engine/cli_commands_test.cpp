@@ -48,6 +48,11 @@ const std::map<QString, Smoke> kSmoke = {
        {"--json --plan", "loops chain.py --kernel kernel0 --plan plan.txt --repeat 2"}}}},
     {"memory", {"memory chain.py", {{"--json", "memory chain.py"}}}},
     {"export", {"export chain.py -o exported", {{"--json", "export chain.py -o exported"}}}},
+    {"package",
+     {"package " CUTAWAY_SOURCE_DIR "/tests/data/packages/2.15.pt2",
+      {{"--json", "package " CUTAWAY_SOURCE_DIR "/tests/data/packages/2.11.pt2"},
+       {"--json --against", "package " CUTAWAY_SOURCE_DIR "/tests/data/packages/2.15.pt2 --against " CUTAWAY_SOURCE_DIR
+                            "/tests/data/packages/model.pt2"}}}},
     {"compile-op",
      {"compile-op aten::relu --arg 'f32[4]' --cache operators",
       {{"--json", "compile-op aten::relu --arg 'f32[4]' --cache operators"},

@@ -1,0 +1,263 @@
+// Compiled packages, and which calls of a run of ours compute the same.
+#include "cutaway/packages.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "cutaway/guarded.h"
+#include "engine/formats/exported.h"
+#include "engine/formats/package.h"
+#include "engine/session/chosen_program.h"
+#include "engine/session/session_state.h"
+
+namespace cutaway {
+namespace {
+
+/// The files of an archive or a folder, if it is a package.
+Result<FileTree> packageFiles(const std::string& path) {
+    CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
+    if (known.format() != FileFormat::CompiledPackage)
+        return invalidInput("it is no package of AOTInductor but of the kind: " + std::string(name(known.format())),
+                            path);
+    std::error_code none;
+    if (std::filesystem::is_directory(path, none)) return listFolder(path);
+    CT_TRY(const ByteSource source, ByteSource::open(path));
+    CT_TRY(ZipArchive opened, ZipArchive::open(source, path));
+    const auto archive = std::make_shared<const ZipArchive>(std::move(opened));
+    FileTree tree = treeOf(*archive);
+    tree.read = [archive, read = std::move(tree.read)](const std::string& file) { return read(file); };
+    return tree;
+}
+
+/// Of a node the operators that it comes from, over all steps of the run.
+class Origins {
+  public:
+    explicit Origins(const CompileTrace& trace) {
+        add(*trace.input);
+        for (const Step& step : trace.steps) {
+            add(*step.before);
+            add(*step.after);
+        }
+    }
+    /// Base names: its own, and those of what it was made from; `first`: one that comes from nothing else.
+    std::set<std::string> of(NodeId id, std::string* first = nullptr) const {
+        std::set<std::string> names;
+        std::set<NodeId> seen;
+        std::vector<NodeId> open{id};
+        while (!open.empty()) {
+            const NodeId next = open.back();
+            open.pop_back();
+            const auto known = m_known.find(next);
+            if (known == m_known.end() || !seen.insert(next).second) continue;
+            names.insert(known->second.ops.begin(), known->second.ops.end());
+            open.insert(open.end(), known->second.from.begin(), known->second.from.end());
+            if (first && known->second.from.empty()) *first = *known->second.ops.begin();
+        }
+        return names;
+    }
+
+  private:
+    struct Known {
+        std::set<std::string> ops;
+        std::set<NodeId> from;
+    };
+    void add(const Module& module) {
+        if (!m_seen.insert(&module).second) return;
+        for (const Node& node : module.graph().nodes()) {
+            if (node.kind() != NodeKind::Call) continue;
+            Known& known = m_known[node.id()];
+            known.ops.insert(std::string(node.op().baseName()));
+            const auto& origin = node.provenance().origin;
+            known.from.insert(origin.begin(), origin.end());
+        }
+    }
+    std::set<const Module*> m_seen;
+    std::map<NodeId, Known> m_known;
+};
+
+/// "native_layer_norm" and "layer_norm", "_softmax" and "softmax" are stages of one.
+std::string plainName(std::string_view op) {
+    while (op.starts_with('_')) op.remove_prefix(1);
+    if (op.starts_with("native_")) op.remove_prefix(7);
+    return std::string(op.substr(0, op.find('.')));
+}
+std::set<std::string> plainNames(const std::vector<std::string>& ops) {
+    std::set<std::string> all;
+    for (const std::string& op : ops) all.insert(plainName(op));
+    return all;
+}
+
+/// Views cost nothing and stand in one call or the other as it comes.
+bool isFree(std::string_view plain) {
+    static const std::set<std::string, std::less<>> kFree{"t",         "transpose", "permute",  "view",    "reshape",
+                                                          "unsqueeze", "squeeze",   "expand",   "clone",   "slice",
+                                                          "select",    "getitem",   "split",    "as_strided", "to",
+                                                          "convert_element_type", "detach", "alias", "contiguous"};
+    return kFree.contains(plain);
+}
+
+OwnCall ownCall(const ScheduledProgram& program, int position, const Origins& origins) {
+    const ScheduledCall& call = program.calls[static_cast<size_t>(position)];
+    OwnCall own;
+    own.name = call.kind == CallKind::Kernel ? program.kernels[call.kernel].kernel.name : call.node->name();
+    own.kind = call.description;
+    std::set<std::string> originals;
+    for (const NodeId id : call.nodes) {
+        own.nodes.push_back(nodeKey(0, id));
+        const Node* node = program.module->graph().find(id);
+        if (!node || node->kind() != NodeKind::Call) continue;
+        own.ops.emplace_back(node->op().baseName());
+        originals.merge(origins.of(id));
+    }
+    for (const ScheduledValue& value : program.values)
+        if (value.definedBy == position)
+            if (const TensorType* type = tensorOf(value.key)) own.results.push_back(type->text());
+    own.originals.assign(originals.begin(), originals.end());
+    return own;
+}
+
+struct CallCandidate {
+    double score = 0, apart = 0;
+    int theirs = 0, ours = 0;
+};
+
+/// Of a node: all plain names, and what it comes from at first.
+struct NodeNames {
+    std::set<std::string> all;
+    std::string first;
+};
+/// How two calls compare: shared and missing operators, and whether each result of ours is one of theirs.
+struct CallOverlap {
+    std::vector<std::string> shared, missing, extra;
+    bool results = false;
+};
+CallOverlap overlapOf(const PackagedCall& theirs, const OwnCall& ours, const std::vector<NodeNames>& nodes) {
+    CallOverlap overlap;
+    const std::set<std::string> wanted = plainNames(theirs.ops), have = plainNames(ours.originals);
+    for (const std::string& op : wanted)
+        if (!isFree(op)) (have.contains(op) ? overlap.shared : overlap.missing).push_back(op);
+    for (const NodeNames& node : nodes) {
+        const bool known = std::any_of(node.all.begin(), node.all.end(), [&](const std::string& op) {
+            return wanted.contains(op) || isFree(op);
+        });
+        if (!known && !node.all.empty()) overlap.extra.push_back(plainName(node.first));
+    }
+    std::vector<std::string> written;
+    for (const PackagedValue& value : theirs.writes) written.push_back(value.type);
+    overlap.results = !ours.results.empty();
+    for (const std::string& type : ours.results) {
+        const auto found = std::find(written.begin(), written.end(), type);
+        overlap.results = overlap.results && found != written.end();
+        if (found != written.end()) written.erase(found);
+    }
+    return overlap;
+}
+
+std::string namesOf(const std::vector<std::string>& names) {
+    std::string all;
+    for (const std::string& each : std::set<std::string>(names.begin(), names.end()))
+        all += (all.empty() ? "" : ", ") + each;
+    return all;
+}
+std::string reasonOf(const CallOverlap& overlap, CallMatch match) {
+    if (match == CallMatch::Same) return "both compute " + namesOf(overlap.shared) + ", with the same results";
+    std::string why = "both compute " + namesOf(overlap.shared);
+    if (!overlap.missing.empty()) why += "; only theirs " + namesOf(overlap.missing);
+    if (!overlap.extra.empty()) why += "; only ours " + namesOf(overlap.extra);
+    return overlap.results ? why : why + "; the results are of other types";
+}
+
+}  // namespace
+
+Result<CompiledPackage> openPackage(const std::string& path) {
+    return guarded([&]() -> Result<CompiledPackage> {
+        CT_TRY(const FileTree tree, packageFiles(path));
+        return readPackage(tree, path);
+    });
+}
+
+Result<std::string> packagedText(const std::string& path, const std::string& file) {
+    return guarded([&]() -> Result<std::string> {
+        CT_TRY(const FileTree tree, packageFiles(path));
+        std::vector<std::string> found;
+        for (const std::string& each : tree.files)
+            if (each == file || (!file.empty() && each.ends_with(file))) found.push_back(each);
+        if (std::find(found.begin(), found.end(), file) != found.end()) found = {file};
+        if (found.size() != 1)
+            return Error{ErrorCode::NotFound,
+                         found.empty() ? "the package has no file '" + file + "'"
+                                       : "several files end in '" + file + "': " + namesOf(found),
+                         path,
+                         {"cutaway-cli package lists its files"}};
+        CT_TRY(const ByteSource source, tree.read(found[0]));
+        CT_TRY(const std::shared_ptr<Storage> text, source.readText(found[0]));
+        if (textOf(*text).find('\0') != std::string_view::npos) return invalidInput("it is no text", found[0]);
+        return std::string(textOf(*text));
+    });
+}
+
+Result<PackageComparison> comparePackage(Session& session, RunId id, const PackagedModel& model,
+                                         const Progress& progress) {
+    return guarded([&]() -> Result<PackageComparison> {
+        CT_TRY(Session::State::Run * run, session.state().run(id));
+        if (run->trace.isSplit())
+            return unsupported("a package is compared with a run for inference, and this one is for training", {},
+                               {"compile the model for inference"});
+        CT_TRY_VOID(checkLowered(run->trace));
+        CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
+        const ScheduledProgram& program = chosen->program->graphs.front();
+        const Origins origins(run->trace);
+        PackageComparison all;
+        std::vector<std::vector<NodeNames>> nodes;  // of each call
+        for (const ScheduledCall& call : program.calls) {
+            all.ours.push_back(ownCall(program, static_cast<int>(all.ours.size()), origins));
+            auto& names = nodes.emplace_back();
+            for (const NodeId node : call.nodes) {
+                std::string first;
+                const std::set<std::string> of = origins.of(node, &first);
+                names.push_back({plainNames({of.begin(), of.end()}), std::move(first)});
+            }
+        }
+        std::vector<CallCandidate> candidates;
+        for (size_t t = 0; t < model.calls.size(); ++t)
+            for (size_t o = 0; o < all.ours.size(); ++o) {
+                const CallOverlap overlap = overlapOf(model.calls[t], all.ours[o], nodes[o]);
+                if (overlap.shared.empty()) continue;
+                const auto count = [](const auto& list) { return static_cast<double>(list.size()); };
+                const double share =
+                    count(overlap.shared) / (count(overlap.shared) + count(overlap.missing) + count(overlap.extra));
+                const double apart = std::abs((static_cast<double>(t) + 1) / (count(model.calls) + 1) -
+                                              (static_cast<double>(o) + 1) / (count(all.ours) + 1));
+                candidates.push_back({share + (overlap.results ? 1 : 0), apart, static_cast<int>(t), static_cast<int>(o)});
+            }
+        std::stable_sort(candidates.begin(), candidates.end(), [](const CallCandidate& a, const CallCandidate& b) {
+            return a.score != b.score ? a.score > b.score : a.apart < b.apart;
+        });
+        std::vector<int> oursOf(model.calls.size(), -1);
+        std::set<int> taken;
+        for (const CallCandidate& each : candidates)
+            if (oursOf[static_cast<size_t>(each.theirs)] < 0 && taken.insert(each.ours).second)
+                oursOf[static_cast<size_t>(each.theirs)] = each.ours;
+        for (size_t t = 0; t < model.calls.size(); ++t) {
+            CallPair pair{CallMatch::Theirs, static_cast<int>(t), oursOf[t], "no call of ours computes it"};
+            if (pair.ours >= 0) {
+                const auto own = static_cast<size_t>(pair.ours);
+                const CallOverlap overlap = overlapOf(model.calls[t], all.ours[own], nodes[own]);
+                const bool same = overlap.missing.empty() && overlap.extra.empty() && overlap.results;
+                pair.match = same ? CallMatch::Same : CallMatch::Part;
+                pair.why = reasonOf(overlap, pair.match);
+                all.same += same;
+            }
+            all.pairs.push_back(std::move(pair));
+        }
+        for (size_t o = 0; o < all.ours.size(); ++o)
+            if (!taken.contains(static_cast<int>(o)))
+                all.pairs.push_back({CallMatch::Ours, -1, static_cast<int>(o), "no call of theirs computes it"});
+        return all;
+    });
+}
+
+}  // namespace cutaway
