@@ -67,7 +67,7 @@ const std::vector<CheckGraph>& checkGraphs() {
          "    add: \"i64[4]\" = aten.add.Tensor(mul, i)\n    mul_1: \"f32[4]\" = aten.mul.Tensor(x, y)\n"
          "    add_1: \"f32[4]\" = aten.add.Tensor(mul_1, y)\n    return (add, add_1)\n"},
         {"symbolic sizes",
-         "# s0 in [2, 64], for example 6\ndef forward(x: \"f32[s0, 8]\", y: \"f32[s0, 8]\"):\n"
+         "# symbol s0: lower=2, upper=64, hint=6\ndef forward(x: \"f32[s0, 8]\", y: \"f32[s0, 8]\"):\n"
          "    mul: \"f32[s0, 8]\" = aten.mul.Tensor(x, y)\n    add: \"f32[s0, 8]\" = aten.add.Tensor(mul, x)\n"
          "    return (add,)\n"},
         {"a write to an input",
