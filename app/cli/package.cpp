@@ -1,10 +1,9 @@
 // package: what AOTInductor compiled, and which of our calls compute the same.
-#include "cutaway/packages.h"
-
 #include <iostream>
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/packages.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
@@ -32,7 +31,8 @@ void printPackage(const CompiledPackage& package) {
     for (const PackagedModel& model : package.models) {
         std::cout << "model " << model.name << "\n";
         for (const auto& [key, value] : model.metadata) std::cout << "  " << key << " = " << value << "\n";
-        for (const PackagedValue& input : model.inputs) std::cout << "  in   " << input.name << ": " << input.type << "\n";
+        for (const PackagedValue& input : model.inputs)
+            std::cout << "  in   " << input.name << ": " << input.type << "\n";
         for (const PackagedValue& one : model.outputs) std::cout << "  out  " << one.name << ": " << one.type << "\n";
         for (const PackagedConstant& one : model.constants)
             std::cout << "  " << (one.kind.empty() ? "constant" : one.kind) << " "
@@ -117,7 +117,8 @@ Result<int> compared(const PackageArguments& arguments, const PackagedModel& mod
     if (!arguments.json.empty()) {
         Json rows = Json::array();
         for (const CallPair& pair : all.pairs)
-            rows.push_back({{"match", word(pair.match)}, {"theirs", theirs(pair)}, {"ours", ours(pair)}, {"why", pair.why}});
+            rows.push_back(
+                {{"match", word(pair.match)}, {"theirs", theirs(pair)}, {"ours", ours(pair)}, {"why", pair.why}});
         return writeText(arguments.json, dump({{"same", all.same}, {"calls", rows}}));
     }
     size_t width = 6;
@@ -158,7 +159,8 @@ Result<int> showPackage(const PackageArguments& arguments) {
 }
 
 std::vector<JsonReport> packageReports() {
-    const Json value{{"name", "string: in the code"}, {"type", "string: dtype and sizes; ? for what the sources do not tell"}};
+    const Json value{{"name", "string: in the code"},
+                     {"type", "string: dtype and sizes; ? for what the sources do not tell"}};
     const Json file{{"name", "string: in the package"},
                     {"kind", "string: generated source, compiled library, metadata, weights, ..."},
                     {"bytes", "integer: of the file"}};
@@ -192,15 +194,21 @@ std::vector<JsonReport> packageReports() {
 
 void addPackageOptions(CLI::App& command, Context& context) {
     auto arguments = std::make_shared<PackageArguments>();
-    command.add_option("PACKAGE", arguments->path, "A .pt2 of torch._inductor.aoti_compile_and_package, or the folder of its files")
+    command
+        .add_option("PACKAGE", arguments->path,
+                    "A .pt2 of torch._inductor.aoti_compile_and_package, or the folder of its files")
         ->required();
-    auto* source = command.add_option("--source", arguments->source, "Prints this file of the package; the end of its name is enough")
-                       ->type_name("FILE");
-    auto* kernel = command.add_option("--kernel", arguments->kernel, "Prints the source of this kernel")->type_name("NAME");
+    auto* source =
+        command
+            .add_option("--source", arguments->source, "Prints this file of the package; the end of its name is enough")
+            ->type_name("FILE");
+    auto* kernel =
+        command.add_option("--kernel", arguments->kernel, "Prints the source of this kernel")->type_name("NAME");
     kernel->excludes(source);
     auto* against =
-        command.add_option("--against", arguments->against,
-                           "Compiles this model, and says of each call of the package which of ours computes the same")
+        command
+            .add_option("--against", arguments->against,
+                        "Compiles this model, and says of each call of the package which of ours computes the same")
             ->type_name("MODEL");
     against->excludes(source)->excludes(kernel);
     command.add_option("--model", arguments->model, "With --against: the model of a package with several")
@@ -215,7 +223,8 @@ void addPackageOptions(CLI::App& command, Context& context) {
 
 extern const Command packageCommand{
     .name = "package",
-    .summary = "What a package of AOTInductor holds: files, constants, calls and sources, and which of our calls compute the same",
+    .summary =
+        "What a package of AOTInductor holds: files, constants, calls and sources, and which of our calls compute the same",
     .add = addPackageOptions,
     .reports = packageReports};
 

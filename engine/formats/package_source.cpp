@@ -89,7 +89,8 @@ class WrapperReader {
         for (auto& [index, constant] : m_constants) m_model.constants.push_back(std::move(constant));
         for (PackagedValue& input : m_model.inputs)
             if (const auto known = m_types.find(input.name); known != m_types.end()) input.type = known->second;
-            else if (const auto port = m_ports.find(input.name); port != m_ports.end()) input.type = port->second.text();
+            else if (const auto port = m_ports.find(input.name); port != m_ports.end())
+                input.type = port->second.text();
         for (size_t i = 0; i < m_model.outputs.size(); ++i)
             if (const auto name = m_results.find(i); name != m_results.end())
                 m_model.outputs[i].type = typeOf(name->second);
@@ -142,8 +143,7 @@ class WrapperReader {
         PackagedConstant& constant = m_constants[index];
         if (!name.empty()) constant.name = name;
         if (const auto v = between(line, "torch_dtype_", ")"); !v.empty()) m_dtypes[index] = dtypeText(v);
-        if (const auto v = cachedDtype(line); !v.empty())
-            m_dtypes[index] = dtypeText(v);
+        if (const auto v = cachedDtype(line); !v.empty()) m_dtypes[index] = dtypeText(v);
         if (line.find("].shape = {") != kNone)
             constant.type = typeText(m_dtypes[index], partsOf(between(line, "].shape = {", "}")));
         if (const auto v = between(line, "ConstantType::", ")"); !v.empty()) constant.kind = v;
@@ -220,12 +220,14 @@ class WrapperReader {
         readCall(line);
     }
     void readMemory(std::string_view call) {
-        const std::vector<std::string> parts = partsOf(call.substr(call.find('(') + 1, call.rfind("))") - call.find('(') - 1));
+        const std::vector<std::string> parts =
+            partsOf(call.substr(call.find('(') + 1, call.rfind("))") - call.find('(') - 1));
         if (parts.size() < 4) return;
         std::string name = parts.back();
         if (!name.starts_with('&') || !name.ends_with("_handle")) return;
         const size_t mark = parts[3].find("dtype_");
-        m_types[name.substr(1, name.size() - 8)] = typeText(dtypeText(mark == kNone ? "" : parts[3].substr(mark + 6)), m_arrays[parts[1]]);
+        m_types[name.substr(1, name.size() - 8)] =
+            typeText(dtypeText(mark == kNone ? "" : parts[3].substr(mark + 6)), m_arrays[parts[1]]);
     }
     std::string viewType(std::string_view call) {
         const std::vector<std::string> parts = partsOf(call.substr(call.find('(') + 1));
@@ -237,12 +239,14 @@ class WrapperReader {
     void readCall(std::string_view line) {
         PackagedCall call;
         size_t open = kNone;
-        if (const size_t function = line.find("aoti_torch_"); line.find("ERROR_CODE_CHECK(") < function && function != kNone) {
+        if (const size_t function = line.find("aoti_torch_");
+            line.find("ERROR_CODE_CHECK(") < function && function != kNone) {
             call.name = wordAt(line, function);
             open = function + call.name.size();
             // Those that ask for properties compute nothing.
             if (!call.name.starts_with("aoti_torch_cpu_") && !call.name.starts_with("aoti_torch_cuda_") &&
-                !call.name.starts_with("aoti_torch_mkldnn_") && !call.name.starts_with("aoti_torch_proxy_executor_call"))
+                !call.name.starts_with("aoti_torch_mkldnn_") &&
+                !call.name.starts_with("aoti_torch_proxy_executor_call"))
                 return;
         } else {
             const size_t start = line.starts_with("call_triton_") ? 5 : 0;
@@ -273,8 +277,10 @@ class WrapperReader {
             } else if (part.starts_with('&') && part.find("_handle") != kNone) {
                 call.writes.push_back({part.substr(1, part.find("_handle") - 1), ""});
             } else if (const size_t view = part.find("reinterpret_tensor_wrapper("); view != kNone) {
-                call.reads.push_back({std::string(wordAt(part, view + 27)), viewType(std::string_view(part).substr(view))});
-            } else if (const std::string name(wordAt(part, 0)); m_types.contains(name) || m_same.contains(name) || isInput(name)) {
+                call.reads.push_back(
+                    {std::string(wordAt(part, view + 27)), viewType(std::string_view(part).substr(view))});
+            } else if (const std::string name(wordAt(part, 0));
+                       m_types.contains(name) || m_same.contains(name) || isInput(name)) {
                 const bool result = i == 0 && call.name.ends_with("_out");
                 (result ? call.writes : call.reads).push_back({name, typeOf(name)});
             }

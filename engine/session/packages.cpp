@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cutaway/guarded.h"
+#include "engine/codegen/cpp_printer.h"
 #include "engine/formats/exported.h"
 #include "engine/formats/package.h"
 #include "engine/session/chosen_program.h"
@@ -92,10 +93,10 @@ std::set<std::string> plainNames(const std::vector<std::string>& ops) {
 
 /// Views cost nothing and stand in one call or the other as it comes.
 bool isFree(std::string_view plain) {
-    static const std::set<std::string, std::less<>> kFree{"t",         "transpose", "permute",  "view",    "reshape",
-                                                          "unsqueeze", "squeeze",   "expand",   "clone",   "slice",
-                                                          "select",    "getitem",   "split",    "as_strided", "to",
-                                                          "convert_element_type", "detach", "alias", "contiguous"};
+    static const std::set<std::string, std::less<>> kFree{
+        "t",      "transpose", "permute",   "view",    "reshape", "unsqueeze",  "squeeze", "expand",
+        "clone",  "slice",     "select",    "getitem", "split",   "as_strided", "to",      "convert_element_type",
+        "detach", "alias",     "contiguous"};
     return kFree.contains(plain);
 }
 
@@ -140,9 +141,8 @@ CallOverlap overlapOf(const PackagedCall& theirs, const OwnCall& ours, const std
     for (const std::string& op : wanted)
         if (!isFree(op)) (have.contains(op) ? overlap.shared : overlap.missing).push_back(op);
     for (const NodeNames& node : nodes) {
-        const bool known = std::any_of(node.all.begin(), node.all.end(), [&](const std::string& op) {
-            return wanted.contains(op) || isFree(op);
-        });
+        const bool known = std::any_of(node.all.begin(), node.all.end(),
+                                       [&](const std::string& op) { return wanted.contains(op) || isFree(op); });
         if (!known && !node.all.empty()) overlap.extra.push_back(plainName(node.first));
     }
     std::vector<std::string> written;
@@ -171,6 +171,19 @@ std::string reasonOf(const CallOverlap& overlap, CallMatch match) {
 }
 
 }  // namespace
+
+bool isPackage(const std::string& file) {
+    std::error_code none;
+    if (std::filesystem::is_directory(file, none)) return false;
+    const auto archive = guarded([&]() -> Result<bool> {
+        CT_TRY(const ByteSource source, ByteSource::open(file));
+        CT_TRY(const std::shared_ptr<Storage> start, source.readStart(4));
+        if (!textOf(*start).starts_with("PK")) return false;
+        CT_TRY(const RecognisedFile known, RecognisedFile::of(source, file));
+        return known.format() == FileFormat::CompiledPackage;
+    });
+    return archive && *archive;
+}
 
 Result<CompiledPackage> openPackage(const std::string& path) {
     return guarded([&]() -> Result<CompiledPackage> {
@@ -210,10 +223,13 @@ Result<PackageComparison> comparePackage(Session& session, RunId id, const Packa
         CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
         const ScheduledProgram& program = chosen->program->graphs.front();
         const Origins origins(run->trace);
+        const bool cpu = run->trace.request.target == Target::Cpu;
         PackageComparison all;
         std::vector<std::vector<NodeNames>> nodes;  // of each call
         for (const ScheduledCall& call : program.calls) {
             all.ours.push_back(ownCall(program, static_cast<int>(all.ours.size()), origins));
+            if (cpu && call.kind == CallKind::Kernel)
+                all.ours.back().source = printCpp(chosen->program->kernels[call.kernel]).source;
             auto& names = nodes.emplace_back();
             for (const NodeId node : call.nodes) {
                 std::string first;
@@ -231,7 +247,8 @@ Result<PackageComparison> comparePackage(Session& session, RunId id, const Packa
                     count(overlap.shared) / (count(overlap.shared) + count(overlap.missing) + count(overlap.extra));
                 const double apart = std::abs((static_cast<double>(t) + 1) / (count(model.calls) + 1) -
                                               (static_cast<double>(o) + 1) / (count(all.ours) + 1));
-                candidates.push_back({share + (overlap.results ? 1 : 0), apart, static_cast<int>(t), static_cast<int>(o)});
+                candidates.push_back(
+                    {share + (overlap.results ? 1 : 0), apart, static_cast<int>(t), static_cast<int>(o)});
             }
         std::stable_sort(candidates.begin(), candidates.end(), [](const CallCandidate& a, const CallCandidate& b) {
             return a.score != b.score ? a.score > b.score : a.apart < b.apart;

@@ -235,7 +235,9 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
         CT_TRY(OpenedFile file, openChosen(path, settings, progress));
         if (file.graphs.empty())
             return unsupported("the file holds no graph (" + file.description + ")", path,
-                               {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
+                               {file.format == FileFormat::CompiledPackage
+                                    ? "the Package window (View > Package) and `cutaway-cli package` show it"
+                                    : "open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
         for (std::string& remark : remarks) file.graphs.front().module->origin.remarks.push_back(std::move(remark));
         auto fresh = std::make_unique<State>();
         fresh->sampleInputs = sampleTensors(file.graphs.front().sampleInputs);

@@ -17,7 +17,9 @@ using namespace cutaway;
 
 namespace {
 
-std::string packageFile(const QString& name) { return testing::testFile(("data/packages/" + name).toUtf8()).toStdString(); }
+std::string packageFile(const QString& name) {
+    return testing::testFile(("data/packages/" + name).toUtf8()).toStdString();
+}
 
 /// The files of an archive in a folder.
 void unpackInto(const std::string& archive, const std::filesystem::path& folder) {
@@ -40,8 +42,8 @@ std::string typed(const std::vector<PackagedValue>& values) {
 
 /// The calls of the recorded model; what its kernels keep for themselves has other names in each release.
 void checkModel(const PackagedModel& model, const QString& release) {
-    QVERIFY(std::find(model.metadata.begin(), model.metadata.end(), std::pair<std::string, std::string>("AOTI_DEVICE_KEY", "cpu")) !=
-            model.metadata.end());
+    QVERIFY(std::find(model.metadata.begin(), model.metadata.end(),
+                      std::pair<std::string, std::string>("AOTI_DEVICE_KEY", "cpu")) != model.metadata.end());
     // 2.11 does not say that the second input has the first one's symbol.
     QCOMPARE(typed(model.inputs), release == "2.11" ? std::string("arg6_1: f32[s31, 16], arg7_1: b8[?, 12]")
                                                     : std::string("arg6_1: f32[s31, 16], arg7_1: b8[s31, 12]"));
@@ -181,7 +183,8 @@ class PackagesTest : public QObject {
         const auto text = packagedText(packageFile("2.15.pt2"), ".wrapper.cpp");
         for (size_t length = 0; length < text->size(); length += 97) {
             PackagedModel model;
-            readWrapperSource(std::string_view(*text).substr(0, length), [](std::string_view) { return false; }, model);
+            readWrapperSource(
+                std::string_view(*text).substr(0, length), [](std::string_view) { return false; }, model);
             QVERIFY(model.calls.size() <= 4);
         }
     }

@@ -145,6 +145,9 @@ class SessionController : public QObject {
     /// The first rewrite of a step, counted from 1, that changed the node; 0 if none did. Replays the step some times
     /// (the logarithm of its rewrites).
     void findRewrite(RunId run, int step, NodeKey node, std::function<void(int)> then);
+    /// Which calls of a compiled package a run computes the same; `then` with nothing where it fails.
+    void comparePackage(RunId run, std::shared_ptr<const PackagedModel> model,
+                        std::function<void(std::shared_ptr<const PackageComparison>)> then);
     /// "3 fuse_bias_add", "as opened": for titles.
     QString placeName(const Place& place) const;
     /// Whether these are the forward and the backward of one run.

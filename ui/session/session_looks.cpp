@@ -163,4 +163,15 @@ void SessionController::loadNode() {
         [this, id] { nodeLoaded(id, std::make_shared<const NodeFacts>()); });
 }
 
+void SessionController::comparePackage(RunId run, std::shared_ptr<const PackagedModel> model,
+                                       std::function<void(std::shared_ptr<const PackageComparison>)> then) {
+    ask<PackageComparison>(
+        Lane::Looks, QStringLiteral("package"), tr("Comparing the package"),
+        [run, model = std::move(model)](Source& source, const Progress& progress) {
+            return source.comparePackage(run, *model, progress);
+        },
+        [then](PackageComparison all) { then(std::make_shared<const PackageComparison>(std::move(all))); },
+        [then] { then(nullptr); });
+}
+
 }  // namespace cutaway::ui

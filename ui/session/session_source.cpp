@@ -114,6 +114,10 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::minify(*kept, options, watch, progress);
     }
+    Result<PackageComparison> comparePackage(RunId run, const PackagedModel& model, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::comparePackage(*kept, run, model, progress);
+    }
     Result<std::vector<LoopKernel>> loopKernels(RunId run, const Progress& progress) override {
         const auto kept = session();
         return cutaway::loopKernels(*kept, run, progress);

@@ -13,6 +13,7 @@
 #include "cutaway/memory.h"
 #include "cutaway/minify.h"
 #include "cutaway/numerics.h"
+#include "cutaway/packages.h"
 
 namespace cutaway::ui {
 
@@ -112,6 +113,10 @@ class Source {
     /// The run as a folder that stands alone (cutaway/export.h).
     virtual Result<ExportReport> exportProgram(RunId, const ExportOptions&, const Progress&) {
         return unsupported("nothing can be exported here", {}, {});
+    }
+    /// Which calls of a compiled package a run computes the same (cutaway/packages.h).
+    virtual Result<PackageComparison> comparePackage(RunId, const PackagedModel&, const Progress&) {
+        return unsupported("packages cannot be compared here", {}, {});
     }
     /// Whether the two are possible at all; the error says why not.
     virtual Result<void> canBuild(RunId run) = 0;

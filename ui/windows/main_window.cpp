@@ -19,6 +19,7 @@
 #include "ui/windows/commands.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/node_window.h"
+#include "ui/windows/package_window.h"
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/rewrite_bar.h"
 #include "ui/windows/steps_window.h"
@@ -216,7 +217,11 @@ Window* MainWindow::window(const QString& name) const {
     return nullptr;
 }
 
-void MainWindow::open(const QString& path, const QString& graph) { m_controller->open(path, graph); }
+void MainWindow::open(const QString& path, const QString& graph) {
+    if (!isPackage(path.toStdString())) return m_controller->open(path, graph);
+    raiseWindow(&get<PackageWindow>());
+    get<PackageWindow>().open(path);
+}
 
 void MainWindow::compileWhenOpened() {
     const auto once = static_cast<Qt::ConnectionType>(Qt::QueuedConnection | Qt::SingleShotConnection);

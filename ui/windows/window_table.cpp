@@ -12,6 +12,7 @@
 #include "ui/windows/node_window.h"
 #include "ui/windows/numerics_window.h"
 #include "ui/windows/operators_window.h"
+#include "ui/windows/package_window.h"
 #include "ui/windows/partition_window.h"
 #include "ui/windows/plugins_window.h"
 #include "ui/windows/results_window.h"
@@ -40,6 +41,7 @@ const WindowRow kWindows[] = {
     {"loops", QT_TRANSLATE_NOOP("cutaway::ui", "Loops"), Area::Centre, "Alt+P", make<LoopsWindow>, LoopsWindow::keys()},
     {"memory", QT_TRANSLATE_NOOP("cutaway::ui", "Memory"), Area::Centre, "Alt+Y", make<MemoryWindow>,
      MemoryWindow::keys()},
+    {"package", QT_TRANSLATE_NOOP("cutaway::ui", "Package"), Area::Centre, "", make<PackageWindow>, {}, false},
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
     {"numerics", QT_TRANSLATE_NOOP("cutaway::ui", "Numerics"), Area::Bottom, "Alt+N", make<NumericsWindow>,
      NumericsWindow::keys()},

@@ -46,6 +46,8 @@ struct CompiledPackage {
     std::vector<PackagedModel> models;  // by name
     std::vector<std::string> remarks;   // what could not be read
 };
+/// Whether a file is one, by its directory of entries; quick. A folder is told only when it is opened.
+bool isPackage(const std::string& file);
 /// Errors: the file or folder holds no such package, or is damaged.
 Result<CompiledPackage> openPackage(const std::string& path);
 /// The text of one of its sources or of another text in it, by name or by the end of its name. Errors: none or several
@@ -54,10 +56,11 @@ Result<std::string> packagedText(const std::string& path, const std::string& fil
 
 /// A call of a run of ours.
 struct OwnCall {
-    std::string name, kind;                         // "kernel0", "reduction"; "addmm", "library: addmm (oneDNN)"
+    std::string name, kind;              // "kernel0", "reduction"; "addmm", "library: addmm (oneDNN)"
     std::vector<std::string> ops;        // of its nodes, as they are computed
-    std::vector<std::string> originals;             // and what these come from, in the graphs before
-    std::vector<std::string> results;               // types
+    std::vector<std::string> originals;  // and what these come from, in the graphs before
+    std::vector<std::string> results;    // types
+    std::string source;                  // of a kernel: C++
     std::vector<NodeKey> nodes;
 };
 enum class CallMatch : uint8_t {
