@@ -30,14 +30,7 @@ class PluginLibrariesTest : public QObject {
     PluginsFolder m_folder;
     Session m_session;
 
-    void open(const QByteArray& text) {
-        QTemporaryFile file;
-        QVERIFY(file.open());
-        file.write(text);
-        file.close();
-        const auto opened = m_session.open(file.fileName().toStdString());
-        QVERIFY2(opened.has_value(), opened ? "" : opened.error().text().c_str());
-    }
+    void open(const QByteArray& text) { QCOMPARE(testing::openText(m_session, text), QString()); }
     Result<RunReport> runWith(const std::string& words, int repeat = 1) {
         const auto request = parseRequest(words);
         if (!request) return request.error();

@@ -47,14 +47,7 @@ class PluginsTest : public QObject {
     PluginsFolder m_folder;
     Session m_session;
 
-    void open(const QByteArray& text) {
-        QTemporaryFile file;
-        QVERIFY(file.open());
-        file.write(text);
-        file.close();
-        const auto opened = m_session.open(file.fileName().toStdString());
-        QVERIFY2(opened.has_value(), opened ? "" : opened.error().text().c_str());
-    }
+    void open(const QByteArray& text) { QCOMPARE(testing::openText(m_session, text), QString()); }
     /// The step of the plugin's pass.
     std::optional<StepInfo> stepOf(RunId run, const QString& pass) {
         const auto steps = m_session.steps(run);

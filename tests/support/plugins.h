@@ -2,7 +2,10 @@
 // Plugins that tests build, in folders of their own.
 #include <QProcess>
 #include <QTemporaryDir>
+#include <QTemporaryFile>
 #include <QtTest>
+
+#include "cutaway/session.h"
 
 namespace cutaway::testing {
 
@@ -49,5 +52,14 @@ class PluginsFolder {
   private:
     QTemporaryDir m_folder, m_home;
 };
+
+/// Opens a graph's text in a session: what is wrong, or nothing.
+inline QString openText(Session& session, const QByteArray& text) {
+    QTemporaryFile file;
+    if (!file.open() || file.write(text) != text.size()) return file.errorString();
+    file.close();
+    const auto opened = session.open(file.fileName().toStdString());
+    return opened ? QString() : QString::fromStdString(opened.error().text());
+}
 
 }  // namespace cutaway::testing
