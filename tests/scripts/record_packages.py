@@ -4,7 +4,7 @@
     python3 tests/scripts/record_packages.py tests/data/packages/2.15.pt2 [MODEL.pt2]
 
 The library is stripped (debug information is nine tenths of it) and the archive is compressed, which PyTorch's own is not;
-everything else stays as it was written. MODEL.pt2 is where torch.export.save writes the same model.
+paths of the machine give way to others of the same length, by hand; everything else stays as it was written. MODEL.pt2 is where torch.export.save writes the same model.
 """
 import pathlib
 import subprocess
