@@ -21,7 +21,11 @@ using OnlyOne = std::unordered_map<MatchKey, int>;
 class Matcher {
   public:
     Matcher(const Graph& before, const Graph& after, uint32_t sameBelow)
-        : m_a(before), m_b(after), m_partner(m_a.size(), kNone), m_other(m_b.size(), kNone), m_same(m_b.size()),
+        : m_a(before),
+          m_b(after),
+          m_partner(m_a.size(), kNone),
+          m_other(m_b.size(), kNone),
+          m_same(m_b.size()),
           m_contested(m_b.size()) {
         pairSameNodes(sameBelow);
         pairOutputs();
@@ -189,7 +193,9 @@ class Matcher {
         const double around = operandScore(left, right) + readerScore(left, right);
         // Another operator is the same call, edited, only where all around it says so.
         if (!sameOp) return m_disagrees == 0 && m_agrees >= 2 && m_open == 0 ? 0.5 + 0.01 * around : 0;
-        double points = around + (m_a.label[left] == m_b.label[right] ? 4 : m_a.call[left] == m_b.call[right] ? 2.5 : 1.5);
+        double points = around + (m_a.label[left] == m_b.label[right] ? 4
+                                  : m_a.call[left] == m_b.call[right] ? 2.5
+                                                                      : 1.5);
         if (m_a.near[left] == m_b.near[right]) points += 1.5;
         if (m_a.from[left] == m_b.from[right]) points += 1;
         if (m_a.to[left] == m_b.to[right]) points += 1;
@@ -328,8 +334,8 @@ class Matcher {
     }
 
     MatchSide m_a, m_b;
-    std::vector<int> m_partner, m_other;     // of m_a's nodes in m_b, and the other way round
-    std::vector<bool> m_same, m_contested;   // by m_b's nodes
+    std::vector<int> m_partner, m_other;    // of m_a's nodes in m_b, and the other way round
+    std::vector<bool> m_same, m_contested;  // by m_b's nodes
     double m_nameWeight = 0;
     std::priority_queue<Candidate> m_queue;
     std::set<Candidate> m_waiting;

@@ -20,7 +20,6 @@
 #include "engine/text/print.h"
 
 namespace cutaway {
-namespace {
 
 std::string typeText(const ValueType& type) {
     if (const TupleType* tuple = type.tuple()) {
@@ -30,6 +29,8 @@ std::string typeText(const ValueType& type) {
     }
     return type.text();
 }
+
+namespace {
 
 int64_t bytesOf(const ValueType& type) {
     if (const TensorType* tensor = type.tensor()) {
@@ -42,7 +43,8 @@ int64_t bytesOf(const ValueType& type) {
     return total;
 }
 
-/// `position`: which placeholder it is; other nodes ignore it.
+}  // namespace
+
 NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     switch (node.kind()) {
         case NodeKind::Output: return NodeRole::Output;
@@ -79,41 +81,6 @@ NodeInfo describeWithRole(const Node& node, NodeRole role) {
     return info;
 }
 
-/// Orders the union topologically for both sides, close to the order of `after`, removed nodes where they stood.
-std::vector<size_t> unionOrder(const std::vector<double>& wish, const std::vector<std::pair<size_t, size_t>>& edges) {
-    std::vector<size_t> byWish(wish.size()), rank(wish.size()), first(wish.size() + 1), next(edges.size());
-    std::iota(byWish.begin(), byWish.end(), size_t{0});
-    std::stable_sort(byWish.begin(), byWish.end(), [&](size_t a, size_t b) { return wish[a] < wish[b]; });
-    for (size_t i = 0; i < byWish.size(); ++i) rank[byWish[i]] = i;
-    std::vector<int> waiting(wish.size(), 0);
-    for (const auto& [from, to] : edges) {
-        ++first[from + 1];
-        ++waiting[to];
-    }
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<size_t> end(first.begin(), first.end() - 1);
-    for (const auto& [from, to] : edges) next[end[from]++] = to;
-    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;  // ranks
-    for (size_t i = 0; i < wish.size(); ++i)
-        if (waiting[i] == 0) ready.push(rank[i]);
-    std::vector<size_t> order;
-    order.reserve(wish.size());
-    for (size_t blocked = 0; order.size() < wish.size();) {
-        // Both sides are acyclic, but their union need not be; on a cycle the node with the smallest wanted position
-        // comes first.
-        while (blocked < byWish.size() && waiting[byWish[blocked]] < 0) ++blocked;
-        const size_t node = byWish[ready.empty() ? blocked : ready.top()];
-        if (!ready.empty()) ready.pop();
-        order.push_back(node);
-        waiting[node] = -1;
-        for (size_t at = first[node]; at < first[node + 1]; ++at)
-            if (const size_t user = next[at]; waiting[user] > 0 && --waiting[user] == 0) ready.push(rank[user]);
-    }
-    return order;
-}
-
-}  // namespace
-
 void putInto(uint32_t graph, NodeInfo& info) {
     info.id = nodeKey(graph, nodeOf(info.id));
     for (std::vector<NodeKey>* list : {&info.inputs, &info.users})
@@ -124,142 +91,6 @@ NodeInfo describeNode(const Module& module, const Node& node) {
     size_t position = 0;
     for (const Node* other = node.previous(); other; other = other->previous()) position += other->isPlaceholder();
     return describeWithRole(node, roleOf(module, node, position));
-}
-
-namespace {
-
-/// The work of describeUnion: every pair of graphs adds its nodes and edges.
-class UnionMaker {
-  public:
-    /// Either side may be missing.
-    void add(const std::string& path, const Module* before, const Module* after) {
-        if (after) addAfter(path, before, *after);
-        if (before && before != after) addRemoved(path, *before);
-        if (after) addEdges(path, *after, Change::Added);
-        if (before) addEdges(path, *before, Change::Removed);
-        if (after)
-            for (const auto& [name, body] : after->subgraphs)
-                add(bodyPath(path, name), before ? before->subgraph(name) : nullptr, body.get());
-        if (before)
-            for (const auto& [name, body] : before->subgraphs)
-                if (!after || !after->subgraph(name)) add(bodyPath(path, name), body.get(), nullptr);
-    }
-    /// A graph as it is.
-    void add(const std::string& path, const Module& module) {
-        addAfter(path, &module, module);
-        addEdges(path, module, Change::Kept);
-        for (const auto& [name, body] : module.subgraphs) add(bodyPath(path, name), *body);
-    }
-    UnionGraph take() {
-        takeEdges();
-        if (m_out.removed == 0 && isOrdered()) {  // the order of the graph
-            m_out.nodes = std::move(m_nodes);
-            return std::move(m_out);
-        }
-        std::vector<std::pair<size_t, size_t>> links;
-        for (const UnionGraph::Edge& edge : m_out.edges) links.emplace_back(m_place.at(edge.from), m_place.at(edge.to));
-        for (size_t i : unionOrder(m_wish, links)) m_out.nodes.push_back(std::move(m_nodes[i]));
-        return std::move(m_out);
-    }
-
-  private:
-    void show(const std::string& path, NodeInfo& info) {
-        if (path.empty()) return;
-        putInto(graphNumber(path), info);
-        info.module = path + (info.module.empty() ? "" : "." + info.module);
-    }
-    void addAfter(const std::string& path, const Module* before, const Module& after) {
-        size_t position = 0;
-        for (const Node& now : after.graph().nodes()) {
-            const Node* const was = before ? before->graph().find(now.id()) : nullptr;
-            UnionGraph::Node node;
-            node.info = describeWithRole(now, roleOf(after, now, position));
-            position += now.isPlaceholder();
-            show(path, node.info);
-            if (was == nullptr) {
-                node.change = Change::Added;
-                ++m_out.added;
-            } else if (was != &now && !sameButForInputs(*was, now)) {
-                node.change = Change::Edited;
-                node.beforeOp = was->isCall() ? was->op().name() : std::string();
-                node.beforeType = typeText(was->type());
-                ++m_out.edited;
-            }
-            m_place[node.info.id] = m_nodes.size();
-            m_wish.push_back(static_cast<double>(m_nodes.size()));
-            m_nodes.push_back(std::move(node));
-        }
-    }
-    /// The wanted position of a removed node is just before the first surviving node after it.
-    void addRemoved(const std::string& path, const Module& before) {
-        const uint32_t number = graphNumber(path);
-        std::vector<const Node*> olds;
-        for (const Node& node : before.graph().nodes()) olds.push_back(&node);
-        std::vector<double> wish(olds.size());
-        double next = static_cast<double>(m_nodes.size());
-        for (size_t i = olds.size(); i-- > 0;) {
-            if (auto found = m_place.find(nodeKey(number, olds[i]->id())); found != m_place.end())
-                next = std::min(next, m_wish[found->second]);
-            wish[i] = next - 0.5;
-        }
-        size_t position = 0;
-        for (size_t i = 0; i < olds.size(); ++i) {
-            const Node& old = *olds[i];
-            const size_t at = position;
-            position += old.isPlaceholder();
-            if (!m_place.try_emplace(nodeKey(number, old.id()), m_nodes.size()).second) continue;
-            m_wish.push_back(wish[i]);
-            m_nodes.push_back({Change::Removed, describeWithRole(old, roleOf(before, old, at)), {}, {}});
-            show(path, m_nodes.back().info);
-            ++m_out.removed;
-        }
-    }
-    void addEdges(const std::string& path, const Module& module, Change side) {
-        const uint32_t number = graphNumber(path);
-        for (const Node& node : module.graph().nodes()) {
-            const NodeKey to = nodeKey(number, node.id());
-            if (!m_place.contains(to)) continue;
-            for (const Node* input : node.inputs())
-                if (const NodeKey from = nodeKey(number, input->id()); m_place.contains(from))
-                    m_edges.push_back({from, to, side});
-        }
-    }
-    /// Sorted; those of both sides are kept.
-    void takeEdges() {
-        const auto ends = [](const UnionGraph::Edge& edge) { return std::pair(edge.from, edge.to); };
-        std::stable_sort(m_edges.begin(), m_edges.end(),
-                         [&](const auto& a, const auto& b) { return ends(a) < ends(b); });
-        for (const UnionGraph::Edge& edge : m_edges) {
-            if (m_out.edges.empty() || ends(m_out.edges.back()) != ends(edge)) m_out.edges.push_back(edge);
-            else if (m_out.edges.back().change != edge.change) m_out.edges.back().change = Change::Kept;
-        }
-    }
-    /// Whether each node stands behind what it reads, as in a graph that verifies.
-    bool isOrdered() const {
-        return std::all_of(m_out.edges.begin(), m_out.edges.end(),
-                           [&](const UnionGraph::Edge& edge) { return m_place.at(edge.from) < m_place.at(edge.to); });
-    }
-
-    UnionGraph m_out;
-    std::vector<UnionGraph::Node> m_nodes;
-    std::vector<double> m_wish;
-    std::unordered_map<NodeKey, size_t> m_place;  // lookups only, never iterated
-    std::vector<UnionGraph::Edge> m_edges;
-};
-
-}  // namespace
-
-UnionGraph describeUnion(const Module& before, const Module& after) {
-    if (&before == &after) return describeGraph(after);
-    UnionMaker maker;
-    maker.add("", &before, &after);
-    return maker.take();
-}
-
-UnionGraph describeGraph(const Module& module) {
-    UnionMaker maker;
-    maker.add("", module);
-    return maker.take();
 }
 
 NodeDetails describeDetails(const Module& module, const Node& node) {

@@ -9,11 +9,19 @@
 
 namespace cutaway {
 
+std::string typeText(const ValueType& type);
+/// `position`: which placeholder it is; other nodes ignore it.
+NodeRole roleOf(const Module& module, const Node& node, size_t position);
+NodeInfo describeWithRole(const Node& node, NodeRole role);
 NodeInfo describeNode(const Module& module, const Node& node);
 /// As nodes of that graph.
 void putInto(uint32_t graph, NodeInfo& info);
 /// Nodes of subgraphs follow those of the main graph, in a module named after the subgraph.
 UnionGraph describeUnion(const Module& before, const Module& after);
+/// The same of graphs of which ids say nothing, so that nodes are paired by what they are (ir/match.h). `common`: a
+/// graph that both came from, whose nodes kept their ids; null if there is none. Nodes have the keys of `after`; those
+/// of `before` alone have keys that `after` has not.
+UnionGraph describeMatched(const Module& before, const Module& after, const Module* common);
 /// The graph alone: all of it is kept.
 UnionGraph describeGraph(const Module& module);
 NodeDetails describeDetails(const Module& module, const Node& node);

@@ -68,6 +68,7 @@ Failure Session::State::failureOf(const char* operation, RunId id, const RunOpti
 }
 
 Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken* cancel) const {
+    if (isKept(place)) return keptAt(place);
     if (!input) return Error{ErrorCode::NotFound, "no model is open", {}, {}};
     if (place.step < 0) {
         const auto of = place.run < 0 ? Result<const Run*>(nullptr) : run(place.run);
@@ -363,7 +364,8 @@ Result<UnionGraph> Session::diff(const Place& before, const Place& after, const 
     return guarded([&]() -> Result<UnionGraph> {
         CT_TRY(const Snapshot old, m_state->snapshot(before, progress.cancel.get()));
         CT_TRY(const Snapshot fresh, m_state->snapshot(after, progress.cancel.get()));
-        return describeUnion(*old, *fresh);
+        if (m_state->oneLineage(before, after)) return describeUnion(*old, *fresh);
+        return describeMatched(*old, *fresh, m_state->common(before, after).get());
     });
 }
 

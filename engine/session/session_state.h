@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cutaway/comparison.h"
 #include "cutaway/guarded.h"
 #include "cutaway/session.h"
 #include "engine/formats/open.h"
@@ -40,10 +41,18 @@ struct Session::State {
     std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
     std::string noSamples;             // why there are none, if the file has some that cannot be used
     ModelInfo info;
-    mutable std::mutex mutex;  // of `runs` and `replayed`
+    mutable std::mutex mutex;  // of `runs`, `replayed` and `kept`
     std::deque<Run> runs;      // grows at its end, so that a run stays where it is
     /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.
     mutable std::vector<std::pair<Place, Snapshot>> replayed;
+
+    /// Graphs of other files and sessions, at places whose run is kFirstKept and below.
+    std::vector<Snapshot> kept;
+    static constexpr RunId kFirstKept = -2;
+    Place keep(Snapshot graph);
+    Result<Snapshot> keptAt(const Place& place) const;
+    bool oneLineage(const Place& before, const Place& after) const;
+    Snapshot common(const Place& before, const Place& after) const;
 
     Result<const Run*> run(RunId id) const;
     Result<Run*> run(RunId id);

@@ -38,7 +38,9 @@ const std::map<QString, Smoke> kSmoke = {
       {{"--json", "steps chain.py"},
        {"--json --rewrites", "steps chain.py --rewrites"},
        {"--json --check-numbers", "steps chain.py --check-numbers"}}}},
-    {"diff", {"diff chain.py --step remove_noop_ops", {{"--json", "diff chain.py --step remove_noop_ops"}}}},
+    {"diff",
+     {"diff chain.py --step remove_noop_ops",
+      {{"--json", "diff chain.py --step remove_noop_ops"}, {"--json OTHER", "diff chain.py chain.py"}}}},
     {"run", {"run chain.py", {{"--json", "run chain.py"}, {"--json --calls", "run chain.py --backend cpu --calls"}}}},
     {"loops",
      {"loops chain.py",
@@ -283,6 +285,33 @@ class CliCommandsTest : public QObject {
             if (line.contains(" = "))
                 signs += QString(line).section(' ', 0, 0) + QString(line).simplified().section(' ', 1, 1);
         QCOMPARE(signs, (QStringList{"+addmm:", "-m:", "-a:", "=r:", "=r:"}));
+    }
+
+    /// Two files, names of graphs and stages within them, and what PyTorch recorded on both sides of a stage.
+    void twoGraphsAreCompared() {
+        const QByteArray head = "def forward(x: \"f32[4, 4]\", w: \"f32[4, 4]\"):\n    m = aten.mm.default(x, w)\n";
+        write("one.py", head + "    r = aten.relu.default(m)\n    return (r,)\n");
+        write("renamed.py",
+              "def forward(a: \"f32[4, 4]\", b: \"f32[4, 4]\"):\n    r = aten.mm.default(a, b)\n"
+              "    m = aten.relu.default(r)\n    return (m,)\n");
+        write("other.py", head + "    n = aten.neg.default(m)\n    r = aten.tanh.default(n)\n    return (r,)\n");
+        const Ended same = shell("cutaway-cli diff one.py renamed.py");
+        QVERIFY2(same.status == 0, (same.out + same.err).constData());
+        QVERIFY2(same.out.startsWith("distance 0 of 5 and 5 nodes"), same.out.constData());
+        const Ended differ = shell("cutaway-cli diff one.py other.py");
+        QVERIFY2(differ.status == 1, differ.err.constData());
+        QVERIFY2(differ.out.contains("+    n: ") && differ.out.contains("part at "), differ.out.constData());
+        const Ended stages = shell("cutaway-cli diff one.py::joint one.py::post_grad");
+        QVERIFY2(stages.status == 0, (stages.out + stages.err).constData());
+        const Ended none = shell("cutaway-cli diff one.py::nonesuch one.py");
+        QVERIFY2(none.status == 1 && none.err.contains("nonesuch"), none.err.constData());
+        QVERIFY(QDir(m_folder.path()).mkpath("stages"));
+        write("stages/04_post_grad.before.py", head + "    r = aten.relu.default(m)\n    return (r,)\n");
+        write("stages/04_post_grad.after.py", head + "    r = aten.neg.default(m)\n    return (r,)\n");
+        const Ended recorded = shell("cutaway-cli diff stages --recorded");
+        QVERIFY2(recorded.status == 1 && recorded.out.contains("04_post_grad.after.py"), recorded.err.constData());
+        const Ended missing = shell("cutaway-cli diff one.py --recorded");
+        QVERIFY2(missing.status == 1 && missing.err.contains("before and after"), missing.err.constData());
     }
 
     void aPageIsOnWhatWasAskedFor() {

@@ -1,14 +1,15 @@
 // Graphs that are matched by what they are (engine/ir/match.h): recorded ones beside copies of themselves that were
 // renamed, reordered and edited, beside those of another PyTorch, and PyTorch's post-grad graphs beside ours. The pairs
 // that are right are known, since copies keep ids, and both sides of a pass keep names of what they leave alone.
+#include "engine/ir/match.h"
+
 #include <QDirIterator>
 #include <QElapsedTimer>
 #include <QTest>
 #include <random>
 #include <set>
 
-#include "cutaway/session.h"
-#include "engine/ir/match.h"
+#include "cutaway/comparison.h"
 #include "engine/ops/build.h"
 #include "engine/ops/op_registry.h"
 #include "engine/session/session_state.h"
@@ -96,8 +97,8 @@ bool editOnce(Module& module, Random& random) {
     const Node* const read = node.arg(0).node();
     switch (random() % 5) {
         case 0:
-            for (const auto& [from, to] : {std::pair("aten.add.Tensor", "aten.sub.Tensor"),
-                                           std::pair("aten.mul.Tensor", "aten.div.Tensor")}) {
+            for (const auto& [from, to] :
+                 {std::pair("aten.add.Tensor", "aten.sub.Tensor"), std::pair("aten.mul.Tensor", "aten.div.Tensor")}) {
                 if (!node.isCall(from)) continue;
                 std::vector<Argument> args(node.args().begin(), node.args().begin() + 2);
                 if (std::string_view(to) == "aten.sub.Tensor") args.emplace_back(1);
@@ -151,6 +152,7 @@ class MatchTest : public QObject {
     void ours();
     void versions_data();
     void versions();
+    void twoRuns();
     void quickly();
     void cleanupTestCase();
 
@@ -189,11 +191,14 @@ void MatchTest::small_data() {
         << head + "a = aten.mm.default(x, w); b = aten.relu.default(a); return b"
         << head + "a = aten.mm.default(x, w); c = aten.relu.default(a); b = aten.relu.default(c); return b"
         << "x-x sure, w-w sure, a-a sure, b-c likely, output-output sure; +b";
-    QTest::newRow("twins") << head + "a = aten.relu.default(x); b = aten.relu.default(x); c = aten.mm.default(a, w); "
-                                     "d = aten.mm.default(b, w); e = aten.add.Tensor(c, d); return e"
-                           << head + "a = aten.relu.default(x); b = aten.relu.default(x); d = aten.mm.default(b, w); "
-                                     "c = aten.mm.default(a, w); e = aten.add.Tensor(c, d); return e"
-                           << "x-x sure, w-w sure, a-a sure, b-b sure, d-d sure, c-c sure, e-e sure, output-output sure";
+    QTest::newRow("twins")
+        << head +
+               "a = aten.relu.default(x); b = aten.relu.default(x); c = aten.mm.default(a, w); "
+               "d = aten.mm.default(b, w); e = aten.add.Tensor(c, d); return e"
+        << head +
+               "a = aten.relu.default(x); b = aten.relu.default(x); d = aten.mm.default(b, w); "
+               "c = aten.mm.default(a, w); e = aten.add.Tensor(c, d); return e"
+        << "x-x sure, w-w sure, a-a sure, b-b sure, d-d sure, c-c sure, e-e sure, output-output sure";
     QTest::newRow("nothing in common")
         << head + "a = aten.mm.default(x, w); return a"
         << "def forward(self, y: \"i64[3]\"):\n    b = aten.bitwise_not.default(y); return b"
@@ -331,14 +336,35 @@ void MatchTest::versions() {
              qPrintable(QString("%1 of %2 pairs are sure").arg(sure).arg(match.pairs.size())));
 }
 
+/// Two runs number the nodes that they make by themselves: without the pass that orders, only the order is another.
+void MatchTest::twoRuns() {
+    const QString file = testing::referenceFolder("models/gpt2_mini") + "/model.pt2";
+    if (!QFile::exists(file)) QSKIP(testing::kNoReference);
+    Session session;
+    QVERIFY(session.open(file.toStdString()));
+    CompileRequest request;
+    request.passesOnly = true;
+    const auto with = session.compile(request);
+    request.disabledPasses = {"reorder_for_locality"};
+    const auto without = session.compile(request);
+    QVERIFY(with && without);
+    const auto last = [&](RunId run) { return Place{run, static_cast<int>(session.steps(run)->size()) - 1, -1}; };
+    const auto graph = session.diff(last(*with), last(*without));
+    QVERIFY(graph);
+    const DiffReport report = reportOf(*graph);
+    QCOMPARE(report.distance, 0);
+    QCOMPARE(report.unsure, 0);
+    for (const UnionGraph::Edge& edge : graph->edges) QVERIFY(edge.change == Change::Kept);
+}
+
 /// Two graphs of 3 000 nodes: nothing to see for somebody who waits.
 void MatchTest::quickly() {
     std::string text = "def forward(self, x: \"f32[4, 4]\", w: \"f32[4, 4]\"):\n";
     std::string last = "x";
     for (int i = 0; i < 1000; ++i) {
         const std::string n = std::to_string(i);
-        text += "    m" + n + " = aten.mm.default(" + last + ", w)\n    r" + n + " = aten.relu.default(m" + n + ")\n    s" + n +
-                " = aten.add.Tensor(r" + n + ", " + last + ")\n";
+        text += "    m" + n + " = aten.mm.default(" + last + ", w)\n    r" + n + " = aten.relu.default(m" + n +
+                ")\n    s" + n + " = aten.add.Tensor(r" + n + ", " + last + ")\n";
         last = "s" + n;
     }
     const auto module = testing::graph((text + "    return " + last + "\n").c_str());

@@ -193,7 +193,8 @@ class Session {
     Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeKey node,
                                         const Progress& progress = {});
 
-    /// Difference between two places: usually the places before and after a step.
+    /// Difference between two places: usually the places before and after a step. Graphs of two runs, and graphs that
+    /// are kept beside (cutaway/comparison.h), are paired by what their nodes are, each pair with its certainty.
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
     Result<GraphText> text(const Place& place, bool runnable = false, const Progress& progress = {});
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress = {});

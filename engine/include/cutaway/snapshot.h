@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cutaway/certainty.h"
 #include "cutaway/node_key.h"
 
 namespace cutaway {
@@ -71,8 +72,12 @@ enum class Change : uint8_t { Kept, Added, Removed, Edited };
 struct UnionGraph {
     struct Node {
         Change change = Change::Kept;
-        NodeInfo info;                     // after, or before for removed nodes
-        std::string beforeOp, beforeType;  // where edited
+        NodeInfo info;                          // after, or before for removed nodes
+        std::string beforeOp, beforeType;       // where edited
+        NodeKey before = NodeKey::None;         // its key in the graph before, where that is another than info.id
+        Certainty certainty = Certainty::Sure;  // that a node of both is one and the same
+
+        NodeKey keyBefore() const { return before == NodeKey::None ? info.id : before; }
     };
     struct Edge {
         NodeKey from, to;
