@@ -193,8 +193,7 @@ class UnionMaker {
             const NodeKey to = keyOf(node);
             if (!m_place.contains(to)) continue;
             for (const Node* input : node.inputs())
-                if (const NodeKey from = keyOf(*input); m_place.contains(from))
-                    m_edges.push_back({from, to, side});
+                if (const NodeKey from = keyOf(*input); m_place.contains(from)) m_edges.push_back({from, to, side});
         }
     }
     /// Sorted; those of both sides are kept.

@@ -187,6 +187,7 @@ class PictureMaker {
         if (from.change == Change::Edited && !from.beforeType.empty() && from.beforeType != from.info.type)
             node.detail = (call ? name + QStringLiteral(" · ") : QString()) + textOf(from.beforeType) +
                           QStringLiteral(" → ") + type;
+        if (from.certainty != Certainty::Sure) node.detail += QStringLiteral(" · ") + certaintyWord(from.certainty);
         addChips(node, slot);
         measure(node);
         m_picture.nodes.push_back(std::move(node));

@@ -74,6 +74,8 @@ LayoutProblem problemOf(const Picture& picture);
 
 /// "+", "−", "~" or "".
 QString signOf(Change change);
+/// Of a pair that is not sure: "likely the same"; empty of one that is.
+QString certaintyWord(Certainty certainty);
 /// "aten.add.Tensor" -> "add.Tensor"; other namespaces stay.
 QString shortOp(const std::string& op);
 QString textOf(const std::string& utf8);

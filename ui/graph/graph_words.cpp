@@ -13,6 +13,15 @@ QString signOf(Change change) {
     return {};
 }
 
+QString certaintyWord(Certainty certainty) {
+    switch (certainty) {
+        case Certainty::Likely: return QStringLiteral("likely the same");
+        case Certainty::Unsure: return QStringLiteral("perhaps the same");
+        case Certainty::Sure: break;
+    }
+    return {};
+}
+
 QString textOf(const std::string& utf8) { return QString::fromStdString(utf8); }
 
 QString shortOp(const std::string& op) {
@@ -48,6 +57,9 @@ QString spokenText(const Picture& picture, int at) {
         QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
     if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(info->op);
     if (!info->type.empty()) text += QStringLiteral(", ") + textOf(info->type);
+    for (const auto& known : picture.graph->nodes)
+        if (known.info.id == node.id && known.certainty != Certainty::Sure)
+            text += QStringLiteral(", ") + certaintyWord(known.certainty);
     if (!inputs.isEmpty()) text += QStringLiteral("; reads ") + listed(inputs);
     if (!users.isEmpty()) text += QStringLiteral("; read by ") + listed(users);
     return text;

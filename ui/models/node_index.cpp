@@ -13,6 +13,14 @@ const UnionGraph::Node* NodeIndex::find(NodeKey id) const {
     return found == m_places.cend() ? nullptr : &m_graph->nodes[static_cast<size_t>(*found)];
 }
 
+void NodeIndex::showBefore(std::vector<NodeKey>& keys) const {
+    QHash<quint64, NodeKey> shown;
+    for (const UnionGraph::Node& node : m_graph->nodes)
+        if (node.change != Change::Added && node.before != NodeKey::None)
+            shown.insert(packed(node.before), node.info.id);
+    for (NodeKey& key : keys) key = shown.value(packed(key), key);
+}
+
 QString nameIn(const std::shared_ptr<const NodeIndex>& nodes, NodeKey id) {
     const UnionGraph::Node* node = nodes ? nodes->find(id) : nullptr;
     return node ? QString::fromStdString(node->info.name) : QStringLiteral("%%1").arg(packed(id));

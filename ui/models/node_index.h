@@ -14,6 +14,8 @@ class NodeIndex {
     explicit NodeIndex(std::shared_ptr<const UnionGraph> graph);
     /// Null if the graph has no such node.
     const UnionGraph::Node* find(NodeKey id) const;
+    /// Turns keys of the graph before into those that the union shows.
+    void showBefore(std::vector<NodeKey>& keys) const;
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   private:

@@ -13,6 +13,7 @@ void SessionController::close() {
     m_path.clear();
     m_graph.clear();
     m_graphs.clear();
+    m_keptNames.clear();
     m_runs.clear();
     m_breakpoints->clearStop();
     m_rules.reset();

@@ -155,6 +155,7 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_path = path;
     m_model = std::move(info);
     m_runs.clear();
+    m_keptNames.clear();
     m_breakpoints->clearStop();
     m_rulesOf = -1;
     m_rules.reset();

@@ -109,6 +109,14 @@ class SessionController : public QObject {
     void askCurve();
     const std::shared_ptr<const RunPartition>& partition() const { return m_partition; }
     const std::shared_ptr<const PartitionChoice>& candidate() const { return m_candidate; }
+    /// The difference between a graph of another file, or another of this file, and the current graph. What is open
+    /// stays.
+    void compareWith(const QString& path, const QString& graph);
+    void graphsOf(const QString& path, std::function<void(const std::vector<GraphSummary>&)> then);
+    /// The graphs from before and after PyTorch's post-grad passes that belong to the open one, else the file's first.
+    std::optional<RecordedPair> recordedPair() const;
+    /// What our post-grad passes make of the former beside the latter.
+    void compareRecorded(const CompileRequest& options);
     /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
     void bisect(RunId run, const BisectOptions& options);
     /// Writes the open graph with all that running it takes into a folder; what came of it is in the log.
@@ -248,6 +256,7 @@ class SessionController : public QObject {
     LogModel m_log;
     std::optional<ModelInfo> m_model;
     QString m_path, m_graph;
+    QHash<RunId, QString> m_keptNames;  // of graphs beside the open one
     std::vector<GraphSummary> m_graphs;
     std::vector<Run> m_runs;
     std::optional<Run> m_compiling;

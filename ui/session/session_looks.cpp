@@ -37,7 +37,8 @@ Result<SessionController::Loaded> SessionController::loadBoth(Source& source, co
     }
     if (both.beside)
         for (NodeKey& line : after.lineNodes) line = both.beside->shownKey(line);
-    CT_TRY(const GraphText before, source.text(what.before, false, progress));
+    CT_TRY(GraphText before, source.text(what.before, false, progress));
+    if (!both.beside) both.nodes->showBefore(before.lineNodes);
     both.lines = diffTexts(before, after);
     return both;
 }
@@ -79,8 +80,17 @@ Result<void> take(Result<NodeDetails> found, std::optional<NodeDetails>& into) {
 
 Result<void> readNode(Source& source, const Comparison& what, NodeKey id, NodeFacts& facts, const Progress& progress) {
     CT_TRY_VOID(take(source.node(what.after, id, progress), facts.after));
-    if (what.before == what.after) facts.before = facts.after;
-    else return take(source.node(what.before, id, progress), facts.before);
+    if (what.before == what.after) {
+        facts.before = facts.after;
+        return {};
+    }
+    // Graphs of two runs or files have keys of their own (cutaway/comparison.h).
+    const UnionGraph::Node* const node = facts.nodes ? facts.nodes->find(id) : nullptr;
+    if (node && node->change == Change::Added) return {};
+    CT_TRY_VOID(take(source.node(what.before, node ? node->keyBefore() : id, progress), facts.before));
+    if (!facts.before || !node || node->keyBefore() == id) return {};
+    std::vector<std::vector<NodeKey>*> lists{&facts.before->node.inputs, &facts.before->node.users};
+    for (std::vector<NodeKey>* keys : lists) facts.nodes->showBefore(*keys);
     return {};
 }
 

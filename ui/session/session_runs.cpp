@@ -248,6 +248,7 @@ const Run* SessionController::runOf(RunId id) const {
 }
 
 QString SessionController::placeName(const Place& place) const {
+    if (isKept(place)) return m_keptNames.value(place.run);
     const Run* run = runOf(place.run);
     QString name = tr("as opened");
     if (place.step >= 0) {

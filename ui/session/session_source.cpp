@@ -35,6 +35,20 @@ class SessionSource : public Source {
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override {
         return session()->diff(before, after, progress);
     }
+    Result<ModelInfo> inspect(const std::string& path) override { return inspectFile(path); }
+    Result<Place> keepFile(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
+        return cutaway::keepFile(*session(), path, settings, progress);
+    }
+    /// In a session of its own, so that the open graph and its runs stay as they are.
+    Result<PostGradPlaces> postGradBesideRecorded(const std::string& path, const RecordedPair& pair,
+                                                  const CompileRequest& request, const Progress& progress) override {
+        Session other;
+        CT_TRY_VOID(other.open(path, {pair.before, {}}, progress));
+        CT_TRY(const PostGradPlaces there, cutaway::postGradBesideRecorded(other, pair, request, progress));
+        CT_TRY(const Place theirs, keepGraph(*session(), other, there.theirs));
+        CT_TRY(const Place ours, keepGraph(*session(), other, there.ours));
+        return PostGradPlaces{theirs, ours};
+    }
     Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override {
         return session()->text(place, runnable, progress);
     }

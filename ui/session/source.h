@@ -6,6 +6,7 @@
 
 #include "cutaway/bisect.h"
 #include "cutaway/breakpoints.h"
+#include "cutaway/comparison.h"
 #include "cutaway/debug_compile.h"
 #include "cutaway/export.h"
 #include "cutaway/gradients.h"
@@ -39,6 +40,17 @@ class Source {
     virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
     virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;
     virtual Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) = 0;
+    /// Graphs beside the open one (cutaway/comparison.h).
+    virtual Result<ModelInfo> inspect(const std::string& /*path*/) {
+        return unsupported("files cannot be read here", {}, {});
+    }
+    virtual Result<Place> keepFile(const std::string& /*path*/, const OpenSettings&, const Progress&) {
+        return unsupported("graphs of other files cannot be compared here", {}, {});
+    }
+    virtual Result<PostGradPlaces> postGradBesideRecorded(const std::string& /*path*/, const RecordedPair&,
+                                                          const CompileRequest&, const Progress&) {
+        return unsupported("recorded graphs cannot be compared here", {}, {});
+    }
     virtual Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) = 0;
     virtual Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) = 0;
     /// What a definition of the operator that the node calls begins with; NotFound where none is wanted.

@@ -216,6 +216,14 @@ const Command kDebugCommands[] = {
      .icon = "mark-b",
      .run = mark<true>,
      .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compare with Another &Graph…"),
+     .key = "Ctrl+Shift+C",
+     .run = compareWithGraph,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compare with a F&ile…"), .run = compareWithFile, .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&PyTorch's Post-Grad Graph against Ours"),
+     .run = compareRecorded,
+     .whyNot = needsRecorded},
 };
 
 }  // namespace

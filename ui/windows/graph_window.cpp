@@ -199,6 +199,20 @@ QString GraphWindow::pictureTitle() const {
     return parts.join(QStringLiteral(" · "));
 }
 
+/// Of graphs that ids do not compare; empty where all pairs are sure.
+static QString uncertainPairs(const UnionGraph& graph) {
+    int likely = 0, unsure = 0;
+    for (const UnionGraph::Node& node : graph.nodes) {
+        if (node.change == Change::Added || node.change == Change::Removed) continue;
+        likely += node.certainty == Certainty::Likely;
+        unsure += node.certainty == Certainty::Unsure;
+    }
+    QStringList parts;
+    if (likely) parts << GraphWindow::tr("%1 likely the same").arg(likely);
+    if (unsure) parts << GraphWindow::tr("%1 perhaps the same").arg(unsure);
+    return parts.join(QStringLiteral(", "));
+}
+
 void GraphWindow::showWhat(const Shown& what) {
     const Comparison& pair = what.comparison;
     m_shown = pair;
@@ -227,7 +241,9 @@ QString GraphWindow::countsOf(const Shown& what) const {
     const Run* split = m_controller.runOf(pair.after.run);
     if (split && split->splitStep() == pair.after.step && pair == comparisonAt(pair.after))
         return tr("forward and backward");
-    const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
+    QString counts = changeCounts(graph.added, graph.removed, graph.edited);
+    if (const QString pairs = uncertainPairs(graph); !pairs.isEmpty())
+        counts += (counts.isEmpty() ? QString() : QStringLiteral(" · ")) + pairs;
     // Wires may change, or the order alone, and no node.
     const bool wires = std::any_of(graph.edges.begin(), graph.edges.end(),
                                    [](const auto& edge) { return edge.change != Change::Kept; });

@@ -21,8 +21,8 @@ struct DiffPart {
 struct DiffReport {
     int nodesBefore = 0, nodesAfter = 0;
     int added = 0, removed = 0, edited = 0;
-    int rewired = 0;   // the same call of other values
-    int distance = 0;  // the sum: how many nodes to touch to make one graph of the other
+    int rewired = 0;                       // the same call of other values
+    int distance = 0;                      // the sum: how many nodes to touch to make one graph of the other
     int sure = 0, likely = 0, unsure = 0;  // pairs
     std::vector<DiffPart> parts;           // the largest first
     bool same() const { return distance == 0; }
