@@ -1,4 +1,5 @@
-// Any graph beside the open one: another of the same trace, a file, PyTorch's post-grad graph beside ours, and two runs.
+// Any graph beside the open one: another of the same trace, a file, PyTorch's post-grad graph beside ours, and two
+// runs.
 #include <QTreeWidget>
 #include <QtTest>
 
@@ -59,7 +60,8 @@ class ComparedGraphsTest : public QObject, testing::SessionWindowFixture {
         open(trace);
         const size_t all = controller().graphs().size();
         m_main->open(trace, "0/0 before_post_grad_graph");
-        QTRY_COMPARE_WITH_TIMEOUT(controller().graph(), QString("0/0 before_post_grad_graph"), testing::kEnginePatience);
+        QTRY_COMPARE_WITH_TIMEOUT(controller().graph(), QString("0/0 before_post_grad_graph"),
+                                  testing::kEnginePatience);
         settle();
         QCOMPARE(controller().graphs().size(), all);
         controller().compareWith(trace, "0/0 aot_joint_graph");

@@ -228,6 +228,45 @@ class LayoutTest : public QObject {
         QCOMPARE(finished[0][1].value<Answer>()->centres.size(), size_t(3001));
     }
 
+    /// Boxes of very different widths: a curve that leaves a wide one near its corner is nearer to the other's centre.
+    void routesOfWideBoxesDoSoToo() {
+        std::mt19937 random(5);
+        for (int turn = 0; turn < 60; ++turn) {
+            LayoutProblem problem = testing::randomProblem(40, random());
+            for (auto& node : problem.nodes) node.width = random() % 2 ? 330 : 30;
+            const LayoutAnswer answer = run("dot", problem);
+            for (size_t i = 0; i < problem.edges.size(); ++i) {
+                if (answer.routes[i].empty()) continue;
+                const auto& edge = problem.edges[i];
+                const double tail = answer.centres[edge.from].y, head = answer.centres[edge.to].y;
+                const auto &first = answer.routes[i].front(), &last = answer.routes[i].back();
+                QVERIFY(std::abs(first.y - tail) <= 18 && std::abs(last.y - head) <= 18);
+            }
+        }
+    }
+
+    void anEmptyClusterHasNoBox() {
+        LayoutProblem problem = testing::randomProblem(5, 1);
+        problem.clusters = {{-1}, {-1}};
+        problem.nodes[0].cluster = problem.nodes[1].cluster = 1;
+        const LayoutAnswer answer = run("dot", problem);
+        const LayoutBox& box = answer.clusters[0];
+        QVERIFY(box.x == 0 && box.y == 0 && box.width == 0 && box.height == 0);
+        QVERIFY(answer.clusters[1].width > 0);
+    }
+
+    void aGraphvizWithoutPluginsIsSaid() {
+        QTemporaryDir none;
+        qputenv("GVBINDIR", none.path().toUtf8());
+        LayoutClient client;
+        QSignalSpy finished(&client, &LayoutClient::finished);
+        client.request(testing::randomProblem(30, 1));
+        const bool came = QTest::qWaitFor([&] { return finished.size() == 1; }, 30000);
+        qunsetenv("GVBINDIR");
+        QVERIFY(came);
+        QVERIFY2(finished[0][2].toString().contains("list of plugins"), qPrintable(finished[0][2].toString()));
+    }
+
     void aNewRequestKillsTheRunningOne() {
         QTemporaryDir folder;
         LayoutClient client;

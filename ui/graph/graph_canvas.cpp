@@ -19,6 +19,11 @@ QString apartText() { return GraphCanvas::tr("Nothing here on this side: showing
 
 GraphCanvas::GraphCanvas(QWidget* parent) : QWidget(parent), m_colors(GraphColors::of(palette())) {
     installGraphAccessibility();
+    m_staleFor.setSingleShot(true);
+    connect(&m_staleFor, &QTimer::timeout, this, [this] {
+        m_stale = true;
+        update();
+    });
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAttribute(Qt::WA_OpaquePaintEvent);
@@ -29,6 +34,13 @@ GraphCanvas::GraphCanvas(QWidget* parent) : QWidget(parent), m_colors(GraphColor
 void GraphCanvas::setHint(const QString& hint) {
     m_hint = hint;
     update();
+}
+
+void GraphCanvas::setStale(bool stale) {
+    constexpr int kMoment = 150;  // most pictures are there before: those do not flicker
+    if (stale) return m_staleFor.start(kMoment);
+    m_staleFor.stop();
+    if (std::exchange(m_stale, false)) update();
 }
 
 void GraphCanvas::setTitle(const QString& title) {
@@ -208,6 +220,11 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     request.heat = m_heat.get();
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
+    if (m_stale) {
+        QColor veil = m_colors.canvas;
+        veil.setAlphaF(0.65F);
+        painter.fillRect(event->rect(), veil);
+    }
     if (minimapShown()) paintMinimap(painter);
     if (!m_title.isEmpty()) paintTitle(painter);
     if (m_apart) paintApart(painter);

@@ -2,6 +2,7 @@
 // Shows a scene, to be moved through by mouse and keyboard. Knows nothing of runs and steps: the current node comes in
 // by setCurrent and goes out by nodeChosen. One tab stop; its nodes are accessible children (graph_accessible.h).
 #include <QPixmap>
+#include <QTimer>
 #include <QWidget>
 #include <memory>
 
@@ -25,6 +26,8 @@ class GraphCanvas : public QWidget {
     /// What an empty canvas says.
     void setHint(const QString& hint);
     /// What is written in the corner: of two panes, which one it is.
+    /// The picture of something else is on its way: after a moment this one is dimmed, until it has gone.
+    void setStale(bool stale);
     void setTitle(const QString& title);
     const QString& title() const { return m_title; }
     /// Sides of a partition, in place of what changed; null for none.
@@ -110,6 +113,8 @@ class GraphCanvas : public QWidget {
     std::shared_ptr<const HeatMarks> m_heat;
     GraphColors m_colors;
     GraphMode m_mode = GraphMode::Union;
+    QTimer m_staleFor;
+    bool m_stale = false;
     QString m_hint, m_title;
     double m_scale = 1;
     QPointF m_offset, m_pressed, m_pressedOffset;

@@ -35,12 +35,16 @@ GraphView::GraphView(QWidget* parent)
         if (m_hand) lookTogether(m_hand, false);
     });
     connect(&m_builder, &SceneBuilder::started, this, &GraphView::layoutStarted);
+    connect(&m_builder, &SceneBuilder::started, this, [this] {
+        for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(true);
+    });
     connect(&m_builder, &SceneBuilder::ready, this,
             [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
                 // Freeing tens of thousands of boxes takes a while, so it is not done on the window's thread.
                 std::shared_ptr<const GraphScene> old = m_first->sharedScene();
                 m_second->setScene(scene);
                 m_first->setScene(scene);
+                for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
                 QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
                 lookTogether();
                 if (m_wanted != NodeKey::None) setCurrent(m_wanted, true);

@@ -4,7 +4,9 @@
 #include <graphviz/gvc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "ui/graph/layout_problem.h"
 
@@ -91,18 +93,14 @@ DotGraph buildGraph(const LayoutProblem& problem, bool withClusters) {
     return dot;
 }
 
-/// Graphviz draws a flat or reversed edge from either end; ours run from tail to head.
-std::vector<LayoutPoint> routeOf(Agedge_t* edge, LayoutPoint tail, double top) {
+/// From tail to head, as dot hands every curve out.
+std::vector<LayoutPoint> routeOf(Agedge_t* edge, double top) {
     std::vector<LayoutPoint> route;
     const splines* curve = ED_spl(edge);
     if (!curve || curve->size < 1) return route;
     const bezier& piece = curve->list[0];
     for (size_t i = 0; i < static_cast<size_t>(piece.size); ++i)
         route.push_back({piece.list[i].x, top - piece.list[i].y});
-    const auto squared = [&](const LayoutPoint& p) {
-        return (p.x - tail.x) * (p.x - tail.x) + (p.y - tail.y) * (p.y - tail.y);
-    };
-    if (squared(route.front()) > squared(route.back())) std::reverse(route.begin(), route.end());
     if (route.size() % 3 != 1) route.clear();
     return route;
 }
@@ -124,6 +122,7 @@ LayoutAnswer readLayout(const DotGraph& dot, const LayoutProblem& problem) {
     for (Agnode_t* node : dot.nodes) answer.centres.push_back({ND_coord(node).x - box.LL.x, top - ND_coord(node).y});
     answer.clusters.resize(problem.clusters.size());
     for (size_t i = 0; i < dot.clusters.size(); ++i) {
+        if (agnnodes(dot.clusters[i]) == 0) continue;
         const boxf inner = GD_bb(dot.clusters[i]);
         answer.clusters[i] = {inner.LL.x - box.LL.x, top - inner.UR.y, inner.UR.x - inner.LL.x,
                               inner.UR.y - inner.LL.y};
@@ -132,7 +131,7 @@ LayoutAnswer readLayout(const DotGraph& dot, const LayoutProblem& problem) {
         std::vector<LayoutPoint> route;
         if (dot.edges[i]) {
             const auto& edge = problem.edges[i];
-            route = routeOf(dot.edges[i], answer.centres[edge.from], top);
+            route = routeOf(dot.edges[i], top);
             if (route.empty()) route = straight(answer.centres[edge.from], answer.centres[edge.to]);
         }
         answer.routes.push_back(std::move(route));
@@ -142,9 +141,27 @@ LayoutAnswer readLayout(const DotGraph& dot, const LayoutProblem& problem) {
 
 }  // namespace
 
+/// Graphviz finds its layouts through a list of plugins that its installation writes.
+static bool knowsDot(GVC_t* context) {
+    int count = 0;
+    char** const names = gvPluginList(context, "layout", &count, nullptr);
+    bool found = false;
+    for (int i = 0; i < count; ++i) {
+        found |= std::string_view(names[i]) == "dot";
+        free(names[i]);
+    }
+    free(names);
+    return found;
+}
+
 Result<LayoutAnswer> layoutWithDot(const LayoutProblem& problem) {
     if (problem.nodes.empty()) return LayoutAnswer{};
     std::unique_ptr<GVC_t, ContextCloser> context(gvContext());
+    if (!knowsDot(context.get()))
+        return Error{ErrorCode::ToolFailed,
+                     "Graphviz does not know dot: its list of plugins is missing",
+                     "layout",
+                     {"`dot -c`, run as root, writes it"}};
     const bool clusters = !problem.clusters.empty() && problem.nodes.size() <= kManyLaidOut;
     DotGraph dot = buildGraph(problem, clusters);
     if (gvLayout(context.get(), dot.graph.get(), "dot") != 0)

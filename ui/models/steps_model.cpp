@@ -206,7 +206,10 @@ bool StepsModel::placeMatches(const Item& item, const std::optional<Place>& mark
 
 Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;
-    Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
+    Qt::ItemFlags flags = Qt::ItemIsEnabled;
+    // What is highlighted is what is on show; rows that hold others show nothing.
+    const Kind kind = itemOf(at)->kind;
+    if (kind != Kind::Track && kind != Kind::Stage && kind != Kind::Fold) flags |= Qt::ItemIsSelectable;
     const StepInfo* step = stepOf(*itemOf(at));
     if (at.column() == Name && step && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
     return flags;

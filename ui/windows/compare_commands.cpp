@@ -46,8 +46,9 @@ QString needsRecorded(MainWindow& main) {
     if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
     return main.controller().recordedPair()
                ? QString()
-               : MainWindow::tr("This file has no graphs from before and after PyTorch's post-grad passes: open a trace "
-                                "(TORCH_TRACE) or a debug folder.");
+               : MainWindow::tr(
+                     "This file has no graphs from before and after PyTorch's post-grad passes: open a trace "
+                     "(TORCH_TRACE) or a debug folder.");
 }
 
 }  // namespace cutaway::ui

@@ -217,7 +217,7 @@ const Command kDebugCommands[] = {
      .run = mark<true>,
      .whyNot = needsModel},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compare with Another &Graph…"),
-     .key = "Ctrl+Shift+C",
+     .key = "Ctrl+Shift+Y",
      .run = compareWithGraph,
      .whyNot = needsModel},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compare with a F&ile…"), .run = compareWithFile, .whyNot = needsModel},

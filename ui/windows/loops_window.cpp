@@ -215,10 +215,12 @@ void LoopsWindow::showList() {
     if (m_model.rowCount() == 0) return;
     int row = m_model.rowOf(m_looks.kernel());
     if (row < 0) row = m_model.rowOf(m_selection.node());
-    m_following = row >= 0 && m_model.rowOf(m_looks.kernel()) >= 0;
+    const bool gone = m_model.rowOf(m_looks.kernel()) < 0;
+    // A list that is new moves nobody, even where it has the focus.
+    m_following = true;
     m_table->selectRow(m_sorted->mapFromSource(m_model.index(std::max(row, 0), 0)).row());
     m_following = false;
-    if (m_looks.kernel().isEmpty()) m_looks.choose(QString::fromStdString(m_model.at(std::max(row, 0)).name));
+    if (gone) m_looks.choose(QString::fromStdString(m_model.at(std::max(row, 0)).name));
 }
 
 void LoopsWindow::chooseRow() {
@@ -226,7 +228,7 @@ void LoopsWindow::chooseRow() {
     if (m_following || !shown.isValid()) return;
     const LoopKernel& kernel = m_model.at(m_sorted->mapToSource(shown).row());
     m_looks.choose(QString::fromStdString(kernel.name));
-    // Only where the user chose it: a list that is new moves nobody.
+    // Only where the user chose it.
     if (!m_table->hasFocus() || kernel.nodes.empty() ||
         std::find(kernel.nodes.begin(), kernel.nodes.end(), m_selection.node()) != kernel.nodes.end())
         return;

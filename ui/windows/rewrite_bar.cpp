@@ -119,6 +119,10 @@ QString RewriteBar::sentence() const {
     if (!m_stepper.run())
         return m_controller.model() ? tr("Compile the model (Ctrl+B) to step through what each pass does to it.")
                                     : QString();
+    const Place after = m_selection.place();
+    if (m_selection.hasPlace() && after.rewrites < 0 && m_selection.comparison() != comparisonAt(after))
+        return tr("Compared: %1 against %2.")
+            .arg(m_controller.placeName(m_selection.comparison().before), m_controller.placeName(after));
     const StepInfo* step = m_stepper.currentStep();
     if (!step) return tr("The graph as it was opened. F10 goes to the first change.");
     if (const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place())) {
