@@ -24,6 +24,8 @@ UnionGraph describeUnion(const Module& before, const Module& after);
 UnionGraph describeMatched(const Module& before, const Module& after, const Module* common);
 /// The graph alone: all of it is kept.
 UnionGraph describeGraph(const Module& module);
+/// What computes a node, once the module has a schedule; keys as of the graph alone.
+std::optional<NodeDetails::Kernel> describeKernel(const Module& module, const Node& node);
 NodeDetails describeDetails(const Module& module, const Node& node);
 GraphSummary summarize(const std::string& name, const Module& module);
 ModelInfo describeModel(const std::string& path, const Module& module);

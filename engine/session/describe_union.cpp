@@ -6,6 +6,7 @@
 
 #include "engine/ir/diff.h"
 #include "engine/ir/match.h"
+#include "engine/schedule/decisions.h"
 #include "engine/session/describe.h"
 
 namespace cutaway {
@@ -126,14 +127,28 @@ class UnionMaker {
         putInto(graphNumber(path), info);
         info.module = path + (info.module.empty() ? "" : "." + info.module);
     }
+    /// Nodes that share a kernel, by the number of it in the union.
+    std::unordered_map<NodeId, int> kernelsOf(const Module& module) {
+        std::unordered_map<NodeId, int> out;
+        const Schedule* const schedule = Schedule::of(module);
+        if (schedule == nullptr) return out;
+        for (const Schedule::Group& group : schedule->groups) {
+            if (group.members.size() < 2) continue;
+            for (const NodeId id : group.members) out.emplace(id, m_kernels);
+            ++m_kernels;
+        }
+        return out;
+    }
     void addAfter(const std::string& path, const Module* before, const Module& after) {
         size_t position = 0;
+        const std::unordered_map<NodeId, int> kernels = kernelsOf(after);
         for (const Node& now : after.graph().nodes()) {
             UnionGraph::Node node;
             const Node* const was = partnerOf(before, now, node.certainty);
             node.info = describeWithRole(now, roleOf(after, now, position));
             position += now.isPlaceholder();
             show(path, node.info);
+            if (const auto shared = kernels.find(now.id()); shared != kernels.end()) node.kernel = shared->second;
             if (was == nullptr) {
                 node.change = Change::Added;
                 ++m_out.added;
@@ -213,6 +228,7 @@ class UnionMaker {
     }
 
     bool m_matched = false;
+    int m_kernels = 0;
     const Module* m_common = nullptr;
     BodyPairs m_pairs;  // of the graphs that are being added
     UnionGraph m_out;
@@ -236,6 +252,23 @@ UnionGraph describeMatched(const Module& before, const Module& after, const Modu
     UnionMaker maker(common);
     maker.add("", &before, &after);
     return maker.take();
+}
+
+std::optional<NodeDetails::Kernel> describeKernel(const Module& module, const Node& node) {
+    const Schedule* const schedule = Schedule::of(module);
+    if (schedule == nullptr || !node.isCall()) return std::nullopt;
+    NodeDetails::Kernel out;
+    out.nodes = {nodeKey(0, node.id())};
+    if (const auto row = schedule->libraries.find(node.id()); row != schedule->libraries.end() && row->second)
+        out.library = std::string(row->second->library.name);
+    for (const Schedule::Group& group : schedule->groups) {
+        if (std::find(group.members.begin(), group.members.end(), node.id()) == group.members.end()) continue;
+        out.nodes.clear();
+        for (const NodeId id : group.members) out.nodes.push_back(nodeKey(0, id));
+    }
+    for (const FusionDecision& decision : schedule->decisions)
+        if (decision.producer == node.id() || decision.consumer == node.id()) out.reasons.push_back(decision.sentence);
+    return out;
 }
 
 UnionGraph describeGraph(const Module& module) {

@@ -391,8 +391,11 @@ Result<NodeDetails> Session::node(const Place& place, NodeKey key, const Progres
                 ErrorCode::NotFound, "the node does not exist at this step", {}, {"its history says where it went"}};
         NodeDetails details = describeDetails(*graph, *found);
         details.constant = constantInfo(*graph, *found);
+        details.kernel = describeKernel(*graph, *found);
         if (!path.empty()) {
             putInto(graphOf(key), details.node);
+            if (details.kernel)
+                for (NodeKey& other : details.kernel->nodes) other = nodeKey(graphOf(key), nodeOf(other));
             details.node.module = path + (details.node.module.empty() ? "" : "." + details.node.module);
         }
         if (auto run = std::as_const(*m_state).run(place.run)) details.history = historyOf((*run)->trace, key);

@@ -23,6 +23,7 @@
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/node_window.h"
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/request_form.h"
 #include "ui/windows/rewrite_bar.h"
@@ -155,6 +156,31 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
             QVERIFY2(!action->isEnabled() && action->statusTip().contains("this run did not split it"),
                      qPrintable(action->statusTip()));
         }
+    }
+
+    /// From fuse_nodes on the picture outlines nodes that share a kernel, and the Node window says which ones and why.
+    void sharedKernelsAreOutlined() {
+        open(testing::testFile("../resources/models/tiny_transformer.pt2"), {});
+        const Run& run = m_main->controller().runs().back();
+        const auto fusing = std::find_if(run.steps.begin(), run.steps.end(),
+                                         [](const StepInfo& step) { return step.name == "fuse_nodes"; });
+        QVERIFY(fusing != run.steps.end());
+        m_main->selection().setPlace({run.id, fusing->index, -1});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
+        auto& graph = m_main->get<GraphWindow>();
+        QVERIFY2(graph.pictureTitle().contains("outlined"), qPrintable(graph.pictureTitle()));
+        const auto& nodes = graph.view().canvas().scene()->picture.nodes;
+        const auto outlined =
+            std::find_if(nodes.begin(), nodes.end(), [](const Picture::Node& node) { return node.kernel >= 0; });
+        QVERIFY(outlined != nodes.end());
+        m_main->selection().setNode(outlined->id);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
+        const QAbstractItemModel& said = *m_main->get<NodeWindow>().findChild<QTreeView*>()->model();
+        const QModelIndexList rows = said.match(said.index(0, 0), Qt::DisplayRole, "Kernel", 1, Qt::MatchExactly);
+        QCOMPARE(rows.size(), 1);
+        QVERIFY(rows[0].siblingAtColumn(1).data().toString().startsWith("shared with"));
+        QVERIFY(said.rowCount(rows[0]) > 1);
+        picture("shared-kernels");
     }
 
     void kernelsOfTrainingAreListed() {

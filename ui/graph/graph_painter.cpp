@@ -108,8 +108,25 @@ class ScenePainter {
         const QRectF& box = m_scene.nodes[index];
         if (m_request.heat) paintHeat(node, box, index == m_request.hovered);
         else if (m_request.marks) paintSide(node, box, index == m_request.hovered);
-        else paintFrame(node, box, index == m_request.hovered);
+        else {
+            paintKernel(node, box);
+            paintFrame(node, box, index == m_request.hovered);
+        }
         if (textShown()) paintTexts(node, box, index);
+    }
+
+    /// Nodes that share a kernel have an outline of one colour; those of the current node's kernel a ring.
+    void paintKernel(const Picture::Node& node, const QRectF& box) {
+        if (node.kernel < 0) return;
+        const bool current = m_request.current >= 0 && m_scene.picture.nodes[m_request.current].kernel == node.kernel;
+        const bool dark = m_colors.canvas.lightness() < 128;
+        constexpr int kGoldenAngle = 137;  // neighbours in number are far apart in hue
+        QColor color = QColor::fromHsv(node.kernel * kGoldenAngle % 360, 170, dark ? 220 : 170);
+        const double margin = current ? 5 : 3;
+        m_painter.setPen(QPen(color, current ? 4 : 2));
+        color.setAlphaF(current ? 0.35F : 0.12F);
+        m_painter.setBrush(color);
+        m_painter.drawRoundedRect(box.adjusted(-margin, -margin, margin, margin), kRadius + margin, kRadius + margin);
     }
 
     void paintFrame(const Picture::Node& node, const QRectF& box, bool hovered) {

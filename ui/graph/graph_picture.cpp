@@ -177,6 +177,7 @@ class PictureMaker {
         node.role = from.info.role;
         node.module = textOf(from.info.module);
         node.backward = from.info.backward;
+        node.kernel = from.kernel;
         const QString name = textOf(from.info.name), type = textOf(from.info.type);
         const bool call = node.role == NodeRole::Call;
         node.title = call ? shortOp(from.info.op) : name;

@@ -40,6 +40,7 @@ struct Picture {
         bool backward = false;
         std::vector<Chip> chips;
         std::vector<NodeKey> members;  // of a fold
+        int kernel = -1;               // UnionGraph's
         QSizeF size;
         int cluster = -1;
         bool isFold() const { return id == NodeKey::None; }

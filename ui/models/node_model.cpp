@@ -182,6 +182,16 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         addNodes(tr("Inputs"), now.node.inputs);
         addNodes(tr("Users"), now.node.users);
 
+        if (now.kernel) {
+            const auto others = static_cast<qsizetype>(now.kernel->nodes.size()) - 1;
+            Item* kernel = m_root->add(
+                tr("Kernel"), !now.kernel->library.empty() ? tr("a call of %1").arg(text(now.kernel->library))
+                              : others == 0                ? tr("of its own")
+                                            : tr("shared with %1").arg(counted(others, tr("node"), tr("nodes"))));
+            for (const NodeKey id : now.kernel->nodes)
+                if (id != now.node.id) kernel->add(nameOf(id))->node = id;
+            for (const std::string& reason : now.kernel->reasons) kernel->add(tr("Fusion"), text(reason));
+        }
         if (!now.history.empty()) {
             Item* lives = m_root->add(tr("History"),
                                       counted(static_cast<qsizetype>(now.history.size()), tr("event"), tr("events")));

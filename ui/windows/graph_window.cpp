@@ -213,6 +213,15 @@ static QString uncertainPairs(const UnionGraph& graph) {
     return parts.join(QStringLiteral(", "));
 }
 
+/// Steps of the schedule change no node; from fuse_nodes on they show which ones share a kernel.
+static QString schedulingOnly(const UnionGraph& graph) {
+    int kernels = 0;
+    for (const UnionGraph::Node& node : graph.nodes) kernels = std::max(kernels, node.kernel + 1);
+    return kernels ? GraphWindow::tr("scheduling only: %1 outlined")
+                         .arg(counted(kernels, GraphWindow::tr("shared kernel"), GraphWindow::tr("shared kernels")))
+                   : GraphWindow::tr("scheduling only: no node changed");
+}
+
 void GraphWindow::showWhat(const Shown& what) {
     const Comparison& pair = what.comparison;
     m_shown = pair;
@@ -255,7 +264,7 @@ QString GraphWindow::countsOf(const Shown& what) const {
     return !counts.isEmpty()              ? counts
            : pair.before == pair.after    ? QString()
            : wires                        ? tr("only edges changed")
-           : changed && isSchedule(*info) ? tr("scheduling only: no node changed")
+           : changed && isSchedule(*info) ? schedulingOnly(graph)
            : changed                      ? tr("only the order of the nodes changed")
                                           : tr("no change");
 }

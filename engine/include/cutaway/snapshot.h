@@ -64,6 +64,13 @@ struct NodeDetails {
     };
     std::vector<Life> history;
     std::optional<ConstantInfo> constant;
+    /// What computes it; from the schedule on.
+    struct Kernel {
+        std::string library;               // that computes the call alone; empty: generated code
+        std::vector<NodeKey> nodes;        // that are computed together, in the order of the graph
+        std::vector<std::string> reasons;  // each yes and no that concerned the node
+    };
+    std::optional<Kernel> kernel;
 };
 
 enum class Change : uint8_t { Kept, Added, Removed, Edited };
@@ -76,6 +83,8 @@ struct UnionGraph {
         std::string beforeOp, beforeType;       // where edited
         NodeKey before = NodeKey::None;         // its key in the graph before, where that is another than info.id
         Certainty certainty = Certainty::Sure;  // that a node of both is one and the same
+
+        int kernel = -1;  // from fuse_nodes on: nodes with one number share a kernel; -1: it has one to itself, or none
 
         NodeKey keyBefore() const { return before == NodeKey::None ? info.id : before; }
     };
