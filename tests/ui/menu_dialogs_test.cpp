@@ -30,6 +30,8 @@ const QMap<QString, QByteArray> kDialogs = {
     {"Ctrl+O", "QFileDialog"},
     {"Ctrl+Shift+O", "QFileDialog"},
     {"Ctrl+Shift+G", "cutaway::ui::GraphDialog"},
+    {"Ctrl+Shift+Y", "QFileDialog"},
+    {"Compare with a File", "QFileDialog"},
     {"Ctrl+Shift+E", "QFileDialog"},
     {"Export Text", "QFileDialog"},
     {"Export Compiled Library", "QFileDialog"},

@@ -120,8 +120,9 @@ class ScenePainter {
         if (node.kernel < 0) return;
         const bool current = m_request.current >= 0 && m_scene.picture.nodes[m_request.current].kernel == node.kernel;
         const bool dark = m_colors.canvas.lightness() < 128;
-        constexpr int kGoldenAngle = 137;  // neighbours in number are far apart in hue
-        QColor color = QColor::fromHsv(node.kernel * kGoldenAngle % 360, 170, dark ? 220 : 170);
+        // From cyan to pink, since red, amber and green say what changed; neighbours in number are far apart.
+        constexpr int kFirstHue = 175, kHues = 155, kApart = 61;
+        QColor color = QColor::fromHsv(kFirstHue + node.kernel * kApart % kHues, 170, dark ? 220 : 170);
         const double margin = current ? 5 : 3;
         m_painter.setPen(QPen(color, current ? 4 : 2));
         color.setAlphaF(current ? 0.35F : 0.12F);
