@@ -296,7 +296,7 @@ int run(int argc, char** argv) {
                           parser.isSet(window) || parser.isSet(mode) || parser.isSet(node);
     std::unique_ptr<Guide> guide;
     std::unique_ptr<StepTimer> timer;
-    if (parser.isSet(timing) && !path.isEmpty()) timer = std::make_unique<StepTimer>(main, true);
+    if (parser.isSet(timing) && !path.isEmpty()) timer = std::make_unique<StepTimer>(main, *request);
     else if (order.wanted() || (arranged && !path.isEmpty())) guide = std::make_unique<Guide>(main, order, compiles);
     else if (compiles) main.compileWhenOpened();
     return QApplication::exec();

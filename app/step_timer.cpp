@@ -40,7 +40,7 @@ std::pair<double, double> paintTimes(GraphCanvas& canvas, double scale) {
 
 }  // namespace
 
-StepTimer::StepTimer(MainWindow& window, bool compiles) : m_window(window), m_compiles(compiles) {
+StepTimer::StepTimer(MainWindow& window, CompileRequest request) : m_window(window), m_request(std::move(request)) {
     m_since.start();
     m_beat.start();
     // A beat that comes late was held up for that long.
@@ -78,19 +78,17 @@ void StepTimer::next() {
         std::printf("%-38s %8s %8s %10s %10s %10s %12s %12s\n", "step", "nodes", "drawn", "shown ms", "pause ms",
                     "pan ms", "pan mid ms", "pan far ms");
         report(QStringLiteral("(opening)"));
-        if (m_compiles) {
-            m_compiling = true;
-            m_since.restart();
-            m_longest = 0;
-            return m_window.controller().compile({});
-        }
+        m_compiling = true;
+        m_since.restart();
+        m_longest = 0;
+        return m_window.controller().compile(m_request);
     }
     if (m_compiling) {
         if (m_window.get<StepsWindow>().model().steps().empty()) return;
         m_compiling = false;
         report(QStringLiteral("(compiling)"));
         for (const StepInfo& step : m_window.get<StepsWindow>().model().steps())
-            if (step.state == StepState::Changed) m_names.push_back(QString::fromStdString(step.name));
+            if (step.state == StepState::Changed) m_names.push_back(QString::fromStdString(step.key()));
         return showStep(0);
     }
     report(m_names[m_at]);
@@ -120,6 +118,7 @@ void StepTimer::report(const QString& name) {
 }
 
 void StepTimer::finish() {
+    std::printf("%s\n", qPrintable(m_window.controller().runs().back().title()));
     std::printf(
         "shown: from the request to the picture; pause: longest stretch without the event loop; pan: painting, median / worst of %d frames, at 100 %%, 25 %% and 12 %%\n",
         kFrames);

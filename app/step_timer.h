@@ -14,9 +14,9 @@ class StepTimer : public QObject {
     Q_OBJECT
 
   public:
-    /// Waits for the window's model, compiles if `compiles`, then goes through the steps and quits. Exit status 1 if
-    /// something could not be shown.
-    StepTimer(MainWindow& window, bool compiles);
+    /// Waits for the window's model, compiles as `request` says, then goes through the steps and quits. Exit status 1
+    /// if something could not be shown.
+    StepTimer(MainWindow& window, CompileRequest request);
 
   private:
     void wake();
@@ -26,8 +26,9 @@ class StepTimer : public QObject {
     void finish();
 
     MainWindow& m_window;
-    bool m_compiles, m_compiling = false, m_waking = false;
-    std::vector<QString> m_names;  // of changed steps; filled once the run is there
+    CompileRequest m_request;
+    bool m_compiling = false, m_waking = false;
+    std::vector<QString> m_names;  // keys of changed steps; filled once the run is there
     size_t m_at = 0;
     QElapsedTimer m_since, m_beat;
     double m_opened = -1;
