@@ -62,12 +62,25 @@ NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     }
 }
 
+OpClass classOf(const Op& op) {
+    constexpr std::pair<Tag, OpClass> kClasses[] = {{Tag::Heavy, OpClass::Product},
+                                                    {Tag::Reduction, OpClass::Reduction},
+                                                    {Tag::View, OpClass::View},
+                                                    {Tag::Pointwise, OpClass::Pointwise}};
+    for (const auto& [tag, opClass] : kClasses)
+        if (op.is(tag)) return opClass;
+    return OpClass::Other;
+}
+
 NodeInfo describeWithRole(const Node& node, NodeRole role) {
     NodeInfo info;
     info.id = nodeKey(0, node.id());
     info.role = role;
     info.name = node.name();
-    if (node.isCall()) info.op = node.op().name();
+    if (node.isCall()) {
+        info.op = node.op().name();
+        info.opClass = classOf(node.op());
+    }
     info.type = typeText(node.type());
     if (node.provenance().modulePath) info.module = *node.provenance().modulePath;
     info.bytes = bytesOf(node.type());

@@ -170,6 +170,81 @@ class CanvasTest : public QObject {
         QCOMPARE(view.canvas().scene()->picture.folded, folded);
     }
 
+    void modulesOpenAndCloseByKeysAndMouse() {
+        GraphView view;
+        view.resize(900, 900);
+        view.show();
+        QSignalSpy shown(&view, &GraphView::sceneShown), changed(&view, &GraphView::modulesChanged);
+        view.showGraph(std::make_shared<const UnionGraph>(testing::blocks(30)), "a step");
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
+        const auto picture = [&]() -> const Picture& { return view.canvas().scene()->picture; };
+        const auto box = [&](const char* key) { return picture().indexOfModule(key); };
+        QCOMPARE(picture().modules, 31);
+        // Right opens what is current, one level; its first box is current then, and all of it in view.
+        view.canvas().setCurrentBox(box("layer.3"));
+        QTest::keyClick(&view.canvas(), Qt::Key_Right);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 2, 30000);
+        QCOMPARE(changed.size(), 1);
+        QVERIFY(box("layer.3") < 0 && box("layer.3.attn") >= 0 && box("layer.3.mlp") >= 0);
+        QCOMPARE(view.canvas().currentIndex(), box("layer.3.attn"));
+        for (const char* key : {"layer.3.attn", "layer.3.mlp"}) {
+            const auto& nodes = view.canvas().scene()->nodes;
+            QVERIFY(view.canvas().rect().contains(
+                view.canvas().toWidget(nodes[static_cast<size_t>(box(key))].center()).toPoint()));
+        }
+        // Left closes it again, and its box is current.
+        QTest::keyClick(&view.canvas(), Qt::Key_Left);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 3, 30000);
+        QVERIFY(box("layer.3") >= 0);
+        QCOMPARE(view.canvas().currentIndex(), box("layer.3"));
+        // With Ctrl all equal ones open.
+        QTest::keyClick(&view.canvas(), Qt::Key_Right, Qt::ControlModifier);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 4, 30000);
+        QVERIFY(box("layer.0.attn") >= 0 && box("layer.29.mlp") >= 0 && box("head") >= 0);
+        view.foldModulesBack();
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 5, 30000);
+        QCOMPARE(picture().modules, 31);
+        // A double click opens, too.
+        view.canvas().setCurrentBox(box("head"));
+        QTest::mouseDClick(
+            &view.canvas(), Qt::LeftButton, {},
+            view.canvas().toWidget(view.canvas().scene()->nodes[static_cast<size_t>(box("head"))].center()).toPoint());
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 6, 30000);
+        QVERIFY(box("head") < 0);
+        // Level by level to the end and back.
+        view.openLevel(false);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 7, 30000);
+        QCOMPARE(picture().modules, 2);
+        view.openLevel(true);
+        view.openLevel(true);
+        QTRY_COMPARE_WITH_TIMEOUT(view.builder().isBusy(), false, 30000);
+        view.openAllModules();
+        QTRY_VERIFY_WITH_TIMEOUT(!view.builder().isBusy() && picture().modules == 0, 30000);
+    }
+
+    void aNodeInAClosedModuleIsShownWhenItIsWanted() {
+        GraphView view;
+        view.resize(900, 900);
+        view.show();
+        QSignalSpy shown(&view, &GraphView::sceneShown);
+        const auto graph = std::make_shared<const UnionGraph>(testing::blocks(30));
+        const NodeKey wanted = graph->nodes[40].info.id;
+        view.showGraph(graph, "a step");
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
+        QVERIFY(view.canvas()
+                    .scene()
+                    ->picture.nodes[static_cast<size_t>(view.canvas().scene()->picture.indexOf(wanted))]
+                    .isModule());
+        view.goTo(wanted);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 2, 30000);
+        QCOMPARE(view.canvas().currentId(), wanted);
+        QCOMPARE(view.canvas().scene()->picture.nodes[static_cast<size_t>(view.canvas().currentIndex())].id, wanted);
+        // And the next picture does not hide it.
+        view.showGraph(graph, "another step", wanted);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 3, 30000);
+        QCOMPARE(view.canvas().scene()->picture.nodes[static_cast<size_t>(view.canvas().currentIndex())].id, wanted);
+    }
+
     /// Graphviz would take long for more at once.
     void aHugeFoldOpensInParts() {
         GraphView view;

@@ -1,6 +1,7 @@
 // The main window on the engine itself: bundled models and small texts, driven as a user would.
 #include <QElapsedTimer>
 #include <QFile>
+#include <QFileInfo>
 #include <QScrollBar>
 #include <QSpinBox>
 #include <QTableView>
@@ -63,6 +64,33 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
     void initTestCase() { prepareSettings(); }
     void init() { showWindow(); }
     void cleanup() { m_main.reset(); }
+
+    /// By its content: a copy of the file is the same model.
+    void closedModulesAreRememberedByModel() {
+        const auto modules = [this] { return m_main->get<GraphWindow>().view().modules(); };
+        const auto openOnly = [this](const QString& path) {
+            m_main->open(path);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().path() == path && m_main->isSettled(),
+                                     testing::kEnginePatience);
+        };
+        const QString model = testing::testFile("../resources/models/tiny_transformer.pt2");
+        const QString copy = m_folder.filePath("elsewhere.pt2");
+        QVERIFY(QFile::copy(model, copy));
+        openOnly(QFileInfo(model).absoluteFilePath());
+        QVERIFY(modules() == ModuleFolding());
+        press(Qt::Key_BracketLeft, Qt::ControlModifier);
+        QTRY_VERIFY_WITH_TIMEOUT(
+            m_main->isSettled() && m_main->get<GraphWindow>().view().canvas().scene()->picture.modules > 0,
+            testing::kEnginePatience);
+        const ModuleFolding closed = modules();
+        openOnly(QFileInfo(testing::testFile("../resources/models/mlp.pt2")).absoluteFilePath());
+        QVERIFY(modules() == ModuleFolding());
+        openOnly(copy);
+        QVERIFY(modules() == closed);
+        QVERIFY(m_main->get<GraphWindow>().view().canvas().scene()->picture.modules > 0);
+        press(Qt::Key_BracketLeft, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY(modules() == ModuleFolding());
+    }
 
     /// An exception, whatever it is and wherever it is thrown, is a line in the log; the window goes on.
     void exceptionsLeaveTheWindow_data() {

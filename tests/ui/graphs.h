@@ -75,6 +75,25 @@ inline UnionGraph fusedBias(int tail) {
     return build.graph();
 }
 
+/// So many equal layers, each of an attention and an mlp of three calls, and a head of two.
+inline UnionGraph blocks(int layers) {
+    UnionBuilder build;
+    NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+    const auto call = [&](const std::string& name, const std::string& op, const std::string& module) {
+        last = build.add(name, op, {last});
+        build.node(last).info.module = module;
+    };
+    for (int i = 0; i < layers; ++i)
+        for (const auto& [part, module] : {std::pair("a", ".attn"), std::pair("m", ".mlp")})
+            for (int k = 0; k < 3; ++k)
+                call("l" + std::to_string(i) + "_" + part + std::to_string(k),
+                     k % 2 ? "aten.sin.default" : "aten.relu.default", "layer." + std::to_string(i) + module);
+    call("h0", "aten.cos.default", "head");
+    call("h1", "aten.exp.default", "head");
+    build.add("output", "", {last}, Change::Kept, NodeRole::Output);
+    return build.graph();
+}
+
 /// Any number of nodes with residual edges; every `every`-th is changed (0: none).
 inline UnionGraph bigGraph(int nodes, int every, unsigned seed = 1) {
     std::mt19937 random(seed);

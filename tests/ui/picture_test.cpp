@@ -31,6 +31,12 @@ class PictureTest : public QObject {
         return text;
     }
 
+    static NodeKey idNamed(const UnionGraph& graph, const std::string& name) {
+        for (const auto& node : graph.nodes)
+            if (node.info.name == name) return node.info.id;
+        return NodeKey::None;
+    }
+
   private slots:
     void parametersBecomeChips() {
         QCOMPARE(printed(makePicture(testing::fusedBias(2), options(false))),
@@ -100,6 +106,106 @@ class PictureTest : public QObject {
                 for (const auto& edge : picture.edges)
                     QVERIFY2(edge.from < edge.to, qPrintable(QString("seed %1, every %2").arg(seed).arg(every)));
             }
+    }
+
+    void closedModulesAreOneBoxEach() {
+        const UnionGraph graph = testing::blocks(3);
+        PictureOptions how = options(false);
+        how.modules.above = 10;
+        how.modules.level = 1;
+        Picture picture = makePicture(graph, how);
+        QCOMPARE(printed(picture),
+                 "0 x -> 1\n1 layer.0 -> 2\n2 layer.1 -> 3\n3 layer.2 -> 4\n4 head -> 5\n5 return -> \n");
+        QCOMPARE(picture.modules, 4);
+        QCOMPARE(picture.nodes[1].detail, "6 nodes · 3.0 KiB · 3 equal");
+        QCOMPARE(picture.nodes[4].equal, 1);
+        for (const auto& node : graph.nodes) QVERIFY(picture.indexOf(node.info.id) >= 0);
+        // The modules that they are in, closed themselves, tell their number.
+        how.modules.level = 0;
+        picture = makePicture(graph, how);
+        QCOMPARE(picture.nodes[1].title, "layer × 3");
+        QCOMPARE(picture.nodes[1].detail, "18 nodes · 9.0 KiB");
+        // One that was opened by hand stands among closed ones.
+        how.modules.level = 1;
+        how.modules.open("layer.1");
+        picture = makePicture(graph, how);
+        QCOMPARE(picture.modules, 5);
+        QVERIFY(picture.indexOfModule("layer.1.mlp") >= 0 && picture.indexOfModule("layer.1") < 0);
+        QCOMPARE(picture.moduleToClose(picture.indexOfModule("layer.1.mlp")), "layer.1");
+        // The current node is in no closed module.
+        how.modules = {};
+        how.modules.level = 0;
+        how.current = idNamed(graph, "l2_a1");
+        picture = makePicture(graph, how);
+        QCOMPARE(picture.nodes[picture.indexOf(how.current)].id, how.current);
+    }
+
+    void modulesCloseInLargePicturesOnly() {
+        const UnionGraph graph = testing::blocks(30);
+        PictureOptions how = options(false);
+        QCOMPARE(makePicture(testing::blocks(3), how).modules, 0);
+        const Picture picture = makePicture(graph, how);
+        QCOMPARE(picture.level, 1);
+        QCOMPARE(picture.modules, 31);
+        how.modules.level = ModuleFolding::kAll;
+        QCOMPARE(makePicture(graph, how).modules, 0);
+    }
+
+    void closedModulesSayWhatChangedInThem() {
+        UnionGraph graph = testing::blocks(3);
+        graph.nodes[3].change = Change::Added;
+        graph.nodes[4].change = Change::Removed;
+        graph.added = graph.removed = 1;
+        PictureOptions how = options(false);
+        how.modules.level = 1;
+        how.microseconds = std::make_shared<const QHash<quint64, double>>(
+            QHash<quint64, double>{{packed(graph.nodes[3].info.id), 750.0}, {packed(graph.nodes[10].info.id), 250.0}});
+        const Picture picture = makePicture(graph, how);
+        QCOMPARE(picture.nodes[1].more, "+1 −1 · 750 µs, 75.0 %");
+        QCOMPARE(picture.nodes[1].change, Change::Edited);
+        QCOMPARE(picture.nodes[1].equal, 1);
+        QCOMPARE(picture.nodes[2].equal, 2);
+    }
+
+    /// Modules whose calls take turns would make a cycle of two boxes.
+    void closedModulesNeverMakeACycle() {
+        for (unsigned seed = 1; seed <= 20; ++seed) {
+            UnionGraph graph = testing::bigGraph(300, seed % 2 ? 0 : 23, seed);
+            for (size_t i = 0; i < graph.nodes.size(); ++i)
+                graph.nodes[i].info.module = "m" + std::to_string((i * seed / 3) % 5);
+            PictureOptions how = options(true, 1);
+            how.modules.level = 0;
+            const Picture picture = makePicture(graph, how);
+            QVERIFY(picture.modules > 0);
+            for (const auto& edge : picture.edges) QVERIFY2(edge.from < edge.to, qPrintable(QString::number(seed)));
+        }
+    }
+
+    void unusedInputsAreGathered() {
+        testing::UnionBuilder build;
+        for (int i = 0; i < 5; ++i) build.add("unused" + std::to_string(i), "", {}, Change::Kept, NodeRole::Buffer);
+        const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        build.add("y", "aten.relu.default", {x});
+        PictureOptions how = options(false);
+        QCOMPARE(printed(makePicture(build.graph(), how)), "0 5 unused inputs -> \n1 x -> 2\n2 relu.default -> \n");
+        how.current = build.graph().nodes[2].info.id;
+        QCOMPARE(makePicture(build.graph(), how).nodes[0].members.size(), size_t(0));
+    }
+
+    void whatIsClosedIsKeptAsText() {
+        ModuleFolding folding;
+        QCOMPARE(folding.text(), "");
+        folding.level = 2;
+        folding.open("a.b.c");
+        folding.close("layer (backward)");
+        QCOMPARE(folding.text(), "level=2;open=a.b.c;closed=layer (backward)");
+        QCOMPARE(ModuleFolding::fromText(folding.text()), folding);
+        QCOMPARE(ModuleFolding::fromText("level=x;open=;closed;;other=1"), ModuleFolding());
+        // What is in a module that closes closes with it; what is around one that opens opens.
+        folding.close("a.b");
+        QVERIFY(folding.opened.isEmpty());
+        folding.open("a.b.d");
+        QVERIFY(!folding.closed.contains("a.b"));
     }
 
     void everyNodeIsFoundSomewhere() {

@@ -168,6 +168,25 @@ void GraphCanvas::centreOn(int node) {
     viewMoved();
 }
 
+void GraphCanvas::showArea(const QRectF& area) {
+    if (!m_scene || area.isNull()) return;
+    m_moved = true;
+    const double free = freeWidth();
+    const double fits = std::min(free / (area.width() + 40), height() / (area.height() + 40));
+    m_scale = std::clamp(std::max(m_scale, kReadable), kReadable, std::max(kReadable, fits));
+    m_offset = QPointF(free, height()) / 2 - area.center() * m_scale;
+    // What is too high is read from its top.
+    if (area.height() * m_scale > height()) m_offset.setY(20 - area.top() * m_scale);
+    viewMoved();
+}
+
+void GraphCanvas::setCurrentBox(int node) {
+    m_current = node;
+    m_currentId = NodeKey::None;
+    if (node >= 0) ensureVisible(node);
+    update();
+}
+
 void GraphCanvas::ensureVisible(int node) {
     const QRectF box(toWidget(m_scene->nodes[node].topLeft()), m_scene->nodes[node].size() * m_scale);
     if (m_scale < kTextZoom || !QRectF(rect()).adjusted(10, 10, -10, -10).contains(box)) centreOn(node);

@@ -59,6 +59,10 @@ class GraphCanvas : public QWidget {
     /// The whole if it is readable, else the first change at a readable size.
     void frameChange();
     void centreOn(int node);
+    /// Brings an area into view that was opened, whole if it is readable then.
+    void showArea(const QRectF& area);
+    /// Marks a box that is no node.
+    void setCurrentBox(int node);
     bool minimapShown() const;
     const PaintWork& lastWork() const { return m_work; }
 
@@ -73,6 +77,10 @@ class GraphCanvas : public QWidget {
     /// Enter or double click on a node.
     void nodeActivated(cutaway::NodeKey id);
     void foldActivated(const std::vector<cutaway::NodeKey>& members);
+    /// A closed module is to open; `equal`: those of its structure, too.
+    void moduleActivated(const QString& key, bool equal);
+    /// An open module is to close.
+    void closeWanted(const QString& key);
     /// `byHand`: somebody drags, scrolls or pans right now.
     void viewChanged(bool byHand);
 
@@ -93,7 +101,10 @@ class GraphCanvas : public QWidget {
   private:
     int nodeAt(QPointF scene) const;
     void choose(int node, NodeKey id);
-    void activate(int node);
+    void activate(int node, bool equal = false);
+    bool walkModules(int key, bool equal);
+    void showModuleMenu(int node, QPoint at);
+    QString clusterTitleAt(QPointF scene) const;
     void follow(const GraphScene::Stub& stub, QPoint at);
     void step(int key);
     int neighbour(int key) const;

@@ -28,10 +28,11 @@ void GraphCanvas::choose(int node, NodeKey id) {
     emit nodeChosen(id);
 }
 
-void GraphCanvas::activate(int node) {
+void GraphCanvas::activate(int node, bool equal) {
     if (node < 0) return;
     const Picture::Node& at = m_scene->picture.nodes[node];
-    if (at.isFold()) emit foldActivated(at.members);
+    if (at.isModule()) emit moduleActivated(at.key, equal);
+    else if (at.isFold()) emit foldActivated(at.members);
     else emit nodeActivated(at.id);
 }
 
@@ -67,6 +68,44 @@ int GraphCanvas::neighbour(int key) const {
     return best;
 }
 
+/// Right opens a closed module, Left closes the one around; false where there is none.
+bool GraphCanvas::walkModules(int key, bool equal) {
+    if (!m_scene || m_current < 0) return false;
+    if (key == Qt::Key_Right && m_scene->picture.nodes[m_current].isModule()) {
+        activate(m_current, equal);
+        return true;
+    }
+    const QString around = key == Qt::Key_Left ? m_scene->picture.moduleToClose(m_current) : QString();
+    if (!around.isEmpty()) emit closeWanted(around);
+    return !around.isEmpty();
+}
+
+/// The module whose title stands there.
+QString GraphCanvas::clusterTitleAt(QPointF at) const {
+    constexpr double kTitleHeight = 20;
+    QString found;
+    for (size_t i = 0; i < m_scene->clusters.size(); ++i) {
+        QRectF title = m_scene->clusters[i];
+        title.setHeight(std::min(title.height(), kTitleHeight));
+        if (title.contains(at)) found = m_scene->picture.clusters[i].title;  // inner ones come later
+    }
+    return found;
+}
+
+void GraphCanvas::showModuleMenu(int node, QPoint at) {
+    const Picture::Node& module = m_scene->picture.nodes[node];
+    auto* menu = new QMenu(this);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    const auto add = [&](const QString& text, auto does) { menu->addAction(text, this, does); };
+    add(tr("Open %1").arg(module.key), [this, key = module.key] { emit moduleActivated(key, false); });
+    if (module.equal > 1)
+        add(tr("Open all %1 equal modules").arg(module.equal),
+            [this, key = module.key] { emit moduleActivated(key, true); });
+    if (const QString around = m_scene->picture.moduleToClose(node); !around.isEmpty())
+        add(tr("Close %1").arg(around), [this, around] { emit closeWanted(around); });
+    menu->popup(at);
+}
+
 void GraphCanvas::step(int key) {
     if (!m_scene || m_scene->nodes.empty()) return;
     int next = -1;
@@ -100,11 +139,12 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
                 m_offset += QPointF(dx, dy);
                 return viewMoved(true);
             }
+            if (walkModules(event->key(), control)) return;
             return step(event->key());
         case Qt::Key_Home:
         case Qt::Key_End: return step(event->key());
         case Qt::Key_Return:
-        case Qt::Key_Enter: return activate(m_current);
+        case Qt::Key_Enter: return activate(m_current, control);
         case Qt::Key_Plus:
         case Qt::Key_Equal: return zoomBy(1.25, middle);
         case Qt::Key_Minus: return zoomBy(0.8, middle);
@@ -119,6 +159,9 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
 void GraphCanvas::contextMenuEvent(QContextMenuEvent* event) {
     const bool keyed = event->reason() == QContextMenuEvent::Keyboard;
     const int node = keyed ? m_current : nodeAt(toScene(event->pos()));
+    if (node >= 0 && m_scene->picture.nodes[node].isModule())
+        return showModuleMenu(
+            node, keyed ? mapToGlobal(toWidget(m_scene->nodes[node].center()).toPoint()) : event->globalPos());
     if (node < 0 || m_scene->picture.nodes[node].isFold()) return;
     if (node != m_current) choose(node, m_scene->picture.nodes[node].id);
     emit menuWanted(m_currentId,
@@ -196,7 +239,11 @@ void GraphCanvas::follow(const GraphScene::Stub& stub, QPoint at) {
 }
 
 void GraphCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
-    if (event->button() == Qt::LeftButton) activate(nodeAt(toScene(event->position())));
+    if (event->button() != Qt::LeftButton || !m_scene) return;
+    const QPointF at = toScene(event->position());
+    const int node = nodeAt(at);
+    if (node >= 0) return activate(node, event->modifiers() & Qt::ControlModifier);
+    if (const QString key = clusterTitleAt(at); !key.isEmpty()) emit closeWanted(key);
 }
 
 void GraphCanvas::setMarks(std::shared_ptr<const SideMarks> marks) {

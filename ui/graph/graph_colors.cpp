@@ -36,6 +36,16 @@ constexpr HeatShades kHeatShades[] = {
     {Heat::Wrong, "#ffc9c9", "#5e1a1f", "#c4232c", "#f07178", "#6a0d13", "#ffd6d8"},
 };
 
+struct ClassShades {
+    OpClass opClass;
+    const char *light, *dark;
+};
+constexpr ClassShades kClasses[] = {
+    {OpClass::Other, "#e2eef0", "#2b3d40"},     {OpClass::Product, "#cfdcf6", "#263a63"},
+    {OpClass::Pointwise, "#f1f3f5", "#33363b"}, {OpClass::Reduction, "#e8def6", "#3d3157"},
+    {OpClass::View, "#fbfbfc", "#26282c"},
+};
+
 struct Shades {
     QColor GraphColors::*color;
     const char *light, *dark;
@@ -66,6 +76,8 @@ GraphColors GraphColors::of(const QPalette& palette) {
         colors.heats[static_cast<int>(heat.heat)] = {QColor(dark ? heat.darkFill : heat.lightFill),
                                                      QColor(dark ? heat.darkLine : heat.lightLine),
                                                      QColor(dark ? heat.darkText : heat.lightText)};
+    for (const ClassShades& one : kClasses)
+        colors.classes[static_cast<int>(one.opClass)] = QColor(dark ? one.dark : one.light);
     for (const Shades& shades : kShades) colors.*shades.color = QColor(dark ? shades.dark : shades.light);
     return colors;
 }

@@ -53,11 +53,32 @@ class ScenePainter {
     /// In "before" and "after" the state of an added or removed node still shows: that is what will go or has come.
     Change stateOf(int node) const { return m_scene.picture.nodes[node].change; }
 
+    /// Of a closed module the side that all of it is on.
     const SideMark* markOf(const Picture::Node& node) const {
-        return m_request.marks && !node.isFold() ? m_request.marks->find(node.id) : nullptr;
+        if (!m_request.marks) return nullptr;
+        if (!node.isModule()) return node.isFold() ? nullptr : m_request.marks->find(node.id);
+        const SideMark* one = nullptr;
+        for (const NodeKey member : node.members) {
+            const SideMark* mark = m_request.marks->find(member);
+            if (one && mark && mark->side != one->side) return nullptr;
+            if (mark && (!one || mark->saved)) one = mark;
+        }
+        return one;
     }
+    /// Of a closed module the worst in it.
     const HeatMark* heatOf(const Picture::Node& node) const {
-        return m_request.heat && !node.isFold() ? m_request.heat->find(node.id) : nullptr;
+        if (!m_request.heat) return nullptr;
+        if (!node.isModule()) return node.isFold() ? nullptr : m_request.heat->find(node.id);
+        const HeatMark* worst = nullptr;
+        for (const NodeKey member : node.members) {
+            const HeatMark* mark = m_request.heat->find(member);
+            if (mark && (!worst || mark->heat > worst->heat)) worst = mark;
+        }
+        return worst;
+    }
+    /// Modules look like calls, of which they are made.
+    static bool isPill(const Picture::Node& node) {
+        return node.role != NodeRole::Call || (node.isFold() && !node.isModule());
     }
     /// Whether something else than the states is on show.
     bool isMarked() const { return m_request.marks || m_request.heat; }
@@ -65,6 +86,11 @@ class ScenePainter {
         if (const HeatMark* mark = heatOf(node)) return m_colors[mark->heat];
         if (const SideMark* mark = markOf(node)) return m_colors[mark->side];
         return m_colors[isMarked() ? Change::Kept : node.change];
+    }
+    const QColor& fillOf(const Picture::Node& node) const {
+        if (node.change != Change::Kept) return m_colors[node.change].fill;
+        if (node.role != NodeRole::Call) return m_colors.input;
+        return node.isFold() ? m_colors[Change::Kept].fill : m_colors[node.opClass];
     }
 
     void paintClusters() {
@@ -113,6 +139,7 @@ class ScenePainter {
             paintFrame(node, box, index == m_request.hovered);
         }
         if (textShown()) paintTexts(node, box, index);
+        else if (!m_crowded && m_request.scale >= kNameZoom) paintName(node, box);
     }
 
     /// Nodes that share a kernel have an outline of one colour; those of the current node's kernel a ring.
@@ -134,18 +161,23 @@ class ScenePainter {
         const ChangeColors& state = m_colors[node.change];
         QPen pen(hovered ? m_colors.hover : state.line, node.change == Change::Kept ? 1.1 : 2.0);
         if (node.change == Change::Removed) pen.setDashPattern({3, 2});
-        if (node.isFold()) pen.setDashPattern({1, 2});
+        if (node.isFold() && !node.isModule()) pen.setDashPattern({1, 2});
         m_painter.setPen(pen);
-        m_painter.setBrush(node.role == NodeRole::Call ? state.fill
-                                                       : (node.change == Change::Kept ? m_colors.input : state.fill));
+        m_painter.setBrush(fillOf(node));
+        if (node.equal > 1 && !m_crowded)  // a pile of the same
+            m_painter.drawRoundedRect(box.translated(4, 4), kRadius, kRadius);
         if (m_crowded) {
             m_painter.setRenderHint(QPainter::Antialiasing, false);
             m_painter.drawRect(box);
             m_painter.setRenderHint(QPainter::Antialiasing, true);
             return;
         }
-        const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
+        const double radius = isPill(node) ? box.height() / 2.2 : kRadius;
         m_painter.drawRoundedRect(box, radius, radius);
+        if (node.isModule()) {
+            m_painter.setPen(QPen(pen.color(), 3));
+            m_painter.drawLine(box.topLeft() + QPointF(1.5, kRadius), box.bottomLeft() + QPointF(1.5, -kRadius));
+        }
         if (node.change == Change::Added) {  // double outline: added is told from edited without its colour
             m_painter.setPen(QPen(state.line, 0.8));
             m_painter.setBrush(Qt::NoBrush);
@@ -159,8 +191,8 @@ class ScenePainter {
         const ChangeColors& side = colorsOf(node);
         QPen pen(hovered ? m_colors.hover : side.line, mark ? 1.6 : 1.1);
         if (mark && mark->side == Side::Backward) pen.setDashPattern({4, 2});
-        if (node.isFold()) pen.setDashPattern({1, 2});
-        const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
+        if (node.isFold() && !node.isModule()) pen.setDashPattern({1, 2});
+        const double radius = isPill(node) ? box.height() / 2.2 : kRadius;
         m_painter.setPen(pen);
         m_painter.setBrush(side.fill);
         m_painter.drawRoundedRect(box, radius, radius);
@@ -181,8 +213,8 @@ class ScenePainter {
         const ChangeColors& heat = colorsOf(node);
         const double markedWidth = mark && mark->heat == Heat::Wrong ? 3 : 1.6;
         QPen pen(hovered ? m_colors.hover : heat.line, mark ? markedWidth : 1.1);
-        if (!mark || node.isFold()) pen.setDashPattern({1, 2});
-        const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
+        if (!mark || (node.isFold() && !node.isModule())) pen.setDashPattern({1, 2});
+        const double radius = isPill(node) ? box.height() / 2.2 : kRadius;
         m_painter.setPen(pen);
         m_painter.setBrush(heat.fill);
         m_painter.drawRoundedRect(box, radius, radius);
@@ -210,7 +242,8 @@ class ScenePainter {
         const Qt::Alignment align = node.chips.empty() ? Qt::AlignHCenter : Qt::AlignLeft;
         m_painter.setFont(m_titleFont);
         m_painter.setPen(state.text);
-        const QString sign = isMarked() ? QString() : signOf(node.change);
+        // A closed module has its signs, with numbers, in a line of their own.
+        const QString sign = isMarked() || node.isModule() ? QString() : signOf(node.change);
         m_painter.drawText(line, align | Qt::AlignVCenter,
                            sign.isEmpty() ? node.title : sign + QStringLiteral(" ") + node.title);
         ++m_work.texts;
@@ -221,7 +254,25 @@ class ScenePainter {
             m_painter.drawText(line, align | Qt::AlignVCenter, node.detail);
             ++m_work.texts;
         }
+        if (!node.more.isEmpty()) {
+            line = QRectF(line.left(), line.bottom(), line.width(), small.height());
+            m_painter.setPen(state.text);
+            m_painter.drawText(line, align | Qt::AlignVCenter, node.more);
+            ++m_work.texts;
+        }
         for (size_t i = 0; i < node.chips.size(); ++i) paintChip(node.chips[i], m_scene.chipRect(index, i));
+    }
+
+    /// The op or module alone, as large as it has to be to be read.
+    void paintName(const Picture::Node& node, const QRectF& box) {
+        constexpr double kPixels = 9;
+        QFont font = m_scene.font;
+        font.setPixelSize(std::max(1, static_cast<int>(kPixels / m_request.scale)));
+        const QString name = node.isFold() ? node.title : node.title.section(QChar('.'), 0, 0);
+        m_painter.setFont(font);
+        m_painter.setPen(colorsOf(node).text);
+        m_painter.drawText(box, Qt::AlignCenter, QFontMetricsF(font).elidedText(name, Qt::ElideRight, box.width() - 2));
+        ++m_work.texts;
     }
 
     void paintChip(const Picture::Chip& chip, const QRectF& box) {

@@ -31,7 +31,8 @@ bool shownIn(GraphMode mode, Change change);
 PaintWork paintScene(QPainter& painter, const GraphScene& scene, const GraphColors& colors,
                      const PaintRequest& request);
 
-/// Below this zoom names cannot be read and are left out; below the other nodes are plain rectangles.
-constexpr double kTextZoom = 0.42, kBoxZoom = 0.16;
+/// Below the first zoom a box has no more than its op's name, below the second nothing, below the third it is a plain
+/// rectangle.
+constexpr double kTextZoom = 0.42, kNameZoom = 0.24, kBoxZoom = 0.16;
 
 }  // namespace cutaway::ui

@@ -5,6 +5,8 @@
 #include <deque>
 #include <map>
 
+#include "ui/graph/box_merging.h"
+#include "ui/graph/module_boxes.h"
 #include "ui/graph/picture_order.h"
 
 namespace cutaway::ui {
@@ -13,7 +15,10 @@ namespace {
 constexpr double kPadding = 10, kMaxText = 230, kChipGap = 4;
 constexpr int kChipUsers = 4;  // a scalar with that many readers is a chip
 constexpr size_t kMaxChips = 3;
-constexpr size_t kHub = 24;  // neighbours from which on a node leads everywhere
+constexpr size_t kHub = 24;            // neighbours from which on a node leads everywhere
+constexpr size_t kMapBoxes = 60;       // of a large graph whose modules are closed
+constexpr size_t kGatheredInputs = 8;  // of a map, from which on they are one box
+constexpr size_t kGatheredUnused = 3;  // of any picture
 
 /// The work of makePicture, one stage a function; `m_graph` is read only.
 class PictureMaker {
@@ -28,15 +33,25 @@ class PictureMaker {
         indexNodes();
         findChips();
         findVisible();
+        m_fold.assign(m_graph.nodes.size(), -1);
+        closeModules();
+        gatherUnused();
         groupFolds();
+        makeGroups();
         addBoxes();
         addEdges();
         sortBoxes(m_picture);
-        addClusters(m_picture);
+        markEqual();
+        addClusters(m_picture, m_picture.modules > 0);
         return std::move(m_picture);
     }
 
   private:
+    struct Fold {
+        Picture::Box kind = Picture::Box::Unchanged;
+        QString key;  // of a closed module
+    };
+
     static QFont smaller(QFont font) {
         font.setPointSizeF(font.pointSizeF() * 0.85);
         return font;
@@ -112,39 +127,148 @@ class PictureMaker {
             m_visible[i] = distance[i] >= 0 || m_options.revealed.contains(packed(m_graph.nodes[i].info.id));
     }
 
+    /// A wish to share a box, to be given to nodes in m_fold.
+    int newFold(Picture::Box kind, const QString& key = {}) {
+        m_folds.push_back({kind, key});
+        return static_cast<int>(m_folds.size()) - 1;
+    }
+    bool stays(size_t slot) const {
+        const NodeKey id = m_graph.nodes[slot].info.id;
+        return id == m_options.current || m_options.revealed.contains(packed(id));
+    }
+
+    void closeModules() {
+        const ModuleBoxes modules(m_graph);
+        if (!modules.any()) return;
+        std::vector<bool> counts(m_graph.nodes.size());
+        int drawn = 0;
+        for (size_t i = 0; i < counts.size(); ++i) {
+            counts[i] = !m_chip[i] && (!m_inputs[i].empty() || m_graph.nodes[i].info.role == NodeRole::Call);
+            drawn += counts[i] && m_visible[i];
+        }
+        const bool large = drawn > m_options.modules.above;
+        m_picture.depth = modules.depth();
+        m_picture.level =
+            m_options.modules.level.value_or(large ? modules.levelFor(counts, kMapBoxes) : ModuleFolding::kAll);
+        const std::vector<QString> closed = modules.closedAt(m_picture.level, m_options.modules, m_options.current);
+        const std::vector<bool> opened = modules.openedByHand(m_options.modules);
+        std::map<QString, int> folds;
+        for (size_t i = 0; i < closed.size(); ++i) {
+            if (m_chip[i] || closed[i].isEmpty()) {
+                m_visible[i] = m_visible[i] || (m_picture.level < ModuleFolding::kAll && opened[i]);
+                continue;
+            }
+            const auto [at, fresh] = folds.try_emplace(closed[i], 0);
+            if (fresh) at->second = newFold(Picture::Box::Module, closed[i]);
+            m_fold[i] = at->second;
+        }
+        openSingles();
+        if (std::any_of(m_fold.begin(), m_fold.end(), [](int fold) { return fold >= 0; })) gatherInputs();
+    }
+
+    /// A module with one call says less than the call in the same room.
+    void openSingles() {
+        std::vector<int> calls(m_folds.size(), 0);
+        for (size_t i = 0; i < m_fold.size(); ++i)
+            if (m_fold[i] >= 0 && m_graph.nodes[i].info.role == NodeRole::Call) ++calls[static_cast<size_t>(m_fold[i])];
+        for (size_t i = 0; i < m_fold.size(); ++i)
+            if (m_fold[i] >= 0 && calls[static_cast<size_t>(m_fold[i])] <= 1) {
+                m_fold[i] = -1;
+                m_visible[i] = true;
+            }
+    }
+
+    /// What is made of nothing belongs to the closed module that alone reads it. Inputs that several read are one box
+    /// if there are many: in a map they would be a row as wide as a screen.
+    void gatherInputs() {
+        const auto isSource = [&](size_t slot) {
+            const NodeInfo& info = m_graph.nodes[slot].info;
+            return !m_chip[slot] && m_fold[slot] < 0 && info.module.empty() && info.role != NodeRole::Output &&
+                   !m_users[slot].empty() && !stays(slot) &&
+                   std::all_of(m_inputs[slot].begin(), m_inputs[slot].end(),
+                               [&](int input) { return m_source[input]; });
+        };
+        m_source.assign(m_graph.nodes.size(), false);
+        for (size_t i = 0; i < m_source.size(); ++i) m_source[i] = isSource(i);
+        // Few inputs are what the program is about.
+        const auto isInput = [&](size_t slot) { return m_graph.nodes[slot].info.role == NodeRole::Input; };
+        size_t inputs = 0;
+        for (size_t i = 0; i < m_source.size(); ++i) inputs += m_source[i] && isInput(i);
+        for (size_t i = m_source.size(); i-- > 0;) {
+            if (!m_source[i] || (isInput(i) && inputs < kGatheredInputs)) continue;
+            const int fold = m_fold[m_users[i].front()];
+            const bool alone =
+                std::all_of(m_users[i].begin(), m_users[i].end(), [&](int user) { return m_fold[user] == fold; });
+            if (alone && fold >= 0) m_fold[i] = fold;
+        }
+        std::vector<size_t> rest;
+        for (size_t i = 0; i < m_source.size(); ++i)
+            if (m_source[i] && m_fold[i] < 0 && m_inputs[i].empty() && m_graph.nodes[i].change == Change::Kept &&
+                m_graph.nodes[i].info.role != NodeRole::Call)
+                rest.push_back(i);
+        gather(rest, Picture::Box::Inputs, kGatheredInputs);
+    }
+
+    void gatherUnused() {
+        std::vector<size_t> unused;
+        for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
+            const UnionGraph::Node& node = m_graph.nodes[i];
+            if (node.info.role == NodeRole::Call || node.info.role == NodeRole::Output || m_fold[i] >= 0) continue;
+            if (m_users[i].empty() && m_inputs[i].empty() && node.change == Change::Kept && !stays(i))
+                unused.push_back(i);
+        }
+        gather(unused, Picture::Box::Unused, kGatheredUnused);
+    }
+
+    void gather(const std::vector<size_t>& nodes, Picture::Box kind, size_t least) {
+        if (nodes.size() < least) return;
+        const int fold = newFold(kind);
+        for (const size_t node : nodes) m_fold[node] = fold;
+    }
+
     /// Hidden nodes become folds: connected regions of equal depth, where depth counts the visible stretches passed on
-    /// the way. Depth never falls along an edge, so the folded graph stays free of cycles.
+    /// the way. Depth never falls along an edge, so that without other folds the picture stays free of cycles.
     void groupFolds() {
         const size_t count = m_graph.nodes.size();
         std::vector<int> depth(count, 0), group(count);
+        const auto hidden = [&](int node) { return !m_visible[node] && !m_chip[node] && m_fold[node] < 0; };
         for (size_t i = 0; i < count; ++i) {
             group[i] = static_cast<int>(i);
             if (m_chip[i]) continue;
             for (int input : m_inputs[i])
                 if (!m_chip[input])
-                    depth[i] = std::max(depth[i], depth[input] + (m_visible[input] && !m_visible[i] ? 1 : 0));
+                    depth[i] =
+                        std::max(depth[i], depth[input] + (!hidden(input) && hidden(static_cast<int>(i)) ? 1 : 0));
         }
         const auto root = [&](int node) {
             while (group[node] != node) node = group[node] = group[group[node]];
             return node;
         };
         for (size_t i = 0; i < count; ++i) {
-            if (m_visible[i] || m_chip[i]) continue;
+            if (!hidden(static_cast<int>(i))) continue;
             for (int input : m_inputs[i])
-                if (!m_visible[input] && !m_chip[input] && depth[input] == depth[i]) {
+                if (hidden(input) && depth[input] == depth[i]) {
                     const int a = root(input), b = root(static_cast<int>(i));
                     group[std::max(a, b)] = std::min(a, b);
                 }
         }
-        m_group.resize(count);
-        m_members.resize(count);
-        for (size_t i = 0; i < count; ++i) {
-            m_group[i] = root(static_cast<int>(i));
-            if (!m_visible[i] && !m_chip[i]) m_members[m_group[i]].push_back(static_cast<int>(i));
-        }
-        // "1 unchanged" says less than the node in the same room.
+        std::vector<int> fold(count, -1);
         for (size_t i = 0; i < count; ++i)
-            if (!m_visible[i] && !m_chip[i] && m_members[m_group[i]].size() == 1) m_visible[i] = true;
+            if (hidden(static_cast<int>(i))) {
+                int& of = fold[static_cast<size_t>(root(static_cast<int>(i)))];
+                if (of < 0) of = newFold(Picture::Box::Unchanged);
+                fold[i] = of;
+            }
+        for (size_t i = 0; i < count; ++i)
+            if (fold[i] >= 0) m_fold[i] = fold[i];
+    }
+
+    /// The nodes of each box, chips in none.
+    void makeGroups() {
+        m_group = mergeBoxes(m_inputs, m_fold);
+        m_members.resize(m_group.size());
+        for (size_t i = 0; i < m_group.size(); ++i)
+            if (!m_chip[i]) m_members[m_group[i]].push_back(static_cast<int>(i));
     }
 
     void addBoxes() {
@@ -153,11 +277,13 @@ class PictureMaker {
         for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
             const int slot = static_cast<int>(i);
             if (m_chip[i]) continue;
-            if (m_visible[i]) {
+            const std::vector<int>& members = m_members[m_group[i]];
+            // "1 unchanged" says less than the node in the same room.
+            if (m_fold[i] < 0 || members.size() == 1) {
                 m_box[i] = addNode(slot);
-            } else if (m_members[m_group[i]].back() == slot) {
-                const int box = addFold(m_members[m_group[i]]);
-                for (int member : m_members[m_group[i]]) m_box[member] = box;
+            } else if (members.back() == slot) {
+                const int box = addFold(m_folds[static_cast<size_t>(m_fold[i])], members);
+                for (int member : members) m_box[member] = box;
             }
         }
         for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
@@ -178,6 +304,7 @@ class PictureMaker {
         node.module = textOf(from.info.module);
         node.backward = from.info.backward;
         node.kernel = from.kernel;
+        node.opClass = from.info.opClass;
         const QString name = textOf(from.info.name), type = textOf(from.info.type);
         const bool call = node.role == NodeRole::Call;
         node.title = call ? shortOp(from.info.op) : name;
@@ -223,32 +350,47 @@ class PictureMaker {
     }
 
     void measure(Picture::Node& node) {
-        const double title = fit(m_boldMetrics, node.title), detail = fit(m_smallMetrics, node.detail);
+        const double title = fit(m_boldMetrics, node.title);
+        const double detail = std::max(fit(m_smallMetrics, node.detail), fit(m_smallMetrics, node.more));
         double chips = 0;
         for (const auto& chip : node.chips) chips += chip.width + kChipGap;
         const double sign = node.change == Change::Kept ? 0 : 16;
         const double width = std::max({title + sign, detail, chips});
         double height = m_boldMetrics.height() + 10;
         if (!node.detail.isEmpty()) height += m_smallMetrics.height();
+        if (!node.more.isEmpty()) height += m_smallMetrics.height();
         if (!node.chips.empty()) height += m_smallMetrics.height() + 6;
         node.size = QSizeF(std::ceil(std::max(width, 36.0) + 2 * kPadding), std::ceil(height));
     }
 
-    int addFold(const std::vector<int>& members) {
+    int addFold(const Fold& fold, const std::vector<int>& members) {
         Picture::Node node;
-        node.title = QStringLiteral("%1 unchanged").arg(members.size());
-        std::map<QString, int> modules;
-        for (int member : members) {
-            node.members.push_back(m_graph.nodes[member].info.id);
-            ++modules[textOf(m_graph.nodes[member].info.module).section('.', 0, 2)];
+        node.box = fold.kind;
+        for (int member : members) node.members.push_back(m_graph.nodes[member].info.id);
+        if (fold.kind == Picture::Box::Module) {
+            node.key = fold.key;
+            describeModule(node, m_graph, members, m_options.microseconds.get());
+            node.structure = structureOf(m_graph, members, m_inputs, fold.key);
+            ++m_picture.modules;
+        } else {
+            describeFold(node, m_graph, members);
+            m_picture.folded += static_cast<int>(members.size());
         }
-        modules.erase(QString());
-        if (modules.size() == 1) node.detail = modules.begin()->first;
-        if (modules.size() > 1) node.detail = modules.begin()->first + QStringLiteral(" … ") + modules.rbegin()->first;
         measure(node);
-        m_picture.folded += static_cast<int>(members.size());
         m_picture.nodes.push_back(std::move(node));
         return static_cast<int>(m_picture.nodes.size()) - 1;
+    }
+
+    void markEqual() {
+        QHash<size_t, int> counts;
+        for (const Picture::Node& node : m_picture.nodes)
+            if (node.isModule()) ++counts[node.structure];
+        for (Picture::Node& node : m_picture.nodes)
+            if (node.isModule() && counts.value(node.structure) > 1) {
+                node.equal = counts.value(node.structure);
+                node.detail += QStringLiteral(" · %1 equal").arg(node.equal);
+                measure(node);
+            }
     }
 
     void addEdges() {
@@ -276,11 +418,33 @@ class PictureMaker {
     Picture m_picture;
     QHash<quint64, int> m_slot;
     std::vector<std::vector<int>> m_inputs, m_users, m_members;
-    std::vector<bool> m_chip, m_visible;
+    std::vector<bool> m_chip, m_visible, m_source;
+    std::vector<Fold> m_folds;
+    std::vector<int> m_fold;  // by node: which of m_folds it is in; -1: it is drawn as itself
     std::vector<int> m_group, m_box;
 };
 
 }  // namespace
+
+int Picture::indexOfModule(const QString& key) const {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.key == key; });
+    return found == nodes.end() || key.isEmpty() ? -1 : static_cast<int>(found - nodes.begin());
+}
+
+QString Picture::moduleToClose(int box) const {
+    if (box < 0 || modules == 0) return {};
+    const Node& at = nodes[static_cast<size_t>(box)];
+    for (QString key = at.module.isEmpty() ? QString() : moduleKey(at.module, at.backward); !key.isEmpty();
+         key = moduleAround(key)) {
+        const QString path = pathOfModule(key);
+        const auto isInside = [&](const Node& node) {
+            return node.backward == at.backward &&
+                   (node.module == path || (node.module.startsWith(path) && node.module[path.size()] == QChar('.')));
+        };
+        if (std::count_if(nodes.begin(), nodes.end(), isInside) > 1) return key;
+    }
+    return {};
+}
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options) {
     return PictureMaker(graph, options).make();

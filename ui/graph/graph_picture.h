@@ -1,7 +1,7 @@
 #pragma once
-// Turns the union graph of a step into what is drawn: chips instead of parameters, one box for each kept region that is
-// folded away, clusters by module. Pure functions over value structs; safe on any thread. Positions come later
-// (graph_scene.h).
+// Turns the union graph of a step into what is drawn: chips instead of parameters, one box for each closed module, for
+// each kept region that is folded away and for inputs that nothing reads, clusters by module. Pure functions over value
+// structs; safe on any thread. Positions come later (graph_scene.h).
 #include <QFont>
 #include <QHash>
 #include <QSet>
@@ -13,6 +13,7 @@
 
 #include "cutaway/snapshot.h"
 #include "ui/graph/layout_problem.h"
+#include "ui/graph/module_folding.h"
 
 namespace cutaway::ui {
 
@@ -21,6 +22,10 @@ struct PictureOptions {
     int hops = 2;            // kept neighbours of a change that are shown
     int foldAbove = 40;      // drawn nodes up to which nothing is folded
     QSet<quint64> revealed;  // ids that stay visible although kept
+    ModuleFolding modules;
+    NodeKey current = NodeKey::None;  // is drawn as itself, in no fold and no closed module
+    /// Measured, by node: a kernel's time is shared out evenly among what it computes. Null: not known.
+    std::shared_ptr<const QHash<quint64, double>> microseconds;
     QFont font;
 };
 
@@ -31,19 +36,28 @@ struct Picture {
         Change change = Change::Kept;
         double width = 0;
     };
+    /// What a box stands for. All but Node are folds, which open.
+    enum class Box : uint8_t { Node, Unchanged, Module, Inputs, Unused };
     struct Node {
         NodeKey id = NodeKey::None;  // None: a fold
+        Box box = Box::Node;
         Change change = Change::Kept;
         NodeRole role = NodeRole::Call;
+        OpClass opClass = OpClass::Other;
         QString title, detail;  // "addmm.default" and "addmm · f32[8, 32]"
-        QString module;
+        QString more;           // of a module: what changed in it, and its time
+        QString module;         // of a closed one, the one around it
         bool backward = false;
+        QString key;           // of a closed module
+        int equal = 1;         // closed modules of this structure, itself included
+        size_t structure = 0;  // which equal ones share
         std::vector<Chip> chips;
         std::vector<NodeKey> members;  // of a fold
         int kernel = -1;               // UnionGraph's
         QSizeF size;
         int cluster = -1;
         bool isFold() const { return id == NodeKey::None; }
+        bool isModule() const { return box == Box::Module; }
     };
     struct Edge {
         int from = 0, to = 0;
@@ -52,19 +66,27 @@ struct Picture {
         NodeKey source = NodeKey::None, target = NodeKey::None;  // of the first wire, where an end is a fold
     };
     struct Cluster {
-        QString title;
+        QString title;  // a module's key
         int parent = -1;
     };
     std::vector<Node> nodes;  // topological
     std::vector<Edge> edges;
     std::vector<Cluster> clusters;
-    int folded = 0;  // nodes hidden in folds
-    int total = 0;   // nodes of the union graph
+    int folded = 0;                   // nodes hidden in folds, but for closed modules
+    int modules = 0;                  // closed ones
+    int depth = 0;                    // names of the deepest module
+    int level = ModuleFolding::kAll;  // the modules' depth from which on they are closed
+    int total = 0;                    // nodes of the union graph
     bool changed = false;
     std::shared_ptr<const UnionGraph> graph;  // what is drawn, for texts made on demand; may be null
     QHash<quint64, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
 
     int indexOf(NodeKey id) const { return where.value(packed(id), -1); }
+    /// The box of a closed module; -1 if there is none.
+    int indexOfModule(const QString& key) const;
+    /// The innermost module around a box that is more than this box alone, so that closing it does something; empty if
+    /// there is none.
+    QString moduleToClose(int box) const;
 };
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options);

@@ -3,6 +3,7 @@
 #include <QGuiApplication>
 #include <QThreadPool>
 #include <algorithm>
+#include <utility>
 
 #include "ui/graph/nearest_place.h"
 #include "ui/models/node_index.h"
@@ -49,6 +50,7 @@ GraphView::GraphView(QWidget* parent)
                 lookTogether();
                 if (m_wanted != NodeKey::None) setCurrent(m_wanted, true);
                 m_wanted = NodeKey::None;
+                showOpened();
                 emit sceneShown(note);
             });
 }
@@ -61,6 +63,8 @@ void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
     });
     connect(canvas, &GraphCanvas::nodeActivated, this, &GraphView::nodeActivated);
     connect(canvas, &GraphCanvas::menuWanted, this, &GraphView::menuWanted);
+    connect(canvas, &GraphCanvas::moduleActivated, this, &GraphView::openModule);
+    connect(canvas, &GraphCanvas::closeWanted, this, &GraphView::closeModule);
     connect(canvas, &GraphCanvas::foldActivated, this, [this](const std::vector<NodeKey>& members) {
         if (members.empty()) return;
         reveal(members, members.front());
@@ -68,8 +72,9 @@ void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
     });
 }
 
-void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about) {
+void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current) {
     m_graph = std::move(graph);
+    m_options.current = current;
     if (about != m_about) m_options.revealed.clear();
     m_about = about;
     rebuild();
@@ -187,7 +192,10 @@ void GraphView::fit() { m_first->fit(); }
 void GraphView::goTo(NodeKey id) {
     const GraphScene* scene = m_first->scene();
     const int box = scene ? scene->picture.indexOf(id) : -1;
-    if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isFold())
+    if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isModule()) {
+        m_options.current = m_wanted = id;
+        rebuild();
+    } else if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isFold())
         reveal(scene->picture.nodes[static_cast<size_t>(box)].members, id);
     else setCurrent(id, true);
 }
@@ -228,6 +236,87 @@ void GraphView::reveal(const std::vector<NodeKey>& members, NodeKey wanted) {
     }
     m_wanted = wanted;
     rebuild();
+}
+
+void GraphView::setModules(const ModuleFolding& modules) { m_options.modules = modules; }
+
+void GraphView::setTimes(std::shared_ptr<const QHash<quint64, double>> microseconds) {
+    if (m_options.microseconds == microseconds) return;
+    m_options.microseconds = std::move(microseconds);
+    if (m_first->scene() && m_first->scene()->picture.modules > 0) rebuild();
+}
+
+void GraphView::modulesMoved() {
+    rebuild();
+    emit modulesChanged();
+}
+
+void GraphView::openModule(const QString& key, bool equal) {
+    m_options.modules.open(key);
+    if (const GraphScene* scene = m_first->scene(); equal && scene) {
+        const auto& nodes = scene->picture.nodes;
+        if (const int box = scene->picture.indexOfModule(key); box >= 0)
+            for (const auto& node : nodes)
+                if (node.isModule() && node.structure == nodes[static_cast<size_t>(box)].structure)
+                    m_options.modules.open(node.key);
+    }
+    m_opened = key;
+    modulesMoved();
+}
+
+void GraphView::closeModule(const QString& key) {
+    m_options.modules.close(key);
+    m_options.current = NodeKey::None;
+    m_closed = key;
+    emit nodeChosen(NodeKey::None);
+    modulesMoved();
+}
+
+void GraphView::openLevel(bool more) {
+    const GraphScene* scene = m_first->scene();
+    if (!scene || scene->picture.depth == 0) return;
+    const int depth = scene->picture.depth, level = std::min(scene->picture.level, depth) + (more ? 1 : -1);
+    m_options.modules.opened.clear();
+    m_options.modules.closed.clear();
+    m_options.modules.level = level >= depth ? ModuleFolding::kAll : std::max(0, level);
+    modulesMoved();
+}
+
+void GraphView::openAllModules() {
+    m_options.modules.level = ModuleFolding::kAll;
+    m_options.modules.closed.clear();
+    modulesMoved();
+}
+
+void GraphView::foldModulesBack() {
+    m_options.modules = ModuleFolding();
+    m_options.revealed.clear();
+    m_options.current = NodeKey::None;
+    modulesMoved();
+}
+
+/// What was opened comes into view with its first node current, of what was closed the box.
+void GraphView::showOpened() {
+    const QString opened = std::exchange(m_opened, QString()), closed = std::exchange(m_closed, QString());
+    const GraphScene* scene = m_first->scene();
+    if (!scene) return;
+    if (const int box = scene->picture.indexOfModule(closed); box >= 0) m_first->setCurrentBox(box);
+    if (opened.isEmpty()) return;
+    QRectF area;
+    int first = -1;
+    for (size_t i = 0; i < scene->nodes.size(); ++i) {
+        const Picture::Node& node = scene->picture.nodes[i];
+        QString key = moduleKey(node.module, node.backward);
+        while (!key.isEmpty() && key != opened) key = moduleAround(key);
+        if (key.isEmpty()) continue;
+        area |= scene->nodes[i];
+        if (first < 0) first = static_cast<int>(i);
+    }
+    if (first < 0) return;
+    m_first->setCurrentBox(first);
+    if (const NodeKey id = scene->picture.nodes[static_cast<size_t>(first)].id; id != NodeKey::None)
+        emit nodeChosen(id);
+    m_first->showArea(area);
 }
 
 void GraphView::rebuild() {

@@ -18,7 +18,8 @@ class GraphView : public QSplitter {
     explicit GraphView(QWidget* parent = nullptr);
 
     /// `about` names what is shown: folds that were opened stay open while it is the same from call to call.
-    void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about);
+    /// `current` is drawn as itself, in no fold.
+    void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current = NodeKey::None);
     void clear(const QString& hint);
     void setMode(GraphMode mode);
     /// What the panes side by side are called: "Before" and "After" unless they show something else.
@@ -26,6 +27,19 @@ class GraphView : public QSplitter {
     void setMarks(std::shared_ptr<const SideMarks> marks);
     void setHeat(std::shared_ptr<const HeatMarks> heat);
     void setFolding(bool fold, int hops);
+    /// Which modules of the next graph are closed.
+    void setModules(const ModuleFolding& modules);
+    const ModuleFolding& modules() const { return m_options.modules; }
+    /// Opens a closed module, and with `equal` all that have its structure.
+    void openModule(const QString& key, bool equal);
+    void closeModule(const QString& key);
+    /// All modules that stand at the same depth: one level more, or less.
+    void openLevel(bool more);
+    /// All of them; or as they were at first.
+    void openAllModules();
+    void foldModulesBack();
+    /// Times of nodes, for the closed modules that hold them; null: not known.
+    void setTimes(std::shared_ptr<const QHash<quint64, double>> microseconds);
     void setCurrent(NodeKey id, bool reveal);
     /// Brings a node into view, out of its fold if it is in one.
     void goTo(NodeKey id);
@@ -45,8 +59,12 @@ class GraphView : public QSplitter {
     /// A new scene is on show; `note` says what was unusual about its layout.
     void sceneShown(const QString& note);
     void layoutStarted(int nodes);
+    /// Somebody opened or closed modules.
+    void modulesChanged();
 
   private:
+    void modulesMoved();
+    void showOpened();
     void rebuild();
     void namePanes();
     void reveal(const std::vector<NodeKey>& members, NodeKey wanted);
@@ -62,6 +80,7 @@ class GraphView : public QSplitter {
     PictureOptions m_options;
     QString m_about;
     QString m_firstName = tr("Before"), m_secondName = tr("After");
+    QString m_opened, m_closed;        // modules; come into view when the scene is there
     NodeKey m_wanted = NodeKey::None;  // to bring into view when the scene is there
     QTimer m_handRests;
     GraphCanvas* m_hand = nullptr;  // the last that somebody moved

@@ -1,4 +1,6 @@
 // What is written on boxes and said about them.
+#include <QRegularExpression>
+
 #include "ui/graph/graph_picture.h"
 
 namespace cutaway::ui {
@@ -32,6 +34,12 @@ QString shortOp(const std::string& op) {
 QString spokenText(const Picture& picture, int at) {
     static const char* const kStates[] = {"unchanged", "added", "removed", "edited"};
     const Picture::Node& node = picture.nodes[static_cast<size_t>(at)];
+    if (node.isModule())
+        return QStringList({QStringLiteral("closed module ") + node.key, node.detail, node.more})
+                   .filter(QRegularExpression(QStringLiteral(".")))
+                   .join(QStringLiteral(", ")) +
+               QStringLiteral("; Enter or Right opens it") +
+               (node.equal > 1 ? QStringLiteral(", with Ctrl all equal ones") : QString());
     if (node.isFold())
         return QStringLiteral("folded: ") + node.title +
                (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) +

@@ -42,11 +42,11 @@ void sortBoxes(Picture& picture) {
     for (int& box : picture.where) box = place[box];
 }
 
-void addClusters(Picture& picture) {
+void addClusters(Picture& picture, bool all) {
     std::map<QString, int> count;
-    const auto prefixes = [](const QString& module) {
+    const auto prefixes = [deepest = all ? ModuleFolding::kAll : kClusterDepth](const QString& module) {
         QStringList found;
-        for (int depth = 0; depth < kClusterDepth && depth < module.count('.') + 1; ++depth)
+        for (int depth = 0; depth < deepest && depth < module.count('.') + 1; ++depth)
             found << module.section('.', 0, depth);
         return found;
     };
@@ -61,7 +61,7 @@ void addClusters(Picture& picture) {
             // A cluster that holds what its parent holds says nothing new.
             if (count[prefix] < 2 || count[prefix] == above) continue;
             above = count[prefix];
-            const QString key = prefix + (node.backward ? QStringLiteral(" (backward)") : QString());
+            const QString key = moduleKey(prefix, node.backward);
             const auto [at, fresh] = made.try_emplace(key, static_cast<int>(picture.clusters.size()));
             if (fresh) picture.clusters.push_back({key, parent});
             parent = at->second;

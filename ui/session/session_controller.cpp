@@ -1,3 +1,4 @@
+#include <QCryptographicHash>
 #include <QFileInfo>
 #include <algorithm>
 #include <map>
@@ -127,21 +128,37 @@ void SessionController::cancel(const QString& tag) {
     if (!isBusy()) emit busyChanged(false);
 }
 
+namespace {
+
+/// By its text; what has none by its path.
+QString keyOf(const Result<GraphText>& graph, const std::string& path) {
+    constexpr int kDigits = 16;
+    const std::string& known = graph && !graph->text.empty() ? graph->text : path;
+    const QByteArray hash = QCryptographicHash::hash(QByteArray::fromStdString(known), QCryptographicHash::Sha256);
+    return QString::fromLatin1(hash.toHex().left(kDigits));
+}
+
+}  // namespace
+
 void SessionController::open(const QString& path, const QString& graph) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     OpenSettings settings;
     settings.graph = graph.toStdString();
     // On the queue for looking, so that no request with a place of the old model meets the new one.
-    ask<ModelInfo>(
+    using Opened = std::pair<ModelInfo, QString>;
+    ask<Opened>(
         Lane::Looks, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
-        [text = absolute.toStdString(), settings](Source& source, const Progress& progress) {
-            return source.open(text, settings, progress);
+        [text = absolute.toStdString(), settings](Source& source, const Progress& progress) -> Result<Opened> {
+            CT_TRY(ModelInfo info, source.open(text, settings, progress));
+            QString key = keyOf(source.text(Place{}, false, progress), text);
+            return Opened(std::move(info), std::move(key));
         },
-        [this, absolute, graph](ModelInfo info) { opened(absolute, graph, std::move(info)); });
+        [this, absolute, graph](Opened all) { opened(absolute, graph, std::move(all.first), all.second); });
     m_pending[kOpen].shown.tag = kOpen;  // to be stopped apart from looks
 }
 
-void SessionController::opened(const QString& path, const QString& graph, ModelInfo info) {
+void SessionController::opened(const QString& path, const QString& graph, ModelInfo info, const QString& key) {
+    m_modelKey = key;
     ++m_epoch;  // what is under way belongs to the model before
     for (auto& queue : m_queues) queue->cancelAll();
     m_pending.clear();

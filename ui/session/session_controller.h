@@ -135,6 +135,8 @@ class SessionController : public QObject {
 
     const std::optional<ModelInfo>& model() const { return m_model; }
     QString path() const { return m_path; }
+    /// Tells the open graph from others by what it is, wherever its file lies.
+    QString modelKey() const { return m_modelKey; }
     /// The graphs in the file, if there are several, and the name of the one that is open.
     const std::vector<GraphSummary>& graphs() const { return m_graphs; }
     QString graph() const { return m_graph; }
@@ -218,7 +220,7 @@ class SessionController : public QObject {
     void settled(const QString& tag);
     bool drop(const QString& tag);
     void returnToShown();
-    void opened(const QString& path, const QString& graph, ModelInfo info);
+    void opened(const QString& path, const QString& graph, ModelInfo info, const QString& key);
     void stepEnded(int compile, const CompileRequest& options, const StepInfo& step);
     void forgetCompiling();
     void fail(const Error& error, const QString& doing);
@@ -255,7 +257,7 @@ class SessionController : public QObject {
     Selection& m_selection;
     LogModel m_log;
     std::optional<ModelInfo> m_model;
-    QString m_path, m_graph;
+    QString m_path, m_graph, m_modelKey;
     QHash<RunId, QString> m_keptNames;  // of graphs beside the open one
     std::vector<GraphSummary> m_graphs;
     std::vector<Run> m_runs;

@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QFileInfo>
 #include <QHBoxLayout>
+#include <QSettings>
 #include <QSpinBox>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -54,6 +55,17 @@ LegendMark* markOf(State state, const QString& tip, QWidget* parent) {
         parent);
 }
 
+/// The time of each kernel, shared out evenly among the nodes that it computes; null before any is timed.
+std::shared_ptr<const QHash<quint64, double>> timesOf(const BuildInfo& info) {
+    auto times = std::make_shared<QHash<quint64, double>>();
+    for (const KernelInfo& kernel : info.kernels)
+        for (const NodeKey node : kernel.nodes)
+            if (kernel.microseconds > 0)
+                (*times)[packed(node)] += kernel.microseconds / static_cast<double>(kernel.nodes.size());
+    if (times->isEmpty()) return nullptr;
+    return times;
+}
+
 }  // namespace
 
 GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
@@ -72,13 +84,24 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
 
     connect(&parts.controller, &SessionController::shown, this,
             [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
-    connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
+    connect(&parts.controller, &SessionController::modelOpened, this, [this] {
+        m_shown.reset();
+        m_view->setTimes(nullptr);
+        m_view->setModules(ModuleFolding::fromText(QSettings().value(modulesSetting()).toString()));
+    });
+    connect(m_view, &GraphView::modulesChanged, this, [this] {
+        const QString text = m_view->modules().text();
+        if (text.isEmpty()) QSettings().remove(modulesSetting());
+        else QSettings().setValue(modulesSetting(), text);
+    });
+    connect(&parts.controller, &SessionController::timed, this,
+            [this](RunId, const std::shared_ptr<const BuildInfo>& info) { m_view->setTimes(timesOf(*info)); });
     connect(&parts.controller, &SessionController::partitionShown, this, &GraphWindow::showSides);
     connect(&parts.controller, &SessionController::candidateShown, this, &GraphWindow::showSides);
     connect(&parts.controller.checkedRuns(), &CheckedRuns::heatChanged, this, &GraphWindow::showSides);
     connect(&parts.controller.coloring(), &GraphColoring::changed, this, &GraphWindow::showSides);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
-        if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
+        if (m_view->canvas().currentId() != id) m_view->goTo(id);
     });
     connect(m_view, &GraphView::nodeChosen, &parts.selection, &Selection::setNode);
     connect(m_view, &GraphView::menuWanted, this, &GraphWindow::menuWanted);
@@ -100,6 +123,8 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
         m_note->setText(tr("laying out %1…").arg(counted(nodes, tr("node"), tr("nodes"))));
     });
 }
+
+QString GraphWindow::modulesSetting() const { return QStringLiteral("modules/") + m_controller.modelKey(); }
 
 QWidget* GraphWindow::makeBar() {
     auto* bar = new QWidget;
@@ -171,6 +196,8 @@ std::span<const KeyHint> GraphWindow::keys() {
     static constexpr KeyHint kKeys[] = {
         {QT_TR_NOOP("Follow an edge, go to the neighbour"), QT_TR_NOOP("arrow keys")},
         {QT_TR_NOOP("Describe the node, open the fold"), QT_TR_NOOP("Enter, double click")},
+        {QT_TR_NOOP("Open a closed module, with Ctrl all equal ones"), QT_TR_NOOP("Right, Enter, double click")},
+        {QT_TR_NOOP("Close the module around"), QT_TR_NOOP("Left, double click on its name")},
         {QT_TR_NOOP("Zoom at the pointer"), QT_TR_NOOP("wheel, + and −")},
         {QT_TR_NOOP("Move the picture"), QT_TR_NOOP("drag, Shift+arrow keys")},
     };
@@ -240,7 +267,7 @@ void GraphWindow::showWhat(const Shown& what) {
     m_fold->setEnabled(!single);
     m_hops->setEnabled(!single && m_fold->isChecked());
     m_counts->setText(countsOf(what));
-    m_view->showGraph(what.beside ? graphOnShow() : what.graph, title);
+    m_view->showGraph(what.beside ? graphOnShow() : what.graph, title, m_selection.node());
 }
 
 QString GraphWindow::countsOf(const Shown& what) const {
@@ -272,6 +299,8 @@ QString GraphWindow::countsOf(const Shown& what) const {
 void GraphWindow::sceneShown(const QString& note) {
     const GraphScene* scene = m_view->canvas().scene();
     QString text = counted(scene->picture.total, tr("node"), tr("nodes"));
+    if (scene->picture.modules)
+        text += QStringLiteral(", ") + counted(scene->picture.modules, tr("closed module"), tr("closed modules"));
     if (scene->picture.folded) text += tr(", %1 folded").arg(scene->picture.folded);
     const auto far =
         std::count_if(scene->edges.begin(), scene->edges.end(), [](const auto& edge) { return edge.stub; });

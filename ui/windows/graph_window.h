@@ -35,6 +35,7 @@ class GraphWindow : public Window {
     void showWhat(const Shown& what);
     void sceneShown(const QString& note);
     // graph_window_sides.cpp
+    QString modulesSetting() const;  // where it is kept which modules of the model are closed
     QComboBox* makeModules();
     void enterBeside(const Shown& what);
     std::shared_ptr<const UnionGraph> graphOnShow() const;

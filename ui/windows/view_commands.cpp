@@ -11,11 +11,17 @@ namespace cutaway::ui {
 namespace {
 
 constexpr const char* kModes = QT_TRANSLATE_NOOP("cutaway::ui", "&Graph Shows");
+constexpr const char* kModules = QT_TRANSLATE_NOOP("cutaway::ui", "&Modules");
 constexpr const char* kThemes = QT_TRANSLATE_NOOP("cutaway::ui", "&Theme");
 
 template <GraphMode mode>
 void showMode(MainWindow& main) {
     main.get<GraphWindow>().setMode(mode);
+}
+
+template <bool more>
+void openLevel(MainWindow& main) {
+    main.get<GraphWindow>().view().openLevel(more);
 }
 
 template <Theme theme>
@@ -77,6 +83,26 @@ const Command kViewCommands[] = {
      .key = "Ctrl+0",
      .icon = "fit",
      .run = [](MainWindow& main) { main.get<GraphWindow>().view().fit(); },
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Open One &Level More"),
+     .key = "Ctrl+]",
+     .inside = kModules,
+     .run = openLevel<true>,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Close One L&evel"),
+     .key = "Ctrl+[",
+     .inside = kModules,
+     .run = openLevel<false>,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Open &All Modules"),
+     .key = "Ctrl+Shift+]",
+     .inside = kModules,
+     .run = [](MainWindow& main) { main.get<GraphWindow>().view().openAllModules(); },
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Fold Modules Back"),
+     .key = "Ctrl+Shift+[",
+     .inside = kModules,
+     .run = [](MainWindow& main) { main.get<GraphWindow>().view().foldModulesBack(); },
      .whyNot = needsModel},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&System"),
      .inside = kThemes,

@@ -12,6 +12,8 @@
 namespace cutaway {
 
 enum class NodeRole : uint8_t { Input, Parameter, Buffer, Constant, Call, Output };
+/// What kind of work a call does, coarsely enough to have a colour. Other: it moves data, makes it, or is not known.
+enum class OpClass : uint8_t { Other, Product, Pointwise, Reduction, View };
 
 /// One node of one graph.
 struct NodeInfo {
@@ -24,7 +26,8 @@ struct NodeInfo {
     int64_t bytes = 0;        // of the results; 0 if unknown
     bool scalarLike = false;  // one element or less: drawn as a chip on its users when it has many
     bool backward = false;
-    std::vector<NodeKey> inputs;  // each once, in argument order
+    OpClass opClass = OpClass::Other;  // of calls
+    std::vector<NodeKey> inputs;       // each once, in argument order
     std::vector<NodeKey> users;
 };
 
