@@ -222,6 +222,74 @@ class CanvasTest : public QObject {
         QTRY_VERIFY_WITH_TIMEOUT(!view.builder().isBusy() && picture().modules == 0, 30000);
     }
 
+    void changesInClosedModulesAndOfEdgesAreWalked() {
+        UnionGraph graph = testing::blocks(30);
+        graph.nodes[40].change = graph.nodes[41].change = Change::Edited;
+        graph.edited = 2;
+        // Far behind them a kept call reads another value than before.
+        for (auto& edge : graph.edges)
+            if (edge.to == graph.nodes[90].info.id) edge.change = Change::Removed;
+        graph.edges.push_back({graph.nodes[80].info.id, graph.nodes[90].info.id, Change::Added});
+        GraphView view;
+        view.resize(900, 900);
+        view.show();
+        QSignalSpy shown(&view, &GraphView::sceneShown);
+        view.setFolding(false, 0);
+        ModuleFolding closed;
+        closed.level = 1;
+        view.setModules(closed);
+        view.showGraph(std::make_shared<const UnionGraph>(graph), "a step");
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
+        NodeKey next = view.nextChange(true);
+        QCOMPARE(next, graph.nodes[40].info.id);
+        view.goTo(next);
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 2, 30000);
+        next = view.nextChange(true);
+        QCOMPARE(next, graph.nodes[41].info.id);
+        view.openAllModules();
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 3, 30000);
+        view.setCurrent(next, true);
+        QCOMPARE(view.nextChange(true), graph.nodes[90].info.id);
+    }
+
+    /// What is current and in view stays where it is, unless another step changes something else.
+    void anotherStepShowsItsChange() {
+        const UnionGraph plain = testing::bigGraph(300, 0);
+        UnionGraph changed = plain;
+        changed.nodes[250].change = Change::Edited;
+        changed.edited = 1;
+        GraphCanvas canvas;
+        canvas.resize(700, 600);
+        canvas.show();
+        canvas.setScene(sceneOf(plain, options(false)));
+        const NodeKey current = plain.nodes[5].info.id;
+        canvas.setCurrent(current, false);
+        canvas.centreOn(canvas.currentIndex());
+        canvas.setScene(sceneOf(changed, options(false)), false);
+        QVERIFY(canvas.rect().contains(at(canvas, current)));
+        canvas.setScene(sceneOf(changed, options(false)), true);
+        QVERIFY(canvas.rect().contains(at(canvas, changed.nodes[250].info.id)));
+    }
+
+    void theMinimapLiesOverNoBox() {
+        GraphCanvas canvas;
+        canvas.resize(800, 600);
+        canvas.setScene(sceneOf(testing::bigGraph(200, 0), options(false)));
+        canvas.show();
+        int seen = 0, corners = 0;
+        for (int i = 0; i < 60; ++i) {
+            canvas.setView(0.8, QPointF(400 - i * 17, 300 - i * 90));
+            if (!canvas.minimapShown()) continue;
+            ++seen;
+            const QRectF map = canvas.minimapRect();
+            corners += map.left() < 20 || map.top() > 20;
+            QVERIFY(canvas.scene()
+                        ->nodeIndex.touching(QRectF(canvas.toScene(map.topLeft()), map.size() / canvas.scale()))
+                        .empty());
+        }
+        QVERIFY2(seen > 0, qPrintable(QString::number(corners)));
+    }
+
     void aNodeInAClosedModuleIsShownWhenItIsWanted() {
         GraphView view;
         view.resize(900, 900);

@@ -48,7 +48,7 @@ void GraphCanvas::setTitle(const QString& title) {
     update();
 }
 
-void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
+void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene, bool another) {
     const QPointF held = m_scene && m_current >= 0 ? toWidget(m_scene->nodes[m_current].center()) : QPointF();
     const bool wasVisible = m_scene && m_current >= 0 && rect().contains(held.toPoint());
     m_scene = std::move(scene);
@@ -58,7 +58,8 @@ void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
     dropAccessibleNodes(this);
     if (m_follows) {
         // The view comes from the other pane, which gets the same scene.
-    } else if (m_scene && m_current >= 0 && wasVisible && m_moved) {
+    } else if (m_scene && m_current >= 0 && wasVisible && m_moved &&
+               (!another || !m_scene->picture.changed || m_scene->isChanged(m_current))) {
         m_offset = held - m_scene->nodes[m_current].center() * m_scale;
         viewMoved();
     } else {
@@ -158,7 +159,9 @@ void GraphCanvas::frameChange() {
     viewMoved();
 }
 
-int GraphCanvas::freeWidth() const { return minimapWanted() ? static_cast<int>(minimapRect().left()) : width(); }
+int GraphCanvas::freeWidth() const {
+    return minimapWanted() ? width() - static_cast<int>(minimapSize().width()) - kMinimapMargin : width();
+}
 
 void GraphCanvas::centreOn(int node) {
     if (!m_scene || node < 0) return;
@@ -290,15 +293,27 @@ bool GraphCanvas::minimapWanted() const {
 }
 
 bool GraphCanvas::minimapShown() const {
-    return minimapWanted() &&
+    return minimapWanted() && !minimapRect().isNull() &&
            !QRectF(rect()).contains(QRectF(toWidget(m_scene->bounds.topLeft()), m_scene->bounds.size() * m_scale));
 }
 
+QSizeF GraphCanvas::minimapSize() const {
+    return m_scene->bounds.size()
+        .scaled(kMinimapSide, std::max(kMinimapSide, height() * 2 / 5), Qt::KeepAspectRatio)
+        .expandedTo(QSizeF(24, 24));
+}
+
 QRectF GraphCanvas::minimapRect() const {
-    QSizeF size =
-        m_scene->bounds.size().scaled(kMinimapSide, std::max(kMinimapSide, height() * 2 / 5), Qt::KeepAspectRatio);
-    size = size.expandedTo(QSizeF(24, 24));
-    return {QPointF(width() - size.width() - kMinimapMargin, kMinimapMargin), size};
+    const QSizeF size = minimapSize();
+    const double right = width() - size.width() - kMinimapMargin, bottom = height() - size.height() - kMinimapMargin;
+    const QPointF corners[] = {
+        {right, kMinimapMargin}, {right, bottom}, {kMinimapMargin, bottom}, {kMinimapMargin, kMinimapMargin}};
+    for (const QPointF& corner : corners) {
+        const QRectF box(corner, size);
+        const bool titled = !m_title.isEmpty() && titleRect().intersects(box);
+        if (!titled && m_scene->nodeIndex.touching(QRectF(toScene(box.topLeft()), size / m_scale)).empty()) return box;
+    }
+    return {};
 }
 
 void GraphCanvas::paintMinimap(QPainter& painter) {

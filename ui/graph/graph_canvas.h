@@ -17,8 +17,9 @@ class GraphCanvas : public QWidget {
   public:
     explicit GraphCanvas(QWidget* parent = nullptr);
 
-    /// Keeps the current node at its place on the screen if both scenes show it; otherwise frames the change.
-    void setScene(std::shared_ptr<const GraphScene> scene);
+    /// Keeps the current node at its place on the screen if both scenes show it; otherwise frames the change. So it
+    /// does with a scene of another step (`another`), if the node is no part of its change.
+    void setScene(std::shared_ptr<const GraphScene> scene, bool another = false);
     const GraphScene* scene() const { return m_scene.get(); }
     const std::shared_ptr<const GraphScene>& sharedScene() const { return m_scene; }
     void setMode(GraphMode mode);
@@ -64,6 +65,8 @@ class GraphCanvas : public QWidget {
     /// Marks a box that is no node.
     void setCurrentBox(int node);
     bool minimapShown() const;
+    /// In a corner where it lies over no box of the frame; null if there is none.
+    QRectF minimapRect() const;
     const PaintWork& lastWork() const { return m_work; }
 
     QSize sizeHint() const override { return {760, 560}; }
@@ -108,7 +111,7 @@ class GraphCanvas : public QWidget {
     void follow(const GraphScene::Stub& stub, QPoint at);
     void step(int key);
     int neighbour(int key) const;
-    QRectF minimapRect() const;
+    QSizeF minimapSize() const;
     bool minimapWanted() const;
     int freeWidth() const;  // without the minimap's place, whether or not it is shown now
     void paintMinimap(QPainter& painter);

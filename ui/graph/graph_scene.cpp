@@ -91,6 +91,12 @@ QRectF GraphScene::chipRect(int node, size_t chip) const {
     return {x, box.bottom() - kHeight - 5, picture.nodes[node].chips[chip].width, kHeight};
 }
 
+bool GraphScene::isChanged(int node) const {
+    return picture.nodes[static_cast<size_t>(node)].change != Change::Kept ||
+           std::any_of(picture.edges.begin(), picture.edges.end(),
+                       [&](const Picture::Edge& edge) { return edge.rewired && edge.to == node; });
+}
+
 QRectF GraphScene::changedArea() const {
     QRectF area;
     for (size_t i = 0; i < nodes.size(); ++i)

@@ -43,6 +43,8 @@ struct GraphScene {
     QFont font;
 
     QRectF chipRect(int node, size_t chip) const;
+    /// Whether a box, or what it reads, changed.
+    bool isChanged(int node) const;
     /// Bounding box of all changed nodes; null if nothing changed.
     QRectF changedArea() const;
     /// `area` itself if it holds a node that both sides have. Otherwise widened, as far as `room` allows, so that both

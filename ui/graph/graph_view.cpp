@@ -44,8 +44,8 @@ GraphView::GraphView(QWidget* parent)
                 // Freeing tens of thousands of boxes takes a while, so it is not done on the window's thread.
                 std::shared_ptr<const GraphScene> old = m_first->sharedScene();
                 m_second->setScene(scene);
-                m_first->setScene(scene);
-                for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
+                 m_first->setScene(scene, std::exchange(m_isNew, false));
+                 for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
                 QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
                 lookTogether();
                 if (m_wanted != NodeKey::None) setCurrent(m_wanted, true);
@@ -73,6 +73,7 @@ void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
 }
 
 void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current) {
+    m_isNew = m_isNew || about != m_about;
     m_graph = std::move(graph);
     m_options.current = current;
     if (about != m_about) m_options.revealed.clear();
@@ -205,13 +206,34 @@ NodeKey GraphView::nextChange(bool forward) const {
     if (!scene || scene->nodes.empty()) return NodeKey::None;
     const auto count = static_cast<int>(scene->nodes.size());
     const int from = m_first->currentIndex() >= 0 ? m_first->currentIndex() : forward ? -1 : count;
+    std::vector<char> rewired(scene->nodes.size(), 0);  // reads another value than before
+    for (const auto& edge : scene->picture.edges)
+        if (edge.rewired) rewired[static_cast<size_t>(edge.to)] = 1;
     for (int i = 1; i <= count; ++i) {
-        const Picture::Node& node =
-            scene->picture.nodes[static_cast<size_t>((from + (forward ? i : -i) + 2 * count) % count)];
+        const auto at = static_cast<size_t>((from + (forward ? i : -i) + 2 * count) % count);
+        const Picture::Node& node = scene->picture.nodes[at];
         const bool shown = isSideBySide() || shownIn(m_first->mode(), node.change);
-        if (node.change != Change::Kept && !node.isFold() && shown) return node.id;
+        if (!shown || (node.change == Change::Kept && !rewired[at])) continue;
+        if (!node.isFold()) return node.id;
+        if (const NodeKey inside = changedIn(node, forward); inside != NodeKey::None) return inside;
     }
     return NodeKey::None;
+}
+
+/// The first or last node of a closed module that changed.
+NodeKey GraphView::changedIn(const Picture::Node& module, bool first) const {
+    if (!module.isModule() || !m_graph) return NodeKey::None;
+    const NodeIndex nodes(m_graph);
+    const auto isChanged = [&](NodeKey id) {
+        const UnionGraph::Node* node = nodes.find(id);
+        return node && node->change != Change::Kept;
+    };
+    if (first) {
+        const auto found = std::find_if(module.members.begin(), module.members.end(), isChanged);
+        return found == module.members.end() ? NodeKey::None : *found;
+    }
+    const auto found = std::find_if(module.members.rbegin(), module.members.rend(), isChanged);
+    return found == module.members.rend() ? NodeKey::None : *found;
 }
 
 void GraphView::reveal(const std::vector<NodeKey>& members, NodeKey wanted) {

@@ -43,8 +43,8 @@ class GraphView : public QSplitter {
     void setCurrent(NodeKey id, bool reveal);
     /// Brings a node into view, out of its fold if it is in one.
     void goTo(NodeKey id);
-    /// The node that changed next to (or before) the current one, as they are drawn from top to bottom; None without
-    /// any.
+    /// The node that changed, or reads another value, next to (or before) the current one, as they are drawn from top
+    /// to bottom, in closed modules, too; None without any.
     NodeKey nextChange(bool forward) const;
     void fit();
     GraphCanvas& canvas() { return *m_first; }
@@ -63,6 +63,7 @@ class GraphView : public QSplitter {
     void modulesChanged();
 
   private:
+    NodeKey changedIn(const Picture::Node& module, bool first) const;
     void modulesMoved();
     void showOpened();
     void rebuild();
@@ -81,6 +82,7 @@ class GraphView : public QSplitter {
     QString m_about;
     QString m_firstName = tr("Before"), m_secondName = tr("After");
     QString m_opened, m_closed;        // modules; come into view when the scene is there
+    bool m_isNew = false;              // the graph that is laid out is of another step
     NodeKey m_wanted = NodeKey::None;  // to bring into view when the scene is there
     QTimer m_handRests;
     GraphCanvas* m_hand = nullptr;  // the last that somebody moved

@@ -84,8 +84,9 @@ void describeModule(Picture::Node& node, const UnionGraph& graph, const std::vec
 void describeFold(Picture::Node& node, const UnionGraph& graph, const std::vector<int>& members) {
     if (node.box != Picture::Box::Unchanged) {
         node.role = NodeRole::Input;
-        node.title = (node.box == Picture::Box::Unused ? QStringLiteral("%1 unused inputs") : QStringLiteral("%1 inputs"))
-                         .arg(members.size());
+        node.title =
+            (node.box == Picture::Box::Unused ? QStringLiteral("%1 unused inputs") : QStringLiteral("%1 inputs"))
+                .arg(members.size());
         return;
     }
     node.title = QStringLiteral("%1 unchanged").arg(members.size());

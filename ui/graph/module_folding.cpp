@@ -79,8 +79,7 @@ ModuleBoxes::ModuleBoxes(const UnionGraph& graph) : m_graph(graph), m_moduleOf(g
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
         const NodeInfo& info = graph.nodes[i].info;
         if (info.module.empty() || info.role == NodeRole::Output) continue;
-        const auto [at, fresh] =
-            known.try_emplace({info.module, info.backward}, static_cast<int>(m_keys.size()));
+        const auto [at, fresh] = known.try_emplace({info.module, info.backward}, static_cast<int>(m_keys.size()));
         m_moduleOf[i] = at->second;
         if (!fresh) continue;
         const QString path = QString::fromStdString(info.module);

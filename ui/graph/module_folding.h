@@ -16,8 +16,8 @@ struct ModuleFolding {
 
     /// Boxes that a graph may have before its modules are closed without being asked.
     int above = 150;
-    /// Modules of at most so many names that hold other modules stand open: 0 closes all, kAll none. Unset: all, but of graphs that are large
-    /// as many as leave the picture a map.
+    /// Modules of at most so many names that hold other modules stand open: 0 closes all, kAll none. Unset: all, but of
+    /// graphs that are large as many as leave the picture a map.
     std::optional<int> level;
     QSet<QString> opened, closed;  // by hand: keys
 
@@ -57,7 +57,7 @@ class ModuleBoxes {
 
   private:
     const UnionGraph& m_graph;
-    std::vector<int> m_moduleOf;       // by node; -1: none
+    std::vector<int> m_moduleOf;      // by node; -1: none
     QSet<QString> m_holdsModules;     // keys
     std::vector<QStringList> m_keys;  // by module: keys from the outermost on to its own
 };
