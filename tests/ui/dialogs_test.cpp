@@ -187,16 +187,19 @@ class DialogsTest : public QObject {
         QCOMPARE(QString::fromStdString(dialog.options().text()), request);
     }
 
-    /// What is not about one model comes back, the memory budget among it.
+    /// What is not about one compile comes back, the memory budget among it, for this model alone.
     void answersAreRemembered() {
         const auto asked =
             parseRequest("--mode training --parity --grad x --memory-budget 0.25 --solver greedy --fuel 3");
         QVERIFY(asked);
-        CompileDialog(passes(), *asked).accept();
-        QCOMPARE(QString::fromStdString(rememberedRequest().text()),
+        CompileDialog dialog(passes(), *asked);
+        dialog.accept();
+        rememberRequest("a", dialog.options());
+        QVERIFY(rememberedRequest("b") == CompileRequest());
+        QCOMPARE(QString::fromStdString(rememberedRequest("a").text()),
                  "--mode training --parity --memory-budget 0.25 --solver greedy");
-        QSettings().setValue("compile/options", "--mode trainin");  // of another version
-        QVERIFY(rememberedRequest() == CompileRequest());
+        QSettings().setValue("compile/options/a", "--mode trainin");  // of another version
+        QVERIFY(rememberedRequest("a") == CompileRequest());
     }
 
     /// Gradients are asked for where there are some.
@@ -229,9 +232,6 @@ class DialogsTest : public QObject {
         for (const std::string& name : own) QVERIFY2(item(dialog, QString::fromStdString(name)), name.c_str());
         dialog.accept();
         QCOMPARE(dialog.options().mode, mode);
-        QCOMPARE(rememberedRequest().mode, mode);
-        CompileDialog(passes(), {}).accept();
-        QCOMPARE(rememberedRequest().mode, Mode::Inference);
     }
 
     void anOptionalPassRunsWhenItIsTicked() {

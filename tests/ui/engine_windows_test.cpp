@@ -287,16 +287,17 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
     void compilingWhenOpenedTakesTheDefaults() {
         CompileRequest chosen;
         chosen.mode = Mode::Training;
-        CompileDialog([this](const CompileRequest& kind) { return m_main->controller().passes(kind); }, chosen)
-            .accept();
-        QVERIFY(rememberedRequest().mode == Mode::Training);
-        m_main->compileWhenOpened();
         const QString mlp = testing::testFile("../resources/models/mlp.pt2");
+        m_main->open(mlp);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), testing::kEnginePatience);
+        const QString key = m_main->controller().modelKey();
+        rememberRequest(key, chosen);
+        m_main->compileWhenOpened();
         m_main->open(mlp);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && m_main->isSettled(),
                                  testing::kEnginePatience);
         QVERIFY(m_main->controller().runs()[0].options.mode == Mode::Inference);
-        QVERIFY(rememberedRequest().mode == Mode::Training);  // which it leaves alone
+        QVERIFY(rememberedRequest(key).mode == Mode::Training);  // which it leaves alone
         // It was asked for this model, not for those that are opened later.
         m_main->open(mlp);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);

@@ -209,7 +209,8 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 2 && m_main->isSettled(), testing::kEnginePatience);
         const Run& run = controller().runs()[1];
         QCOMPARE(run.options.memoryBudget, 0.2);
-        QCOMPARE(rememberedRequest().memoryBudget, 0.2);  // for the next model, too
+        QCOMPARE(rememberedRequest(controller().modelKey()).memoryBudget, 0.2);
+        QVERIFY(rememberedRequest("of another model") == CompileRequest());
         QVERIFY2(run.title().contains("memory budget 0.2"), qPrintable(run.title()));
         QCOMPARE(m_main->selection().place(), (Place{run.id, before.step, -1}));
         QCOMPARE(controller().partition()->run, run.id);

@@ -193,7 +193,6 @@ void CompileDialog::accept() {
     m_problem->setText(QStringLiteral("✗ ") + problem);
     m_problem->setVisible(!problem.isEmpty());
     if (!problem.isEmpty()) return;
-    rememberRequest(m_options);
     m_rules->remember();
     QDialog::accept();
 }

@@ -195,7 +195,7 @@ void PartitionWindow::derive() {
     if (run == nullptr) return;
     CompileRequest asked = run->options;
     asked.memoryBudget = m_budget;
-    rememberRequest(asked);
+    rememberRequest(m_controller.modelKey(), asked);
 }
 
 void PartitionWindow::backToOwn() {

@@ -188,19 +188,19 @@ void RequestForm::choose(std::string_view option, const std::string& name) {
 
 namespace {
 
-const QString kRemembered = QStringLiteral("compile/options");
-/// Options that are remembered for the next model; others, such as stages, gradients and fuel, belong to one model.
+QString rememberedKey(const QString& model) { return QStringLiteral("compile/options/") + model; }
+/// Options that are remembered; others, such as stages, gradients and fuel, belong to one compile.
 constexpr std::string_view kKept[] = {"mode",   "device", "strict",        "freeze",
                                       "parity", "tf32",   "memory-budget", "solver"};
 
 }  // namespace
 
-CompileRequest rememberedRequest() {
-    auto kept = parseRequest(QSettings().value(kRemembered).toString().toStdString());
+CompileRequest rememberedRequest(const QString& model) {
+    auto kept = parseRequest(QSettings().value(rememberedKey(model)).toString().toStdString());
     return kept ? *std::move(kept) : CompileRequest();
 }
 
-void rememberRequest(const CompileRequest& request) {
+void rememberRequest(const QString& model, const CompileRequest& request) {
     std::vector<std::string> words;
     for (const Setting& setting : settings()) {
         if (!setting.belongsTo(kRequest) ||
@@ -211,7 +211,8 @@ void rememberRequest(const CompileRequest& request) {
             if (setting.kind != FieldKind::Flag) words.push_back(value);
         }
     }
-    if (const auto kept = parseRequest(words)) QSettings().setValue(kRemembered, QString::fromStdString(kept->text()));
+    if (const auto kept = parseRequest(words))
+        QSettings().setValue(rememberedKey(model), QString::fromStdString(kept->text()));
 }
 
 }  // namespace cutaway::ui

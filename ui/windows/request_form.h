@@ -44,8 +44,9 @@ class RequestForm : public QWidget {
     std::vector<Field> m_fields;
 };
 
-/// What Ctrl+B compiles with unasked: the answers of last time that are not about one model alone.
-CompileRequest rememberedRequest();
-void rememberRequest(const CompileRequest& request);
+/// What Ctrl+B compiles a model with unasked: the answers of last time for this model (SessionController::modelKey), so
+/// that nothing of one leaks into another. Stages, gradients and fuel are asked for anew.
+CompileRequest rememberedRequest(const QString& model);
+void rememberRequest(const QString& model, const CompileRequest& request);
 
 }  // namespace cutaway::ui

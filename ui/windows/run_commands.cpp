@@ -25,22 +25,26 @@ namespace {
 
 /// With the options of last time, and says which those are.
 void compile(MainWindow& main) {
-    const CompileRequest options = rememberedRequest();
+    const CompileRequest options = rememberedRequest(main.controller().modelKey());
     main.controller().compile(options);
     QStringList own;
     if (options.mode != Mode::Inference) own << MainWindow::tr("for %1").arg(modeTitle(options.mode));
     if (options.freeze) own << MainWindow::tr("frozen");
     if (options.parity) own << MainWindow::tr("with PyTorch parity");
+    if (options.memoryBudget != CompileRequest().memoryBudget)
+        own << MainWindow::tr("with a memory budget of %1").arg(options.memoryBudget);
     if (!own.isEmpty())
-        main.say(MainWindow::tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).")
+        main.say(MainWindow::tr("Compiling %1, as chosen last time for this model (Ctrl+Shift+B chooses anew).")
                      .arg(own.join(MainWindow::tr(" and "))));
 }
 
 void askCompile(MainWindow& main) {
     const Run* run = main.stepper().run();
     CompileDialog dialog([&main](const CompileRequest& kind) { return main.controller().passes(kind); },
-                         run ? run->options : rememberedRequest(), &main);
-    if (dialog.exec() == QDialog::Accepted) main.controller().compile(dialog.options());
+                         run ? run->options : rememberedRequest(main.controller().modelKey()), &main);
+    if (dialog.exec() != QDialog::Accepted) return;
+    rememberRequest(main.controller().modelKey(), dialog.options());
+    main.controller().compile(dialog.options());
 }
 
 void askExecute(MainWindow& main) {
