@@ -215,22 +215,34 @@ class BreakpointsWindowTest : public QObject {
         QVERIFY(breakpoints().all().empty());
     }
 
-    /// Breakpoints are there again in the next start; what they no longer mean is not.
+    /// Breakpoints are there again when their model is opened again, for it alone; what they no longer mean is not.
     void theyAreKept() {
         type(0, "decompose");
         type(2, "a");
         QVERIFY(model().setData(model().index(0, 0), Qt::Unchecked, Qt::CheckStateRole));
         QVERIFY(model().setData(model().index(1, 1), 3));
         const std::vector<Breakpoint> before = breakpoints().all();
+        const QString kept = "breakpoints/" + controller().modelKey();
         m_main.reset();
-        QStringList stored = QSettings().value("breakpoints").toStringList();
+        QStringList stored = QSettings().value(kept).toStringList();
         QCOMPARE(stored, QStringList({"off pass=decompose", "dies=a@3"}));
-        QSettings().setValue("breakpoints", stored << "no such thing");
+        QSettings().setValue(kept, stored << "no such thing");
         m_main = std::make_unique<MainWindow>(makeSessionSource());
+        const auto open = [this](const QString& path) {
+            m_main->open(path);
+            QTRY_VERIFY_WITH_TIMEOUT(controller().path() == path && m_main->isSettled(), testing::kEnginePatience);
+        };
+        QFile other(m_folder.filePath("other.py"));
+        QVERIFY(other.open(QIODevice::WriteOnly));
+        other.write("def forward(x: \"f32[3]\"):\n    a = aten.silu.default(x)\n    return (a,)\n");
+        other.close();
+        open(other.fileName());
+        QVERIFY(breakpoints().all().empty());
+        open(m_file);
         QVERIFY(breakpoints().all() == before);
         QCOMPARE(model().rowCount(), 2);
         breakpoints().remove(0);
-        QCOMPARE(QSettings().value("breakpoints").toStringList(), QStringList("dies=a@3"));
+        QCOMPARE(QSettings().value(kept).toStringList(), QStringList("dies=a@3"));
     }
 
     void switchedOffItIsPassed() {

@@ -22,11 +22,13 @@ using BreakpointKind = Breakpoint::Kind;
 constexpr KeyHint kBreakpointKeys[] = {{QT_TRANSLATE_NOOP("cutaway::ui", "Remove the breakpoint"), "Del"},
                                        {QT_TRANSLATE_NOOP("cutaway::ui", "Edit its condition"), "F2"}};
 
-constexpr QLatin1String kStored("breakpoints"), kOff("off ");
+constexpr QLatin1String kStored("breakpoints/"), kOff("off ");
 
-/// Those of the last start; a text that no longer means anything is left out.
-void readStored(Breakpoints& breakpoints) {
-    const QStringList texts = QSettings().value(kStored).toStringList();
+/// In place of those there are, those that the model had when it was open last; a text that no longer means anything is
+/// left out.
+void readStored(const QString& model, Breakpoints& breakpoints) {
+    const QStringList texts = QSettings().value(kStored + model).toStringList();
+    while (!breakpoints.all().empty()) breakpoints.remove(0);
     for (const QString& text : texts) {
         const bool off = text.startsWith(kOff);
         auto sound = parseBreakpoint(text.mid(off ? kOff.size() : 0).toStdString());
@@ -36,11 +38,12 @@ void readStored(Breakpoints& breakpoints) {
     }
 }
 
-void store(const Breakpoints& breakpoints) {
+void store(const QString& model, const Breakpoints& breakpoints) {
     QStringList texts;
     for (const Breakpoint& one : breakpoints.all())
         texts << (one.enabled ? QString() : QString(kOff)) + QString::fromStdString(one.text());
-    QSettings().setValue(kStored, texts);
+    if (texts.isEmpty()) QSettings().remove(kStored + model);
+    else QSettings().setValue(kStored + model, texts);
 }
 
 /// What the field asks for.
@@ -121,8 +124,14 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
     remove->setContext(Qt::WidgetShortcut);
     connect(remove, &QShortcut::activated, this, &BreakpointsWindow::removeChosen);
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &BreakpointsWindow::follow);
-    readStored(m_breakpoints);
-    connect(&m_breakpoints, &Breakpoints::changed, this, [this] { store(m_breakpoints); });
+    connect(&m_controller, &SessionController::modelOpened, this, [this] {
+        m_keptFor = QString();  // replacing the list is no change of the one that is kept
+        readStored(m_controller.modelKey(), m_breakpoints);
+        m_keptFor = m_controller.modelKey();
+    });
+    connect(&m_breakpoints, &Breakpoints::changed, this, [this] {
+        if (!m_keptFor.isEmpty()) store(m_keptFor, m_breakpoints);
+    });
     connect(&m_breakpoints, &Breakpoints::changed, this, &BreakpointsWindow::follow);
     connect(&m_breakpoints, &Breakpoints::stopChanged, this, &BreakpointsWindow::follow);
     follow();

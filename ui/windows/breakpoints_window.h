@@ -28,6 +28,7 @@ class BreakpointsWindow : public Window {
     void follow();
     void say(bool there, const Breakpoint& breakpoint);
 
+    QString m_keptFor;  // the model whose list this is; empty before one is open
     SessionController& m_controller;
     Selection& m_selection;
     Breakpoints& m_breakpoints;
