@@ -1,5 +1,6 @@
 #include "ui/graph/module_boxes.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -1,10 +1,9 @@
 #include "ui/graph/module_folding.h"
 
-#include <QHash>
-#include <QStringList>
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace cutaway::ui {
 namespace {

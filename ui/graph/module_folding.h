@@ -3,6 +3,7 @@
 // by what somebody opened or closed by hand. Forward and backward of a module are two boxes.
 #include <QSet>
 #include <QString>
+#include <QStringList>
 #include <optional>
 #include <string>
 #include <vector>

@@ -87,7 +87,8 @@ void KernelsWindow::listKernels(const BuildInfo& info, const QString& run) {
         m_columns->setRoom(column, m_kernels.microseconds() > 0);
     fitColumns(*m_table);
     QStringList said{run, counted(static_cast<qsizetype>(info.kernels.size()), tr("kernel"), tr("kernels")),
-                     tr("compiled in %1").arg(durationText(info.compileSeconds * 1000))};
+                     info.compileSeconds > 0 ? tr("compiled in %1").arg(durationText(info.compileSeconds * 1000))
+                                             : tr("kernels from the cache")};
     if (m_kernels.microseconds() > 0)
         said << tr("all kernels together %1").arg(durationText(m_kernels.microseconds() / 1000));
     m_summary->setText(said.join(QStringLiteral(" · ")));
