@@ -140,13 +140,10 @@ void deriveComplexToReal(Derivation& d) {
     const SymInt doubled = d.dy().size(last) - g.size(last);
     // Elements that stand for their conjugates too count twice.
     if (!doubled.isInt() || doubled.value() > 0) {
-        const Value position = iota(d.builder(), g.size(last), g.type().device);
-        const Value twice = d.call(
-            "aten.logical_and.default",
-            {compareScalar("ge", position, int64_t{1}), d.call("aten.le.Scalar", {position, Argument(doubled)})});
-        SymDims shape(static_cast<size_t>(g.rank()), SymInt(1));
-        shape[static_cast<size_t>(last)] = g.size(last);
-        g = g * view(convert(twice, partOf(g.dtype())) + 1.0, shape);
+        const std::vector<Argument> where{Argument(last), Argument(int64_t{1}), Argument(doubled + SymInt(1))};
+        const Value twice =
+            d.call("aten.mul.Scalar", {d.call("aten.slice.Tensor", {g, where[0], where[1], where[2]}), int64_t{2}});
+        g = d.call("aten.slice_scatter.default", {g, twice, where[0], where[1], where[2]});
     }
     const SymInt have = g.size(last), want = d.in(0).size(last);
     if (!(have == want)) {
